@@ -1,0 +1,55 @@
+/**
+ * The arguments of a worker. Nothing secret and never the prompt: other users can read them, and claude would take a
+ * prompt that begins with `-` or `/` for something else.
+ */
+import type { PermissionMode } from '../core/group.ts';
+
+export interface WorkerArgsInput {
+  /** Absent = claude's own default. On resume the model of the first attempt's `init`, or the window shrinks. */
+  readonly model?: string;
+  /** `new` starts a conversation under this id, `resume` continues it. The id is a UUID. */
+  readonly conversation: { readonly kind: 'new' | 'resume'; readonly claudeSessionId: string };
+  /** For people; without a name claude pays for a request that finds a title. */
+  readonly name: string;
+  readonly permissionMode: PermissionMode;
+  /** Absolute path of the `--settings` file. */
+  readonly settingsFile: string;
+  /** Absolute path of a file with the session's own MCP servers. */
+  readonly mcpConfigFile?: string;
+  readonly allowedTools?: readonly string[];
+  /** US dollars this attempt may spend; absent = no cap. */
+  readonly reservedUsd?: number;
+  /** Read no settings, instructions or MCP servers of the project. */
+  readonly rehearsal: boolean;
+}
+
+/** Below this claude would be given "0.0000", with which it crashes. */
+const leastUsd = 0.001;
+
+export function workerArgs(input: WorkerArgsInput): string[] {
+  const { conversation, reservedUsd } = input;
+  return [
+    '-p',
+    // stream-json output is refused without it.
+    '--verbose',
+    '--output-format',
+    'stream-json',
+    '--input-format',
+    'stream-json',
+    conversation.kind === 'new' ? '--session-id' : '--resume',
+    conversation.claudeSessionId,
+    // Options with free or several values are given as one word each, so that they can swallow nothing after them.
+    ...(input.model === undefined ? [] : [`--model=${input.model}`]),
+    ...(input.name === '' ? [] : [`--name=${input.name}`]),
+    ...(input.allowedTools ?? []).map((rule) => `--allowedTools=${rule}`),
+    ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
+    ...(reservedUsd === undefined ? [] : ['--max-budget-usd', Math.max(leastUsd, reservedUsd).toFixed(4)]),
+    ...(input.rehearsal ? ['--setting-sources', 'user'] : []),
+    '--permission-mode',
+    input.permissionMode,
+    '--settings',
+    input.settingsFile,
+    // Without it the project's .mcp.json servers are started unasked.
+    '--strict-mcp-config',
+  ];
+}

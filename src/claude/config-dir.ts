@@ -1,0 +1,54 @@
+/**
+ * Writes what a worker finds in its own config dir. Done anew before every attempt: paths may have moved, dependencies
+ * may have finished, and the worker itself could write there.
+ */
+import { join } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import { type World, writeFailure } from '../world/world.ts';
+import type { Environment } from './environment.ts';
+import { type InstructionsInput, instructions } from './instructions.ts';
+import type { JsonObject } from './lenient.ts';
+import { type ConfigSettingsInput, configSettings, readBackCheck, workerSettings } from './settings.ts';
+
+export interface ConfigDirInput {
+  readonly paths: SessionPaths;
+  /** The worker's whole environment; what it says about payers goes into the settings as well. */
+  readonly env: Environment;
+  readonly instructions: InstructionsInput;
+  readonly settings: ConfigSettingsInput;
+}
+
+/** Fails with `write-failed` when a file cannot be written, or would not be what claude needs. */
+export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
+  const { paths } = input;
+  const files: readonly (readonly [string, JsonObject])[] = [
+    [join(paths.config, 'settings.json'), configSettings(input.settings)],
+    [paths.workerSettings, workerSettings(input.env, { deny: input.settings.deny ?? [] })],
+  ];
+  let path = paths.config;
+  try {
+    for (path of [paths.config, paths.tmp]) world.files.makeFolder(path);
+    path = join(paths.config, 'CLAUDE.md');
+    const text = instructions(input.instructions);
+    world.files.writeAtomic(path, text);
+    if (world.files.readText(path) !== text) return notKept(path);
+    for (const [file, settings] of files) {
+      path = file;
+      const json = `${JSON.stringify(settings, null, 2)}\n`;
+      world.files.writeAtomic(path, json);
+      const back = world.files.readText(path);
+      const checked = readBackCheck(path, back);
+      if (!checked.ok) return checked;
+      if (back !== json) return notKept(path);
+    }
+  } catch (error) {
+    return { ok: false, failure: writeFailure(path, error) };
+  }
+  return ok(undefined);
+}
+
+function notKept(path: string): Result<void> {
+  const next = 'Check that nothing else writes into the session’s folder, then run the command again.';
+  return fail('write-failed', `${path} does not hold what was written into it.`, next);
+}

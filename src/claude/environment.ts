@@ -1,0 +1,110 @@
+/**
+ * The environment of a worker: the caller's, because the tools of a session need it, without the traces of a
+ * surrounding claude and without logins that were not chosen. A rehearsal starts from nothing instead.
+ */
+import type { Login } from './login.ts';
+import { attemptMark, keptVariables, loginVariables, managedSwitch } from './variables.ts';
+
+export { attemptMark } from './variables.ts';
+
+export type Environment = Readonly<Record<string, string>>;
+
+export interface WorkerEnvironmentInput {
+  /** The environment of the command that starts the worker. */
+  readonly caller: Readonly<Record<string, string | undefined>>;
+  readonly attemptId: string;
+  /** Absolute path of claude-config/. */
+  readonly configDir: string;
+  /** Absolute path of a folder of the session for scratch files and the output of background tasks. */
+  readonly tmpDir: string;
+  readonly login: Login;
+  /** The scripted API on loopback and an own, empty home. */
+  readonly rehearsal?: { readonly baseUrl: string; readonly home: string };
+}
+
+/** Milliseconds after which a worker that has nothing to do, and that nobody came back for, ends by itself. */
+const idleExitMs = 60_000;
+/** The runner waits a little longer than this before it kills a worker that it has asked to end. */
+const sessionEndHooksMs = 5_000;
+/** claude's own default of 10 means three minutes until it admits that a key is wrong. */
+const maxRetries = 6;
+
+export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
+  const { caller, login, rehearsal } = input;
+  const base = rehearsal === undefined ? cleaned(caller) : rehearsalBase(caller, rehearsal.home);
+  const chosen =
+    rehearsal === undefined
+      ? login.variables
+      : { ANTHROPIC_BASE_URL: rehearsal.baseUrl, ANTHROPIC_API_KEY: 'rehearsal' };
+  return {
+    ...base,
+    ...chosen,
+    ...fixedVariables(input, base.CLAUDE_CODE_MAX_RETRIES),
+  };
+}
+
+/** What every worker gets, whatever the caller's environment says; `--settings` states it again. */
+function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | undefined): Environment {
+  // For a login in a store of the user's the variable is set; every other session looks into its own, empty folder.
+  const store = input.rehearsal === undefined ? input.login.storeDir : undefined;
+  return {
+    [attemptMark]: input.attemptId,
+    [managedSwitch]: '1',
+    CLAUDE_CONFIG_DIR: input.configDir,
+    CLAUDE_SECURESTORAGE_CONFIG_DIR: store ?? input.configDir,
+    CLAUDE_CODE_TMPDIR: input.tmpDir,
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    DISABLE_AUTOUPDATER: '1',
+    CLAUDE_CODE_MAX_RETRIES: callersRetries ?? String(maxRetries),
+    // A closed stdin kills background shells silently, and with them work that the model believes is under way.
+    CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+    CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: String(idleExitMs),
+    CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: String(sessionEndHooksMs),
+  };
+}
+
+function cleaned(caller: WorkerEnvironmentInput['caller']): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(caller)) {
+    if (value !== undefined && !isTrace(name)) kept[name] = value;
+  }
+  return kept;
+}
+
+const logins: ReadonlySet<string> = new Set(loginVariables);
+/** Set by claude for its children and hooks; a worker is neither. */
+const traces: ReadonlySet<string> = new Set([
+  'AI_AGENT',
+  'CLAUDE_EFFORT',
+  'CLAUDE_ENV_FILE',
+  'CLAUDE_PROJECT_DIR',
+  'CLAUDE_PLUGIN_ROOT',
+  'CLAUDE_PLUGIN_DATA',
+  'CLAUDE_SESSION_ID',
+  // claude is a program built with Bun: these would make it the plain Bun, or wait for a debugger.
+  'BUN_BE_BUN',
+  'BUN_OPTIONS',
+  'BUN_INSPECT',
+  'BUN_INSPECT_CONNECT_TO',
+  'BUN_INSPECT_NOTIFY',
+  // Decided anew for every worker.
+  'CLAUDE_CONFIG_DIR',
+  'CLAUDE_SECURESTORAGE_CONFIG_DIR',
+]);
+
+function isTrace(name: string): boolean {
+  if (logins.has(name) || traces.has(name)) return true;
+  if (name === 'CLAUDECODE' || name.startsWith('CLAUDECODE_')) return true;
+  return name.startsWith('CLAUDE_CODE_') && !keptVariables.has(name);
+}
+
+const rehearsalNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDBOX'];
+
+function rehearsalBase(caller: WorkerEnvironmentInput['caller'], home: string): Record<string, string> {
+  const base: Record<string, string> = { HOME: home };
+  for (const name of rehearsalNames) {
+    const value = caller[name];
+    if (value !== undefined) base[name] = value;
+  }
+  return base;
+}

@@ -1,0 +1,43 @@
+/**
+ * Reads fields of JSON that somebody else wrote: a value of the wrong type is the same as no value.
+ */
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function object(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+export function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function objects(value: unknown): readonly JsonObject[] {
+  return list(value).filter(isObject);
+}
+
+export function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+export function number(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+/** An amount: never negative, never NaN or infinite. */
+export function count(value: unknown): number {
+  return Math.max(0, number(value) ?? 0);
+}
+
+export function mapped<T, U>(value: T | undefined, change: (value: T) => U): U | undefined {
+  return value === undefined ? undefined : change(value);
+}
+
+/** An object with the field, or without it when there is no value. */
+export function optional<K extends string, T>(key: K, value: T | undefined): { [P in K]?: T } {
+  return (value === undefined ? {} : { [key]: value }) as { [P in K]?: T };
+}

@@ -1,0 +1,352 @@
+/**
+ * One line of `claude --output-format stream-json`, read leniently: only the fields used here, and whatever is missing,
+ * new or of a wrong type becomes a default or `other`. No line can make this throw.
+ */
+import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
+import { count, isObject, type JsonObject, list, mapped, number, object, objects, optional, text } from './lenient.ts';
+import { clip } from './text.ts';
+
+export type Block =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'tool-use'; readonly id: string; readonly name: string; readonly input: JsonObject }
+  | { readonly kind: 'other'; readonly type: string };
+
+/** The answer to one tool call. `text` is cut to 500 characters. */
+export interface ToolResult {
+  readonly toolUseId: string;
+  readonly isError: boolean;
+  readonly text: string;
+}
+
+export interface Denial {
+  readonly tool: string;
+  readonly id: string;
+}
+
+export interface InitMessage {
+  readonly kind: 'init';
+  readonly sessionId: string;
+  readonly model?: string;
+  readonly claudeVersion?: string;
+  readonly cwd?: string;
+  readonly tools: readonly string[];
+}
+
+export interface AssistantMessage {
+  readonly kind: 'assistant';
+  /** claude prints one line per content block; the lines of one message share this id. */
+  readonly messageId: string;
+  readonly blocks: readonly Block[];
+  /** What the API said when the message began: the output count is a placeholder. */
+  readonly usage?: Tokens;
+  readonly model?: string;
+  /** Set on messages that claude itself wrote to report trouble, for example `authentication_failed`. */
+  readonly error?: string;
+  /** Present when a sub-agent spoke. */
+  readonly parentToolUseId?: string;
+}
+
+export interface UserMessage {
+  readonly kind: 'user';
+  readonly toolResults: readonly ToolResult[];
+  readonly parentToolUseId?: string;
+}
+
+/** The end of one turn. A process may print several. */
+export interface ResultMessage {
+  readonly kind: 'result';
+  readonly subtype: string;
+  readonly isError: boolean;
+  readonly numTurns: number;
+  readonly result?: string;
+  /** US dollars of this process so far. */
+  readonly costUsd: number;
+  /** Sum over `models`, or the turn's own usage when claude gave no models. */
+  readonly tokens: Tokens;
+  readonly models: Readonly<Record<string, ModelUsage>>;
+  readonly denials: readonly Denial[];
+  readonly apiErrorStatus?: number;
+  readonly terminalReason?: string;
+  readonly errors: readonly string[];
+  readonly durationMs: number;
+  /** Who started the turn, when it was not a message of ours: `task-notification`. */
+  readonly origin?: string;
+}
+
+export interface ApiRetryMessage {
+  readonly kind: 'api-retry';
+  readonly attempt: number;
+  readonly error: string;
+  /** Null when there was no answer at all. */
+  readonly errorStatus: number | null;
+}
+
+export interface RateLimitMessage {
+  readonly kind: 'rate-limit';
+  readonly status: string;
+  /** Milliseconds since 1970. */
+  readonly resetsAtMs?: number;
+  readonly limitType?: string;
+  /** Share of the limit that is used, 0..1. */
+  readonly utilization?: number;
+}
+
+export interface ControlResponseMessage {
+  readonly kind: 'control-response';
+  readonly requestId: string;
+  readonly ok: boolean;
+  /** US dollars of this process so far, in answers to `get_usage`. */
+  readonly costUsd?: number;
+  readonly models?: Readonly<Record<string, ModelUsage>>;
+}
+
+export interface HookMessage {
+  readonly kind: 'hook';
+  readonly phase: 'started' | 'response';
+  readonly hookName: string;
+  readonly hookEvent: string;
+  /** `success`, `error` or `cancelled`. */
+  readonly outcome?: string;
+  /** Cut to 10,000 characters, which is also what the model gets. */
+  readonly stdout?: string;
+}
+
+export interface TaskMessage {
+  readonly kind: 'task';
+  readonly phase: 'started' | 'ended';
+  readonly taskId: string;
+}
+
+type Body =
+  | InitMessage
+  | AssistantMessage
+  | UserMessage
+  | ResultMessage
+  | ApiRetryMessage
+  | RateLimitMessage
+  | HookMessage
+  | TaskMessage
+  | { readonly kind: 'compact-boundary' }
+  | ControlResponseMessage
+  | { readonly kind: 'other'; readonly type: string }
+  | { readonly kind: 'malformed'; readonly text: string };
+
+/** Any line; `claudeSessionId` is the `session_id` that was on it. */
+export type ClaudeMessage = Body & { readonly claudeSessionId?: string };
+
+const toolResultChars = 500;
+const malformedChars = 200;
+const hookOutputChars = 10_000;
+
+/** Reads one line (without its line end). Blank lines are `other`, what is not a JSON object is `malformed`. */
+export function parseLine(line: string): ClaudeMessage {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    if (line.length < 100 && line.trim() === '') return { kind: 'other', type: 'blank' };
+    return { kind: 'malformed', text: clip(line, malformedChars) };
+  }
+  if (!isObject(value)) return { kind: 'malformed', text: clip(line, malformedChars) };
+  const body = readBody(value);
+  const id = text(value.session_id);
+  return id === undefined ? body : { ...body, claudeSessionId: id };
+}
+
+function readBody(value: JsonObject): Body {
+  const type = text(value.type) ?? '';
+  switch (type) {
+    case 'assistant':
+      return readAssistant(value);
+    case 'user':
+      return readUser(value);
+    case 'result':
+      return readResult(value);
+    case 'system':
+      return readSystem(value);
+    case 'rate_limit_event':
+      return readRateLimit(value);
+    case 'control_response':
+      return readControlResponse(value);
+    default:
+      return { kind: 'other', type };
+  }
+}
+
+function readSystem(value: JsonObject): Body {
+  const subtype = text(value.subtype) ?? '';
+  switch (subtype) {
+    case 'init':
+      return {
+        kind: 'init',
+        sessionId: text(value.session_id) ?? '',
+        tools: list(value.tools).filter((tool) => typeof tool === 'string'),
+        ...optional('model', text(value.model)),
+        ...optional('claudeVersion', text(value.claude_code_version)),
+        ...optional('cwd', text(value.cwd)),
+      };
+    case 'api_retry':
+      return {
+        kind: 'api-retry',
+        attempt: count(value.attempt),
+        error: text(value.error) ?? 'unknown',
+        errorStatus: number(value.error_status) ?? null,
+      };
+    case 'hook_started':
+    case 'hook_response':
+      return {
+        kind: 'hook',
+        phase: subtype === 'hook_started' ? 'started' : 'response',
+        hookName: text(value.hook_name) ?? '',
+        hookEvent: text(value.hook_event) ?? '',
+        ...optional('outcome', text(value.outcome)),
+        ...optional(
+          'stdout',
+          mapped(text(value.stdout), (out) => clip(out, hookOutputChars)),
+        ),
+      };
+    case 'compact_boundary':
+      return { kind: 'compact-boundary' };
+    default:
+      return readTask(subtype, value) ?? { kind: 'other', type: `system/${subtype}` };
+  }
+}
+
+function readTask(subtype: string, value: JsonObject): TaskMessage | undefined {
+  const taskId = text(value.task_id);
+  if (taskId === undefined) return undefined;
+  if (subtype === 'task_started') return { kind: 'task', phase: 'started', taskId };
+  if (subtype === 'task_notification') return { kind: 'task', phase: 'ended', taskId };
+  if (subtype !== 'task_updated') return undefined;
+  const status = text(object(value.patch).status);
+  const ended = status === 'completed' || status === 'failed' || status === 'killed';
+  return ended ? { kind: 'task', phase: 'ended', taskId } : undefined;
+}
+
+function readAssistant(value: JsonObject): AssistantMessage {
+  const message = object(value.message);
+  const usage = message.usage;
+  return {
+    kind: 'assistant',
+    messageId: text(message.id) ?? '',
+    blocks: blocksOf(message.content),
+    ...optional('usage', isObject(usage) ? apiTokens(usage) : undefined),
+    ...optional('model', text(message.model)),
+    ...optional('error', text(value.error)),
+    ...optional('parentToolUseId', text(value.parent_tool_use_id)),
+  };
+}
+
+function blocksOf(content: unknown): Block[] {
+  if (typeof content === 'string') return [{ kind: 'text', text: content }];
+  return objects(content).map((block): Block => {
+    const type = text(block.type) ?? '';
+    if (type === 'text') return { kind: 'text', text: text(block.text) ?? '' };
+    if (type !== 'tool_use') return { kind: 'other', type };
+    const name = text(block.name) ?? '';
+    return { kind: 'tool-use', id: text(block.id) ?? '', name, input: object(block.input) };
+  });
+}
+
+function readUser(value: JsonObject): UserMessage {
+  const results = objects(object(value.message).content).filter((block) => block.type === 'tool_result');
+  return {
+    kind: 'user',
+    toolResults: results.map((block) => ({
+      toolUseId: text(block.tool_use_id) ?? '',
+      isError: block.is_error === true,
+      text: clip(contentText(block.content), toolResultChars),
+    })),
+    ...optional('parentToolUseId', text(value.parent_tool_use_id)),
+  };
+}
+
+/** The text of a tool result, which is a string or a list of blocks. */
+function contentText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  return objects(content)
+    .map((block) => text(block.text) ?? '')
+    .filter((part) => part !== '')
+    .join('\n');
+}
+
+function readResult(value: JsonObject): ResultMessage {
+  const models = modelsOf(value.modelUsage);
+  const perModel = Object.values(models).map((usage) => usage.tokens);
+  return {
+    kind: 'result',
+    subtype: text(value.subtype) ?? '',
+    // A result that does not say whether it is an error is not trusted to be a success.
+    isError: value.is_error !== false,
+    numTurns: count(value.num_turns),
+    costUsd: count(value.total_cost_usd),
+    tokens: perModel.length > 0 ? perModel.reduce(addTokens, noTokens) : apiTokens(object(value.usage)),
+    models,
+    denials: objects(value.permission_denials).map((denial) => ({
+      tool: text(denial.tool_name) ?? '',
+      id: text(denial.tool_use_id) ?? '',
+    })),
+    errors: list(value.errors).filter((error) => typeof error === 'string'),
+    durationMs: count(value.duration_ms),
+    ...optional('result', text(value.result)),
+    ...optional('apiErrorStatus', number(value.api_error_status)),
+    ...optional('terminalReason', text(value.terminal_reason)),
+    ...optional('origin', text(object(value.origin).kind)),
+  };
+}
+
+function readRateLimit(value: JsonObject): RateLimitMessage {
+  const info = object(value.rate_limit_info);
+  return {
+    kind: 'rate-limit',
+    status: text(info.status) ?? '',
+    // claude counts in seconds here.
+    ...optional(
+      'resetsAtMs',
+      mapped(number(info.resetsAt), (seconds) => seconds * 1000),
+    ),
+    ...optional('limitType', text(info.rateLimitType)),
+    ...optional('utilization', number(info.utilization)),
+  };
+}
+
+function readControlResponse(value: JsonObject): ControlResponseMessage {
+  const response = object(value.response);
+  const session = object(object(response.response).session);
+  const models = session.model_usage;
+  return {
+    kind: 'control-response',
+    requestId: text(response.request_id) ?? '',
+    ok: response.subtype === 'success',
+    ...optional('costUsd', mapped(number(session.total_cost_usd), count)),
+    ...optional('models', isObject(models) ? modelsOf(models) : undefined),
+  };
+}
+
+function modelsOf(value: unknown): Record<string, ModelUsage> {
+  // fromEntries defines own properties, so that a model called `__proto__` is only an odd name.
+  return Object.fromEntries(
+    Object.entries(object(value)).map(([model, usage]): [string, ModelUsage] => [model, modelUsage(object(usage))]),
+  );
+}
+
+function modelUsage(usage: JsonObject): ModelUsage {
+  return {
+    costUsd: count(usage.costUSD),
+    tokens: {
+      input: count(usage.inputTokens),
+      output: count(usage.outputTokens),
+      cacheRead: count(usage.cacheReadInputTokens),
+      cacheCreation: count(usage.cacheCreationInputTokens),
+    },
+  };
+}
+
+function apiTokens(usage: JsonObject): Tokens {
+  return {
+    input: count(usage.input_tokens),
+    output: count(usage.output_tokens),
+    cacheRead: count(usage.cache_read_input_tokens),
+    cacheCreation: count(usage.cache_creation_input_tokens),
+  };
+}

@@ -1,0 +1,191 @@
+/**
+ * How an attempt ended, judged from its stream, its exit and what we did to it. Only a success that claude printed and
+ * that nothing contradicts is `completed`; a missing result never is.
+ */
+import type { PauseReason, StopReason, Warning } from '../core/event.ts';
+import type { SessionFailureReason } from '../core/failure.ts';
+import type { ExitStatus } from '../world/world.ts';
+import type { ResultMessage } from './messages.ts';
+import { isUnknownModel } from './pricing.ts';
+import { type AttemptStream, isSuccess } from './stream.ts';
+import { clip, oneLine } from './text.ts';
+import { describeTrouble, type Verdict } from './trouble.ts';
+
+export interface JudgeInput {
+  readonly stream: AttemptStream;
+  readonly exit: ExitStatus;
+  /** Present when we asked the worker to stop before its final result. */
+  readonly stop?: {
+    readonly reason: StopReason;
+    /** A success was printed before claude confirmed our interrupt (`AttemptStream.successBeforeAnswer`). */
+    readonly successBeforeAnswer: boolean;
+    /** A signal was sent before that success was printed; what claude prints while it dies is no finished work. */
+    readonly signalled: boolean;
+  };
+  /** We ended the process after its final result; then the end by that signal is no contradiction. */
+  readonly endedByUs: boolean;
+  /** Whether a runner saw the process to its end, or a later one found it gone. */
+  readonly found: 'watched' | 'after-crash';
+  /** A SessionStart hook of ours was configured, so its success must have been in the stream. */
+  readonly expectHook: boolean;
+  /** The last line of the worker's stderr. */
+  readonly stderrTail?: string;
+}
+
+export type Outcome =
+  | { readonly status: 'completed'; readonly result: string; readonly warnings: readonly Warning[] }
+  | {
+      readonly status: 'failed';
+      readonly reason: SessionFailureReason;
+      readonly message: string;
+      readonly next: string;
+      readonly warnings: readonly Warning[];
+    }
+  | {
+      readonly status: 'paused';
+      readonly reason: PauseReason;
+      readonly message: string;
+      readonly warnings: readonly Warning[];
+    };
+
+/** What is kept of an answer; all of it is in transcript.jsonl. */
+const resultChars = 50_000;
+const stderrChars = 300;
+
+export function judge(input: JudgeInput): Outcome {
+  return { ...judgeEnd(input), warnings: warningsOf(input) };
+}
+
+function judgeEnd(input: JudgeInput): Verdict {
+  const { stream, stop } = input;
+  const result = stream.lastResult;
+  if (stop !== undefined) {
+    const finished = stop.successBeforeAnswer && !stop.signalled;
+    if (finished && result !== undefined && isSuccess(result)) return judgeSuccess(stream, result);
+    return { status: 'paused', reason: stop.reason, message: stopSentence(stop.reason) };
+  }
+  if (result === undefined) return judgeSilence(input);
+  if (result.subtype !== 'success' || result.isError) return describeTrouble(stream, result);
+  if (result.numTurns === 0) return notSent(result);
+  return contradiction(input) ?? judgeSuccess(stream, result);
+}
+
+function judgeSuccess(stream: AttemptStream, result: ResultMessage): Verdict {
+  if (stream.denials.size > 0 && stream.toolsDone === 0) {
+    return {
+      status: 'failed',
+      reason: 'permission',
+      message: `Nothing was done: every tool the session tried was denied (${deniedTools(stream)}).`,
+      next: 'Allow these tools with --allowed-tools, or choose another --permission-mode, and retry the session.',
+    };
+  }
+  return { status: 'completed', result: clip(result.result ?? '', resultChars) };
+}
+
+function notSent(result: ResultMessage): Verdict {
+  const said = oneLine(result.result ?? '', 300);
+  return {
+    status: 'failed',
+    reason: 'prompt-not-sent',
+    message: `The prompt never reached the model${said === '' ? '.' : `; claude said: ${said}`}`,
+    next: 'Check that the prompt is no command of claude itself and that no hook of the project blocks it.',
+  };
+}
+
+/** A success, and yet an end that a success does not have. */
+function contradiction(input: JudgeInput): Verdict | undefined {
+  const { exit, endedByUs } = input;
+  const next = 'Look at the end of the session’s log and at stderr.log, then retry the session.';
+  if (exit.kind === 'exited' && exit.code !== 0) {
+    if (endedByUs && (exit.code === 143 || exit.code === 137)) return undefined;
+    const message = `claude reported success but ended with exit code ${exit.code}${stderrPart(input)}.`;
+    return { status: 'failed', reason: 'exit-nonzero', message, next };
+  }
+  if (exit.kind === 'signalled') {
+    if (endedByUs && (exit.signal === 'SIGTERM' || exit.signal === 'SIGKILL')) return undefined;
+    const message = `claude reported success but was then ended by ${exit.signal}, which this program did not send.`;
+    return { status: 'failed', reason: 'signalled', message, next };
+  }
+  return undefined;
+}
+
+/** claude ended, or is gone, without any result. */
+function judgeSilence(input: JudgeInput): Verdict {
+  const { exit, found } = input;
+  if (found === 'after-crash') {
+    const message = 'The worker ended without a result while no runner was watching.';
+    return { status: 'paused', reason: 'interrupted', message };
+  }
+  const signal = exit.kind === 'signalled' ? exit.signal : signalOfCode(exit);
+  if (signal !== undefined) {
+    return {
+      status: 'failed',
+      reason: 'signalled',
+      message: `claude was ended by ${signal}, which this program did not send${stderrPart(input)}.`,
+      next: 'If the system was short of memory, run fewer sessions at once; then retry the session.',
+    };
+  }
+  const how = exit.kind === 'exited' ? `with exit code ${exit.code}` : 'in a way the system did not report';
+  return {
+    status: 'failed',
+    reason: 'no-result',
+    message: `claude ended ${how} without a result${stderrPart(input)}.`,
+    next: 'Look at stderr.log and the end of the session’s log, then retry the session.',
+  };
+}
+
+/** claude turns some signals into exit codes of its own. */
+function signalOfCode(exit: ExitStatus): string | undefined {
+  if (exit.kind !== 'exited') return undefined;
+  return { 129: 'SIGHUP', 137: 'SIGKILL', 143: 'SIGTERM' }[exit.code];
+}
+
+function stderrPart(input: JudgeInput): string {
+  const tail = oneLine(input.stderrTail ?? '', stderrChars);
+  return tail === '' ? '' : `; its last words: ${tail.replace(/\.$/, '')}`;
+}
+
+function stopSentence(reason: StopReason): string {
+  switch (reason) {
+    case 'user':
+      return 'Paused on request.';
+    case 'signal':
+      return 'Paused because the runner was asked to stop.';
+    case 'budget':
+      return 'Paused because the budget is used up.';
+    case 'error-threshold':
+      return 'Paused because too many other sessions failed.';
+    case 'deleted':
+      return 'Stopped because the session or its group is being deleted.';
+  }
+}
+
+function deniedTools(stream: AttemptStream): string {
+  const names = [...new Set(stream.denials.values())].map((name) => oneLine(name, 60)).filter((name) => name !== '');
+  return clip(names.join(', '), 200);
+}
+
+function warningsOf(input: JudgeInput): Warning[] {
+  const { stream } = input;
+  const warnings: Warning[] = [];
+  if (stream.denials.size > 0) {
+    const calls = stream.denials.size === 1 ? '1 tool call was' : `${stream.denials.size} tool calls were`;
+    warnings.push({ code: 'denied-tools', message: `${calls} denied: ${deniedTools(stream)}.` });
+  }
+  if (input.expectHook && stream.sawInit && !stream.hookOk) {
+    const how = stream.hookSeen ? 'failed' : 'did not run';
+    const message = `The SessionStart hook ${how}: the session may lack its context after a compaction.`;
+    warnings.push({ code: 'hook-missing', message });
+  }
+  if (stream.malformed > 0) {
+    const lines = stream.malformed === 1 ? '1 line' : `${stream.malformed} lines`;
+    warnings.push({ code: 'malformed-lines', message: `${lines} of claude’s output could not be read.` });
+  }
+  if (stream.estimated && stream.costUsd > 0) {
+    const unknown = Object.keys(stream.models).filter((model) => isUnknownModel(model));
+    const guess = unknown.length > 0 ? ` The price of ${oneLine(unknown.join(', '), 100)} is a guess.` : '';
+    const message = `claude did not report its final cost; the figure is estimated from its stream.${guess}`;
+    warnings.push({ code: 'estimated-cost', message });
+  }
+  return warnings;
+}

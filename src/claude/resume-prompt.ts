@@ -1,0 +1,42 @@
+/**
+ * The prompt of an attempt. A later attempt must be told what happened in between: after an interrupt the conversation
+ * itself says that the user refused the tool and wants the model to stop, after a kill it says nothing at all.
+ */
+import type { AttemptKind } from '../core/event.ts';
+
+export interface ResumePromptInput {
+  /** The session's task as it was sent first. */
+  readonly task: string;
+  readonly kind: AttemptKind;
+  /** The earlier conversation goes on (`--resume`); otherwise the model knows nothing of it. */
+  readonly continues: boolean;
+  /** Why the earlier attempt failed, a sentence; for retries. */
+  readonly failure?: string;
+}
+
+/** The task as it is for a first attempt; for later ones with what happened before it. */
+export function resumePrompt({ task, kind, continues, failure }: ResumePromptInput): string {
+  if (kind === 'start') return task;
+  const why = kind === 'retry' ? retryReason(failure) : pauseReason;
+  const parts = continues ? [why, check, again, task] : [why, fresh, task];
+  return parts.join('\n\n');
+}
+
+const pauseReason =
+  'The session runner paused this session and has now resumed it. Nobody rejected anything: if the conversation says ' +
+  'that a tool use was refused, or that you should stop and wait for the user, that was only the pause.';
+
+function retryReason(failure: string | undefined): string {
+  const reason = failure === undefined || failure === '' ? '' : ` The reason: ${failure}`;
+  return `The previous attempt at this task failed, and the session runner now tries again.${reason}`;
+}
+
+const check =
+  'The command or edit that was under way may have taken effect, in part or not at all. Look at the files first, ' +
+  'repeat it only if it is still needed, then go on where you were until the task is done. Nobody can answer questions.';
+
+const again = 'The task again:';
+
+const fresh =
+  'You do not have the earlier conversation, but its changes may be in the files already. Look at what is there, keep ' +
+  'what is good, and finish this task. Nobody can answer questions.';

@@ -1,0 +1,203 @@
+/**
+ * The two settings files of a worker: `--settings FILE`, which beats the project's own settings, and settings.json in
+ * its config dir. claude ignores a faulty one without a word, deny rules and all, so both are built here and read back.
+ */
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { Environment } from './environment.ts';
+import { isObject, type JsonObject, list, object, objects } from './lenient.ts';
+import {
+  attemptMark,
+  cloudVariables,
+  isOn,
+  isSecret,
+  managedSwitch,
+  managedVariables,
+  providerSwitches,
+  restatedVariables,
+} from './variables.ts';
+
+/** Our own means of control, which a project could switch off as well. */
+const controlVariables = [
+  attemptMark,
+  managedSwitch,
+  'CLAUDE_CONFIG_DIR',
+  'CLAUDE_SECURESTORAGE_CONFIG_DIR',
+  'CLAUDE_CODE_TMPDIR',
+  'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC',
+  'DISABLE_AUTOUPDATER',
+  'CLAUDE_CODE_MAX_RETRIES',
+  'CLAUDE_CODE_DISABLE_BACKGROUND_TASKS',
+  'CLAUDE_CODE_EXIT_AFTER_STOP_DELAY',
+  'CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS',
+];
+
+/** Programs that settings may name and claude runs for credentials or headers. An empty text beats them, null does not. */
+const helperSettings = [
+  'apiKeyHelper',
+  'awsAuthRefresh',
+  'awsCredentialExport',
+  'gcpAuthRefresh',
+  'otelHeadersHelper',
+  'proxyAuthHelper',
+];
+
+export interface WorkerSettingsOptions {
+  /** Permission rules that no project can lift. */
+  readonly deny?: readonly string[];
+}
+
+/**
+ * What `--settings` says for a worker with this environment. A variable that is not set is stated as empty, which
+ * claude takes for not set. Secrets are left out: the environment holds them, `managedSwitch` guards them, and the
+ * file outlives the worker.
+ */
+export function workerSettings(env: Environment, options: WorkerSettingsOptions = {}): JsonObject {
+  const stated: Record<string, string> = {};
+  for (const name of [...controlVariables, ...managedVariables, ...restatedVariables]) {
+    const value = env[name] ?? '';
+    if (value === '' || !isSecret(name, value)) stated[name] = value;
+  }
+  if (usesProvider(env)) {
+    for (const name of cloudVariables) {
+      const value = env[name];
+      if (value !== undefined && !isSecret(name, value)) stated[name] = value;
+    }
+  }
+  return {
+    env: stated,
+    disableAllHooks: false,
+    ...Object.fromEntries(helperSettings.map((name) => [name, ''])),
+    ...permissionsOf({ deny: options.deny }),
+  };
+}
+
+/**
+ * Variables that no settings of ours can protect: when the project's settings set one of these, the session must not
+ * start. A socket cannot be taken back once it is set; a secret of the user's is not written into our settings.
+ */
+export function unprotectedVariables(env: Environment): string[] {
+  const secrets = restatedVariables.filter((name) => (env[name] ?? '') !== '' && isSecret(name, env[name] ?? ''));
+  const cloud = cloudVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
+  return ['ANTHROPIC_UNIX_SOCKET', ...secrets, ...(usesProvider(env) ? cloud : [])];
+}
+
+function usesProvider(env: Environment): boolean {
+  return providerSwitches.some((name) => isOn(env[name]));
+}
+
+/** A program that claude runs as a hook, without a shell. */
+export interface HookProgram {
+  /** Absolute path. */
+  readonly program: string;
+  readonly args: readonly string[];
+}
+
+export interface ConfigSettingsInput {
+  /** Settings of a template or of the session; ours come after theirs. */
+  readonly base?: JsonObject;
+  /** Prints the session's context at every start, resume, clear and compaction. */
+  readonly sessionStart?: HookProgram;
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+}
+
+/** A hook that hangs would hold up the start without any sign of life; its default timeout is ten minutes. */
+const hookTimeoutSeconds = 10;
+
+/** What settings.json in the worker's config dir says. */
+export function configSettings(input: ConfigSettingsInput): JsonObject {
+  const { base = {}, sessionStart } = input;
+  const theirs = object(base.permissions);
+  const hooks = object(base.hooks);
+  const ours = sessionStart === undefined ? [] : [startEntry(sessionStart)];
+  return {
+    ...base,
+    ...permissionsOf({
+      ...theirs,
+      allow: [...list(theirs.allow), ...(input.allow ?? [])],
+      deny: [...list(theirs.deny), ...(input.deny ?? [])],
+    }),
+    ...(sessionStart === undefined && base.hooks === undefined
+      ? {}
+      : { hooks: { ...hooks, SessionStart: [...list(hooks.SessionStart), ...ours] } }),
+  };
+}
+
+function startEntry({ program, args }: HookProgram): JsonObject {
+  return {
+    matcher: 'startup|resume|clear|compact',
+    hooks: [{ type: 'command', command: program, args: [...args], timeout: hookTimeoutSeconds }],
+  };
+}
+
+/** `permissions` without empty lists; nothing at all when nothing is left. */
+function permissionsOf(permissions: JsonObject): JsonObject {
+  const kept = Object.entries(permissions).filter(
+    ([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0),
+  );
+  return kept.length === 0 ? {} : { permissions: Object.fromEntries(kept) };
+}
+
+/**
+ * Judges the text of a settings file as claude would read it; the value is the parsed file. Fails with `write-failed`
+ * and the place that would make claude ignore the whole file.
+ */
+export function readBackCheck(path: string, content: string | null): Result<JsonObject> {
+  const refuse = (what: string) =>
+    fail(
+      'write-failed',
+      `${path} ${what}; claude would silently ignore all of it.`,
+      'Correct the settings of the session or its template.',
+    );
+  if (content === null) return refuse('is not there');
+  let value: unknown;
+  try {
+    value = JSON.parse(content);
+  } catch {
+    return refuse('is not valid JSON');
+  }
+  if (!isObject(value)) return refuse('is not a JSON object');
+  const fault = faultOf(value);
+  return fault === undefined ? ok(value) : refuse(fault);
+}
+
+function faultOf(settings: JsonObject): string | undefined {
+  const { env, permissions, hooks, model } = settings;
+  if (model !== undefined && typeof model !== 'string') return 'has a model that is not a text';
+  if (env !== undefined && (!isObject(env) || !allTexts(Object.values(env)))) return 'has an env that is not all texts';
+  if (permissions !== undefined && !isObject(permissions)) return 'has permissions that are not an object';
+  for (const kind of ['allow', 'deny', 'ask']) {
+    const rules = object(permissions)[kind];
+    if (rules !== undefined && !allTexts(rules)) return `has a permissions.${kind} that is not a list of texts`;
+  }
+  if (hooks !== undefined && !isObject(hooks)) return 'has hooks that are not an object';
+  for (const [event, entries] of Object.entries(object(hooks))) {
+    const fault = hookFault(entries);
+    if (fault !== undefined) return `has a hook of ${event} ${fault}`;
+  }
+  return undefined;
+}
+
+function allTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+const hookTypes: ReadonlySet<unknown> = new Set(['command', 'prompt', 'agent', 'http', 'mcp_tool']);
+
+function hookFault(entries: unknown): string | undefined {
+  if (!Array.isArray(entries) || objects(entries).length !== entries.length) return 'that is not a list of objects';
+  for (const entry of objects(entries)) {
+    if (entry.matcher !== undefined && typeof entry.matcher !== 'string') return 'with a matcher that is not a text';
+    if (!Array.isArray(entry.hooks) || objects(entry.hooks).length !== entry.hooks.length)
+      return 'without a list of hooks';
+    for (const hook of objects(entry.hooks)) {
+      const { type, command, args, timeout } = hook;
+      if (!hookTypes.has(type)) return 'of an unknown type';
+      if (type === 'command' && (typeof command !== 'string' || command === '')) return 'without a command';
+      if (args !== undefined && !allTexts(args)) return 'with args that are not texts';
+      const positive = typeof timeout === 'number' && timeout > 0;
+      if (timeout !== undefined && !positive) return 'with a timeout that is not a positive number';
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,301 @@
+/**
+ * What one attempt has said so far: the fold over its stream. It costs the same for every line however long the stream
+ * is, and the same lines always give the same state, so a later runner knows what an earlier one knew.
+ */
+import { type ModelUsage, noTokens, type Tokens, type Usage } from '../core/group.ts';
+import { answersInterrupt } from './control.ts';
+import type { JsonObject } from './lenient.ts';
+import type {
+  AssistantMessage,
+  ClaudeMessage,
+  HookMessage,
+  RateLimitMessage,
+  ResultMessage,
+  UserMessage,
+} from './messages.ts';
+import { emptySpending, type Spending, spendClaimed, spendSeen } from './spending.ts';
+import { oneLine } from './text.ts';
+
+/** A tool call that has not been answered yet. */
+export interface OpenTool {
+  readonly name: string;
+  readonly target: string;
+}
+
+/** The last `api_retry`, as long as no answer of the model came after it. */
+export interface Retry {
+  readonly attempt: number;
+  readonly error: string;
+  readonly errorStatus: number | null;
+}
+
+/** Mutable: `foldMessage` changes it in place. */
+export interface AttemptStream {
+  lines: number;
+  malformed: number;
+  sawInit: boolean;
+  claudeSessionId?: string;
+  /** Every session id seen, in order: `/clear` and forks make new ones. */
+  readonly claudeSessionIds: string[];
+  model?: string;
+  claudeVersion?: string;
+  cwd?: string;
+  /** Number of `result` lines. */
+  results: number;
+  /** Sum of the turns that the results report. */
+  turns: number;
+  /** The result that decides, see `foldResult`. */
+  lastResult?: ResultMessage;
+  readonly openTasks: Set<string>;
+  readonly openTools: Map<string, OpenTool>;
+  currentToolId?: string;
+  /** Name and short target of the tool that runs now, at most 80 characters, without control characters. */
+  currentTool?: string;
+  /** Start of the last text of the model, at most 200 characters on one line. */
+  lastText?: string;
+  /** Successful tool results, of the main loop and of sub-agents. */
+  toolsDone: number;
+  toolErrors: number;
+  /** Denied tool calls: call id → tool name. */
+  readonly denials: Map<string, string>;
+  /** A SessionStart hook reported success. */
+  hookOk: boolean;
+  /** Any SessionStart hook was reported. */
+  hookSeen: boolean;
+  rateLimit?: RateLimitMessage;
+  lastRetry?: Retry;
+  /** `authentication_failed`, `oauth_org_not_allowed` or `billing_error`, until an answer of the model proves it wrong. */
+  authError?: string;
+  /** The error code on claude's last report of trouble, until an answer of the model. */
+  apiError?: string;
+  /** Cost and tokens so far; `costUsd`, `tokens`, `models` and `estimated` are read from it. */
+  spending: Spending;
+  costUsd: number;
+  tokens: Tokens;
+  models: Readonly<Record<string, ModelUsage>>;
+  /** The figures are a lower bound from the stream, not claude's own. */
+  estimated: boolean;
+  compactions: number;
+  /** claude confirmed an `interruptRequest`. */
+  interruptAnswered: boolean;
+  /** A success of the main loop was printed before claude confirmed an interrupt. */
+  successBeforeAnswer: boolean;
+  /** The message each speaker (the main loop is '') is in the middle of; claude prints one line per block. */
+  readonly speaking: Map<string, string>;
+  /** Distinct messages of the main loop. */
+  messages: number;
+}
+
+const toolChars = 80;
+const textChars = 200;
+/** More open calls than any model makes; what a broken stream opens beyond that is not remembered. */
+const maxOpen = 1000;
+const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
+
+export function emptyStream(): AttemptStream {
+  return {
+    lines: 0,
+    malformed: 0,
+    sawInit: false,
+    claudeSessionIds: [],
+    results: 0,
+    turns: 0,
+    openTasks: new Set(),
+    openTools: new Map(),
+    toolsDone: 0,
+    toolErrors: 0,
+    denials: new Map(),
+    hookOk: false,
+    hookSeen: false,
+    spending: emptySpending,
+    costUsd: 0,
+    tokens: noTokens,
+    models: {},
+    estimated: false,
+    compactions: 0,
+    interruptAnswered: false,
+    successBeforeAnswer: false,
+    speaking: new Map(),
+    messages: 0,
+  };
+}
+
+/** Takes one more message into account. Changes `s` and returns it. */
+export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
+  s.lines += 1;
+  noteSessionId(s, m.claudeSessionId);
+  switch (m.kind) {
+    case 'init':
+      s.sawInit = true;
+      if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
+      if (m.model !== undefined) s.model = m.model;
+      if (m.claudeVersion !== undefined) s.claudeVersion = m.claudeVersion;
+      if (m.cwd !== undefined) s.cwd = m.cwd;
+      break;
+    case 'assistant':
+      foldAssistant(s, m);
+      break;
+    case 'user':
+      foldToolResults(s, m);
+      break;
+    case 'result':
+      foldResult(s, m);
+      break;
+    case 'api-retry':
+      s.lastRetry = { attempt: m.attempt, error: m.error, errorStatus: m.errorStatus };
+      noteTrouble(s, m.error);
+      break;
+    case 'rate-limit':
+      s.rateLimit = m;
+      break;
+    case 'hook':
+      foldHook(s, m);
+      break;
+    case 'task':
+      if (m.phase === 'ended') s.openTasks.delete(m.taskId);
+      else if (s.openTasks.size < maxOpen) s.openTasks.add(m.taskId);
+      break;
+    case 'compact-boundary':
+      s.compactions += 1;
+      break;
+    case 'control-response':
+      if (m.ok && answersInterrupt(m.requestId)) s.interruptAnswered = true;
+      if (m.costUsd !== undefined) setSpending(s, spendClaimed(s.spending, m.costUsd, m.models ?? {}));
+      break;
+    case 'malformed':
+      s.malformed += 1;
+      break;
+    case 'other':
+      break;
+  }
+  return s;
+}
+
+/** Cost, tokens and turns of the attempt. `durationMs` is the wall time of the process. */
+export function usageOf(s: AttemptStream, durationMs: number): Usage {
+  return {
+    costUsd: s.costUsd,
+    tokens: s.tokens,
+    durationMs,
+    turns: s.results > 0 ? s.turns : s.messages,
+    models: s.models,
+    ...(s.estimated ? { estimated: true as const } : {}),
+  };
+}
+
+/** True for a result with which a session can be completed. */
+export function isSuccess(result: ResultMessage): boolean {
+  return result.subtype === 'success' && !result.isError && result.numTurns > 0;
+}
+
+function noteSessionId(s: AttemptStream, id: string | undefined): void {
+  if (id === undefined || id === '') return;
+  s.claudeSessionId ??= id;
+  const known = s.claudeSessionIds;
+  // The newest comes first in nearly every line; the list itself has one or two entries.
+  if (known.at(-1) !== id && known.length < maxOpen && !known.includes(id)) known.push(id);
+}
+
+function noteTrouble(s: AttemptStream, error: string): void {
+  s.apiError = error;
+  if (personErrors.has(error)) s.authError = error;
+}
+
+function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
+  const speaker = m.parentToolUseId ?? '';
+  if (m.error !== undefined) noteTrouble(s, m.error);
+  else if (m.model !== '<synthetic>') {
+    delete s.authError;
+    delete s.apiError;
+    delete s.lastRetry;
+  }
+  if (m.messageId !== '' && s.speaking.get(speaker) !== m.messageId) {
+    if (s.speaking.size < maxOpen || s.speaking.has(speaker)) s.speaking.set(speaker, m.messageId);
+    if (speaker === '') s.messages += 1;
+    const model = modelName(s, m);
+    if (m.usage !== undefined && model !== '<synthetic>') setSpending(s, spendSeen(s.spending, model, m.usage));
+  }
+  for (const block of m.blocks) {
+    if (block.kind === 'text') {
+      const text = oneLine(block.text, textChars);
+      if (text !== '' && speaker === '') s.lastText = text;
+    } else if (block.kind === 'tool-use' && block.id !== '' && s.openTools.size < maxOpen) {
+      const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };
+      s.openTools.set(block.id, tool);
+      showTool(s, block.id, tool);
+    }
+  }
+}
+
+/** Messages carry the API's name; claude's own figures carry the name of `init`, which may end in `[1m]`. */
+function modelName(s: AttemptStream, m: AssistantMessage): string {
+  const name = m.model ?? s.model ?? '';
+  return s.model?.startsWith(`${name}[`) ? s.model : name;
+}
+
+function foldToolResults(s: AttemptStream, m: UserMessage): void {
+  for (const result of m.toolResults) {
+    if (result.isError) s.toolErrors += 1;
+    else s.toolsDone += 1;
+    s.openTools.delete(result.toolUseId);
+    s.speaking.delete(result.toolUseId);
+    if (s.currentToolId !== result.toolUseId) continue;
+    // The oldest open call is shown next: with sub-agents that is the call that runs them.
+    const [next] = s.openTools;
+    showTool(s, next?.[0], next?.[1]);
+  }
+}
+
+/**
+ * A finished background task starts a turn of its own, whose result has the origin `task-notification`. It counts for
+ * the cost and, when it is a success, as the newer answer; its failure does not undo the success that the model
+ * reported for the task we gave it.
+ */
+function foldResult(s: AttemptStream, m: ResultMessage): void {
+  s.results += 1;
+  s.turns += m.numTurns;
+  const followUp = m.origin === 'task-notification';
+  const keepsEarlier = followUp && !isSuccess(m) && s.lastResult !== undefined;
+  if (!keepsEarlier) s.lastResult = m;
+  if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
+  for (const denial of m.denials) if (s.denials.size < maxOpen) s.denials.set(denial.id, denial.tool);
+  setSpending(s, spendClaimed(s.spending, m.costUsd, m.models));
+  // The turn is over: calls that were interrupted never get an answer.
+  s.openTools.clear();
+  s.speaking.clear();
+  showTool(s, undefined, undefined);
+}
+
+function foldHook(s: AttemptStream, m: HookMessage): void {
+  if (m.hookEvent !== 'SessionStart') return;
+  s.hookSeen = true;
+  if (m.phase === 'response' && m.outcome === 'success') s.hookOk = true;
+}
+
+function setSpending(s: AttemptStream, spending: Spending): void {
+  s.spending = spending;
+  s.costUsd = spending.costUsd;
+  s.tokens = spending.tokens;
+  s.models = spending.models;
+  s.estimated = spending.estimated;
+}
+
+function showTool(s: AttemptStream, id: string | undefined, tool: OpenTool | undefined): void {
+  if (id === undefined || tool === undefined) {
+    delete s.currentToolId;
+    delete s.currentTool;
+    return;
+  }
+  s.currentToolId = id;
+  s.currentTool = oneLine(`${tool.name} ${tool.target}`, toolChars);
+}
+
+/** The input that says best what a tool works on, in this order. */
+const targetKeys = ['command', 'file_path', 'notebook_path', 'path', 'pattern', 'url', 'query', 'description', 'skill'];
+
+function targetOf(input: JsonObject, cwd: string | undefined): string {
+  const value = targetKeys.map((key) => input[key]).find((candidate) => typeof candidate === 'string');
+  if (typeof value !== 'string') return '';
+  const inside = cwd !== undefined && value.startsWith(`${cwd}/`) ? value.slice(cwd.length + 1) : value;
+  return oneLine(inside, toolChars);
+}

@@ -1,0 +1,27 @@
+/**
+ * Text that came from claude or from a model, made fit for a terminal, a file name or one sentence.
+ */
+
+/** Colour and cursor sequences, as one unit, so that their letters do not stay behind when ESC is taken out. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const escapeSequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+/** C0, DEL, C1, the two Unicode line separators and the marks that change the direction of writing. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g;
+
+/** At most `max` UTF-16 units, with an ellipsis when something was cut off; never ends inside a character. */
+export function clip(text: string, max: number): string {
+  if (text.length <= max) return text;
+  let end = Math.max(0, max - 1);
+  const last = text.charCodeAt(end - 1);
+  if (last >= 0xd800 && last <= 0xdbff) end -= 1;
+  return `${text.slice(0, end)}…`;
+}
+
+/** One line without control characters, blanks collapsed, at most `max` UTF-16 units. */
+export function oneLine(text: string, max: number): string {
+  // Only the part that can be shown is cleaned: a line of claude may be many megabytes long.
+  const head = text.length > max * 8 ? text.slice(0, max * 8) : text;
+  const clean = head.replace(escapeSequence, '').replace(controlCharacter, ' ').replace(/ {2,}/g, ' ').trim();
+  return clip(clean, max);
+}

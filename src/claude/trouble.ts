@@ -1,0 +1,123 @@
+/**
+ * What a result that is no success means: whose trouble it is, and what cures it.
+ */
+import type { PauseReason } from '../core/event.ts';
+import type { SessionFailureReason } from '../core/failure.ts';
+import type { ResultMessage } from './messages.ts';
+import type { AttemptStream } from './stream.ts';
+import { oneLine } from './text.ts';
+
+/** An outcome without its warnings. */
+export type Verdict =
+  | { readonly status: 'completed'; readonly result: string }
+  | {
+      readonly status: 'failed';
+      readonly reason: SessionFailureReason;
+      readonly message: string;
+      readonly next: string;
+    }
+  | { readonly status: 'paused'; readonly reason: PauseReason; readonly message: string };
+
+const quoteChars = 300;
+
+/**
+ * claude's own signs, the most telling first: the code on its report of trouble, the status of the API, the reason why
+ * the loop ended, and only where these are missing its words. `subtype` alone says little: every API failure comes as
+ * `success` with `is_error`.
+ */
+export function describeTrouble(stream: AttemptStream, result: ResultMessage): Verdict {
+  const said = saidBy(result);
+  const error = stream.apiError ?? '';
+  const status = result.apiErrorStatus;
+  if (result.subtype === 'error_max_budget_usd') {
+    return { status: 'paused', reason: 'budget', message: 'The attempt used up the money reserved for it.' };
+  }
+  if (status === 429 || isUsageLimit(said)) return limited(stream, said);
+  if (isLoginTrouble(error, said)) return notLoggedIn(said);
+  if (error === 'billing_error' || /credit balance is too low/i.test(said)) {
+    const next = 'Settle the account’s billing, or log in with another one, then run `group resume`.';
+    return failed('billing', 'The account cannot pay', said, next);
+  }
+  if (error === 'model_not_found' || status === 404) {
+    const next = 'Choose a model the account may use with --model, then retry the session.';
+    return failed('model-not-found', 'The model is unknown or not allowed', said, next);
+  }
+  if (result.terminalReason === 'prompt_too_long' || /^prompt is too long/i.test(said)) {
+    const next = 'Split the task or shorten its prompt; a retry starts from the session’s prompt again.';
+    return failed('prompt-too-long', 'The conversation no longer fits the model’s window', said, next);
+  }
+  if (status !== undefined || error !== '' || /^API Error/i.test(said)) {
+    const what = status === undefined ? 'The API did not serve the request' : `The API answered ${status}`;
+    return failed(
+      'api-error',
+      what,
+      said,
+      'If the trouble is on the server’s side, wait a while; then retry the session.',
+    );
+  }
+  return claudeError(result, said);
+}
+
+function claudeError(result: ResultMessage, said: string): Verdict {
+  if (/no conversation found/i.test(said)) {
+    const next = 'Retry the session: it starts its task anew.';
+    return failed('claude-error', 'claude could not find the conversation to continue', said, next);
+  }
+  if (result.terminalReason?.startsWith('aborted') === true) {
+    const next = 'Something other than this program interrupted claude; retry the session.';
+    return failed('claude-error', 'claude was interrupted from outside', said, next);
+  }
+  const kind = result.subtype === 'success' ? 'an error' : oneLine(result.subtype, 60);
+  return failed('claude-error', `claude reported ${kind}`, said, 'Look at the session’s log, then retry the session.');
+}
+
+/** What claude wrote, on one line, cut to 300 characters. */
+function saidBy(result: ResultMessage): string {
+  const text = result.result ?? '';
+  return oneLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
+}
+
+/**
+ * Any 429 that claude gave up on is a limit, also one without reset time: it is nobody's failure, and the same request
+ * works later.
+ */
+function limited(stream: AttemptStream, said: string): Verdict {
+  const limit = stream.rateLimit;
+  const until = limit?.status === 'rejected' ? resetTime(limit.resetsAtMs) : undefined;
+  const rest = until === undefined ? '' : ` It is lifted at ${until}.`;
+  return {
+    status: 'paused',
+    reason: 'limit',
+    message: `${sentence('A usage or rate limit was reached', said)}${rest}`,
+  };
+}
+
+function resetTime(ms: number | undefined): string | undefined {
+  // Beyond this a Date has no text.
+  if (ms === undefined || Math.abs(ms) > 8.64e15) return undefined;
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function isUsageLimit(said: string): boolean {
+  return /^you['’]ve hit your .*limit|usage limit reached/i.test(said);
+}
+
+function isLoginTrouble(error: string, said: string): boolean {
+  if (error === 'authentication_failed' || error === 'oauth_org_not_allowed') return true;
+  return /^not logged in|please run \/login|^invalid api key|^failed to authenticate/i.test(said);
+}
+
+function notLoggedIn(said: string): Verdict {
+  const next = 'Log in with `claude auth login`, or set a valid ANTHROPIC_API_KEY, then run `group resume`.';
+  return failed('not-logged-in', 'claude has no login that works', said, next);
+}
+
+function failed(reason: SessionFailureReason, what: string, said: string, next: string): Verdict {
+  return { status: 'failed', reason, message: sentence(what, said), next };
+}
+
+/** A full sentence, with what claude said after a colon. */
+function sentence(what: string, said: string): string {
+  if (said === '') return `${what}.`;
+  return /[.!?…]$/.test(said) ? `${what}: ${said}` : `${what}: ${said}.`;
+}

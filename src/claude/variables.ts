@@ -1,0 +1,154 @@
+/**
+ * The environment variables of claude that matter to us, by what they decide. A project's own settings may set any of
+ * them and would win over the environment of the process, see settings.ts.
+ */
+
+/** Marks a worker and everything it starts; the value is the attempt's id. */
+export const attemptMark = 'CLAUDE_CODE_AGENT_ATTEMPT';
+
+/**
+ * Tells claude that whoever started it has chosen the provider: settings files, whatever their source, then cannot
+ * change provider, endpoint, credentials or proxy, and a refused key is reported at once instead of being retried.
+ */
+export const managedSwitch = 'CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST';
+
+/** Switches that send requests to a cloud provider instead of Anthropic. */
+export const providerSwitches = [
+  'CLAUDE_CODE_USE_BEDROCK',
+  'CLAUDE_CODE_USE_VERTEX',
+  'CLAUDE_CODE_USE_FOUNDRY',
+  'CLAUDE_CODE_USE_ANTHROPIC_AWS',
+  'CLAUDE_CODE_USE_MANTLE',
+  'CLAUDE_CODE_USE_GATEWAY',
+] as const;
+
+/** Logins of which one is chosen; the others are taken out of a worker's environment. */
+export const loginVariables = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN'] as const;
+
+/** Decide who pays, and settings cannot change them once `managedSwitch` is on. */
+export const managedVariables: readonly string[] = [
+  ...providerSwitches,
+  ...loginVariables,
+  'ANTHROPIC_BASE_URL',
+  'ANTHROPIC_BEDROCK_BASE_URL',
+  'ANTHROPIC_VERTEX_BASE_URL',
+  'ANTHROPIC_FOUNDRY_BASE_URL',
+  'ANTHROPIC_AWS_BASE_URL',
+  'ANTHROPIC_BEDROCK_MANTLE_BASE_URL',
+  'ANTHROPIC_FOUNDRY_RESOURCE',
+  'ANTHROPIC_VERTEX_PROJECT_ID',
+  'ANTHROPIC_AWS_WORKSPACE_ID',
+  'AWS_BEARER_TOKEN_BEDROCK',
+  'ANTHROPIC_FOUNDRY_API_KEY',
+  'ANTHROPIC_AWS_API_KEY',
+  'ANTHROPIC_BEDROCK_MANTLE_API_KEY',
+  'CLAUDE_CODE_SKIP_BEDROCK_AUTH',
+  'CLAUDE_CODE_SKIP_VERTEX_AUTH',
+  'CLAUDE_CODE_SKIP_FOUNDRY_AUTH',
+  'CLAUDE_CODE_SKIP_ANTHROPIC_AWS_AUTH',
+  'CLAUDE_CODE_SKIP_MANTLE_AUTH',
+  'CLAUDE_CODE_HOST_AUTH_ENV_VAR',
+  'CLAUDE_CODE_CERT_STORE',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+];
+
+/** Decide who pays or who can read the requests, and only `--settings` protects them. */
+export const restatedVariables: readonly string[] = [
+  'ANTHROPIC_CUSTOM_HEADERS',
+  'ANTHROPIC_CONFIG_DIR',
+  'ANTHROPIC_PROFILE',
+  'ANTHROPIC_IDENTITY_TOKEN',
+  'ANTHROPIC_IDENTITY_TOKEN_FILE',
+  'CLAUDE_CODE_OAUTH_REFRESH_TOKEN',
+  'CLAUDE_CODE_OAUTH_CLIENT_ID',
+  'CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR',
+  'CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR',
+  'CLAUDE_CODE_SESSION_ACCESS_TOKEN',
+  'CLAUDE_CODE_API_BASE_URL',
+  'CLAUDE_CODE_CUSTOM_OAUTH_URL',
+  'CLAUDE_CODE_EXTRA_BODY',
+  'CLAUDE_CODE_CLIENT_CERT',
+  'CLAUDE_CODE_CLIENT_KEY',
+  'CLAUDE_CODE_CLIENT_KEY_PASSPHRASE',
+  'ALL_PROXY',
+  'all_proxy',
+  'NODE_EXTRA_CA_CERTS',
+  'NODE_TLS_REJECT_UNAUTHORIZED',
+  'NODE_OPTIONS',
+  'BUN_OPTIONS',
+];
+
+/** Whose cloud account pays when a provider is used. Tools of the session read them too, and break on empty values. */
+export const cloudVariables: readonly string[] = [
+  'AWS_PROFILE',
+  'AWS_REGION',
+  'AWS_DEFAULT_REGION',
+  'AWS_CONFIG_FILE',
+  'AWS_SHARED_CREDENTIALS_FILE',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+  'CLOUD_ML_REGION',
+  'GOOGLE_APPLICATION_CREDENTIALS',
+  'GOOGLE_CLOUD_PROJECT',
+  'GCLOUD_PROJECT',
+];
+
+const secretName = /KEY|TOKEN|SECRET|HEADERS|PASSPHRASE|EXTRA_BODY/;
+
+/** True for what must not be written into a file: secrets by their name, and addresses with a password in them. */
+export function isSecret(name: string, value: string): boolean {
+  return secretName.test(name) || /:\/\/[^/]*@/.test(value);
+}
+
+/** As claude reads its switches: only these words mean yes. */
+export function isOn(value: string | undefined): boolean {
+  return ['1', 'true', 'yes', 'on'].includes((value ?? '').toLowerCase().trim());
+}
+
+/**
+ * `CLAUDE_CODE_*` variables that people set on purpose; all others of that prefix are the traces of a surrounding
+ * claude, and would make the worker believe it is that one's child.
+ */
+export const keptVariables: ReadonlySet<string> = new Set([
+  ...[...managedVariables, ...restatedVariables].filter((name) => name !== 'CLAUDE_CODE_OAUTH_TOKEN'),
+  'CLAUDE_CODE_API_KEY_HELPER_TTL_MS',
+  'CLAUDE_CODE_ATTRIBUTION_HEADER',
+  'CLAUDE_CODE_AUTO_COMPACT_WINDOW',
+  'CLAUDE_CODE_DISABLE_1M_CONTEXT',
+  'CLAUDE_CODE_DISABLE_ADAPTIVE_THINKING',
+  'CLAUDE_CODE_DISABLE_AUTO_MEMORY',
+  'CLAUDE_CODE_DISABLE_CLAUDE_MDS',
+  'CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS',
+  'CLAUDE_CODE_DISABLE_FAST_MODE',
+  'CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING',
+  'CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS',
+  'CLAUDE_CODE_DISABLE_THINKING',
+  'CLAUDE_CODE_EFFORT_LEVEL',
+  'CLAUDE_CODE_ENABLE_TELEMETRY',
+  'CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS',
+  'CLAUDE_CODE_GIT_BASH_PATH',
+  'CLAUDE_CODE_GLOB_HIDDEN',
+  'CLAUDE_CODE_GLOB_NO_IGNORE',
+  'CLAUDE_CODE_MAX_OUTPUT_TOKENS',
+  'CLAUDE_CODE_MAX_RETRIES',
+  'CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY',
+  'CLAUDE_CODE_OTEL_FLUSH_TIMEOUT_MS',
+  'CLAUDE_CODE_OTEL_HEADERS_HELPER_DEBOUNCE_MS',
+  'CLAUDE_CODE_OTEL_SHUTDOWN_TIMEOUT_MS',
+  'CLAUDE_CODE_PROXY_RESOLVES_HOSTS',
+  'CLAUDE_CODE_SHELL',
+  'CLAUDE_CODE_SHELL_PREFIX',
+  'CLAUDE_CODE_SUBAGENT_MODEL',
+  // Our own, for a session that calls this program itself.
+  'CLAUDE_CODE_AGENT_HOME',
+  'CLAUDE_CODE_AGENT_CLAUDE',
+  'CLAUDE_CODE_AGENT_TEMPLATES',
+  'CLAUDE_CODE_AGENT_BUN',
+  'CLAUDE_CODE_AGENT_DEBUG',
+]);

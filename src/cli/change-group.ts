@@ -1,0 +1,74 @@
+/**
+ * How a command changes a group. Nobody holds it: the command takes the lock and acts as a short runner. Another short
+ * command holds it: wait. A runner holds it: leave a request, and wait for the event that answers it (DESIGN §3).
+ */
+import { fail, type Result } from '../core/failure.ts';
+import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
+import type { World } from '../world/world.ts';
+import type { GroupReference } from './resolve.ts';
+
+/** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
+const shortRunPrefix = 'command-';
+
+/** Many commands at once queue up behind each other; each takes a few milliseconds. */
+const patienceMs = 20_000;
+const pollMs = 15;
+
+export interface Change<T> {
+  /** Acts with the lock held. The lock is released afterwards, whatever happens. */
+  readonly direct: (writer: GroupWriter) => Result<T> | Promise<Result<T>>;
+  /** Acts through the live runner; `runner-gone` = try again from the start. Absent = a live runner is in the way. */
+  readonly viaRunner?: (runId: string) => Promise<Result<T> | 'runner-gone'>;
+}
+
+export async function changeGroup<T>(world: World, group: GroupReference, change: Change<T>): Promise<Result<T>> {
+  const deadline = world.clock.now() + patienceMs;
+  for (;;) {
+    const opened = openGroupWriter(world, group.root, group.groupId, `${shortRunPrefix}${world.random.uuid()}`);
+    if (opened.ok) {
+      try {
+        return await change.direct(opened.value);
+      } finally {
+        opened.value.close();
+      }
+    }
+    if (opened.failure.reason !== 'busy') return opened;
+    const runId = liveRunner(world, group);
+    if (runId !== null) {
+      if (change.viaRunner === undefined) return opened;
+      const answer = await change.viaRunner(runId);
+      if (answer !== 'runner-gone') return answer;
+    }
+    if (world.clock.now() > deadline) return opened;
+    await pause(world, pollMs);
+  }
+}
+
+/** The run id of the runner that holds the group; null when nobody or only a short command does. */
+export function liveRunner(world: World, group: Pick<GroupReference, 'paths'>): string | null {
+  const holder = world.locks.holder(group.paths.lock);
+  return holder === null || holder.runId.startsWith(shortRunPrefix) ? null : holder.runId;
+}
+
+/** Waits until no short command holds the group any more, for a command that will take the lock itself. */
+export async function waitForShortCommands(world: World, group: Pick<GroupReference, 'paths'>): Promise<void> {
+  const deadline = world.clock.now() + patienceMs;
+  while (world.locks.holder(group.paths.lock)?.runId.startsWith(shortRunPrefix) && world.clock.now() < deadline) {
+    await pause(world, pollMs);
+  }
+}
+
+export function pause(world: World, delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    world.clock.after(delayMs, resolve);
+  });
+}
+
+/** Refuses what needs the group for itself while a runner works on it. */
+export function busyRunner(groupId: string): Result<never> {
+  return fail(
+    'busy',
+    `Group ${groupId} is being run by another process.`,
+    'Stop it there with Ctrl-C, or wait until it has finished.',
+  );
+}

@@ -1,0 +1,81 @@
+/** `group delete`: removes a group with all its files, after its last worker has ended. */
+import type { Command } from '@commander-js/extra-typings';
+import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import { plural } from '../../report/format.ts';
+import { stopGroup } from '../../runner/stop-group.ts';
+import { deleteGroup, loadGroup } from '../../store/group-store.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
+import { changeGroup } from '../change-group.ts';
+import { confirmed } from '../confirm.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
+import { type GroupReference, resolveGroup } from '../resolve.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group delete auth-refactor
+  $ claude-code-agent group delete 20260104-143022-auth-refactor --force`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Deletes a group with all transcripts. Projects are not touched. Asks first, unless --force is given.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--force', 'do not ask')
+    .addHelpText('after', example)
+    .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
+}
+
+async function remove(context: Context, reference: string, force: boolean): Promise<Work> {
+  const group = resolveGroup(context, reference);
+  if (!group.ok) return group;
+  const { groupId } = group.value;
+  const sure = await confirmed(context, question(context, group.value), force);
+  if (!sure.ok) return sure;
+  if (!sure.value) {
+    context.stderr.line('Nothing was deleted.');
+    return ok(exitCode.done);
+  }
+  const deleted = await changeGroup<void>(context.world, group.value, {
+    direct: (writer) => deleteNow(context, group.value, writer),
+  });
+  const settled = deleted.ok || !isDamage(deleted.failure) ? deleted : await deleteDamaged(context, group.value);
+  if (!settled.ok) return settled;
+  context.stderr.line(`Deleted ${groupId}.`);
+  return ok(exitCode.done);
+}
+
+function question(context: Context, { root, groupId }: GroupReference): string {
+  const state = loadGroup(context.world, root, groupId);
+  if (!state.ok) return `Delete the damaged group ${groupId} with all its files?`;
+  return `Delete group ${groupId} with ${plural(state.value.sessions.size, 'session')} and all transcripts?`;
+}
+
+async function deleteNow(context: Context, { root, groupId }: GroupReference, writer: GroupWriter) {
+  if (writer.state.running.size > 0) {
+    context.stderr.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
+    await stopGroup(context.world, writer, 'deleted');
+  }
+  await stopRehearsal(context.world, writer.paths);
+  deleteGroup(context.world, root, groupId);
+  return ok(undefined);
+}
+
+function isDamage(failure: Failure): boolean {
+  return failure.reason === 'corrupt-file' || failure.reason === 'newer-version';
+}
+
+/** Without a readable log there is no writer; the lock is taken by hand. */
+async function deleteDamaged(context: Context, { root, groupId, paths }: GroupReference): Promise<Result<void>> {
+  const { world } = context;
+  const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
+  if (lock === null) return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
+  try {
+    await stopDamagedGroup(world, paths);
+    await stopRehearsal(world, paths);
+    deleteGroup(world, root, groupId);
+    return ok(undefined);
+  } finally {
+    lock.release();
+  }
+}

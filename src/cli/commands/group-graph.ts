@@ -1,0 +1,37 @@
+/** `group graph`: who waits for whom. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { ok } from '../../core/failure.ts';
+import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../report/graph.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { loadReferredGroup } from '../resolve.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group graph auth-refactor
+  $ claude-code-agent group graph auth-refactor --format dot | dot -Tsvg > graph.svg`;
+
+const formats = ['text', 'mermaid', 'dot'] as const;
+type Format = (typeof formats)[number];
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Prints the dependency graph of a group. Sessions of one wave can run at the same time.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .addOption(new Option('--format <format>', 'how to print it').choices(formats).default('text' as const))
+    .option('--json', 'one JSON document: an array of nodes with their dependencies')
+    .addHelpText('after', example)
+    .action((reference, { format, json }) => context.run(() => print(context, reference, format, json === true)));
+}
+
+function print(context: Context, reference: string, format: Format, json: boolean): Work {
+  const group = loadReferredGroup(context, reference);
+  if (!group.ok) return group;
+  const { state } = group.value;
+  const { stdout } = context;
+  if (json) stdout.line(JSON.stringify(graphNodes(state), null, 2));
+  else if (format === 'mermaid') stdout.line(mermaidGraph(state).join('\n'));
+  else if (format === 'dot') stdout.line(dotGraph(state).join('\n'));
+  else stdout.line(textGraph(state, stdout.style).join('\n'));
+  return ok(exitCode.done);
+}

@@ -1,0 +1,90 @@
+/** `group list`: all groups, newest first. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { describeFailure, ok } from '../../core/failure.ts';
+import { activeGroupStatuses, groupStatuses } from '../../core/status.ts';
+import { type Cell, formatMoney, formatTable } from '../../report/format.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { statusTone } from '../../report/wording.ts';
+import { type GroupListing, listGroups } from '../../store/group-store.ts';
+import type { GroupMeta } from '../../store/meta.ts';
+import { groupPaths } from '../../store/paths.ts';
+import { liveRunner } from '../change-group.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group list --status active
+  $ claude-code-agent group list --json | jq -r '.[].id'`;
+
+const statuses = [...groupStatuses, 'active'] as const;
+type StatusFilter = (typeof statuses)[number];
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Lists session groups, newest first. Active groups are created, running or paused ones.')
+    .addOption(new Option('--status <status>', 'only groups of this status').choices(statuses))
+    .option('--json', 'one JSON document: an array of meta.json contents')
+    .addHelpText('after', example)
+    .action(({ status, json }) => context.run(() => list(context, status, json === true)));
+}
+
+function list(context: Context, status: StatusFilter | undefined, json: boolean): Work {
+  const root = context.root();
+  if (!root.ok) return root;
+  const listings = listGroups(context.world, root.value).filter((listing) => isWanted(listing, status));
+  if (json) {
+    context.stdout.line(JSON.stringify(listings.map(plain), null, 2));
+    return ok(exitCode.done);
+  }
+  if (listings.length === 0) {
+    const which = status === undefined ? '' : `${status} `;
+    context.stderr.line(`There are no ${which}groups. Make one with: claude-code-agent group create <slug>`);
+  } else {
+    for (const line of table(context, root.value, listings)) context.stdout.line(line);
+  }
+  for (const listing of listings) {
+    if ('problem' in listing) context.stderr.line(`${listing.id}: ${safeLine(describeFailure(listing.problem), 400)}`);
+  }
+  return ok(exitCode.done);
+}
+
+/** Damaged groups are always shown: whatever is looked for, it may be in them. */
+function isWanted(listing: GroupListing, status: StatusFilter | undefined): boolean {
+  if (status === undefined || 'problem' in listing) return true;
+  return status === 'active' ? activeGroupStatuses.has(listing.meta.status) : listing.meta.status === status;
+}
+
+function plain(listing: GroupListing): object {
+  return 'problem' in listing ? { id: listing.id, problem: listing.problem } : listing.meta;
+}
+
+function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {
+  const columns = [
+    { title: 'GROUP' },
+    { title: 'STATUS' },
+    { title: 'DONE', align: 'right' },
+    { title: 'COST', align: 'right' },
+    { title: 'NAME' },
+  ] as const;
+  const rows = listings.map((listing): Cell[] => {
+    if ('problem' in listing) return [listing.id, { text: 'damaged', tone: 'bad' }];
+    const { meta } = listing;
+    const done = meta.sessions.filter((session) => session.status === 'completed').length;
+    const status = statusOf(context, root, meta);
+    return [
+      listing.id,
+      { text: status, tone: statusTone(status) },
+      `${done}/${meta.sessions.length}`,
+      formatMoney(meta.cost, meta.estimated),
+      meta.name === meta.slug ? '' : safeLine(meta.name, 60),
+    ];
+  });
+  return formatTable(columns, rows, context.stdout.style);
+}
+
+/** A group that says it is running while nobody runs it was interrupted. */
+function statusOf(context: Context, root: string, meta: GroupMeta): string {
+  if (meta.status !== 'running') return meta.status;
+  return liveRunner(context.world, { paths: groupPaths(root, meta.id) }) === null ? 'interrupted' : 'running';
+}

@@ -1,0 +1,74 @@
+/** `group show`: how a group stands, session by session, and what to do next. */
+import type { Command } from '@commander-js/extra-typings';
+import { ok } from '../../core/failure.ts';
+import { planOf } from '../../core/plan.ts';
+import { groupProgress } from '../../core/progress.ts';
+import { formatDate, formatMoney } from '../../report/format.ts';
+import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../report/summary.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { groupMeta } from '../../store/meta.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { type Standing, standingOf } from '../live-view.ts';
+import { type LoadedGroup, loadReferredGroup } from '../resolve.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group show auth-refactor
+  $ claude-code-agent group show auth-refactor --json | jq .progress.totalCost`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Shows a group: its status, its sessions in dependency order, and what to do next.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--json', 'one JSON document: meta.json plus `progress`')
+    .addHelpText('after', example)
+    .action((reference, { json }) => context.run(() => show(context, reference, json === true)));
+}
+
+function show(context: Context, reference: string, json: boolean): Work {
+  const group = loadReferredGroup(context, reference);
+  if (!group.ok) return group;
+  const standing = standingOf(context.world, group.value);
+  const { state } = group.value;
+  if (json) {
+    const progress = groupProgress(state, standing.live, standing.atMs);
+    context.stdout.line(JSON.stringify({ ...groupMeta(state), progress }, null, 2));
+  } else {
+    for (const line of describe(context, group.value, standing)) context.stdout.line(line);
+  }
+  return ok(exitCode.done);
+}
+
+function describe(context: Context, { state, paths }: LoadedGroup, standing: Standing): string[] {
+  const { style } = context.stdout;
+  const { group } = state;
+  const order = planOf(state).graph.order;
+  const trouble = troubleLines(state, style);
+  return [
+    `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
+    ...(group.description === '' ? [] : [safeLine(group.description, 400)]),
+    `Created: ${formatDate(group.createdAt)}`,
+    `Settings: ${settings(state.group.config)}`,
+    `Folder: ${safeLine(paths.folder, 1000)}`,
+    '',
+    ...sessionTable(state, standing.live, order, style),
+    '',
+    totalsLine(state, standing.live, standing.atMs, style),
+    ...(trouble.length > 0 ? ['', ...trouble] : []),
+    '',
+    ...nextSteps(state, !standing.isInterrupted),
+  ];
+}
+
+function settings(config: LoadedGroup['state']['group']['config']): string {
+  return [
+    `${config.maxConcurrentSessions} at once`,
+    config.maxBudgetUsd === undefined
+      ? 'no budget'
+      : `budget ${formatMoney(config.maxBudgetUsd)} (then ${config.onBudgetExceeded})`,
+    `stops starting after ${config.errorThreshold} failed`,
+    ...(config.model === undefined ? [] : [`model ${safeLine(config.model, 60)}`]),
+    ...(config.respectDependencies ? [] : ['dependencies ignored']),
+  ].join(', ');
+}

@@ -1,0 +1,89 @@
+/** `session show`: everything about one session. */
+import type { Command } from '@commander-js/extra-typings';
+import { ok } from '../../core/failure.ts';
+import { noUsage } from '../../core/group.ts';
+import { planOf } from '../../core/plan.ts';
+import { explanation } from '../../core/progress.ts';
+import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
+import { safeLine, safeText } from '../../report/terminal-text.ts';
+import { listTitles, sessionTitle, statusTone } from '../../report/wording.ts';
+import { sessionMeta } from '../../store/meta.ts';
+import { sessionPaths } from '../../store/paths.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { standingOf } from '../live-view.ts';
+import { type LoadedSession, loadReferredSession } from '../resolve.ts';
+
+const example = `
+Example:
+  $ claude-code-agent session show auth-refactor/002
+  $ claude-code-agent session show auth-refactor/api --json | jq .cost`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Shows one session: its task, its status and why, cost, and where its files are.')
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('--json', 'one JSON document: meta.json of the session')
+    .addHelpText('after', example)
+    .action((reference, { json }) => context.run(() => show(context, reference, json === true)));
+}
+
+function show(context: Context, reference: string, json: boolean): Work {
+  const session = loadReferredSession(context, reference);
+  if (!session.ok) return session;
+  if (json) context.stdout.line(JSON.stringify(sessionMeta(session.value.record), null, 2));
+  else for (const line of describe(context, session.value)) context.stdout.line(line);
+  return ok(exitCode.done);
+}
+
+function describe(context: Context, session: LoadedSession): string[] {
+  const { record, state, sessionId } = session;
+  const { definition } = record;
+  const { style } = context.stdout;
+  const { live } = standingOf(context.world, session);
+  const now = live.get(sessionId);
+  const running = now?.usage ?? noUsage;
+  const why = explanation(state, planOf(state), record);
+  const { status } = record.state;
+  const reason = why.reason === undefined ? '' : ` (${why.reason})`;
+  const cost = formatMoney(record.usage.costUsd + running.costUsd, record.usage.estimated ?? running.estimated);
+  const lines: [string, string | undefined][] = [
+    ['Group', state.group.id],
+    ['Status', `${style(statusTone(status), status)}${reason}`],
+    ['Why', why.message],
+    ['Now', now?.currentTool],
+    ['Project', definition.projectPath],
+    ['Description', definition.description === '' ? undefined : definition.description],
+    ['Depends on', definition.dependsOn.length > 0 ? listTitles(state, definition.dependsOn) : undefined],
+    ['Model', record.model ?? definition.model],
+    ['Permissions', permissions(session)],
+    ['Budget', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
+    ['Attempts', String(record.attempts)],
+    ['Cost', `${cost}, ${formatTokens(record.usage.tokens)}`],
+    ['Time', formatDuration(record.usage.durationMs + running.durationMs)],
+    ['Started', record.startedAt === undefined ? undefined : formatDate(record.startedAt)],
+    ['Ended', record.endedAt === undefined ? undefined : formatDate(record.endedAt)],
+    ['Claude session', record.claudeSessionIds.at(-1)],
+    ['Files', sessionPaths(session.paths, sessionId).folder],
+  ];
+  return [
+    `${style('strong', sessionTitle(sessionId, definition.name))}  ${sessionId}`,
+    ...lines.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${shown(name, value)}`])),
+    ...record.warnings.map((warning) => `${style('warn', 'Warning')}: ${safeLine(warning.message, 400)}`),
+    '',
+    style('dim', 'Task:'),
+    safeText(definition.prompt),
+    ...(record.state.status === 'completed' ? ['', style('dim', 'Result:'), safeText(record.state.result)] : []),
+  ];
+}
+
+/** Only the status carries colours of ours; everything else came from outside. */
+function shown(name: string, value: string): string {
+  return name === 'Status' ? value : safeLine(value, 1000);
+}
+
+function permissions({ record }: LoadedSession): string | undefined {
+  const { permissionMode, allowedTools } = record.definition;
+  const parts = [...(permissionMode === undefined ? [] : [permissionMode]), ...(allowedTools ?? [])];
+  return parts.length > 0 ? parts.join(', ') : undefined;
+}

@@ -1,0 +1,93 @@
+/** What every command gets: the world, the environment, the data root and the two output streams. */
+import { describeFailure, errorText, type Failure, type Result } from '../core/failure.ts';
+import { safeLine } from '../report/terminal-text.ts';
+import { dataRoot } from '../store/paths.ts';
+import { createRealWorld } from '../world/real-world.ts';
+import type { World } from '../world/world.ts';
+import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
+import { createOutput, type Output } from './output.ts';
+
+export const programName = 'claude-code-agent';
+
+const sentenceColumnsMax = 2000;
+
+export interface Context {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The folder in which the user typed the command. */
+  readonly cwd: string;
+  /** The folder of this package. */
+  readonly packageRoot: string;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly stdinIsTerminal: boolean;
+  readonly world: World;
+  /** Folder of all data; fails when the environment names none. */
+  root(): Result<string>;
+  /** Runs a command's work: its exit code is kept, its failure is said in one sentence. */
+  run(work: () => Work | Promise<Work>): Promise<void>;
+  /** What the process will exit with. */
+  code: ExitCode;
+}
+
+/** What a command comes to. */
+export type Work = Result<ExitCode>;
+
+export function createContext(packageRoot: string): Context {
+  const { env } = process;
+  const stderr = createOutput(process.stderr, env);
+  let world: World | undefined;
+  return {
+    env,
+    cwd: process.cwd(),
+    packageRoot,
+    stdout: createOutput(process.stdout, env),
+    stderr,
+    stdinIsTerminal: process.stdin.isTTY === true,
+    get world() {
+      world ??= createRealWorld();
+      return world;
+    },
+    root: () => dataRoot(env),
+    async run(work) {
+      const result = await work();
+      if (result.ok) this.code = result.value;
+      else {
+        sayFailure(stderr, result.failure);
+        this.code = exitCodeFor(result.failure);
+      }
+    },
+    code: exitCode.done,
+  };
+}
+
+/** One sentence about what went wrong and one about what to do next. */
+export function sayFailure(stderr: Output, failure: Failure): void {
+  stderr.line(`${programName}: ${safeLine(describeFailure(failure), sentenceColumnsMax)}`);
+}
+
+/** For exceptions: what the system refused is said as such, anything else is a defect of ours. */
+export function sayException(context: Pick<Context, 'stderr' | 'env'>, error: unknown): void {
+  const { code, path, syscall } = error as { code?: unknown; path?: unknown; syscall?: unknown };
+  const isSystemError = typeof code === 'string' && typeof syscall === 'string';
+  const where = typeof path === 'string' ? ` at ${path}` : '';
+  const failure: Failure = isSystemError
+    ? {
+        reason: 'write-failed',
+        message: `The system refused ${syscall}${where}: ${code}.`,
+        next: 'Check that path, its permissions and the free disk space, then run the command again.',
+      }
+    : {
+        reason: 'internal',
+        message: `Unexpected trouble: ${errorText(error)}.`,
+        next: 'This is a defect of the program; CLAUDE_CODE_AGENT_DEBUG=1 shows where it happened.',
+      };
+  sayFailure(context.stderr, failure);
+  if (context.env['CLAUDE_CODE_AGENT_DEBUG'] === '1' && error instanceof Error) {
+    context.stderr.line(safeStack(error));
+  }
+}
+
+function safeStack(error: Error): string {
+  const lines = (error.stack ?? error.message).split('\n');
+  return lines.map((line) => `  ${safeLine(line, 400)}`).join('\n');
+}

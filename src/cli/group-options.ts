@@ -1,0 +1,56 @@
+/** Options that set a group's configuration; the same names in `group create` and `group run`. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { budgetActions, type BudgetAction, type GroupConfig } from '../core/group.ts';
+import { parseConcurrent, parseMoney, parseShare, parseThreshold, parseWord } from './option-values.ts';
+
+export const options = {
+  model: () => new Option('--model <model>', "model for sessions that name none; claude's own default otherwise").argParser(parseWord),
+  maxBudgetUsd: () =>
+    new Option('--max-budget-usd <usd>', 'hard cap over all sessions and attempts').argParser(parseMoney),
+  onBudgetExceeded: () =>
+    new Option('--on-budget-exceeded <action>', 'what to do then (default: pause)').choices(budgetActions),
+  warningThreshold: () =>
+    new Option('--warning-threshold <share>', 'share of the budget that gives a warning (default: 0.8)').argParser(
+      parseShare,
+    ),
+  concurrent: () =>
+    new Option('--concurrent <n>', 'sessions that may run at once (default: 3)').argParser(parseConcurrent),
+  errorThreshold: () =>
+    new Option('--error-threshold <n>', 'failures after which nothing new starts (default: 2)').argParser(
+      parseThreshold,
+    ),
+  pauseOnError: () => new Option('--pause-on-error', 'at the threshold pause the group (default)'),
+  noPauseOnError: () => new Option('--no-pause-on-error', 'at the threshold end the group as failed'),
+  respectDependencies: () => new Option('--respect-dependencies', 'start a session after its dependencies (default)'),
+  noRespectDependencies: () => new Option('--no-respect-dependencies', 'ignore dependencies'),
+} as const;
+
+export interface ConfigOptions {
+  readonly model?: string | undefined;
+  readonly maxBudgetUsd?: number | undefined;
+  readonly onBudgetExceeded?: BudgetAction | undefined;
+  readonly warningThreshold?: number | undefined;
+  readonly concurrent?: number | undefined;
+  readonly errorThreshold?: number | undefined;
+  readonly pauseOnError?: boolean | undefined;
+  readonly respectDependencies?: boolean | undefined;
+}
+
+/** Only what was given. */
+export function configOf(given: ConfigOptions): Partial<GroupConfig> {
+  const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
+  const { pauseOnError, respectDependencies } = given;
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
+    ...(onBudgetExceeded === undefined ? {} : { onBudgetExceeded }),
+    ...(warningThreshold === undefined ? {} : { warningThreshold }),
+    ...(concurrent === undefined ? {} : { maxConcurrentSessions: concurrent }),
+    ...(errorThreshold === undefined ? {} : { errorThreshold }),
+    ...(pauseOnError === undefined ? {} : { pauseOnError }),
+    ...(respectDependencies === undefined ? {} : { respectDependencies }),
+  };
+}
+
+/** A command before its arguments and options are known. */
+export type BareCommand = Command;

@@ -1,0 +1,36 @@
+/** Processes that a group can leave behind when its runner died: ended before its folder goes. */
+import { findRehearsal } from '../rehearsal/serve.ts';
+import { gatherProcesses, reap } from '../runner/reap.ts';
+import type { GroupPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { pause } from './change-group.ts';
+
+const attemptId = /"(?:attemptId|attempt)":(?:\{"id":)?"([0-9a-f-]{36})"/;
+const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
+const stopPatienceMs = 5_000;
+const pollMs = 25;
+
+/**
+ * Ends every process of attempts that began and did not end, for a group whose log cannot be read as a whole: they are
+ * found by the attempt ids that can still be made out in it. The caller holds the group's lock.
+ */
+export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise<void> {
+  const open = new Set<string>();
+  for (const line of (world.files.readText(paths.events) ?? '').split('\n')) {
+    const id = attemptId.exec(line)?.[1];
+    if (id === undefined) continue;
+    if (attemptEnd.test(line)) open.delete(id);
+    else open.add(id);
+  }
+  for (const id of open) await reap(world, id, gatherProcesses(world, id, undefined));
+}
+
+/** Ends the scripted API of a group; nothing happens when there is none. */
+export async function stopRehearsal(world: World, paths: GroupPaths): Promise<void> {
+  const server = findRehearsal(world, paths.folder);
+  if (server === null) return;
+  world.processes.signal(server, 'SIGTERM');
+  const deadline = world.clock.now() + stopPatienceMs;
+  while (world.processes.isAlive(server) && world.clock.now() < deadline) await pause(world, pollMs);
+  if (world.processes.isAlive(server)) world.processes.signal(server, 'SIGKILL');
+}

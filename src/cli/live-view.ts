@@ -1,0 +1,75 @@
+/** What a group is doing now, seen from outside its runner: the log's state, and what the runner last wrote down. */
+import { noTokens, type SessionId, type Tokens } from '../core/group.ts';
+import type { LiveSession, SessionProgress } from '../core/progress.ts';
+import type { GroupState, SessionRecord } from '../core/state.ts';
+import type { LiveView } from '../report/reporter.ts';
+import { isObject, parseJson } from '../store/shape.ts';
+import type { World } from '../world/world.ts';
+import { liveRunner } from './change-group.ts';
+import type { LoadedGroup } from './resolve.ts';
+
+export interface Standing {
+  readonly live: LiveView;
+  /** The log says running, but nobody runs it. */
+  readonly isInterrupted: boolean;
+  /** The time to count up to, ms since 1970: now, or when an interrupted run was last heard of. */
+  readonly atMs: number;
+}
+
+/** How the group stands at this moment. */
+export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'state'>): Standing {
+  const { state, paths } = group;
+  const hasRunner = liveRunner(world, group) !== null;
+  if (state.status !== 'running' || !hasRunner) {
+    const isInterrupted = state.status === 'running';
+    return { live: new Map(), isInterrupted, atMs: isInterrupted ? Date.parse(state.updatedAt) : world.clock.now() };
+  }
+  return { live: readLive(world, paths.progress, state), isInterrupted: false, atMs: world.clock.now() };
+}
+
+/** The live figures in progress.json, for sessions that the log says are running. */
+export function readLive(world: World, progressFile: string, state: GroupState): Map<SessionId, LiveSession> {
+  const live = new Map<SessionId, LiveSession>();
+  const progress = parseJson(world.files.readText(progressFile) ?? '');
+  if (!isObject(progress) || progress['groupId'] !== state.group.id || !Array.isArray(progress['sessions'])) return live;
+  for (const session of progress['sessions']) {
+    if (!isObject(session) || typeof session['id'] !== 'string' || session['status'] !== 'running') continue;
+    const record = state.sessions.get(session['id']);
+    if (record?.state.status !== 'running') continue;
+    live.set(session['id'], liveSession(session as Partial<SessionProgress>, record, world.clock.now()));
+  }
+  return live;
+}
+
+/** progress.json counts all attempts together; what ended attempts used is taken off again. */
+function liveSession(session: Partial<SessionProgress>, record: SessionRecord, nowMs: number): LiveSession {
+  const { usage } = record;
+  const startedAt = record.state.status === 'running' ? Date.parse(record.state.attempt.startedAt) : nowMs;
+  return {
+    ...(typeof session.currentTool === 'string' ? { currentTool: session.currentTool } : {}),
+    ...(typeof session.lastText === 'string' ? { lastText: session.lastText } : {}),
+    usage: {
+      costUsd: Math.max(0, amount(session.cost) - usage.costUsd),
+      tokens: tokensSince(session.tokens, usage.tokens),
+      durationMs: Math.max(0, nowMs - startedAt),
+      turns: 0,
+      ...(session.estimated === true ? { estimated: true as const } : {}),
+      models: {},
+    },
+  };
+}
+
+function tokensSince(now: Partial<Tokens> | undefined, before: Tokens): Tokens {
+  const since = (name: keyof Tokens): number => Math.max(0, amount(now?.[name]) - before[name]);
+  if (!isObject(now)) return noTokens;
+  return {
+    input: since('input'),
+    output: since('output'),
+    cacheRead: since('cacheRead'),
+    cacheCreation: since('cacheCreation'),
+  };
+}
+
+function amount(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}

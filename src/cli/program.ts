@@ -1,0 +1,180 @@
+/**
+ * The command tree. Every command is listed here with its one-line summary; the file that defines its options and does
+ * its work is loaded only when the command line names it, so that short commands start fast.
+ */
+import { Command, CommanderError } from '@commander-js/extra-typings';
+import { safeLine } from '../report/terminal-text.ts';
+import { type Context, programName } from './context.ts';
+import { exitCode } from './exit-code.ts';
+
+export interface CommandModule {
+  /** Gives the command its arguments, options, help and action. */
+  define(command: Command, context: Context): void;
+}
+
+interface Entry {
+  /** The words that call the command. */
+  readonly path: string;
+  readonly summary: string;
+  readonly hidden?: true;
+  readonly load: () => Promise<CommandModule>;
+}
+
+const entries: readonly Entry[] = [
+  {
+    path: 'group create',
+    summary: 'create a session group and print its id',
+    load: () => import('./commands/group-create.ts'),
+  },
+  { path: 'group list', summary: 'list session groups, newest first', load: () => import('./commands/group-list.ts') },
+  {
+    path: 'group show',
+    summary: 'show a group, its sessions and what to do next',
+    load: () => import('./commands/group-show.ts'),
+  },
+  {
+    path: 'group graph',
+    summary: 'print the dependency graph',
+    load: () => import('./commands/group-graph.ts'),
+  },
+  { path: 'group run', summary: 'run a group, or go on with it', load: () => import('./commands/group-run.ts') },
+  {
+    path: 'group resume',
+    summary: 'go on with a group and try its failed sessions again',
+    load: () => import('./commands/group-resume.ts'),
+  },
+  {
+    path: 'group watch',
+    summary: 'follow a group that runs in another process',
+    load: () => import('./commands/group-watch.ts'),
+  },
+  { path: 'group archive', summary: 'put a finished group away', load: () => import('./commands/group-archive.ts') },
+  {
+    path: 'group delete',
+    summary: 'delete a group with its transcripts',
+    load: () => import('./commands/group-delete.ts'),
+  },
+  {
+    path: 'session add',
+    summary: 'add a session to a group and print its id',
+    load: () => import('./commands/session-add.ts'),
+  },
+  { path: 'session list', summary: 'list the sessions of a group', load: () => import('./commands/session-list.ts') },
+  { path: 'session show', summary: 'show one session', load: () => import('./commands/session-show.ts') },
+  {
+    path: 'session remove',
+    summary: 'remove a session that is not running',
+    load: () => import('./commands/session-remove.ts'),
+  },
+  {
+    path: 'session logs',
+    summary: 'read the transcript of a session',
+    load: () => import('./commands/session-logs.ts'),
+  },
+  { path: 'doctor', summary: 'check this machine, each trouble with its cure', load: () => import('./commands/doctor.ts') },
+  { path: 'completion', summary: 'print a shell completion script', load: () => import('./commands/completion.ts') },
+  {
+    path: 'complete',
+    summary: 'answer the completion script',
+    hidden: true,
+    load: () => import('./commands/complete.ts'),
+  },
+  {
+    path: 'rehearsal-serve',
+    summary: 'serve the scripted Messages API',
+    hidden: true,
+    load: () => import('./commands/rehearsal-serve.ts'),
+  },
+];
+
+const families: Readonly<Record<string, { readonly summary: string; readonly example: string }>> = {
+  group: {
+    summary: 'create, run, watch and tidy up session groups',
+    example: `  $ ${programName} group create auth-refactor --max-budget-usd 10
+  $ ${programName} group run auth-refactor`,
+  },
+  session: {
+    summary: 'add, read and remove the sessions of a group',
+    example: `  $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
+  $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
+  $ ${programName} session logs auth-refactor/api`,
+  },
+};
+
+const example = `
+Example:
+  $ ${programName} group create auth-refactor --max-budget-usd 10
+  $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
+  $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
+  $ ${programName} group run auth-refactor`;
+
+/** The tree for this command line; with `all`, every command in full. */
+export async function buildProgram(context: Context, argv: readonly string[], version: string, all = false) {
+  const program = new Command(programName)
+    .description('Runs groups of Claude Code sessions over several projects as a dependency graph.')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show help')
+    .addHelpText('after', example)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.stdout.write(text),
+      writeErr: (text) => context.stderr.write(text),
+      // Said once, as one sentence, by explainUsage.
+      outputError: () => {},
+    });
+  const parents = new Map<string, Command>();
+  for (const [name, { summary, example }] of Object.entries(families)) {
+    const family = program.command(name).description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`);
+    parents.set(name, family.summary(summary).addHelpText('after', `\nExample:\n${example}`));
+  }
+  const words = new Set(argv);
+  for (const entry of entries) {
+    const path = entry.path.split(' ');
+    const name = path.at(-1) as string;
+    const parent = path.length === 1 ? program : (parents.get(path[0] as string) as Command);
+    const command = parent.command(name, { hidden: entry.hidden === true }).summary(entry.summary);
+    if (all || path.every((word) => words.has(word))) (await entry.load()).define(command as Command, context);
+  }
+  return program;
+}
+
+/** Runs one command line and keeps the exit code in the context. Exceptions of commands pass through. */
+export async function runProgram(context: Context, argv: readonly string[], version: string): Promise<void> {
+  const program = await buildProgram(context, argv, version);
+  try {
+    await program.parseAsync([...argv], { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return;
+    context.code = exitCode.usage;
+    // A family without a command: the help was shown, on stderr.
+    if (error.code !== 'commander.help') context.stderr.line(explainUsage(error, program, argv));
+  }
+}
+
+/** Commander's message as one sentence, with the place where more is said. */
+function explainUsage(error: CommanderError, program: { commands: readonly Named[] }, argv: readonly string[]): string {
+  const text = safeLine(error.message.replace(/^error: /, ''), 600);
+  const suggestion = /\s*\((Did you mean [^)]*\?)\)$/.exec(text);
+  const said = suggestion === null ? text : text.slice(0, suggestion.index);
+  const sentence = `${said[0]?.toUpperCase() ?? ''}${said.slice(1)}${/[.?!]$/.test(said) ? '' : '.'}`;
+  const hint = suggestion === null ? '' : ` ${suggestion[1]}`;
+  return `${programName}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
+}
+
+interface Named {
+  name(): string;
+  readonly commands: readonly Named[];
+}
+
+function commandPath(program: { commands: readonly Named[] }, argv: readonly string[]): string {
+  let path = programName;
+  let commands = program.commands;
+  for (const word of argv) {
+    const next = commands.find((command) => command.name() === word);
+    if (next === undefined) break;
+    path += ` ${word}`;
+    commands = next.commands;
+  }
+  return path;
+}

@@ -1,0 +1,73 @@
+/**
+ * Starts and ends the scripted API of a rehearsal. It is a process of its own, so that workers keep their API when
+ * the runner is killed.
+ */
+import { join } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { findRehearsal, loadScript } from '../rehearsal/serve.ts';
+import { isolatedBunFlags } from '../runner/own-program.ts';
+import type { Rehearsal } from '../runner/run-group.ts';
+import type { GroupPaths } from '../store/paths.ts';
+import type { ExitStatus, World } from '../world/world.ts';
+
+export interface RehearsalProcessOptions {
+  readonly packageRoot: string;
+  /** Absolute path; absent = the default script. */
+  readonly scriptFile?: string;
+  /** The environment of this command; only what a process needs to start is taken from it. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Generous: a machine under load may take long to start a process. */
+const startMsMax = 30_000;
+const lookMs = 20;
+
+/** The handle that the runner is given for `--rehearse`. Fails with `usage` when the script is not usable. */
+export function createRehearsal(world: World, options: RehearsalProcessOptions): Result<Rehearsal> {
+  const script = loadScript(world, options.scriptFile);
+  if (!script.ok) return script;
+  return ok({
+    start: (paths) => start(world, paths, options),
+    stop: async (paths) => {
+      const server = findRehearsal(world, paths.folder);
+      if (server === null) return;
+      world.processes.signal(server, 'SIGTERM');
+      await waitUntil(world, () => findRehearsal(world, paths.folder) === null);
+    },
+  });
+}
+
+async function start(world: World, paths: GroupPaths, options: RehearsalProcessOptions): Promise<Result<string>> {
+  const running = findRehearsal(world, paths.folder);
+  if (running !== null) return ok(running.url);
+  const log = join(paths.folder, 'rehearsal.log');
+  const script = options.scriptFile === undefined ? [] : ['--script', options.scriptFile];
+  const main = join(options.packageRoot, 'src', 'main.ts');
+  const spawned = world.processes.spawn({
+    program: world.machine.bun,
+    args: [...isolatedBunFlags, main, 'rehearsal-serve', '--group-folder', paths.folder, ...script],
+    cwd: paths.folder,
+    env: { PATH: options.env.PATH ?? '', HOME: join(paths.folder, 'rehearsal-home') },
+    stdoutFile: log,
+    stderrFile: log,
+  });
+  if (!spawned.ok) return spawned;
+  let exit: ExitStatus | null = null;
+  spawned.value.onExit((status) => {
+    exit = status;
+  });
+  await waitUntil(world, () => exit !== null || findRehearsal(world, paths.folder) !== null);
+  const server = findRehearsal(world, paths.folder);
+  if (server !== null) return ok(server.url);
+  const said = (world.files.readText(log) ?? '').trim().split('\n').at(-1) ?? '';
+  return fail('internal', `The scripted API did not start: ${said === '' ? 'it said nothing' : said}.`, `See ${log}.`);
+}
+
+/** Resolves when `condition` holds, at the latest after the time a start may take. */
+async function waitUntil(world: World, condition: () => boolean): Promise<void> {
+  for (let waited = 0; waited < startMsMax && !condition(); waited += lookMs) {
+    await new Promise<void>((resolve) => {
+      world.clock.after(lookMs, resolve);
+    });
+  }
+}

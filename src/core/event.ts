@@ -1,0 +1,170 @@
+/**
+ * Every fact that is written to events.jsonl. The log is the truth: state.ts folds it, and the fold alone
+ * rebuilds every meta.json. Events carry whole values, never differences.
+ */
+import type { SessionFailureReason } from './failure.ts';
+import type { GroupConfig, GroupDefinition, GroupId, SessionDefinition, SessionId, Usage } from './group.ts';
+
+/** Identifies a process beyond its pid, which the system uses again. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Start time in the system's own unit (Linux: field 22 of /proc/PID/stat), as text. */
+  readonly startTime: string;
+  readonly host: string;
+  readonly bootId: string;
+}
+
+/** One `group run`. */
+export interface RunInfo {
+  readonly id: string;
+  readonly runner: ProcessIdentity;
+  /** True when claude talks to the scripted API on loopback. */
+  readonly rehearsal?: true;
+}
+
+/** Why an attempt is made; it decides whether the conversation is continued. */
+export type AttemptKind =
+  /** The session's first attempt. */
+  | 'start'
+  /** After a pause or an interruption. */
+  | 'resume'
+  /** After a failure. */
+  | 'retry';
+
+/** Everything that is known before the process exists; logged before the spawn. */
+export interface AttemptIntent {
+  /** Random; also the value of the mark CLAUDE_CODE_AGENT_ATTEMPT in the worker's environment. */
+  readonly id: string;
+  /** 1 for the first. */
+  readonly number: number;
+  readonly kind: AttemptKind;
+  /** Bytes of transcript.jsonl before this attempt. */
+  readonly offset: number;
+  /** This attempt's `--max-budget-usd`; absent = no cap. */
+  readonly reservedUsd?: number;
+}
+
+/** Why we asked a worker to stop. The first cause stays; later ones may only escalate. */
+export type StopReason = 'user' | 'signal' | 'budget' | 'error-threshold' | 'deleted';
+
+/** Why a session is paused. */
+export type PauseReason = StopReason | 'interrupted' | 'limit';
+
+/** Something a person should know about a session that does not change its outcome. */
+export interface Warning {
+  readonly code: 'denied-tools' | 'hook-missing' | 'malformed-lines' | 'leftover-processes' | 'estimated-cost';
+  readonly message: string;
+}
+
+type SessionFact = { readonly sessionId: SessionId };
+type AttemptFact = SessionFact & { readonly attemptId: string };
+type ProcessFact = AttemptFact & { readonly attempt: number; readonly process: ProcessIdentity };
+
+export type EventBody =
+  /** The group exists; always the first event of a log. */
+  | { readonly type: 'group_created'; readonly group: GroupDefinition }
+  /** The group's settings from now on. */
+  | { readonly type: 'group_changed'; readonly config: GroupConfig }
+  /** The session belongs to the group from now on. */
+  | (SessionFact & { readonly type: 'session_added'; readonly session: SessionDefinition })
+  /** The session's settings for later attempts. */
+  | (SessionFact & { readonly type: 'session_changed'; readonly session: SessionDefinition })
+  /** The session is gone; what it cost stays spent. */
+  | (SessionFact & { readonly type: 'session_removed' })
+  /** The group's first run begins. */
+  | { readonly type: 'group_started'; readonly run: RunInfo }
+  /** A later run begins; failed sessions named in `retry` become startable again. */
+  | { readonly type: 'group_resumed'; readonly run: RunInfo; readonly retry: readonly SessionId[] }
+  /** Intent: an attempt is about to be spawned. Said again for the same attempt after a crash that cost nothing. */
+  | (SessionFact & { readonly type: 'session_starting'; readonly attempt: AttemptIntent })
+  /** The worker process of a first attempt exists. */
+  | (ProcessFact & { readonly type: 'session_started' })
+  /** The worker process of an attempt after a pause or interruption exists. */
+  | (ProcessFact & { readonly type: 'session_resumed' })
+  /** The worker process of an attempt after a failure exists. */
+  | (ProcessFact & { readonly type: 'session_retrying' })
+  /** A runner took over a worker that an earlier runner started. */
+  | (ProcessFact & { readonly type: 'session_adopted' })
+  /** claude said who it is: its session id and model. */
+  | (AttemptFact & {
+      readonly type: 'session_identified';
+      readonly claudeSessionId: string;
+      readonly model?: string;
+      readonly claudeVersion?: string;
+    })
+  /** Intent: the worker is asked to stop. */
+  | (AttemptFact & { readonly type: 'session_stopping'; readonly reason: StopReason })
+  /** Something to know that does not change the outcome; may also come after the session has ended. */
+  | (SessionFact & { readonly type: 'session_warning'; readonly warning: Warning })
+  /** The attempt ended and did what it was asked to. `usage` is that of the attempt alone. */
+  | (AttemptFact & { readonly type: 'session_completed'; readonly result: string; readonly usage: Usage })
+  /** The attempt ended without doing so; only a retry goes on. */
+  | (AttemptFact & {
+      readonly type: 'session_failed';
+      readonly reason: SessionFailureReason;
+      readonly message: string;
+      readonly next: string;
+      readonly usage: Usage;
+    })
+  /** The attempt ended before it was done; a resume goes on. */
+  | (AttemptFact & {
+      readonly type: 'session_paused';
+      readonly reason: PauseReason;
+      readonly message: string;
+      readonly usage: Usage;
+    })
+  /** Once: the share `warningThreshold` of the budget is used. Amounts in US dollars. */
+  | (SessionFact & { readonly type: 'budget_warning'; readonly usage: number; readonly limit: number })
+  /** The budget does not allow a further start (or, with `continued`, would not have). */
+  | (SessionFact & {
+      readonly type: 'budget_exceeded';
+      readonly action: 'stopped' | 'paused' | 'continued';
+      readonly usage: number;
+      readonly limit: number;
+    })
+  /** Intent: all sessions are being stopped and nothing new starts. */
+  | { readonly type: 'group_pausing'; readonly reason: StopReason }
+  /** The run is over and can be resumed. `message` is a full sentence with the next step. */
+  | { readonly type: 'group_paused'; readonly reason: string; readonly message: string }
+  /** The run is over and every session is completed. */
+  | { readonly type: 'group_completed' }
+  /** The run is over and cannot go on without a retry. `message` is a full sentence with the next step. */
+  | { readonly type: 'group_failed'; readonly reason: string; readonly message: string }
+  /** The group is put away; nothing happens to it any more. */
+  | { readonly type: 'group_archived' }
+  /** The answer to a request of another process; `message` is empty when it was done. */
+  | {
+      readonly type: 'request_answered';
+      readonly requestId: string;
+      readonly done: boolean;
+      readonly message: string;
+      readonly sessionId?: SessionId;
+    };
+
+/** One line of events.jsonl. `at` is ISO 8601, UTC; `seq` counts from 1 without gaps. */
+export type GroupEvent = { readonly seq: number; readonly at: string; readonly groupId: GroupId } & EventBody;
+
+export type EventType = EventBody['type'];
+
+/** The event names that `--output json` prints (CLI.md); the others are for ourselves. */
+export const publicEventTypes: ReadonlySet<string> = new Set([
+  'group_started',
+  'session_started',
+  'session_progress',
+  'session_completed',
+  'session_failed',
+  'session_paused',
+  'session_resumed',
+  'session_retrying',
+  'session_stalled',
+  'session_adopted',
+  'budget_warning',
+  'budget_exceeded',
+  'limit_reached',
+  'limit_lifted',
+  'group_paused',
+  'group_resumed',
+  'group_completed',
+  'group_failed',
+  'group_archived',
+]);

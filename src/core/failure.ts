@@ -1,0 +1,127 @@
+/**
+ * Foreseeable trouble is a value with a code, one sentence and the next step; exceptions are bugs.
+ * The codes are public: they appear in meta.json, in `--output json` and in `group show`.
+ */
+
+/** Why a session did not complete. */
+export type SessionFailureReason =
+  /** claude ended without printing a `result` line. */
+  | 'no-result'
+  /** claude's `result` says is_error, or is one of the error_* kinds. */
+  | 'claude-error'
+  /** A result was printed, but the process ended with an exit code that contradicts it. */
+  | 'exit-nonzero'
+  /** The process was ended by a signal that we did not send. */
+  | 'signalled'
+  /** The claude program does not exist or cannot be executed. */
+  | 'claude-missing'
+  /** The project folder vanished or is not a folder. */
+  | 'project-missing'
+  /** claude has no login that works. */
+  | 'not-logged-in'
+  /** The account cannot pay. */
+  | 'billing'
+  /** Every tool the session wanted to use was denied, so nothing was done. */
+  | 'permission'
+  /** The prompt never reached the model (local command, blank prompt, hook that blocked it). */
+  | 'prompt-not-sent'
+  /** The model name is unknown or not allowed. */
+  | 'model-not-found'
+  /** The API refused or could not serve the request after claude's own retries. */
+  | 'api-error'
+  /** A usage or rate limit. */
+  | 'limit'
+  /** The budget is used up. */
+  | 'budget'
+  /** The conversation no longer fits the model's window. */
+  | 'prompt-too-long'
+  /** The process could not be started for another reason of the operating system. */
+  | 'spawn-failed'
+  /** A file of the session could not be written. */
+  | 'write-failed'
+  /** The worker belongs to another machine, which alone can tell how it ended. */
+  | 'other-host'
+  /** A defect of this program; the sentence carries what is known. */
+  | 'internal';
+
+/** Why a command was refused or a group could not go on. */
+export type CommandFailureReason =
+  /** An option, an argument or a file given by the user is wrong. */
+  | 'usage'
+  /** Nothing goes by that id, name or path. */
+  | 'not-found'
+  /** More than one thing goes by that id or name. */
+  | 'ambiguous'
+  /** A live runner holds the group. */
+  | 'busy'
+  /** The dependencies lead back to where they began. */
+  | 'cycle'
+  /** A session depends on one that is not in the group. */
+  | 'unknown-dependency'
+  /** The id or name is taken. */
+  | 'duplicate'
+  /** The group or session is in a status in which this cannot be done. */
+  | 'illegal-transition'
+  /** A file of ours cannot be read as what it should be. */
+  | 'corrupt-file'
+  /** A file was written by a newer version of this program. */
+  | 'newer-version'
+  /** The group ended with failed sessions. */
+  | 'sessions-failed'
+  /** So many sessions failed that nothing else was started. */
+  | 'error-threshold';
+
+export type FailureReason = SessionFailureReason | CommandFailureReason;
+
+/** What went wrong (`message`, a full sentence) and what the reader can do about it (`next`, a full sentence). */
+export interface Failure {
+  readonly reason: FailureReason;
+  readonly message: string;
+  readonly next: string;
+}
+
+/** A value of the domain that may fail for a foreseeable reason. Programmer errors throw instead. */
+export type Result<T, F = Failure> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly failure: F };
+
+export function ok<T>(value: T): { readonly ok: true; readonly value: T } {
+  return { ok: true, value };
+}
+
+/** Builds the failing side of a Result. `message` and `next` are full sentences. */
+export function fail(
+  reason: FailureReason,
+  message: string,
+  next: string,
+): { readonly ok: false; readonly failure: Failure } {
+  return { ok: false, failure: { reason, message, next } };
+}
+
+/** One line for people: the sentence, then the next step. */
+export function describeFailure(failure: Failure): string {
+  return failure.next === '' ? failure.message : `${failure.message} ${failure.next}`;
+}
+
+/**
+ * True for trouble that only a person can cure and that would hit every further session alike.
+ * Starting more sessions would only spread it, so nothing new starts after one of these.
+ */
+export function needsPerson(reason: string): boolean {
+  return reason === 'not-logged-in' || reason === 'billing' || reason === 'claude-missing';
+}
+
+/** Throws when a promise of the code itself is broken; never used for input. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`Internal error: ${message}`);
+}
+
+/** Ends a `switch` over a union: the compiler complains when a member is not handled. */
+export function unreachable(value: never): never {
+  throw new Error(`Internal error: unexpected ${JSON.stringify(value)}`);
+}
+
+/** The text of an unknown thrown value. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

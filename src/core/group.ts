@@ -1,0 +1,127 @@
+/**
+ * The nouns: a session group, its sessions and their settings, as a user defines them.
+ * What happens to them at run time is in state.ts; how they look on disk is in store/meta.ts.
+ */
+
+/** `YYYYMMDD-HHMMSS-slug`, see id.ts. */
+export type GroupId = string;
+/** `NNN-uuid`, see id.ts. The uuid is also the Claude session id of the first attempt. */
+export type SessionId = string;
+
+export const permissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'default', 'dontAsk', 'plan'] as const;
+/** The modes of `claude --permission-mode`. */
+export type PermissionMode = (typeof permissionModes)[number];
+
+export const budgetActions = ['stop', 'warn', 'pause'] as const;
+export type BudgetAction = (typeof budgetActions)[number];
+
+/** Settings of a group. Options given to `group run` are logged and hold for later runs until given again. */
+export interface GroupConfig {
+  /** Model for sessions that name none; absent = claude's own default. */
+  readonly model?: string;
+  /** Hard cap in US dollars over all sessions and attempts. */
+  readonly maxBudgetUsd?: number;
+  readonly onBudgetExceeded: BudgetAction;
+  /** Share of the budget (0..1) at which one warning is given. */
+  readonly warningThreshold: number;
+  /** Sessions that may run at once. */
+  readonly maxConcurrentSessions: number;
+  readonly respectDependencies: boolean;
+  readonly pauseOnError: boolean;
+  /** Failures of one run after which nothing new starts. */
+  readonly errorThreshold: number;
+}
+
+export const defaultGroupConfig: GroupConfig = {
+  onBudgetExceeded: 'pause',
+  warningThreshold: 0.8,
+  maxConcurrentSessions: 3,
+  respectDependencies: true,
+  pauseOnError: true,
+  errorThreshold: 2,
+};
+
+/** What `group create` fixes. Sessions are added by events of their own. */
+export interface GroupDefinition {
+  readonly id: GroupId;
+  readonly name: string;
+  readonly description: string;
+  readonly slug: string;
+  /** ISO 8601, UTC. */
+  readonly createdAt: string;
+  readonly config: GroupConfig;
+}
+
+/** What `session add` fixes. */
+export interface SessionDefinition {
+  readonly id: SessionId;
+  /** Short name for people and for `--depends-on`; unique in the group. */
+  readonly name?: string;
+  readonly description: string;
+  /** Absolute real path of the project folder. */
+  readonly projectPath: string;
+  /** The task as the user gave it. */
+  readonly prompt: string;
+  readonly dependsOn: readonly SessionId[];
+  readonly model?: string;
+  readonly permissionMode?: PermissionMode;
+  /** Permission rules as `claude --allowedTools` takes them. */
+  readonly allowedTools?: readonly string[];
+  /** Cap in US dollars for this session alone. */
+  readonly maxBudgetUsd?: number;
+  /** ISO 8601, UTC. */
+  readonly createdAt: string;
+}
+
+/** Token counters as the Messages API reports them: `input` is without cache reads and writes. */
+export interface Tokens {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheCreation: number;
+}
+
+/** Cost and tokens of one model. */
+export interface ModelUsage {
+  readonly costUsd: number;
+  readonly tokens: Tokens;
+}
+
+/** What an attempt, or all attempts of a session, used. */
+export interface Usage extends ModelUsage {
+  /** Wall time of the worker processes, milliseconds. */
+  readonly durationMs: number;
+  readonly turns: number;
+  /** Present when the figure is a lower bound taken from the stream instead of claude's own total. */
+  readonly estimated?: true;
+  readonly models: Readonly<Record<string, ModelUsage>>;
+}
+
+export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
+export const noUsage: Usage = { costUsd: 0, tokens: noTokens, durationMs: 0, turns: 0, models: {} };
+
+export function addTokens(a: Tokens, b: Tokens): Tokens {
+  return {
+    input: a.input + b.input,
+    output: a.output + b.output,
+    cacheRead: a.cacheRead + b.cacheRead,
+    cacheCreation: a.cacheCreation + b.cacheCreation,
+  };
+}
+
+/** Sums two usages. A sum that contains an estimate is an estimate. */
+export function addUsage(a: Usage, b: Usage): Usage {
+  const models: Record<string, ModelUsage> = { ...a.models };
+  for (const [model, usage] of Object.entries(b.models)) {
+    const before = models[model] ?? { costUsd: 0, tokens: noTokens };
+    models[model] = { costUsd: before.costUsd + usage.costUsd, tokens: addTokens(before.tokens, usage.tokens) };
+  }
+  return {
+    costUsd: a.costUsd + b.costUsd,
+    tokens: addTokens(a.tokens, b.tokens),
+    durationMs: a.durationMs + b.durationMs,
+    turns: a.turns + b.turns,
+    ...(a.estimated || b.estimated ? { estimated: true as const } : {}),
+    models,
+  };
+}

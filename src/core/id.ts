@@ -1,0 +1,114 @@
+/** Ids of groups and sessions: made, checked and looked up. Formats: seed §1.2 and §2. */
+import { fail, ok, type Result } from './failure.ts';
+import type { GroupId, SessionId } from './group.ts';
+
+const slugPattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const slugLengthMax = 64;
+
+/** Turns any text into a slug; empty when nothing usable is in it. */
+export function slugify(text: string): string {
+  return text
+    .normalize('NFKD')
+    .replace(/[\u0300-\u036f]/g, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, slugLengthMax)
+    .replace(/-+$/, '');
+}
+
+/** Checks a slug given by a user. Fails with `usage` and suggests the nearest valid one. */
+export function checkSlug(slug: string): Result<string> {
+  if (slugPattern.test(slug) && slug.length <= slugLengthMax) return ok(slug);
+  const suggestion = slugify(slug);
+  const shown = JSON.stringify(slug.slice(0, 80));
+  return fail(
+    'usage',
+    `The slug ${shown} is not made of lower-case letters, digits and single hyphens (at most ${slugLengthMax}).`,
+    suggestion === '' ? 'Give a slug such as "auth-refactor".' : `Try "${suggestion}" and put the rest into --name.`,
+  );
+}
+
+/** `YYYYMMDD-HHMMSS-slug` in UTC, so that ids sort by creation time wherever they were made. */
+export function makeGroupId(atMs: number, slug: string): GroupId {
+  const stamp = new Date(atMs).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
+  return `${stamp}-${slug}`;
+}
+
+const groupIdPattern = /^\d{8}-\d{6}-[a-z0-9]+(?:-[a-z0-9]+)*$/;
+
+export function isGroupId(text: string): boolean {
+  return groupIdPattern.test(text);
+}
+
+/** The slug inside a group id. */
+export function slugOf(id: GroupId): string {
+  return id.slice(16);
+}
+
+/** `NNN-uuid`; the number grows to four digits and more when needed. */
+export function makeSessionId(number: number, uuid: string): SessionId {
+  return `${String(number).padStart(3, '0')}-${uuid}`;
+}
+
+const sessionIdPattern = /^\d{3,6}-[A-Za-z0-9][A-Za-z0-9-]{0,80}$/;
+
+export function isSessionId(text: string): boolean {
+  return sessionIdPattern.test(text);
+}
+
+/** The running number inside a session id, counted from 1. */
+export function sessionNumber(id: SessionId): number {
+  return Number.parseInt(id, 10);
+}
+
+/** The part after the number: a uuid, and the Claude session id of the first attempt. */
+export function sessionUuid(id: SessionId): string {
+  return id.slice(id.indexOf('-') + 1);
+}
+
+/** What people call a session: its name, else its three-digit number. */
+export function sessionLabel(id: SessionId, name: string | undefined): string {
+  return name ?? String(sessionNumber(id)).padStart(3, '0');
+}
+
+/**
+ * Finds a group by full id, unique prefix or slug (the newest of that slug). An exact slug wins over a prefix.
+ * Fails with `not-found` or `ambiguous` (candidates listed).
+ */
+export function findGroup(ids: readonly GroupId[], reference: string): Result<GroupId> {
+  if (ids.includes(reference)) return ok(reference);
+  const sameSlug = ids.filter((id) => slugOf(id) === reference).sort();
+  const newest = sameSlug.at(-1);
+  if (newest !== undefined) return ok(newest);
+  const matches = reference === '' ? [] : ids.filter((id) => id.startsWith(reference));
+  return onlyMatch(matches, 'group', reference, 'claude-code-agent group list');
+}
+
+/**
+ * Finds a session by full id, number, name, or unique prefix of id or uuid. Fails with `not-found` or `ambiguous`.
+ */
+export function findSession(
+  sessions: readonly { readonly id: SessionId; readonly name?: string | undefined }[],
+  reference: string,
+): Result<SessionId> {
+  const exact = sessions.find((session) => session.id === reference || session.name === reference);
+  if (exact) return ok(exact.id);
+  if (/^\d{1,6}$/.test(reference)) {
+    const byNumber = sessions.find((session) => sessionNumber(session.id) === Number.parseInt(reference, 10));
+    if (byNumber) return ok(byNumber.id);
+  }
+  const matches = sessions
+    .map((session) => session.id)
+    .filter((id) => reference !== '' && (id.startsWith(reference) || sessionUuid(id).startsWith(reference)));
+  return onlyMatch(matches, 'session', reference, 'claude-code-agent session list <group>');
+}
+
+function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: string): Result<string> {
+  const [first, second] = matches;
+  const shown = JSON.stringify(reference.slice(0, 120));
+  if (first === undefined) return fail('not-found', `There is no ${noun} ${shown}.`, `See: ${listing}`);
+  if (second === undefined) return ok(first);
+  const candidates = matches.slice(0, 10).join(', ');
+  return fail('ambiguous', `${shown} fits ${matches.length} ${noun}s: ${candidates}.`, 'Give more of the id.');
+}

@@ -1,0 +1,173 @@
+/** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
+import { addTokens, addUsage, type SessionId, type Tokens, type Usage } from './group.ts';
+import { allBlockers, isHopeless, type Plan, planOf } from './plan.ts';
+import type { GroupState, SessionRecord } from './state.ts';
+import type { SessionStatus } from './status.ts';
+
+/** What a running attempt looks like right now; never logged, may be dropped. */
+export interface LiveSession {
+  readonly currentTool?: string;
+  readonly lastText?: string;
+  readonly usage: Usage;
+}
+
+export interface SessionProgress {
+  readonly id: SessionId;
+  readonly name?: string;
+  readonly projectPath: string;
+  readonly status: SessionStatus;
+  /** A code where the status alone does not say why: blocked, waiting, or the pause or failure reason. */
+  readonly reason?: string;
+  readonly message?: string;
+  readonly phase?: 'preparing' | 'working';
+  readonly dependsOn?: readonly SessionId[];
+  /** Sessions that must complete first. */
+  readonly waitsFor?: readonly SessionId[];
+  readonly currentTool?: string;
+  readonly lastText?: string;
+  /** US dollars, all attempts. */
+  readonly cost: number;
+  readonly estimated?: true;
+  readonly tokens: Tokens;
+  readonly attempts: number;
+  readonly startedAt?: string;
+  readonly endedAt?: string;
+}
+
+export interface GroupProgress {
+  readonly groupId: string;
+  readonly status: string;
+  readonly totalSessions: number;
+  readonly completed: number;
+  readonly running: number;
+  readonly pending: number;
+  readonly failed: number;
+  readonly paused: number;
+  readonly sessions: readonly SessionProgress[];
+  /** US dollars over all sessions and attempts. */
+  readonly totalCost: number;
+  readonly totalTokens: Tokens;
+  /** Milliseconds in which the group was running. */
+  readonly elapsedTime: number;
+}
+
+/** The progress at `atMs` (ms since 1970). */
+export function groupProgress(
+  state: GroupState,
+  live: ReadonlyMap<SessionId, LiveSession>,
+  atMs: number,
+): GroupProgress {
+  const plan = planOf(state);
+  let usage = state.usage;
+  for (const id of state.running) {
+    const now = live.get(id);
+    if (now) usage = addUsage(usage, now.usage);
+  }
+  const blocked = allBlockers(state, plan);
+  const current = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
+  return {
+    groupId: state.group.id,
+    status: state.status,
+    totalSessions: state.sessions.size,
+    completed: state.counts.completed,
+    running: state.counts.running,
+    pending: state.counts.pending,
+    failed: state.counts.failed,
+    paused: state.counts.paused,
+    sessions: [...state.sessions.values()].map((record) => sessionProgress(state, plan, record, { live, blocked })),
+    totalCost: usage.costUsd,
+    totalTokens: usage.tokens,
+    elapsedTime: state.elapsedBeforeMs + current,
+  };
+}
+
+interface View {
+  readonly live: ReadonlyMap<SessionId, LiveSession>;
+  readonly blocked: ReadonlyMap<SessionId, readonly SessionId[]>;
+}
+
+function sessionProgress(
+  state: GroupState,
+  plan: Plan,
+  record: SessionRecord,
+  { live, blocked }: View,
+): SessionProgress {
+  const { definition } = record;
+  const now = record.state.status === 'running' ? live.get(definition.id) : undefined;
+  const estimated = record.usage.estimated || now?.usage.estimated;
+  return {
+    id: definition.id,
+    ...(definition.name === undefined ? {} : { name: definition.name }),
+    projectPath: definition.projectPath,
+    status: record.state.status,
+    ...explanation(state, plan, record, blocked),
+    ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
+    ...(now?.currentTool === undefined ? {} : { currentTool: now.currentTool }),
+    ...(now?.lastText === undefined ? {} : { lastText: now.lastText }),
+    cost: record.usage.costUsd + (now?.usage.costUsd ?? 0),
+    ...(estimated ? { estimated: true as const } : {}),
+    tokens: now ? addTokens(record.usage.tokens, now.usage.tokens) : record.usage.tokens,
+    attempts: record.attempts,
+    ...(record.startedAt === undefined ? {} : { startedAt: record.startedAt }),
+    ...(record.endedAt === undefined ? {} : { endedAt: record.endedAt }),
+  };
+}
+
+type Explanation = Pick<SessionProgress, 'reason' | 'message' | 'phase' | 'waitsFor'>;
+
+/** Why the session is where it is; for pending ones derived, never stored. `blocked` saves work when many are asked for. */
+export function explanation(
+  state: GroupState,
+  plan: Plan,
+  record: SessionRecord,
+  blocked?: View['blocked'],
+): Explanation {
+  switch (record.state.status) {
+    case 'completed':
+      return {};
+    case 'running':
+      return { phase: record.state.attempt.identified ? 'working' : 'preparing' };
+    case 'failed':
+      return { reason: record.state.failure.reason, message: sentence(record.state.failure) };
+    case 'paused':
+      return { reason: record.state.reason, message: record.state.message };
+    case 'pending':
+      return pendingExplanation(state, plan, record, blocked);
+  }
+}
+
+function sentence(failure: { readonly message: string; readonly next: string }): string {
+  return `${failure.message} ${failure.next}`.trim();
+}
+
+function pendingExplanation(
+  state: GroupState,
+  plan: Plan,
+  record: SessionRecord,
+  blocked: View['blocked'] | undefined,
+): Explanation {
+  if (!state.group.config.respectDependencies) return {};
+  const unmet = record.definition.dependsOn.filter((id) => !plan.completed.has(id));
+  if (unmet.length === 0) return {};
+  const culprits = blocked ? (blocked.get(record.definition.id) ?? []) : blockers(state, plan, record);
+  if (culprits.length > 0) {
+    return { reason: 'blocked', message: `Blocked by ${culprits.join(', ')}, which failed.`, waitsFor: unmet };
+  }
+  return { reason: 'waiting', waitsFor: unmet };
+}
+
+/** Failed sessions, direct or indirect dependencies, that will not be retried in this run. */
+export function blockers(state: GroupState, plan: Plan, record: SessionRecord): SessionId[] {
+  const found: SessionId[] = [];
+  const seen = new Set<SessionId>();
+  const open = [...record.definition.dependsOn];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (seen.has(id) || plan.completed.has(id)) continue;
+    seen.add(id);
+    const dependency = state.sessions.get(id);
+    if (dependency === undefined) continue;
+    if (isHopeless(state, id)) found.push(id);
+    else open.push(...dependency.definition.dependsOn);
+  }
+  return found.sort();
+}

@@ -1,0 +1,126 @@
+/**
+ * Which event may happen in which status (seed §4.1, DESIGN §4). The same tables guard loading a log and writing one.
+ *
+ *   group:   created → running → completed | paused | failed;  paused | failed → running;
+ *            completed | failed | paused → archived;  completed | failed → paused when a session is added
+ *   session: pending → running → completed | failed | paused;  paused | failed → running
+ */
+import type { EventType } from './event.ts';
+
+export const groupStatuses = ['created', 'running', 'paused', 'completed', 'failed', 'archived'] as const;
+export type GroupStatus = (typeof groupStatuses)[number];
+
+export const sessionStatuses = ['pending', 'running', 'paused', 'completed', 'failed'] as const;
+export type SessionStatus = (typeof sessionStatuses)[number];
+
+/** Group statuses in which something can still happen without a user's command or is waiting for one. */
+export const activeGroupStatuses: ReadonlySet<GroupStatus> = new Set(['created', 'running', 'paused']);
+
+type GroupTable = Readonly<Record<GroupStatus, Partial<Record<EventType, GroupStatus>>>>;
+
+const running: Partial<Record<EventType, GroupStatus>> = {
+  group_changed: 'running',
+  session_added: 'running',
+  session_changed: 'running',
+  session_removed: 'running',
+  // A runner died and the next one goes on.
+  group_resumed: 'running',
+  session_starting: 'running',
+  session_started: 'running',
+  session_resumed: 'running',
+  session_retrying: 'running',
+  session_adopted: 'running',
+  session_identified: 'running',
+  session_stopping: 'running',
+  session_warning: 'running',
+  session_completed: 'running',
+  session_failed: 'running',
+  session_paused: 'running',
+  budget_warning: 'running',
+  budget_exceeded: 'running',
+  group_pausing: 'running',
+  request_answered: 'running',
+  group_paused: 'paused',
+  group_completed: 'completed',
+  group_failed: 'failed',
+};
+
+const groupTable: GroupTable = {
+  created: {
+    group_changed: 'created',
+    session_added: 'created',
+    session_changed: 'created',
+    session_removed: 'created',
+    group_started: 'running',
+  },
+  running,
+  paused: {
+    group_changed: 'paused',
+    session_added: 'paused',
+    session_changed: 'paused',
+    session_removed: 'paused',
+    group_resumed: 'running',
+    group_archived: 'archived',
+  },
+  completed: { group_changed: 'completed', session_added: 'paused', group_archived: 'archived' },
+  failed: {
+    group_changed: 'failed',
+    session_added: 'paused',
+    session_changed: 'failed',
+    session_removed: 'failed',
+    group_resumed: 'running',
+    group_archived: 'archived',
+  },
+  archived: {},
+};
+
+const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, SessionStatus>>>> = {
+  pending: {
+    session_starting: 'running',
+    session_changed: 'pending',
+    // A session may be named as the one that the budget does not let start.
+    budget_warning: 'pending',
+    budget_exceeded: 'pending',
+  },
+  running: {
+    // Said again for the same attempt when a crash came before the worker did anything.
+    session_starting: 'running',
+    session_started: 'running',
+    session_resumed: 'running',
+    session_retrying: 'running',
+    session_adopted: 'running',
+    session_identified: 'running',
+    session_stopping: 'running',
+    session_warning: 'running',
+    session_completed: 'completed',
+    session_failed: 'failed',
+    session_paused: 'paused',
+    budget_warning: 'running',
+    budget_exceeded: 'running',
+  },
+  paused: {
+    session_starting: 'running',
+    session_changed: 'paused',
+    session_warning: 'paused',
+    budget_warning: 'paused',
+    budget_exceeded: 'paused',
+  },
+  completed: { session_warning: 'completed', budget_warning: 'completed', budget_exceeded: 'completed' },
+  failed: {
+    session_starting: 'running',
+    session_changed: 'failed',
+    session_warning: 'failed',
+    budget_warning: 'failed',
+    budget_exceeded: 'failed',
+  },
+};
+
+/** The group's status after the event; null when the event may not happen in this status. */
+export function nextGroupStatus(status: GroupStatus, event: EventType): GroupStatus | null {
+  return groupTable[status][event] ?? null;
+}
+
+/** The session's status after an event that names it; null when the event may not happen in this status. */
+export function nextSessionStatus(status: SessionStatus, event: EventType): SessionStatus | null {
+  return sessionTable[status][event] ?? null;
+}

@@ -1,0 +1,92 @@
+/**
+ * Replies in the shapes of the Messages API: a stream of server-sent events, one JSON message, or an error.
+ */
+import type { Tokens } from '../core/group.ts';
+
+export interface ReplyContent {
+  /** Unique; claude merges lines that carry the same one. */
+  readonly id: string;
+  readonly model: string;
+  readonly text: string | undefined;
+  readonly tools: readonly { readonly id: string; readonly name: string; readonly input: unknown }[];
+  readonly stopReason: string;
+  readonly tokens: Tokens;
+}
+
+const common = (requestId: string) => ({ 'request-id': requestId });
+
+/** The message as a stream, or as one document when the client did not ask for a stream. */
+export function messageResponse(content: ReplyContent, stream: boolean): Response {
+  const headers = common(content.id.replace(/^msg_/, 'req_'));
+  if (!stream) return Response.json(wholeMessage(content), { headers });
+  return new Response(eventStream(content), { headers: { ...headers, 'content-type': 'text/event-stream' } });
+}
+
+/** An error as the API words it; claude decides by status, type and message what to do next. */
+export function errorResponse(
+  status: number,
+  type: string,
+  message: string,
+  headers: Readonly<Record<string, string>>,
+): Response {
+  return Response.json({ type: 'error', error: { type, message } }, { status, headers });
+}
+
+/** The error type the API uses for a status. */
+export function errorTypeOf(status: number): string {
+  const types: Readonly<Record<number, string>> = {
+    400: 'invalid_request_error',
+    401: 'authentication_error',
+    403: 'permission_error',
+    404: 'not_found_error',
+    413: 'request_too_large',
+    429: 'rate_limit_error',
+    529: 'overloaded_error',
+  };
+  return types[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
+}
+
+function usageOf(tokens: Tokens, output: number) {
+  return {
+    input_tokens: tokens.input,
+    output_tokens: output,
+    cache_creation_input_tokens: tokens.cacheCreation,
+    cache_read_input_tokens: tokens.cacheRead,
+  };
+}
+
+function head(content: ReplyContent) {
+  return { id: content.id, type: 'message', role: 'assistant', model: content.model };
+}
+
+function wholeMessage(content: ReplyContent) {
+  const blocks = [
+    ...(content.text === undefined ? [] : [{ type: 'text', text: content.text }]),
+    ...content.tools.map((tool) => ({ type: 'tool_use', ...tool })),
+  ];
+  const usage = usageOf(content.tokens, content.tokens.output);
+  return { ...head(content), content: blocks, stop_reason: content.stopReason, stop_sequence: null, usage };
+}
+
+/** `message_start` carries one output token, as the real API does; `message_delta` tells the true figure. */
+function eventStream(content: ReplyContent): string {
+  const event = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
+  const usage = usageOf(content.tokens, Math.min(1, content.tokens.output));
+  const message = { ...head(content), content: [], stop_reason: null, stop_sequence: null, usage };
+  const parts = [event('message_start', { message })];
+  const block = (start: object, delta: object) => {
+    const index = (parts.length - 1) / 3;
+    parts.push(event('content_block_start', { index, content_block: start }));
+    parts.push(event('content_block_delta', { index, delta }));
+    parts.push(event('content_block_stop', { index }));
+  };
+  if (content.text !== undefined) block({ type: 'text', text: '' }, { type: 'text_delta', text: content.text });
+  for (const { id, name, input } of content.tools) {
+    const delta = { type: 'input_json_delta', partial_json: JSON.stringify(input) };
+    block({ type: 'tool_use', id, name, input: {} }, delta);
+  }
+  const delta = { stop_reason: content.stopReason, stop_sequence: null };
+  parts.push(event('message_delta', { delta, usage: { output_tokens: content.tokens.output } }));
+  parts.push(event('message_stop', {}));
+  return parts.join('');
+}

@@ -1,0 +1,209 @@
+/**
+ * Rehearsal scripts: what the scripted model says to each session, read from YAML or JSON. A faulty script is
+ * refused as a whole, with every problem at its line and column.
+ */
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { z } from 'zod';
+import { fail, ok, type Result } from '../core/failure.ts';
+
+const toolCall = z.strictObject({
+  /** As claude names it: Bash, Read, Edit, Write, Agent, ... */
+  tool: z.string().min(1),
+  input: z.record(z.string(), z.unknown()).optional(),
+});
+
+const count = z.int().min(0);
+
+const step = z
+  .strictObject({
+    /** What the model says. Without tool calls it ends the turn: the next step answers the next prompt. */
+    text: z.string().min(1).optional(),
+    tool: z.string().min(1).optional(),
+    input: z.record(z.string(), z.unknown()).optional(),
+    /** Several tool calls in one message, instead of `tool` and `input`. */
+    tools: z.array(toolCall).min(1).optional(),
+    /** Tokens to report; the default is 1000 in and 200 out. */
+    usage: z
+      .strictObject({
+        input: count.optional(),
+        output: count.optional(),
+        cacheRead: count.optional(),
+        cacheCreation: count.optional(),
+      })
+      .optional(),
+    /** How long the model thinks, milliseconds. */
+    delayMs: count.optional(),
+    /** Answers with this HTTP error instead. */
+    status: z.int().min(400).max(599).optional(),
+    errorType: z.string().min(1).optional(),
+    message: z.string().min(1).optional(),
+    headers: z.record(z.string(), z.string()).optional(),
+    /** Never answers. */
+    hang: z.boolean().optional(),
+    /**
+     * `status` or `hang` hold for the first so many requests only, counted per session, sub-agent and step in the
+     * server's memory; then the rest of the step counts, or the next step when there is no rest.
+     */
+    times: z.int().min(1).optional(),
+    stopReason: z.string().min(1).optional(),
+  })
+  .check((context) => {
+    const { value, issues } = context;
+    const complain = (message: string, key?: string) =>
+      issues.push({ code: 'custom', message, input: value, path: key === undefined ? [] : [key] });
+    const fails = value.status !== undefined || value.hang === true;
+    if (value.tool !== undefined && value.tools !== undefined) complain('use either "tool" or "tools"', 'tools');
+    if (value.input !== undefined && value.tool === undefined) complain('"input" needs a "tool" beside it', 'input');
+    for (const key of ['errorType', 'message', 'headers'] as const) {
+      if (value[key] !== undefined && value.status === undefined) complain(`"${key}" needs a "status" beside it`, key);
+    }
+    if (value.times !== undefined && !fails) complain('"times" needs "status" or "hang" beside it', 'times');
+    if (value.status !== undefined && value.hang) complain('use either "status" or "hang"', 'hang');
+    if (!fails && value.text === undefined && value.tool === undefined && value.tools === undefined) {
+      complain('a step needs "text", "tool", "tools", "status" or "hang"');
+    }
+  });
+
+const sessionScript = z.strictObject({
+  steps: z.array(step).min(1),
+  /** What every sub-agent of the session does, each from the first step. */
+  agents: z.array(step).min(1).optional(),
+});
+
+const script = z.strictObject({
+  version: z.literal(1),
+  /** By session name or number; `*` is every session that is not named. */
+  sessions: z.record(z.string(), sessionScript),
+});
+
+export type RehearsalScript = z.infer<typeof script>;
+export type SessionScript = z.infer<typeof sessionScript>;
+export type Step = z.infer<typeof step>;
+export type ToolCall = z.infer<typeof toolCall>;
+
+/** What a session without a script does: it looks around and changes nothing. */
+export const defaultScript: RehearsalScript = {
+  version: 1,
+  sessions: {
+    '*': {
+      steps: [
+        { text: 'I will look at the project first.', tool: 'Bash', input: { command: 'ls -la | head' } },
+        { text: 'This was a rehearsal of session {{session}}: I listed the files of {{project}} and changed nothing.' },
+      ],
+    },
+  },
+};
+
+/** Answers a sub-agent whose session has no `agents` steps. */
+const defaultAgentSteps: readonly Step[] = [{ text: 'I looked into it; there is nothing to add.' }];
+
+/** Numbers are equal when their values are: `2`, `002` and "2" name the same session. */
+function sameKey(key: string, name: string): boolean {
+  return key === name || (/^\d+$/.test(key) && /^\d+$/.test(name) && Number(key) === Number(name));
+}
+
+/** The key of the script that belongs to one of `names`, the first that fits; undefined when only `*` could. */
+export function scriptKey(rehearsal: RehearsalScript, names: readonly string[]): string | undefined {
+  const keys = Object.keys(rehearsal.sessions).filter((key) => key !== '*');
+  for (const name of names) {
+    const key = keys.find((candidate) => sameKey(candidate, name));
+    if (key !== undefined) return key;
+  }
+  return undefined;
+}
+
+/** The steps of a session, or of its sub-agents: its own script, else that of `*`, else the default. */
+export function stepsFor(rehearsal: RehearsalScript, name: string | undefined, agent: boolean): readonly Step[] {
+  const key = name === undefined ? undefined : scriptKey(rehearsal, [name]);
+  const own = rehearsal.sessions[key ?? '*'] ?? rehearsal.sessions['*'];
+  if (agent) return own?.agents ?? defaultAgentSteps;
+  return own?.steps ?? defaultScript.sessions['*']?.steps ?? [];
+}
+
+/** The tool calls of a step, however they are written. */
+export function toolCalls(item: Step): readonly ToolCall[] {
+  if (item.tools !== undefined) return item.tools;
+  return item.tool === undefined ? [] : [{ tool: item.tool, ...(item.input ? { input: item.input } : {}) }];
+}
+
+/** Fills `{{session}}` and `{{project}}` in every string of `value`, once: what is filled in is not looked at again. */
+export function fillIn<T>(value: T, values: { readonly session: string; readonly project: string }): T {
+  if (typeof value === 'string') {
+    return value.replace(/\{\{(session|project)\}\}/g, (_, name: 'session' | 'project') => values[name]) as T;
+  }
+  if (Array.isArray(value)) return value.map((item) => fillIn(item, values)) as T;
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, values)])) as T;
+}
+
+/**
+ * Reads a script. `file` is only used in messages. Fails with `usage`; the message then holds one line per problem,
+ * `file:line:column` first, so that editors can jump there.
+ */
+export function parseScript(text: string, file: string): Result<RehearsalScript> {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const problems: Problem[] = document.errors.map((error) => ({ offset: error.pos[0], message: error.message }));
+  if (problems.length === 0) {
+    try {
+      const parsed = script.safeParse(document.toJS({ maxAliasCount: 100 }));
+      if (parsed.success) return ok(parsed.data);
+      for (const issue of parsed.error.issues) problems.push(...describeIssue(issue, document.contents));
+    } catch (error) {
+      // The YAML library throws only for aliases that would expand without bound or that name nothing.
+      problems.push({ offset: 0, message: error instanceof Error ? error.message : String(error) });
+    }
+  }
+  const sorted = problems
+    .sort((a, b) => a.offset - b.offset)
+    .map(({ offset, message }) => {
+      const { line, col } = lines.linePos(offset);
+      return `${file}:${line}:${col}: ${message}`;
+    });
+  const amount = sorted.length === 1 ? 'a problem' : `${sorted.length} problems`;
+  return fail(
+    'usage',
+    `The rehearsal script has ${amount}:\n${sorted.join('\n')}`,
+    'Correct the script and run the command again.',
+  );
+}
+
+interface Problem {
+  readonly offset: number;
+  readonly message: string;
+}
+
+/** One problem for each wrong place of a zod issue: unknown keys are reported at the key itself. */
+function describeIssue(issue: z.core.$ZodIssue, root: Node | null): Problem[] {
+  const path = issue.path.map(String);
+  const where = path.length === 0 ? 'the script' : path.join('.');
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ offset: keyOffset(root, path, key), message: `${where} has no "${key}"` }));
+  }
+  return [{ offset: offsetOf(root, path), message: `${where}: ${issue.message}` }];
+}
+
+/** The node at `path`, or the nearest one above it when something is missing. */
+function nodeAt(root: Node | null, path: readonly string[]): Node | null {
+  let node: unknown = root;
+  for (const part of path) {
+    let child: unknown;
+    if (isMap(node)) child = node.items.find(({ key }) => isScalar(key) && String(key.value) === part)?.value;
+    if (isSeq(node)) child = node.items[Number(part)];
+    if (child === undefined || child === null) break;
+    node = child;
+  }
+  return node as Node | null;
+}
+
+function offsetOf(root: Node | null, path: readonly string[]): number {
+  return nodeAt(root, path)?.range?.[0] ?? 0;
+}
+
+function keyOffset(root: Node | null, path: readonly string[], key: string): number {
+  const node = nodeAt(root, path);
+  const found = isMap(node)
+    ? node.items.find((item) => isScalar(item.key) && String(item.key.value) === key)
+    : undefined;
+  return (found?.key as Node | undefined)?.range?.[0] ?? node?.range?.[0] ?? 0;
+}

@@ -1,0 +1,250 @@
+/**
+ * The scripted Messages API: an HTTP server on loopback that plays the model of a rehearsal. It remembers nothing
+ * about a conversation (see findPlace), only how often a step has failed, so it may be restarted at any time.
+ */
+import { estimateCost } from '../claude/pricing.ts';
+import { addTokens, noTokens, type Tokens } from '../core/group.ts';
+import {
+  findPlace,
+  isSummaryRequest,
+  type MessagesBody,
+  type Place,
+  progressMark,
+  projectOf,
+  requestProblems,
+  toolUseId,
+} from './conversation.ts';
+import { errorResponse, errorTypeOf, messageResponse, type ReplyContent } from './reply.ts';
+import { fillIn, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
+
+export interface CapturedRequest {
+  /** 1 for the first request the server got. */
+  readonly number: number;
+  /** claude's session id; empty when the request names none. */
+  readonly session: string;
+  readonly name: string | undefined;
+  /** Set for a sub-agent. */
+  readonly agentId: string | undefined;
+  /** `step` follows the script; `summary` is a compaction; `side` is a question outside the conversation. */
+  readonly kind: 'step' | 'summary' | 'side';
+  /** Index of the step that answers it, from 0; the number of steps when the script is at its end. */
+  readonly step: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Without `capture` an empty object, so that a long rehearsal does not fill the memory. */
+  readonly body: MessagesBody;
+}
+
+/** What was served in full. A reply whose client had gone costs nothing here, as in claude's own books. */
+export interface Served {
+  readonly costUsd: number;
+  readonly tokens: Tokens;
+  readonly replies: number;
+}
+
+export interface ScriptedApiOptions {
+  readonly script: RehearsalScript;
+  /** The name of a session in the script; undefined when it has none, then the script of `*` answers. */
+  nameOf(claudeSessionId: string): string | undefined;
+  /** Default 0: any free port. */
+  readonly port?: number;
+  onRequest?(request: CapturedRequest): void;
+  /** Called with what the real API would have refused in a request. */
+  onProblem?(problem: string): void;
+  /** Called after a reply was made that costs something. */
+  onServed?(request: CapturedRequest, served: Served): void;
+  /** Holds the reply back until the promise is settled: tests step the model with it. */
+  gate?(request: CapturedRequest): Promise<void> | undefined;
+  /** Keep the requests with their bodies (default true). */
+  readonly capture?: boolean;
+}
+
+export interface ScriptedApi {
+  readonly url: string;
+  readonly port: number;
+  /** Requests to /v1/messages in the order they came; empty without `capture`. */
+  readonly requests: readonly CapturedRequest[];
+  readonly served: { readonly total: Served; readonly sessions: ReadonlyMap<string, Served> };
+  /** What the real API would have refused, each with the number of the request. */
+  readonly problems: readonly string[];
+  /** Drops open requests and frees the port. */
+  stop(): Promise<void>;
+}
+
+/** 1000 in and 200 out: exactly one cent on opus. */
+const defaultTokens: Tokens = { ...noTokens, input: 1000, output: 200 };
+const nothing: Served = { costUsd: 0, tokens: noTokens, replies: 0 };
+const endText = 'The script of this rehearsal is at its end; there is nothing left to do.';
+
+class Server implements ScriptedApi {
+  readonly requests: CapturedRequest[] = [];
+  readonly problems: string[] = [];
+  readonly served = { total: nothing, sessions: new Map<string, Served>() };
+  private count = 0;
+  /** How often a step has failed or hung, by session, agent and step: the only memory that a restart loses. */
+  private readonly faults = new Map<string, number>();
+  private readonly stopping = new AbortController();
+  private readonly options: ScriptedApiOptions;
+  private readonly server: ReturnType<typeof Bun.serve>;
+  /** Kept here because a stopped server forgets its port. */
+  readonly port: number;
+  readonly url: string;
+
+  constructor(options: ScriptedApiOptions) {
+    this.options = options;
+    this.server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: options.port ?? 0,
+      // A model that thinks or hangs must not be cut off by the server itself.
+      idleTimeout: 0,
+      maxRequestBodySize: 64 * 1024 * 1024,
+      fetch: (request) => this.answer(request),
+    });
+    this.port = this.server.port ?? 0;
+    this.url = `http://127.0.0.1:${this.port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await this.server.stop(true);
+  }
+
+  private async answer(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (request.method === 'HEAD') return new Response(null);
+    if (request.method !== 'POST') return errorResponse(404, 'not_found_error', `no ${pathname} here`, {});
+    if (pathname.endsWith('/count_tokens')) return Response.json({ input_tokens: defaultTokens.input });
+    if (!pathname.endsWith('/v1/messages')) return errorResponse(404, 'not_found_error', `no ${pathname} here`, {});
+    const body = await readBody(request);
+    if (body === null) return errorResponse(400, 'invalid_request_error', 'the body is not a JSON object', {});
+    return this.answerMessages(request, body);
+  }
+
+  private async answerMessages(request: Request, body: MessagesBody): Promise<Response> {
+    const headers = Object.fromEntries(request.headers);
+    const { captured, steps, place } = this.capture(body, headers);
+    for (const problem of requestProblems(body, headers)) {
+      const text = `request ${captured.number}: ${problem}`;
+      this.problems.push(text);
+      this.options.onProblem?.(text);
+    }
+    this.options.onRequest?.(captured);
+    const gate = this.options.gate?.(captured);
+    if (gate !== undefined) await Promise.race([gate, this.wait(request.signal)]);
+
+    const step: Step = (captured.kind === 'step' ? steps[place.step] : undefined) ?? {};
+    if (step.delayMs !== undefined) await this.wait(request.signal, step.delayMs);
+    const fault = faultKey(captured.session, captured.agentId, place.step);
+    if ((step.status !== undefined || step.hang) && !this.hasPassed(fault, step)) {
+      this.faults.set(fault, (this.faults.get(fault) ?? 0) + 1);
+      if (step.status === undefined) await this.wait(request.signal);
+      // A hanging request ends only with its client or with the server, so nobody reads what it is answered.
+      const status = step.status ?? 503;
+      const message = step.message ?? `The rehearsal script answers ${status} here.`;
+      return errorResponse(status, step.errorType ?? errorTypeOf(status), message, step.headers ?? {});
+    }
+    const content = replyContent(captured.kind, step, place, body.model ?? 'unknown');
+    if (!request.signal.aborted && !this.stopping.signal.aborted) this.book(captured, content);
+    return messageResponse(content, body.stream === true);
+  }
+
+  /** Finds the place of a request in the script and notes the request. */
+  private capture(body: MessagesBody, headers: Readonly<Record<string, string>>) {
+    const keep = this.options.capture !== false;
+    const session = headers['x-claude-code-session-id'] ?? '';
+    const agentId = headers['x-claude-code-agent-id'];
+    const name = this.options.nameOf(session);
+    const script = stepsFor(this.options.script, name, agentId !== undefined);
+    const steps = fillIn(script, { session: name ?? session, project: projectOf(body) });
+    const messages = body.messages ?? [];
+    const place = findPlace(messages, steps, (index) => {
+      return this.hasPassed(faultKey(session, agentId, index), steps[index] as Step);
+    });
+    const captured: CapturedRequest = {
+      number: ++this.count,
+      session,
+      name,
+      agentId,
+      // A request that offers no tools cannot be the conversation's when the script wants to call some.
+      kind: isSummaryRequest(messages) ? 'summary' : place.tools.length > 0 && !body.tools?.length ? 'side' : 'step',
+      step: place.step,
+      headers: keep ? headers : {},
+      body: keep ? body : {},
+    };
+    if (keep) this.requests.push(captured);
+    return { captured, steps, place };
+  }
+
+  private hasPassed(fault: string, step: Step): boolean {
+    return (this.faults.get(fault) ?? 0) >= (step.times ?? Number.POSITIVE_INFINITY);
+  }
+
+  private book(captured: CapturedRequest, { model, tokens }: ReplyContent): void {
+    const one: Served = { costUsd: estimateCost(model, tokens), tokens, replies: 1 };
+    this.served.total = addServed(this.served.total, one);
+    const before = this.served.sessions.get(captured.session) ?? nothing;
+    this.served.sessions.set(captured.session, addServed(before, one));
+    this.options.onServed?.(captured, one);
+  }
+
+  /** Waits until the client or the server is gone, at most `ms` milliseconds. */
+  private wait(client: AbortSignal, ms?: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = ms === undefined ? undefined : setTimeout(end, ms);
+      const signals = [client, this.stopping.signal];
+      function end() {
+        clearTimeout(timer);
+        for (const signal of signals) signal.removeEventListener('abort', end);
+        resolve();
+      }
+      for (const signal of signals) {
+        signal.addEventListener('abort', end);
+        if (signal.aborted) end();
+      }
+    });
+  }
+}
+
+/** Starts the server; it listens when this returns. Throws the system's error when the port is taken. */
+export function startScriptedApi(options: ScriptedApiOptions): ScriptedApi {
+  return new Server(options);
+}
+
+function faultKey(session: string, agentId: string | undefined, step: number): string {
+  return `${session}/${agentId ?? ''}/${step}`;
+}
+
+function addServed(a: Served, b: Served): Served {
+  return { costUsd: a.costUsd + b.costUsd, tokens: addTokens(a.tokens, b.tokens), replies: a.replies + b.replies };
+}
+
+async function readBody(request: Request): Promise<MessagesBody | null> {
+  try {
+    const body: unknown = await request.json();
+    return typeof body === 'object' && body !== null ? (body as MessagesBody) : null;
+  } catch {
+    return null;
+  }
+}
+
+function replyContent(kind: CapturedRequest['kind'], step: Step, place: Place, model: string): ReplyContent {
+  const unique = crypto.randomUUID().replaceAll('-', '').slice(0, 16);
+  const calls = toolCalls(step);
+  const tools = (kind === 'step' ? place.tools : []).map((index) => ({
+    id: toolUseId(place.step, index, unique),
+    name: calls[index]?.tool ?? '',
+    input: calls[index]?.input ?? {},
+  }));
+  const summary = `<summary>\nA rehearsal is under way. ${progressMark(place.step)}\n</summary>`;
+  const text = kind === 'summary' ? summary : (step.text ?? (tools.length === 0 ? endText : undefined));
+  const stopReason = step.stopReason ?? (tools.length > 0 ? 'tool_use' : 'end_turn');
+  return { id: `msg_${unique}`, model, text, tools, stopReason, tokens: tokensOf(step) };
+}
+
+function tokensOf({ usage }: Step): Tokens {
+  return {
+    input: usage?.input ?? defaultTokens.input,
+    output: usage?.output ?? defaultTokens.output,
+    cacheRead: usage?.cacheRead ?? 0,
+    cacheCreation: usage?.cacheCreation ?? 0,
+  };
+}

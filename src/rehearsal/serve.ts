@@ -1,0 +1,204 @@
+/**
+ * The scripted API as a process of its own, beside the runner: a runner that is killed leaves workers behind, and
+ * they must find their model where it was. What was served is kept in a ledger, so that totals can be compared.
+ */
+import { join } from 'node:path';
+import type { ProcessIdentity } from '../core/event.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { addTokens, noTokens, type Tokens } from '../core/group.ts';
+import type { AppendFile, World } from '../world/world.ts';
+import { defaultScript, parseScript, type RehearsalScript, scriptKey } from './script.ts';
+import { type CapturedRequest, type ScriptedApi, type Served, startScriptedApi } from './scripted-api.ts';
+
+/** Without a request for so long, and without a runner, nobody needs the server any more. */
+const idleLimitMs = 10 * 60 * 1000;
+const idleCheckMs = 30 * 1000;
+
+export interface ServeOptions {
+  /** The group's folder. */
+  readonly groupDir: string;
+  /** Absent: the default script. */
+  readonly scriptFile?: string;
+  /** Ends the server, for example on SIGTERM. */
+  readonly stop: AbortSignal;
+}
+
+/** Content of rehearsal.json: where the server listens and which process it is. */
+export interface RehearsalServer extends ProcessIdentity {
+  readonly version: 1;
+  readonly url: string;
+  readonly port: number;
+}
+
+/** A line of rehearsal.jsonl. */
+type LedgerLine =
+  | {
+      readonly type: 'served';
+      readonly at: string;
+      readonly session: string;
+      readonly name?: string;
+      readonly agentId?: string;
+      readonly kind: CapturedRequest['kind'];
+      readonly step: number;
+      readonly costUsd: number;
+      readonly tokens: Tokens;
+    }
+  | { readonly type: 'problem'; readonly at: string; readonly problem: string };
+
+/** What the servers of a group have served so far, over all their lives. */
+export interface Ledger {
+  readonly total: Served;
+  /** By claude session id. */
+  readonly sessions: ReadonlyMap<string, Served>;
+  readonly problems: readonly string[];
+}
+
+const serverFile = (groupDir: string) => join(groupDir, 'rehearsal.json');
+const ledgerFile = (groupDir: string) => join(groupDir, 'rehearsal.jsonl');
+
+/** Reads a script file, or gives the default script. Fails with `usage`. */
+export function loadScript(world: World, file: string | undefined): Result<RehearsalScript> {
+  if (file === undefined) return ok(defaultScript);
+  const info = world.files.info(file);
+  if (info?.kind === 'file') return parseScript(world.files.readText(file) ?? '', file);
+  return fail('usage', `There is no rehearsal script ${file}.`, 'Give the path of a YAML file, or no path at all.');
+}
+
+/**
+ * Serves until `stop` is aborted, or until there was no request for ten minutes and no runner holds the group.
+ * Fails with `usage` when the script is not usable; nothing was started then.
+ */
+export async function serveRehearsal(world: World, options: ServeOptions): Promise<Result<void>> {
+  const loaded = loadScript(world, options.scriptFile);
+  if (!loaded.ok) return loaded;
+  const { groupDir } = options;
+  const ledger = world.files.openAppend(ledgerFile(groupDir));
+  let lastRequestAt = world.clock.now();
+  const api = startOnOldPort(world, groupDir, {
+    script: loaded.value,
+    capture: false,
+    nameOf: (id) => nameOf(world, groupDir, loaded.value, id),
+    onRequest: () => {
+      lastRequestAt = world.clock.now();
+    },
+    onServed: (request, served) => append(ledger, servedLine(world, request, served)),
+    onProblem: (problem) => append(ledger, { type: 'problem', at: timestamp(world), problem }),
+  });
+  const server: RehearsalServer = { version: 1, url: api.url, port: api.port, ...world.machine.self };
+  world.files.writeAtomic(serverFile(groupDir), `${JSON.stringify(server, null, 2)}\n`);
+  const idle = () =>
+    world.clock.now() - lastRequestAt >= idleLimitMs && world.locks.holder(join(groupDir, 'runner.lock')) === null;
+  await untilOver(world, options.stop, idle);
+  await api.stop();
+  ledger.close();
+  // The file is left alone when the group, and with it the folder, is gone, or when a successor has replaced it.
+  if (readServer(world, groupDir)?.port === api.port) world.files.remove(serverFile(groupDir));
+  return ok(undefined);
+}
+
+/** The living server of a group; null when there is none. */
+export function findRehearsal(world: World, groupDir: string): RehearsalServer | null {
+  const server = readServer(world, groupDir);
+  return server !== null && world.processes.isAlive(server) ? server : null;
+}
+
+/** Sums up rehearsal.jsonl. A torn last line is left out. */
+export function readLedger(world: World, groupDir: string): Ledger {
+  const sessions = new Map<string, Served>();
+  const problems: string[] = [];
+  let total: Served = { costUsd: 0, tokens: noTokens, replies: 0 };
+  const add = (a: Served, line: { costUsd: number; tokens: Tokens }): Served => ({
+    costUsd: a.costUsd + line.costUsd,
+    tokens: addTokens(a.tokens, line.tokens),
+    replies: a.replies + 1,
+  });
+  for (const text of (world.files.readText(ledgerFile(groupDir)) ?? '').split('\n')) {
+    const line = parseJson<LedgerLine>(text);
+    if (line?.type === 'problem') problems.push(line.problem);
+    if (line?.type !== 'served') continue;
+    total = add(total, line);
+    const before = sessions.get(line.session) ?? { costUsd: 0, tokens: noTokens, replies: 0 };
+    sessions.set(line.session, add(before, line));
+  }
+  return { total, sessions, problems };
+}
+
+type ApiOptions = Parameters<typeof startScriptedApi>[0];
+
+/** Workers of a server that died still call its port, so a successor takes that port if it is free. */
+function startOnOldPort(world: World, groupDir: string, options: ApiOptions): ScriptedApi {
+  const port = readServer(world, groupDir)?.port;
+  if (port === undefined) return startScriptedApi(options);
+  try {
+    return startScriptedApi({ ...options, port });
+  } catch {
+    return startScriptedApi(options);
+  }
+}
+
+function readServer(world: World, groupDir: string): RehearsalServer | null {
+  const server = parseJson<RehearsalServer>(world.files.readText(serverFile(groupDir)) ?? '');
+  return server?.version === 1 ? server : null;
+}
+
+/**
+ * The script's name for a session: its own name, else its number, whichever the script knows. Looked up anew for each
+ * request: sessions may be added while the server runs, and a request is rare against the cost of one folder listing.
+ */
+function nameOf(world: World, groupDir: string, script: RehearsalScript, claudeId: string): string | undefined {
+  const folder = world.files.list(join(groupDir, 'sessions')).find((entry) => entry.replace(/^\d+-/, '') === claudeId);
+  if (folder === undefined) return undefined;
+  const meta = parseJson<{ name?: unknown }>(
+    world.files.readText(join(groupDir, 'sessions', folder, 'meta.json')) ?? '',
+  );
+  const number = folder.slice(0, folder.indexOf('-'));
+  const names = typeof meta?.name === 'string' ? [meta.name, number] : [number];
+  return scriptKey(script, names) ?? names[0];
+}
+
+function untilOver(world: World, stop: AbortSignal, isOver: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    let cancel = () => {};
+    const end = () => {
+      cancel();
+      resolve();
+    };
+    const look = () => {
+      if (isOver()) resolve();
+      else cancel = world.clock.after(idleCheckMs, look);
+    };
+    cancel = world.clock.after(idleCheckMs, look);
+    if (stop.aborted) end();
+    else stop.addEventListener('abort', end, { once: true });
+  });
+}
+
+function servedLine(world: World, request: CapturedRequest, served: Served): LedgerLine {
+  return {
+    type: 'served',
+    at: timestamp(world),
+    session: request.session,
+    ...(request.name === undefined ? {} : { name: request.name }),
+    ...(request.agentId === undefined ? {} : { agentId: request.agentId }),
+    kind: request.kind,
+    step: request.step,
+    costUsd: served.costUsd,
+    tokens: served.tokens,
+  };
+}
+
+function append(ledger: AppendFile, line: LedgerLine): void {
+  ledger.append(`${JSON.stringify(line)}\n`);
+}
+
+function timestamp(world: World): string {
+  return new Date(world.clock.now()).toISOString();
+}
+
+function parseJson<T>(text: string): T | null {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,123 @@
+/** Money, tokens, durations, times and columns as people read them. Styles are applied last, widths never count them. */
+import { styleText } from 'node:util';
+import type { Tokens } from '../core/group.ts';
+
+/** What a piece of text stands for; the theme decides on the colour. */
+export type Tone = 'good' | 'bad' | 'warn' | 'dim' | 'strong' | 'accent';
+
+/** Adds colour, or nothing. */
+export type Style = (tone: Tone, text: string) => string;
+
+export const plainStyle: Style = (_tone, text) => text;
+
+const colours = {
+  good: 'green',
+  bad: 'red',
+  warn: 'yellow',
+  dim: 'dim',
+  strong: 'bold',
+  accent: 'cyan',
+} as const satisfies Record<Tone, string>;
+
+/** Colours by escape codes, whatever the stream is: the caller has decided. */
+export const colourStyle: Style = (tone, text) => styleText(colours[tone], text, { validateStream: false });
+
+/** US dollars: cents as a rule, more digits below a cent. An estimate is marked by a tilde. */
+export function formatMoney(usd: number, estimated = false): string {
+  const mark = estimated ? '~' : '';
+  if (usd !== 0 && Math.abs(usd) < 0.01) return `${mark}$${usd.toFixed(4)}`;
+  return `${mark}$${usd.toFixed(2)}`;
+}
+
+/** `950`, `1.2k`, `34k`, `1.2M`. */
+export function formatCount(count: number): string {
+  if (count < 1000) return String(Math.round(count));
+  if (count < 999_500) return `${shorten(count / 1000)}k`;
+  return `${shorten(count / 1_000_000)}M`;
+}
+
+function shorten(value: number): string {
+  return value < 9.95 ? value.toFixed(1) : String(Math.round(value));
+}
+
+/** Everything that was sent, cached or not. */
+export function inputTokens(tokens: Tokens): number {
+  return tokens.input + tokens.cacheRead + tokens.cacheCreation;
+}
+
+/** `12k in, 2.5k out`; cached input counts as input. */
+export function formatTokens(tokens: Tokens): string {
+  return `${formatCount(inputTokens(tokens))} in, ${formatCount(tokens.output)} out`;
+}
+
+/** `8s`, `1m 05s`, `2h 03m`, `1d 04h`. */
+export function formatDuration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) return `${seconds}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ${pad2(seconds % 60)}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)}h ${pad2(minutes % 60)}m`;
+  const hours = Math.floor(minutes / 60);
+  return `${Math.floor(hours / 24)}d ${pad2(hours % 24)}h`;
+}
+
+/** `14:30:22` in the local time zone; `--:--:--` when `at` is no time. */
+export function formatClock(at: string): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return '--:--:--';
+  return `${pad2(date.getHours())}:${pad2(date.getMinutes())}:${pad2(date.getSeconds())}`;
+}
+
+/** `2026-01-04 14:30` in the local time zone; empty when `at` is no time. */
+export function formatDate(at: string): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return '';
+  const day = `${date.getFullYear()}-${pad2(date.getMonth() + 1)}-${pad2(date.getDate())}`;
+  return `${day} ${pad2(date.getHours())}:${pad2(date.getMinutes())}`;
+}
+
+function pad2(value: number): string {
+  return String(value).padStart(2, '0');
+}
+
+/** `1 session`, `3 sessions`. */
+export function plural(count: number, noun: string): string {
+  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`;
+}
+
+/** Fills up with blanks to `columns` terminal columns. */
+export function padColumns(text: string, columns: number, side: 'left' | 'right' = 'right'): string {
+  const gap = ' '.repeat(Math.max(0, columns - Bun.stringWidth(text)));
+  return side === 'right' ? text + gap : gap + text;
+}
+
+export interface Column {
+  readonly title: string;
+  readonly align?: 'left' | 'right';
+}
+
+/** A cell is text, or text with its tone. */
+export type Cell = string | { readonly text: string; readonly tone: Tone };
+
+/** Lines of a table: titles, then rows; columns that are empty in every row are left out. */
+export function formatTable(columns: readonly Column[], rows: readonly (readonly Cell[])[], style: Style): string[] {
+  const text = (cell: Cell | undefined): string => (typeof cell === 'object' ? cell.text : (cell ?? ''));
+  const shown = columns.map((_, index) => index).filter((index) => rows.some((row) => text(row[index]) !== ''));
+  const widths = columns.map(({ title }, index) =>
+    rows.reduce((width, row) => Math.max(width, Bun.stringWidth(text(row[index]))), title.length),
+  );
+  const line = (cells: readonly Cell[]): string =>
+    shown
+      .map((index, place) => {
+        const cell = cells[index];
+        const words = text(cell);
+        const styled = typeof cell === 'object' && words !== '' ? style(cell.tone, words) : words;
+        const gap = ' '.repeat(Math.max(0, (widths[index] ?? 0) - Bun.stringWidth(words)));
+        if (columns[index]?.align === 'right') return gap + styled;
+        return place === shown.length - 1 ? styled : styled + gap;
+      })
+      .join('  ')
+      .trimEnd();
+  const titles = columns.map(({ title }): Cell => ({ text: title, tone: 'dim' }));
+  return [line(titles), ...rows.map(line)];
+}

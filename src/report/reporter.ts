@@ -1,0 +1,20 @@
+/**
+ * report/: events to people. A reporter is told every event after it was logged and reduced, and every change of
+ * what running sessions are doing; it never decides anything and knows only core.
+ */
+import type { GroupEvent } from '../core/event.ts';
+import type { SessionId } from '../core/group.ts';
+import type { LiveSession } from '../core/progress.ts';
+import type { GroupState } from '../core/state.ts';
+
+/** What running sessions are doing now, by session id. */
+export type LiveView = ReadonlyMap<SessionId, LiveSession>;
+
+export interface Reporter {
+  /** Contract: quick, must not throw. `state` already contains the event. */
+  event(event: GroupEvent, state: GroupState, live: LiveView): void;
+  /** Something of a running session changed that is not an event; may be called often, may be ignored. */
+  progress(sessionId: SessionId, state: GroupState, live: LiveView): void;
+  /** Once, after the last event. `atMs` is ms since 1970. */
+  summarize(state: GroupState, live: LiveView, atMs: number): void;
+}

@@ -1,0 +1,164 @@
+/** The closing report of a run: a table of the sessions, totals, what went wrong and how to cure it, what to do next. */
+import { join } from 'node:path';
+import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import { sessionLabel } from '../core/id.ts';
+import { allBlockers, type Plan, planOf } from '../core/plan.ts';
+import { explanation } from '../core/progress.ts';
+import type { GroupState, SessionRecord } from '../core/state.ts';
+import {
+  type Cell,
+  type Column,
+  formatCount,
+  formatDuration,
+  formatMoney,
+  formatTable,
+  formatTokens,
+  inputTokens,
+  plural,
+  type Style,
+} from './format.ts';
+import type { LiveView } from './reporter.ts';
+import { safeLine } from './terminal-text.ts';
+import { listTitles, projectName, sessionTitle, statusTone } from './wording.ts';
+
+const columns: readonly Column[] = [
+  { title: 'SESSION' },
+  { title: 'PROJECT' },
+  { title: 'STATUS' },
+  { title: 'REASON' },
+  { title: 'ATTEMPTS', align: 'right' },
+  { title: 'TIME', align: 'right' },
+  { title: 'COST', align: 'right' },
+  { title: 'IN', align: 'right' },
+  { title: 'OUT', align: 'right' },
+];
+
+const sentenceColumnsMax = 400;
+
+export interface SummaryOptions {
+  readonly style: Style;
+  /** The group's folder; absent = it is not said where transcripts lie. */
+  readonly groupFolder?: string;
+}
+
+/** The whole closing report. `atMs` is ms since 1970. */
+export function summaryLines(state: GroupState, live: LiveView, atMs: number, options: SummaryOptions): string[] {
+  const { style, groupFolder } = options;
+  const lines = [...sessionTable(state, live, [...state.sessions.keys()], style), ''];
+  lines.push(totalsLine(state, live, atMs, style));
+  const trouble = troubleLines(state, style);
+  if (trouble.length > 0) lines.push('', ...trouble);
+  lines.push('', ...nextSteps(state));
+  if (groupFolder !== undefined && state.sessions.size > 0) {
+    lines.push(`Transcripts: ${safeLine(join(groupFolder, 'sessions'), sentenceColumnsMax)}/*/transcript.jsonl`);
+  }
+  return lines;
+}
+
+/** One row a session, in the given order. */
+export function sessionTable(state: GroupState, live: LiveView, order: readonly SessionId[], style: Style): string[] {
+  const plan = planOf(state);
+  const blocked = allBlockers(state, plan);
+  const rows = order.flatMap((id) => {
+    const record = state.sessions.get(id);
+    return record === undefined ? [] : [sessionRow(state, plan, record, live, blocked)];
+  });
+  return rows.length === 0 ? ['No sessions.'] : formatTable(columns, rows, style);
+}
+
+function sessionRow(
+  state: GroupState,
+  plan: Plan,
+  record: SessionRecord,
+  live: LiveView,
+  blocked: ReturnType<typeof allBlockers>,
+): Cell[] {
+  const { definition } = record;
+  const { status } = record.state;
+  const now = status === 'running' ? live.get(definition.id)?.usage : undefined;
+  const usage: Usage = now === undefined ? record.usage : addUsage(record.usage, now);
+  const why = explanation(state, plan, record, blocked);
+  const tried = record.attempts > 0;
+  return [
+    sessionTitle(definition.id, definition.name),
+    projectName(definition.projectPath),
+    { text: status, tone: statusTone(status) },
+    { text: why.reason ?? '', tone: statusTone(why.reason ?? '') },
+    tried ? String(record.attempts) : '',
+    tried ? formatDuration(usage.durationMs) : '',
+    tried ? formatMoney(usage.costUsd, usage.estimated) : '',
+    tried ? formatCount(inputTokens(usage.tokens)) : '',
+    tried ? formatCount(usage.tokens.output) : '',
+  ];
+}
+
+/** One line: status, sessions done, cost, tokens, time. */
+export function totalsLine(state: GroupState, live: LiveView, atMs: number, style: Style): string {
+  let usage = state.usage;
+  for (const id of state.running) usage = addUsage(usage, live.get(id)?.usage ?? noUsage);
+  const running = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
+  const budget = state.group.config.maxBudgetUsd;
+  const money = formatMoney(usage.costUsd, usage.estimated);
+  const reason = state.reason === undefined ? '' : ` (${safeLine(state.reason, 40)})`;
+  const parts = [
+    `${style(statusTone(state.status), state.status)}${reason}`,
+    `${state.counts.completed} of ${plural(state.sessions.size, 'session')} completed`,
+    budget === undefined ? money : `${money} of ${formatMoney(budget)}`,
+    formatTokens(usage.tokens),
+    formatDuration(state.elapsedBeforeMs + running),
+  ];
+  return `${style('strong', safeLine(state.group.name, 60))}: ${parts.join(', ')}`;
+}
+
+/** A line for every session that did not simply complete, with the cure; and for every warning. */
+export function troubleLines(state: GroupState, style: Style): string[] {
+  const plan = planOf(state);
+  const blocked = allBlockers(state, plan);
+  const lines: string[] = [];
+  for (const record of state.sessions.values()) {
+    const title = sessionTitle(record.definition.id, record.definition.name);
+    const why = explanation(state, plan, record, blocked);
+    if (why.reason === 'blocked') {
+      lines.push(`${style('warn', title)}  blocked by ${listTitles(state, blocked.get(record.definition.id) ?? [])}`);
+    } else if (why.message !== undefined) {
+      const tone = record.state.status === 'failed' ? 'bad' : 'warn';
+      lines.push(`${style(tone, title)}  ${record.state.status}: ${safeLine(why.message, sentenceColumnsMax)}`);
+    }
+    for (const warning of record.warnings) {
+      lines.push(`${style('warn', title)}  warning: ${safeLine(warning.message, sentenceColumnsMax)}`);
+    }
+  }
+  return lines;
+}
+
+/** What the user can do now. `hasRunner` = a live process runs the group. */
+export function nextSteps(state: GroupState, hasRunner = false): string[] {
+  const { id } = state.group;
+  switch (state.status) {
+    case 'created':
+      return [
+        state.sessions.size === 0
+          ? `Next: claude-code-agent session add ${id} --project DIR --prompt TEXT`
+          : `Next: claude-code-agent group run ${id}`,
+      ];
+    case 'running':
+      return hasRunner
+        ? [`Next: claude-code-agent group watch ${id}`]
+        : [`The group was interrupted. Next: claude-code-agent group run ${id} (continues it)`];
+    case 'paused':
+      return [...groupMessage(state), `Next: claude-code-agent group resume ${id}`];
+    case 'failed':
+      return [...groupMessage(state), `Next: claude-code-agent group run ${id} --retry-failed`];
+    case 'completed': {
+      const first = state.sessions.values().next().value?.definition;
+      return first ? [`Next: claude-code-agent session logs ${id}/${sessionLabel(first.id, first.name)}`] : [];
+    }
+    case 'archived':
+      return [];
+  }
+}
+
+function groupMessage(state: GroupState): string[] {
+  const message = safeLine(state.message ?? '', sentenceColumnsMax);
+  return message === '' ? [] : [message];
+}

@@ -1,0 +1,29 @@
+/**
+ * Text that a model, a file or a user wrote, made harmless for a terminal: no escape sequence and no control character
+ * survives, so nothing in a transcript can move the cursor, change colours or retitle the window.
+ */
+
+/** C0, DEL, C1, the Unicode line separators and the marks that turn the direction of writing; newline and tab stay. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a sequence without its end hides what follows it.
+const unterminated = /\u001b[[\]P^_X][^\u001b]*$/;
+
+/** Several lines, each free of control characters; tabs and newlines stay. */
+export function safeText(text: string): string {
+  return Bun.stripANSI(text.replaceAll('\r\n', '\n')).replace(unterminated, '').replace(unsafe, '');
+}
+
+/** One line free of control characters, blanks collapsed, at most `columns` terminal columns wide. */
+export function safeLine(text: string, columns: number): string {
+  // Only what can be shown is cleaned: a line of claude may be many megabytes long.
+  const head = text.length > columns * 8 ? text.slice(0, columns * 8) : text;
+  const line = safeText(head).replace(/\s+/g, ' ').trim();
+  return fitColumns(line, columns);
+}
+
+/** Cuts to at most `columns` terminal columns, with an ellipsis when something was cut off. */
+export function fitColumns(text: string, columns: number): string {
+  if (Bun.stringWidth(text) <= columns) return text;
+  return `${Bun.sliceAnsi(text, 0, Math.max(0, columns - 1))}…`;
+}

@@ -1,0 +1,224 @@
+/** One line per event, for logs, CI and terminals without a dashboard: time, session, what happened, details. */
+import type { GroupEvent } from '../core/event.ts';
+import { unreachable } from '../core/failure.ts';
+import type { SessionId, Usage } from '../core/group.ts';
+import type { GroupState, SessionRecord } from '../core/state.ts';
+import { formatClock, formatDuration, formatMoney, formatTokens, padColumns, plural, type Style } from './format.ts';
+import type { LiveView, Reporter } from './reporter.ts';
+import { summaryLines } from './summary.ts';
+import { safeLine } from './terminal-text.ts';
+import { blockedBy, listTitles, projectName, titleOf } from './wording.ts';
+
+const groupLabel = 'group';
+const labelColumnsMax = 32;
+const toolColumnsMax = 80;
+const sentenceColumnsMax = 400;
+
+export interface TextReporterOptions {
+  readonly write: (text: string) => void;
+  readonly style: Style;
+  /** Milliseconds since 1970; tells the time of lines that no event stands behind. */
+  readonly now: () => number;
+  /** The group's folder, for the summary to say where transcripts lie; absent = not said. */
+  readonly groupFolder?: string;
+}
+
+export function createTextReporter(options: TextReporterOptions): Reporter {
+  const { write, style, now } = options;
+  const width = labelWidth();
+  const toolShown = new Map<SessionId, string>();
+  const say = (at: string, state: GroupState, label: string, text: string): void =>
+    write(`${style('dim', formatClock(at))}  ${padColumns(label, width(state))}  ${text}\n`);
+
+  return {
+    event(event, state) {
+      const text = describeEvent(event, state, style);
+      if (text === null) return;
+      const about = 'sessionId' in event && event.sessionId !== undefined && !isAboutGroup(event);
+      if (about) toolShown.delete(event.sessionId as SessionId);
+      say(event.at, state, about ? titleOf(state, event.sessionId as SessionId) : groupLabel, text);
+    },
+    progress(sessionId, state, live) {
+      const tool = live.get(sessionId)?.currentTool;
+      if (tool === undefined || tool === toolShown.get(sessionId)) return;
+      toolShown.set(sessionId, tool);
+      const at = new Date(now()).toISOString();
+      say(at, state, titleOf(state, sessionId), style('dim', safeLine(tool, toolColumnsMax)));
+    },
+    summarize(state, live, atMs) {
+      write(`\n${summaryLines(state, live, atMs, options).join('\n')}\n`);
+    },
+  };
+}
+
+/** Width of the label column: the longest title, counted again only when sessions changed. */
+function labelWidth(): (state: GroupState) => number {
+  let version = -1;
+  let width = groupLabel.length;
+  return (state) => {
+    if (state.definitionsVersion !== version) {
+      version = state.definitionsVersion;
+      width = groupLabel.length;
+      for (const id of state.sessions.keys()) width = Math.max(width, Bun.stringWidth(titleOf(state, id)));
+      width = Math.min(width, labelColumnsMax);
+    }
+    return width;
+  };
+}
+
+/** Money events name the session that caused them, but concern the group. */
+function isAboutGroup(event: GroupEvent): boolean {
+  return event.type === 'budget_warning' || event.type === 'budget_exceeded';
+}
+
+/** What the line says after time and label; null for events that only matter to ourselves. */
+function describeEvent(event: GroupEvent, state: GroupState, style: Style): string | null {
+  switch (event.type) {
+    case 'group_created':
+    case 'group_changed':
+    case 'session_starting':
+    case 'session_identified':
+    case 'request_answered':
+      return null;
+    case 'session_added':
+      return `added  ${projectName(event.session.projectPath)}`;
+    case 'session_changed':
+      return 'changed';
+    case 'session_removed':
+      return 'removed';
+    case 'group_started':
+    case 'group_resumed':
+      return describeRun(event, state);
+    case 'session_started':
+      return attempt('started', event.attempt, event.sessionId, state);
+    case 'session_resumed':
+      return attempt('resumed', event.attempt, event.sessionId, state);
+    case 'session_retrying':
+      return attempt('retrying', event.attempt, event.sessionId, state);
+    case 'session_adopted':
+      return `${attempt('adopted', event.attempt, event.sessionId, state)}  pid ${event.process.pid}`;
+    case 'session_stopping':
+      return style('warn', `stopping (${event.reason})`);
+    case 'session_warning':
+      return style('warn', `warning: ${sentence(event.warning.message)}`);
+    case 'session_completed':
+      return `${style('good', 'completed')}  ${describeUsage(totalUsage(state, event.sessionId, event.usage))}`;
+    case 'session_failed':
+      return describeSessionFailure(event, state, style);
+    case 'session_paused': {
+      const usage = describeUsage(totalUsage(state, event.sessionId, event.usage));
+      return `${style('warn', `paused (${event.reason})`)}  ${usage}${trailing(event.message)}`;
+    }
+    default:
+      return describeGroupEvent(event, style);
+  }
+}
+
+type GroupLevelEvent = Extract<
+  GroupEvent,
+  {
+    type:
+      | 'budget_warning'
+      | 'budget_exceeded'
+      | 'group_pausing'
+      | 'group_paused'
+      | 'group_completed'
+      | 'group_failed'
+      | 'group_archived';
+  }
+>;
+
+function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
+  switch (event.type) {
+    case 'budget_warning': {
+      const share = event.limit > 0 ? Math.round((event.usage / event.limit) * 100) : 100;
+      const amounts = `${formatMoney(event.usage)} of ${formatMoney(event.limit)}`;
+      return style('warn', `budget warning: ${share}% used, ${amounts}`);
+    }
+    case 'budget_exceeded': {
+      const amounts = `${formatMoney(event.usage)} of ${formatMoney(event.limit)}`;
+      return style('warn', `budget exceeded: ${amounts}, ${event.action}`);
+    }
+    case 'group_pausing':
+      return style('warn', `pausing (${event.reason})`);
+    case 'group_paused':
+      return `${style('warn', `paused (${sentence(event.reason)})`)}${trailing(event.message)}`;
+    case 'group_completed':
+      return style('good', 'completed');
+    case 'group_failed':
+      return `${style('bad', `failed (${sentence(event.reason)})`)}${trailing(event.message)}`;
+    case 'group_archived':
+      return 'archived';
+    default:
+      return unreachable(event);
+  }
+}
+
+function describeRun(
+  event: Extract<GroupEvent, { type: 'group_started' | 'group_resumed' }>,
+  state: GroupState,
+): string {
+  const { maxConcurrentSessions, maxBudgetUsd } = state.group.config;
+  const left = state.sessions.size - state.counts.completed;
+  const parts = [
+    `${event.type === 'group_started' ? 'started' : 'resumed'}: ${plural(left, 'session')} to do`,
+    `up to ${maxConcurrentSessions} at once`,
+    maxBudgetUsd === undefined ? 'no budget' : `budget ${formatMoney(maxBudgetUsd)}`,
+  ];
+  if (event.type === 'group_resumed' && event.retry.length > 0) parts.push(`retrying ${event.retry.length} failed`);
+  if (event.run.rehearsal) parts.push('rehearsal: no account, no cost');
+  return parts.join(', ');
+}
+
+function attempt(word: string, number: number, sessionId: SessionId, state: GroupState): string {
+  const path = state.sessions.get(sessionId)?.definition.projectPath;
+  return `${word} (attempt ${number})${path === undefined ? '' : `  ${projectName(path)}`}`;
+}
+
+function describeSessionFailure(
+  event: Extract<GroupEvent, { type: 'session_failed' }>,
+  state: GroupState,
+  style: Style,
+): string {
+  const usage = describeUsage(totalUsage(state, event.sessionId, event.usage));
+  const blocked = blockedBy(state, event.sessionId);
+  const blocks = blocked.length > 0 ? `  Blocks ${listTitles(state, blocked)}.` : '';
+  const reason = style('bad', `failed (${event.reason})`);
+  return `${reason}  ${usage}${trailing(`${event.message} ${event.next}`)}${blocks}`;
+}
+
+/** All attempts together: what the session cost so far is what people ask for. */
+function totalUsage(state: GroupState, sessionId: SessionId, ofAttempt: Usage): Usage {
+  const record: SessionRecord | undefined = state.sessions.get(sessionId);
+  return record?.usage ?? ofAttempt;
+}
+
+function describeUsage(usage: Usage): string {
+  const money = formatMoney(usage.costUsd, usage.estimated);
+  return `${money}, ${formatTokens(usage.tokens)}, ${formatDuration(usage.durationMs)}`;
+}
+
+function trailing(text: string): string {
+  const clean = sentence(text);
+  return clean === '' ? '' : `  ${clean}`;
+}
+
+function sentence(text: string): string {
+  return safeLine(text, sentenceColumnsMax);
+}
+
+/** For `--output quiet`: nothing but one closing line. */
+export function createQuietReporter(write: (text: string) => void): Reporter {
+  const ignore = (): void => {};
+  return {
+    event: ignore,
+    progress: ignore,
+    summarize(state: GroupState, _live: LiveView, atMs: number) {
+      const { counts, sessions, usage } = state;
+      const elapsed = state.elapsedBeforeMs + (state.runStartedAt ? atMs - Date.parse(state.runStartedAt) : 0);
+      const done = `${counts.completed} of ${plural(sessions.size, 'session')} completed`;
+      const money = formatMoney(usage.costUsd, usage.estimated);
+      write(`${state.group.id} ${state.status}: ${done}, ${money}, ${formatDuration(elapsed)}\n`);
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/** Words that several reports share: how a session is called, what colour a status has, who waits for whom. */
+import { basename } from 'node:path';
+import { allDependentsOf } from '../core/graph.ts';
+import type { SessionId } from '../core/group.ts';
+import { sessionNumber } from '../core/id.ts';
+import { planOf } from '../core/plan.ts';
+import type { GroupState } from '../core/state.ts';
+import type { Tone } from './format.ts';
+import { safeLine } from './terminal-text.ts';
+
+const labelColumnsMax = 32;
+
+/** `002 update-lib`, or `002` for a session without a name. */
+export function sessionTitle(id: SessionId, name: string | undefined): string {
+  const number = String(sessionNumber(id)).padStart(3, '0');
+  return name === undefined ? number : `${number} ${safeLine(name, labelColumnsMax - number.length - 1)}`;
+}
+
+/** The title of a session of this group; of one that was removed meanwhile only the number is known. */
+export function titleOf(state: GroupState, id: SessionId): string {
+  return sessionTitle(id, state.sessions.get(id)?.definition.name);
+}
+
+/** The last part of the project's path. */
+export function projectName(path: string): string {
+  return safeLine(basename(path) || path, 40);
+}
+
+const tones: Readonly<Record<string, Tone>> = {
+  completed: 'good',
+  running: 'accent',
+  failed: 'bad',
+  paused: 'warn',
+  blocked: 'warn',
+  interrupted: 'warn',
+};
+
+/** The tone of a group's or session's status or reason. */
+export function statusTone(status: string): Tone {
+  return tones[status] ?? 'dim';
+}
+
+/** Sessions that cannot start because this one failed: all its direct and indirect dependents that are pending. */
+export function blockedBy(state: GroupState, id: SessionId): SessionId[] {
+  if (!state.group.config.respectDependencies) return [];
+  const dependents = allDependentsOf(planOf(state).graph.graph, id);
+  return [...dependents].filter((dependent) => state.sessions.get(dependent)?.state.status === 'pending').sort();
+}
+
+const namesShownMax = 8;
+
+/** `003 docs, 004 tests and 12 more`. */
+export function listTitles(state: GroupState, ids: readonly SessionId[]): string {
+  const shown = ids.slice(0, namesShownMax).map((id) => titleOf(state, id));
+  const rest = ids.length - shown.length;
+  return rest > 0 ? `${shown.join(', ')} and ${rest} more` : shown.join(', ');
+}

@@ -1,0 +1,40 @@
+/**
+ * What to do with an attempt that an earlier runner left as running (DESIGN §5, Adopt). The order of the checks is the
+ * order of certainty: a living process, bytes in the transcript, a mark in some environment.
+ */
+import { attemptMark } from '../claude/environment.ts';
+import type { ProcessIdentity } from '../core/event.ts';
+import type { Attempt } from '../core/state.ts';
+import type { RunningProcess, World } from '../world/world.ts';
+
+export type Adoption =
+  /** It lives and has begun to work: follow it. */
+  | { readonly do: 'adopt'; readonly process: RunningProcess }
+  /** It printed nothing, so it cost nothing: end what is there and start the same attempt again. */
+  | { readonly do: 'restart' }
+  /** It is gone: what it printed decides. */
+  | { readonly do: 'bury' };
+
+/**
+ * Judges one unfinished attempt of this machine; run-start.ts refuses those of others. `transcriptBytes` is the
+ * present size of the transcript.
+ */
+export function judgeUnfinished(world: World, attempt: Attempt, transcriptBytes: number): Adoption {
+  const { process } = attempt;
+  const hasSpoken = transcriptBytes > attempt.offset;
+  const living = process ? attached(world, process) : oldestMarked(world, attempt.id);
+  if (living) return hasSpoken ? { do: 'adopt', process: living } : { do: 'restart' };
+  return process || hasSpoken ? { do: 'bury' } : { do: 'restart' };
+}
+
+function attached(world: World, process: ProcessIdentity): RunningProcess | null {
+  return process.bootId === world.machine.bootId ? world.processes.attach(process) : null;
+}
+
+/** Tools inherit the mark, so the worker itself is the marked process that started first. */
+function oldestMarked(world: World, attemptId: string): RunningProcess | null {
+  const marked = world.processes.findMarked(attemptMark, attemptId);
+  marked.sort((a, b) => Number(a.startTime) - Number(b.startTime) || a.pid - b.pid);
+  const [oldest] = marked;
+  return oldest ? world.processes.attach(oldest) : null;
+}

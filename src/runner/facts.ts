@@ -1,0 +1,30 @@
+/** What the world tells the runner. Callbacks only put facts into its inbox; the loop takes them at its own pace. */
+import type { Outcome } from '../claude/outcome.ts';
+import type { ProcessIdentity } from '../core/event.ts';
+import type { SessionId, Usage } from '../core/group.ts';
+
+export type RunnerSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+
+/** What a worker tells of itself. */
+export type WorkerNews =
+  /** The worker process exists (or was found again); a new one has not been given its prompt yet. */
+  | { readonly kind: 'spawned'; readonly process: ProcessIdentity }
+  /** claude said who it is. */
+  | {
+      readonly kind: 'identified';
+      readonly claudeSessionId: string;
+      readonly model?: string;
+      readonly claudeVersion?: string;
+    }
+  /** The worker said something; what it does now may look different. */
+  | { readonly kind: 'activity' }
+  /** The process is gone, its transcript read to the end, and nothing of it is left. */
+  | { readonly kind: 'ended'; readonly outcome: Outcome; readonly usage: Usage };
+
+export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: string } & WorkerNews;
+
+export type Fact =
+  | WorkerFact
+  | { readonly kind: 'signal'; readonly signal: RunnerSignal }
+  /** Something may have to be looked at: a request file, or time that passed. */
+  | { readonly kind: 'wake' };

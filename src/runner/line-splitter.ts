@@ -1,0 +1,55 @@
+/**
+ * Bytes to lines. Splits on LF only: U+2028 and U+2029 may stand inside a JSON string, and a chunk may end in the
+ * middle of a character, so bytes are gathered first and decoded per line.
+ */
+
+/** Longer lines are dropped and counted; claude itself never prints one near this size. */
+const lineBytesMax = 64 * 1024 * 1024;
+
+export class LineSplitter {
+  readonly #decoder = new TextDecoder();
+  #parts: Uint8Array[] = [];
+  #held = 0;
+  #skipping = false;
+  /** Lines that were longer than the limit. */
+  dropped = 0;
+
+  /** The lines that `chunk` completes. The chunk is copied when part of it has to be kept. */
+  push(chunk: Uint8Array): string[] {
+    const lines: string[] = [];
+    let start = 0;
+    for (let end = chunk.indexOf(10, start); end !== -1; end = chunk.indexOf(10, start)) {
+      this.#take(chunk.subarray(start, end), lines);
+      start = end + 1;
+    }
+    if (start < chunk.length) this.#hold(chunk.slice(start));
+    return lines;
+  }
+
+  /** What is left without a line end: half a line of a worker that was killed, or nothing. */
+  rest(): string | null {
+    if (this.#held === 0) return null;
+    const lines: string[] = [];
+    this.#take(new Uint8Array(0), lines);
+    return lines[0] ?? null;
+  }
+
+  #hold(part: Uint8Array): void {
+    this.#parts.push(part);
+    this.#held += part.length;
+    if (this.#held > lineBytesMax) {
+      this.#parts = [];
+      this.#skipping = true;
+    }
+  }
+
+  #take(piece: Uint8Array, lines: string[]): void {
+    const whole = this.#held === 0 ? piece : Buffer.concat([...this.#parts, piece]);
+    const skip = this.#skipping;
+    this.#parts = [];
+    this.#held = 0;
+    this.#skipping = false;
+    if (skip) this.dropped += 1;
+    else if (whole.length > 0) lines.push(this.#decoder.decode(whole));
+  }
+}

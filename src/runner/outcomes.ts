@@ -1,0 +1,29 @@
+/** Outcomes that need no look at a stream: the attempt never got as far as printing one. */
+import type { Outcome } from '../claude/outcome.ts';
+import type { StopReason } from '../core/event.ts';
+import type { Failure, SessionFailureReason } from '../core/failure.ts';
+
+const startReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
+  'claude-missing',
+  'project-missing',
+  'not-logged-in',
+  'spawn-failed',
+  'write-failed',
+  'other-host',
+]);
+
+/** The attempt could not be started. Failures that have no meaning for a session are reported as `internal`. */
+export function failedToStart(failure: Failure): Outcome {
+  const reason = startReasons.has(failure.reason) ? (failure.reason as SessionFailureReason) : 'internal';
+  return { status: 'failed', reason, message: failure.message, next: failure.next, warnings: [] };
+}
+
+export function pausedBeforeStart(reason: StopReason): Outcome {
+  return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
+}
+
+/** The same outcome with a note that some process of the attempt could not be ended. */
+export function withLeftovers(outcome: Outcome): Outcome {
+  const message = 'Some processes of this session could not be ended. See: claude-code-agent doctor.';
+  return { ...outcome, warnings: [...outcome.warnings, { code: 'leftover-processes', message }] };
+}

@@ -1,0 +1,79 @@
+/**
+ * Ends every process of an attempt. claude's Bash tools run in sessions of their own and outlive it; some wipe their
+ * environment, some leave the tree. So the mark in the environment and the tree gathered beforehand are both used.
+ */
+import { attemptMark } from '../claude/environment.ts';
+import type { ProcessIdentity } from '../core/event.ts';
+import type { World } from '../world/world.ts';
+
+const graceMs = 300;
+/** Each round ends everything found; new ones can only come from a process that was born in between. */
+const roundsMax = 20;
+
+/** The worker's processes as they are now, the worker itself included when it lives. Call before signalling it. */
+export function gatherProcesses(
+  world: World,
+  attemptId: string,
+  worker: ProcessIdentity | undefined,
+): ProcessIdentity[] {
+  const found = new Map<number, ProcessIdentity>();
+  if (worker && world.processes.isAlive(worker)) {
+    found.set(worker.pid, worker);
+    for (const process of world.processes.findDescendants(worker.pid)) found.set(process.pid, process);
+  }
+  for (const process of world.processes.findMarked(attemptMark, attemptId)) found.set(process.pid, process);
+  found.delete(world.machine.self.pid);
+  return [...found.values()];
+}
+
+/**
+ * Ends everything of the attempt that still lives: SIGTERM, 300 ms, SIGKILL, again until nothing is left. `known` are
+ * processes gathered earlier. Resolves to the number of processes that had to be ended, or to -1 when some could not.
+ */
+export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[]): Promise<number> {
+  const ended = new Set<number>();
+  for (let round = 0; round < roundsMax; round += 1) {
+    const living = livingProcesses(world, attemptId, known);
+    if (living.length === 0) return ended.size;
+    for (const process of living) {
+      ended.add(process.pid);
+      world.processes.signal(process, 'SIGTERM');
+    }
+    await waitUntilGone(world, living, graceMs);
+    for (const process of livingProcesses(world, attemptId, known)) {
+      ended.add(process.pid);
+      world.processes.signal(process, 'SIGKILL');
+    }
+    await waitUntilGone(world, living, graceMs);
+  }
+  return -1;
+}
+
+function livingProcesses(world: World, attemptId: string, known: readonly ProcessIdentity[]): ProcessIdentity[] {
+  const living = new Map<number, ProcessIdentity>();
+  for (const process of known) {
+    if (process.pid === world.machine.self.pid || !world.processes.isAlive(process)) continue;
+    living.set(process.pid, process);
+    for (const child of world.processes.findDescendants(process.pid)) living.set(child.pid, child);
+  }
+  for (const process of gatherProcesses(world, attemptId, undefined)) living.set(process.pid, process);
+  living.delete(world.machine.self.pid);
+  return [...living.values()];
+}
+
+const lookMs = 10;
+
+/** Resolves as soon as none of them lives, at the latest after `maxMs`. */
+async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {
+  for (let waited = 0; waited < maxMs; waited += lookMs) {
+    if (!processes.some((process) => world.processes.isAlive(process))) return;
+    await pause(world, lookMs);
+  }
+}
+
+/** Resolves after `ms` milliseconds. */
+export function pause(world: World, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    world.clock.after(ms, resolve);
+  });
+}

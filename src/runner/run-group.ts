@@ -1,0 +1,108 @@
+/**
+ * `group run` from the lock to the last summary. The flow: take the group's lock and log (store/group-writer), check
+ * whether it may run (run-start), then the loop (group-runner) with one worker per attempt (worker).
+ */
+import type { ProcessIdentity, RunInfo } from '../core/event.ts';
+import { type Failure, fail, type Result } from '../core/failure.ts';
+import type { GroupConfig, GroupId } from '../core/group.ts';
+import type { GroupState } from '../core/state.ts';
+import type { Reporter } from '../report/reporter.ts';
+import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
+import type { GroupPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { createPreparer } from './attempt-setup.ts';
+import type { RunnerSignal } from './facts.ts';
+import { GroupRunner } from './group-runner.ts';
+import { startEvents } from './run-start.ts';
+
+/** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
+export interface Rehearsal {
+  /** Starts the API for a group, or finds the one that an earlier runner left; the value is its base URL. */
+  start(paths: GroupPaths): Promise<Result<string>>;
+  /** Ends the API of the group. */
+  stop(paths: GroupPaths): Promise<void>;
+}
+
+export interface RunGroupOptions {
+  /** Data root. */
+  readonly root: string;
+  readonly groupId: GroupId;
+  readonly callerEnv: Readonly<Record<string, string | undefined>>;
+  /** Folder of this package: the pinned claude and the hook program are found from here. */
+  readonly packageRoot: string;
+  readonly reporter: Reporter;
+  /** Settings given on the command line; logged, and in force until given again. */
+  readonly overrides: Partial<GroupConfig>;
+  readonly retryFailed: boolean;
+  readonly rehearsal?: Rehearsal;
+  /** Subscribes to the signals of this process; the returned function ends it. */
+  onSignal(handler: (signal: RunnerSignal) => void): () => void;
+}
+
+export type RunResult =
+  | { readonly kind: 'settled'; readonly status: 'completed' | 'failed' | 'paused'; readonly state: GroupState }
+  /** The runner left and its workers go on; the next `group run` adopts them. */
+  | { readonly kind: 'left'; readonly state: GroupState }
+  | { readonly kind: 'already-completed'; readonly state: GroupState }
+  | { readonly kind: 'refused'; readonly failure: Failure };
+
+/** Runs a group until it is settled. Fails with `busy` when another live runner holds it. */
+export async function runGroup(world: World, options: RunGroupOptions): Promise<RunResult> {
+  const runId = world.random.uuid();
+  const opened = openGroupWriter(world, options.root, options.groupId, runId);
+  if (!opened.ok) return { kind: 'refused', failure: opened.failure };
+  const writer = opened.value;
+  try {
+    return await runOpened(world, writer, runId, options);
+  } finally {
+    writer.close();
+  }
+}
+
+async function runOpened(
+  world: World,
+  writer: GroupWriter,
+  runId: string,
+  options: RunGroupOptions,
+): Promise<RunResult> {
+  const run: RunInfo = {
+    id: runId,
+    runner: identityOnly(world.machine.self),
+    ...(options.rehearsal ? { rehearsal: true as const } : {}),
+  };
+  const events = startEvents(writer.state, { run, overrides: options.overrides, retryFailed: options.retryFailed });
+  if (!events.ok) return { kind: 'refused', failure: events.failure };
+  if (events.value.length === 0) return { kind: 'already-completed', state: writer.state };
+  const rehearsalUrl = await options.rehearsal?.start(writer.paths);
+  if (rehearsalUrl && !rehearsalUrl.ok) return { kind: 'refused', failure: rehearsalUrl.failure };
+
+  const preparer = createPreparer(world, {
+    paths: writer.paths,
+    callerEnv: options.callerEnv,
+    packageRoot: options.packageRoot,
+    ...(rehearsalUrl ? { rehearsalUrl: rehearsalUrl.value } : {}),
+  });
+  const runner = new GroupRunner(world, { writer, run, reporter: options.reporter, preparer });
+  const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
+  try {
+    runner.record(events.value);
+    const end = await runner.run();
+    options.reporter.summarize(writer.state, runner.live, world.clock.now());
+    if (end === 'left') return { kind: 'left', state: writer.state };
+  } finally {
+    unsubscribe();
+  }
+  await options.rehearsal?.stop(writer.paths);
+  return settledResult(writer.state);
+}
+
+function settledResult(state: GroupState): RunResult {
+  const { status } = state;
+  if (status === 'completed' || status === 'failed' || status === 'paused') return { kind: 'settled', status, state };
+  return { kind: 'refused', ...fail('internal', `The run ended while the group is ${status}.`, 'Run it again.') };
+}
+
+function identityOnly(self: ProcessIdentity): ProcessIdentity {
+  const { pid, startTime, host, bootId } = self;
+  return { pid, startTime, host, bootId };
+}

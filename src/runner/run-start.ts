@@ -1,0 +1,88 @@
+/** May a group run, and with which sessions? Pure: the answer is a list of events or a refusal (DESIGN §4). */
+import type { EventBody, RunInfo } from '../core/event.ts';
+import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
+import type { GroupConfig, SessionId } from '../core/group.ts';
+import type { GroupState } from '../core/state.ts';
+
+export interface StartWish {
+  readonly run: RunInfo;
+  readonly overrides: Partial<GroupConfig>;
+  readonly retryFailed: boolean;
+}
+
+/**
+ * The events with which the run begins; an empty list when every session is completed already. Fails with `usage` or
+ * `illegal-transition` when the group cannot run, with `other-host` when a worker belongs to another machine.
+ */
+export function startEvents(state: GroupState, wish: StartWish): Result<EventBody[]> {
+  const { id } = state.group;
+  if (state.status === 'archived') {
+    return fail('illegal-transition', `Group ${id} is archived.`, 'Create a new group to run its sessions again.');
+  }
+  if (state.status === 'completed') return ok([]);
+  if (state.sessions.size === 0) {
+    const next = `Add one with: claude-code-agent session add ${id} --project DIR --prompt TEXT`;
+    return fail('usage', `Group ${id} has no sessions.`, next);
+  }
+  const failed = sessionsWith(state, 'failed');
+  if (state.status === 'failed' && failed.length > 0 && !wish.retryFailed) {
+    return fail(
+      'sessions-failed',
+      `Group ${id} ended failed: ${failed.length} of ${state.sessions.size} sessions failed.`,
+      `Look at them with: claude-code-agent group show ${id}. Try them again with: group run ${id} --retry-failed`,
+    );
+  }
+  const mixed = refuseMixing(state, wish.run);
+  if (mixed) return mixed;
+  const foreign = refuseForeignWorkers(state, wish.run);
+  if (foreign) return foreign;
+  const config = { ...state.group.config, ...wish.overrides };
+  const events: EventBody[] = Object.keys(wish.overrides).length > 0 ? [{ type: 'group_changed', config }] : [];
+  if (state.status === 'created') return ok([...events, { type: 'group_started', run: wish.run }]);
+  return ok([...events, { type: 'group_resumed', run: wish.run, retry: retried(state, failed, wish.retryFailed) }]);
+}
+
+/** Failures that a person has cured by now are tried again without being asked for: they are why the group paused. */
+function retried(state: GroupState, failed: readonly SessionId[], retryFailed: boolean): SessionId[] {
+  if (retryFailed) return [...failed];
+  return failed.filter((id) => {
+    const session = state.sessions.get(id)?.state;
+    return session?.status === 'failed' && needsPerson(session.failure.reason);
+  });
+}
+
+function sessionsWith(state: GroupState, status: 'failed'): SessionId[] {
+  return [...state.sessions].filter(([, record]) => record.state.status === status).map(([id]) => id);
+}
+
+/** A rehearsed conversation must not go on as a paid one, nor play money count as spent, and the other way round. */
+function refuseMixing(state: GroupState, run: RunInfo): ReturnType<typeof fail> | null {
+  const before = state.run;
+  const begun = [...state.sessions.values()].some((record) => record.attempts > 0);
+  if (!before || !begun || before.rehearsal === run.rehearsal) return null;
+  return before.rehearsal
+    ? fail(
+        'usage',
+        `Group ${state.group.id} was begun as a rehearsal and cannot go on for real.`,
+        'Create the group again to run it for real, or go on with --rehearse.',
+      )
+    : fail(
+        'usage',
+        `Group ${state.group.id} was begun for real and cannot go on as a rehearsal.`,
+        'Leave out --rehearse, or create the group again to rehearse it.',
+      );
+}
+
+function refuseForeignWorkers(state: GroupState, run: RunInfo): ReturnType<typeof fail> | null {
+  for (const id of state.running) {
+    const session = state.sessions.get(id)?.state;
+    const host = session?.status === 'running' ? session.attempt.process?.host : undefined;
+    if (host === undefined || host === run.runner.host) continue;
+    return fail(
+      'other-host',
+      `A session of group ${state.group.id} was started on the machine ${host} and may still be running there.`,
+      `Run the command on ${host}, or delete the group if that machine is gone.`,
+    );
+  }
+  return null;
+}

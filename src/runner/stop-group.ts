@@ -1,0 +1,46 @@
+/** Stops what is left of a group whose runner is gone: before a delete, or when it is paused from outside. */
+import type { StopReason } from '../core/event.ts';
+import { noUsage } from '../core/group.ts';
+import type { GroupWriter } from '../store/group-writer.ts';
+import { sessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { judgeUnfinished } from './adopt.ts';
+import { eventsOf } from './fact-events.ts';
+import type { Fact } from './facts.ts';
+import { gatherProcesses, reap } from './reap.ts';
+import { Worker } from './worker.ts';
+
+/**
+ * Stops every worker of the group by the ladder of DESIGN §5 and logs how each attempt ended. Returns when no process
+ * of the group is left. The caller holds the group's lock through `writer`.
+ */
+export async function stopGroup(world: World, writer: GroupWriter, reason: StopReason): Promise<void> {
+  await Promise.all([...writer.state.running].map((sessionId) => stopSession(world, writer, sessionId, reason)));
+}
+
+async function stopSession(world: World, writer: GroupWriter, sessionId: string, reason: StopReason): Promise<void> {
+  const session = writer.state.sessions.get(sessionId)?.state;
+  if (session?.status !== 'running') return;
+  const { attempt } = session;
+  const paths = sessionPaths(writer.paths, sessionId);
+  writer.record([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason }]);
+  const adoption = judgeUnfinished(world, attempt, world.files.info(paths.transcript)?.size ?? 0);
+  if (adoption.do === 'restart') {
+    await reap(world, attempt.id, gatherProcesses(world, attempt.id, attempt.process));
+    const message = 'Stopped before claude began to work.';
+    writer.record([{ type: 'session_paused', sessionId, attemptId: attempt.id, reason, message, usage: noUsage }]);
+    return;
+  }
+  await new Promise<void>((resolve) => {
+    const emit = (fact: Fact) => {
+      if (fact.kind !== 'ended') return;
+      writer.record(eventsOf(writer.state, fact, new Map()));
+      resolve();
+    };
+    const startedAtMs = Date.parse(attempt.startedAt);
+    const options = { sessionId, attemptId: attempt.id, paths, offset: attempt.offset, startedAtMs, emit };
+    const worker = new Worker(world, { ...options, expectHook: false });
+    if (adoption.do === 'adopt') worker.adopt(adoption.process, reason);
+    else void worker.bury(reason);
+  });
+}

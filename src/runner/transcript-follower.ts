@@ -1,0 +1,73 @@
+/**
+ * Follows the file a worker writes its stream to. Folder events are hints; a slow look at the file is the truth, so a
+ * missed event delays a line but never loses one.
+ */
+import type { World } from '../world/world.ts';
+import { LineSplitter } from './line-splitter.ts';
+
+const pollMs = 500;
+const chunkBytes = 1024 * 1024;
+
+export interface TranscriptFollower {
+  /** Reads to the present end of the file. */
+  drain(): void;
+  /** Reads to the end, hands over a last half line too, and stops following. */
+  finish(): void;
+  /** Stops following. */
+  close(): void;
+  /** Lines too long to be read. */
+  droppedLines(): number;
+}
+
+/**
+ * Calls `onLine` for each line of `path` from byte `offset` on, in order. `folder` is the folder that holds the file.
+ */
+export function followTranscript(
+  world: World,
+  path: string,
+  folder: string,
+  offset: number,
+  onLine: (line: string) => void,
+): TranscriptFollower {
+  const splitter = new LineSplitter();
+  let position = offset;
+  let open = true;
+  let cancelPoll = () => {};
+
+  const drain = () => {
+    for (;;) {
+      const chunk = world.files.readBytes(path, position, chunkBytes);
+      if (chunk.length === 0) return;
+      position += chunk.length;
+      for (const line of splitter.push(chunk)) onLine(line);
+    }
+  };
+  const poll = () => {
+    if (!open) return;
+    drain();
+    // Handling a line may have closed us.
+    if (open) cancelPoll = world.clock.after(pollMs, poll);
+  };
+  const unwatch = world.files.watch(folder, () => {
+    if (open) drain();
+  });
+  cancelPoll = world.clock.after(0, poll);
+
+  const close = () => {
+    open = false;
+    cancelPoll();
+    unwatch();
+  };
+  return {
+    drain,
+    close,
+    droppedLines: () => splitter.dropped,
+    finish: () => {
+      if (!open) return;
+      close();
+      drain();
+      const rest = splitter.rest();
+      if (rest !== null) onLine(rest);
+    },
+  };
+}

@@ -1,0 +1,289 @@
+/**
+ * One attempt of one session, from the prepared folder to the last process gone. A worker can do without us: its
+ * stream goes to a file and its input comes from a FIFO that any later runner opens again, so the same class serves a
+ * worker that we started and one that an earlier runner left behind. Ladder of a stop: DESIGN §5.
+ */
+import { interruptRequest, usageRequest, userMessage } from '../claude/control.ts';
+import { parseLine } from '../claude/messages.ts';
+import { judge, type Outcome } from '../claude/outcome.ts';
+import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
+import type { ProcessIdentity, StopReason } from '../core/event.ts';
+import type { Result } from '../core/failure.ts';
+import type { SessionId } from '../core/group.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../world/world.ts';
+import type { Fact, WorkerNews } from './facts.ts';
+import { failedToStart, pausedBeforeStart, withLeftovers } from './outcomes.ts';
+import { gatherProcesses, reap } from './reap.ts';
+import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
+
+/** How long claude may take to confirm an interrupt before it is signalled. */
+const interruptGraceMs = 5_000;
+/** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
+const termGraceMs = 8_000;
+const meterMs = 10_000;
+/** Usage is asked for at tool results too, but not more often than this. */
+const meterGapMs = 1_000;
+const stderrBytes = 4_096;
+
+export interface WorkerOptions {
+  readonly sessionId: SessionId;
+  readonly attemptId: string;
+  readonly paths: SessionPaths;
+  /** Bytes of the transcript before this attempt. */
+  readonly offset: number;
+  /** Begin of the attempt, ms since 1970. */
+  readonly startedAtMs: number;
+  /** A successful SessionStart hook must show in the stream, else the session is flagged. */
+  readonly expectHook: boolean;
+  /** Contract: only enqueues. */
+  readonly emit: (fact: Fact) => void;
+}
+
+/** Everything needed to start the process. */
+export interface Launch {
+  readonly spawn: SpawnOptions;
+  readonly prompt: string;
+}
+
+interface Stop {
+  readonly reason: StopReason;
+  signalled: boolean;
+}
+
+export class Worker {
+  readonly stream: AttemptStream = emptyStream();
+  readonly #world: World;
+  readonly #options: WorkerOptions;
+  #process: RunningProcess | null = null;
+  #fifo: FifoWriter | null = null;
+  #follower: TranscriptFollower | null = null;
+  #prompt: string | null = null;
+  #stop: Stop | null = null;
+  #endedByUs = false;
+  #known: ProcessIdentity[] = [];
+  #timers: (() => void)[] = [];
+  #lastMeterMs = 0;
+  #requests = 0;
+  #announced = '';
+  #stderrOffset = 0;
+  #over = false;
+
+  constructor(world: World, options: WorkerOptions) {
+    this.#world = world;
+    this.#options = options;
+  }
+
+  /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
+  async begin(prepare: () => Promise<Result<Launch>>): Promise<void> {
+    const launch = await prepare();
+    if (this.#over) return;
+    if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
+    if (!launch.ok) return this.#end(failedToStart(launch.failure));
+    const { paths, offset } = this.#options;
+    this.#stderrOffset = this.#world.files.info(paths.stderr)?.size ?? 0;
+    this.#world.fifos.create(paths.fifo);
+    const spawned = this.#world.processes.spawn(launch.value.spawn);
+    if (!spawned.ok) return this.#end(failedToStart(spawned.failure));
+    this.#prompt = launch.value.prompt;
+    this.#follow(spawned.value, offset);
+    this.#emit({ kind: 'spawned', process: spawned.value.identity });
+  }
+
+  /**
+   * Takes over a living worker of an earlier runner, with full control. `stopping` is a stop that the earlier runner
+   * had begun; it is carried on, for nobody knows how far it came.
+   */
+  adopt(process: RunningProcess, stopping: StopReason | undefined): void {
+    this.#follow(process, this.#options.offset);
+    this.#follower?.drain();
+    this.#emit({ kind: 'spawned', process: process.identity });
+    if (stopping !== undefined) this.stop(stopping);
+  }
+
+  /** Reads what a worker left that died without a runner, and ends whatever of it is still alive. */
+  async bury(stopping: StopReason | undefined): Promise<void> {
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled: false };
+    this.#follower = this.#newFollower(this.#options.offset);
+    await this.#finish({ kind: 'unknown' }, 'after-crash');
+  }
+
+  /** The process is on record: let it work. Nothing happens for adopted workers, which have their prompt. */
+  sendPrompt(): void {
+    if (this.#prompt === null || this.#stop) return;
+    this.#fifo?.writeLine(userMessage(this.#prompt));
+    this.#prompt = null;
+  }
+
+  /** Asks the worker to stop. The first reason stays. */
+  stop(reason: StopReason): void {
+    // A worker that is being ended after its last result has done its work.
+    if (this.#stop || this.#over || this.#endedByUs) return;
+    this.#stop = { reason, signalled: false };
+    if (!this.#process) return;
+    this.#known = gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity);
+    // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
+    if (this.stream.lines === 0) return this.#terminate();
+    this.#fifo?.writeLine(interruptRequest(this.#options.attemptId));
+    this.#after(interruptGraceMs, () => this.#terminate());
+  }
+
+  /** Lets go of a worker that is to work on without us. */
+  leave(): void {
+    this.#over = true;
+    this.#release();
+  }
+
+  get process(): ProcessIdentity | undefined {
+    return this.#process?.identity;
+  }
+
+  #emit(fact: WorkerNews): void {
+    const { sessionId, attemptId } = this.#options;
+    this.#options.emit({ sessionId, attemptId, ...fact });
+  }
+
+  #after(delayMs: number, action: () => void): void {
+    this.#timers.push(this.#world.clock.after(delayMs, action));
+  }
+
+  #newFollower(offset: number): TranscriptFollower {
+    const { paths } = this.#options;
+    return followTranscript(this.#world, paths.transcript, paths.folder, offset, (line) => this.#onLine(line));
+  }
+
+  #follow(process: RunningProcess, offset: number): void {
+    this.#process = process;
+    this.#fifo = this.#world.fifos.openWriter(this.#options.paths.fifo);
+    this.#follower = this.#newFollower(offset);
+    process.onExit((status) => {
+      if (!this.#over) void this.#finish(status, 'watched');
+    });
+    this.#after(meterMs, () => this.#meterRegularly());
+  }
+
+  #onLine(line: string): void {
+    if (this.#over) return;
+    const message = parseLine(line);
+    foldMessage(this.stream, message);
+    this.#announce();
+    this.#emit({ kind: 'activity' });
+    if (message.kind === 'user') this.#meter();
+    if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
+    if (message.kind === 'result' || message.kind === 'task') this.#endWhenIdle();
+  }
+
+  /** Tells the runner who claude says it is, once and again whenever that changes. */
+  #announce(): void {
+    const { sawInit, claudeSessionId, model, claudeVersion } = this.stream;
+    if (!sawInit || claudeSessionId === undefined) return;
+    const announced = `${claudeSessionId} ${model ?? ''}`;
+    if (announced === this.#announced) return;
+    this.#announced = announced;
+    this.#emit({
+      kind: 'identified',
+      claudeSessionId,
+      ...(model === undefined ? {} : { model }),
+      ...(claudeVersion === undefined ? {} : { claudeVersion }),
+    });
+  }
+
+  /** After the last result with no task open, claude would wait for more input: end it. That is not a stop. */
+  #endWhenIdle(): void {
+    if (this.#endedByUs || this.stream.results === 0 || this.stream.openTasks.size > 0) return;
+    if (this.#stop && !this.stream.interruptAnswered) return;
+    this.#endedByUs = true;
+    if (this.#process) {
+      this.#known = gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity);
+    }
+    this.#signalThenKill();
+  }
+
+  #terminate(): void {
+    if (this.#over || !this.#process) return;
+    // A success that stood there before the signal is finished work; one that claude prints while it dies is not.
+    if (this.#stop) this.#stop.signalled = !this.stream.successBeforeAnswer;
+    this.#known.push(...gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity));
+    this.#signalThenKill();
+  }
+
+  #signalThenKill(): void {
+    const identity = this.#process?.identity;
+    if (!identity) return;
+    this.#world.processes.signal(identity, 'SIGTERM');
+    this.#after(termGraceMs, () => {
+      this.#known.push(...gatherProcesses(this.#world, this.#options.attemptId, identity));
+      this.#world.processes.signal(identity, 'SIGKILL');
+    });
+  }
+
+  #meterRegularly(): void {
+    this.#meter();
+    this.#after(meterMs, () => this.#meterRegularly());
+  }
+
+  #meter(): void {
+    const now = this.#world.clock.now();
+    if (this.#stop || this.#endedByUs || this.stream.lines === 0) return;
+    if (Math.abs(now - this.#lastMeterMs) < meterGapMs) return;
+    this.#lastMeterMs = now;
+    this.#requests += 1;
+    this.#fifo?.writeLine(usageRequest(String(this.#requests)));
+  }
+
+  async #finish(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
+    if (this.#over) return;
+    this.#follower?.finish();
+    this.#over = true;
+    this.#release();
+    const { attemptId, paths } = this.#options;
+    const reaped = await reap(this.#world, attemptId, this.#known);
+    this.#world.files.remove(paths.fifo);
+    const outcome = judge({
+      stream: this.stream,
+      exit,
+      ...(this.#stop
+        ? {
+            stop: {
+              reason: this.#stop.reason,
+              signalled: this.#stop.signalled,
+              successBeforeAnswer: this.stream.successBeforeAnswer,
+            },
+          }
+        : {}),
+      endedByUs: this.#endedByUs,
+      found,
+      expectHook: this.#options.expectHook,
+      stderrTail: this.#lastStderrLine(),
+    });
+    // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
+    const endedAtMs = found === 'after-crash' ? this.#world.files.info(paths.transcript)?.mtimeMs : undefined;
+    this.#report(reaped < 0 ? withLeftovers(outcome) : outcome, endedAtMs);
+  }
+
+  #lastStderrLine(): string {
+    const path = this.#options.paths.stderr;
+    const size = this.#world.files.info(path)?.size ?? 0;
+    const bytes = this.#world.files.readBytes(path, Math.max(this.#stderrOffset, size - stderrBytes), stderrBytes);
+    return new TextDecoder().decode(bytes).trimEnd().split('\n').at(-1) ?? '';
+  }
+
+  #end(outcome: Outcome): void {
+    this.#over = true;
+    this.#release();
+    this.#report(outcome);
+  }
+
+  #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
+    const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
+    this.#emit({ kind: 'ended', outcome, usage: usageOf(this.stream, durationMs) });
+  }
+
+  #release(): void {
+    for (const cancel of this.#timers) cancel();
+    this.#timers = [];
+    this.#follower?.close();
+    this.#fifo?.close();
+    this.#fifo = null;
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * events.jsonl: the truth about a group. One writer (the holder of runner.lock) appends; anybody may read or follow.
+ * Whatever byte a crash or a full disk left the file at, it loads, and appending goes on after the last whole line.
+ */
+import { dirname } from 'node:path';
+import type { GroupEvent } from '../core/event.ts';
+import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
+import type { GroupId } from '../core/group.ts';
+import type { AppendFile, World } from '../world/world.ts';
+import {
+  eventLines,
+  headerLine,
+  type LogPosition,
+  type LogScan,
+  type LogTrouble,
+  logStart,
+  scanLog,
+} from './log-lines.ts';
+
+/** How often a follower looks by itself, milliseconds: hints of the system may be missing altogether. */
+const lookEveryMs = 500;
+/** How much of what was told a follower compares with the file before it reads on. */
+const tailBytes = 4_096;
+const newline = 0x0a;
+
+export interface EventLog {
+  /**
+   * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends
+   * where it ended before, or (when even that fails) nothing more can be appended until it is opened again.
+   */
+  append(events: readonly GroupEvent[]): void;
+  /** Bytes. */
+  readonly size: number;
+  close(): void;
+}
+
+/** Makes a new log with its header line and, where given, its first events, safe against a power cut. */
+export function createLog(world: World, path: string, groupId: GroupId, first: readonly GroupEvent[] = []): EventLog {
+  world.files.writeAtomic(path, headerLine(groupId) + eventLines(first), { durable: true });
+  return appendingLog(world, path, world.files.openAppend(path));
+}
+
+/**
+ * Opens a log for its one writer and cuts off a torn end. Fails with `corrupt-file` or `newer-version` (and changes
+ * nothing) when a line before the end is damaged, with `write-failed` when the system refuses. May take the end away
+ * from under a writer, so the caller holds runner.lock.
+ */
+export function openLog(world: World, path: string): Result<{ readonly log: EventLog; readonly events: GroupEvent[] }> {
+  const scan = scanWhole(world, path);
+  if (!scan.ok) return scan;
+  const { events, position } = scan.value;
+  const size = world.files.info(path)?.size ?? 0;
+  if (size > position.offset) world.files.truncate(path, position.offset);
+  return ok({ log: appendingLog(world, path, world.files.openAppend(path)), events });
+}
+
+/** Reads a log without changing it; a torn end is ignored. Fails like `openLog`. */
+export function readLog(world: World, path: string): Result<GroupEvent[]> {
+  const scan = scanWhole(world, path);
+  return scan.ok ? ok(scan.value.events) : scan;
+}
+
+function scanWhole(world: World, path: string): Result<LogScan> {
+  let bytes: Uint8Array;
+  try {
+    if (world.files.info(path)?.kind !== 'file') return headless(`The event log ${path} is missing.`);
+    bytes = world.files.readBytes(path, 0, Number.MAX_SAFE_INTEGER);
+  } catch (error) {
+    return fail(
+      'corrupt-file',
+      `Cannot read ${path}: ${errorText(error)}.`,
+      'Check the permissions of file and folder.',
+    );
+  }
+  const scan = scanLog(bytes, logStart);
+  if (scan.trouble !== undefined) return { ok: false, failure: describeTrouble(world, path, scan.trouble) };
+  if (scan.position.offset === 0) return headless(`The event log ${path} ends before its first line does.`);
+  return ok(scan);
+}
+
+function headless(message: string): Result<never> {
+  return fail('corrupt-file', message, `${restoreAdvice} Or remove the group with "claude-code-agent group delete".`);
+}
+
+const restoreAdvice = 'Restore the file from a backup if there is one.';
+
+function describeTrouble(world: World, path: string, trouble: LogTrouble): Failure {
+  const before = world.files.readBytes(path, 0, trouble.offset);
+  const line = before.reduce((count, byte) => (byte === newline ? count + 1 : count), 1);
+  const next =
+    trouble.reason === 'newer-version'
+      ? 'Use the newer version of claude-code-agent that wrote this group.'
+      : `Nothing was changed. ${restoreAdvice} Or repair that line by hand.`;
+  return { reason: trouble.reason, message: `Line ${line} of ${path} ${trouble.what}.`, next };
+}
+
+function appendingLog(world: World, path: string, file: AppendFile): EventLog {
+  let size = file.size;
+  let broken = false;
+  return {
+    get size() {
+      return size;
+    },
+    append(events) {
+      assert(!broken, `${path} could not be set back after a failed write and takes nothing more`);
+      const text = eventLines(events);
+      try {
+        file.append(text);
+        file.sync();
+      } catch (error) {
+        // Half a line must not stay: the next append would be glued to it. Whole lines of the batch must not either,
+        // because the caller takes none of it for recorded.
+        broken = !isCutBack(world, path, size);
+        throw error;
+      }
+      size += Buffer.byteLength(text);
+    },
+    close: () => file.close(),
+  };
+}
+
+/** False when the system refuses that as well; the next open then finds the torn end. */
+function isCutBack(world: World, path: string, size: number): boolean {
+  try {
+    world.files.truncate(path, size);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Tells `onEvents` about the events after byte `from` (default: all), and then about each new one, in order and in
+ * batches; never before it returned. A half last line waits. When events that were told vanished (a writer could not
+ * make them durable and took them back), all events of the log are told again with `isFresh`: forget the earlier
+ * ones. `onProblem` is told once, and following ends, when the log is damaged (`corrupt-file`, `newer-version`) or
+ * gone (`not-found`). The returned function ends it.
+ */
+export function followLog(
+  world: World,
+  path: string,
+  onEvents: (events: GroupEvent[], isFresh: boolean) => void,
+  onProblem: (failure: Failure) => void = () => {},
+  from = 0,
+): () => void {
+  let position: LogPosition = logStart;
+  /** The bytes before the position, to notice that they are no longer what was told. */
+  let tail: Uint8Array = new Uint8Array(0);
+  let ended = false;
+  let isFresh = false;
+  let cancel = (): void => {};
+  const end = (): void => {
+    ended = true;
+    cancel();
+    unwatch();
+  };
+  const endWith = (failure: Failure): void => {
+    end();
+    onProblem(failure);
+  };
+  const scanOn = (): LogScan => {
+    const bytes = world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER);
+    const scan = scanLog(bytes, position);
+    const taken = bytes.subarray(0, scan.position.offset - position.offset);
+    tail = Buffer.concat([tail, taken.subarray(-tailBytes)]).subarray(-tailBytes);
+    position = scan.position;
+    return scan;
+  };
+  const look = (): void => {
+    if (ended) return;
+    if (world.files.info(path) === null) {
+      endWith({ reason: 'not-found', message: `${path} is gone.`, next: 'The group was deleted.' });
+      return;
+    }
+    const before = world.files.readBytes(path, position.offset - tail.length, tail.length);
+    if (!Buffer.from(before).equals(tail)) restart();
+    const { events, trouble } = scanOn();
+    if (events.length > 0) {
+      const fresh = isFresh;
+      isFresh = false;
+      onEvents(events, fresh);
+    }
+    if (trouble !== undefined && !ended) endWith(describeTrouble(world, path, trouble));
+  };
+  const restart = (): void => {
+    position = logStart;
+    tail = new Uint8Array(0);
+    isFresh = true;
+  };
+  const lookAgain = (): void => {
+    cancel = world.clock.after(lookEveryMs, () => {
+      look();
+      if (!ended) lookAgain();
+    });
+  };
+  const lastByte = world.files.readBytes(path, Math.max(0, from - 1), 1);
+  if (from > 0 && lastByte[0] === newline) {
+    position = { offset: from };
+    tail = lastByte;
+  }
+  const unwatch = world.files.watch(dirname(path), look);
+  cancel = world.clock.after(0, () => {
+    look();
+    if (!ended) lookAgain();
+  });
+  return end;
+}

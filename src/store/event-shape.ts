@@ -1,0 +1,142 @@
+/**
+ * What each event must carry to be believed. The same table guards reading and writing a log, so a line that could
+ * not be read again is never written.
+ */
+import type { EventType, GroupEvent } from '../core/event.ts';
+import { budgetActions } from '../core/group.ts';
+import { isGroupId, isSessionId } from '../core/id.ts';
+import {
+  type Check,
+  fields,
+  isFlag,
+  isInstant,
+  isNumber,
+  isObject,
+  isText,
+  listOf,
+  oneOf,
+  optional,
+  valuesOf,
+} from './shape.ts';
+
+// Ids become names of folders, so they are checked to the letter.
+const aGroupId: Check = (value) => typeof value === 'string' && isGroupId(value);
+const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(value);
+
+const aConfig = fields({
+  model: optional(isText),
+  maxBudgetUsd: optional(isNumber),
+  onBudgetExceeded: oneOf(budgetActions),
+  warningThreshold: isNumber,
+  maxConcurrentSessions: isNumber,
+  respectDependencies: isFlag,
+  pauseOnError: isFlag,
+  errorThreshold: isNumber,
+});
+
+const aGroup = fields({
+  id: aGroupId,
+  name: isText,
+  description: isText,
+  slug: isText,
+  createdAt: isInstant,
+  config: aConfig,
+});
+
+/** What a session's definition carries whether or not it has an id yet. */
+export const sessionFields: Readonly<Record<string, Check>> = {
+  name: optional(isText),
+  description: isText,
+  projectPath: isText,
+  prompt: isText,
+  dependsOn: listOf(aSessionId),
+  model: optional(isText),
+  permissionMode: optional(isText),
+  allowedTools: optional(listOf(isText)),
+  maxBudgetUsd: optional(isNumber),
+  createdAt: isInstant,
+};
+
+const aSession = fields({ ...sessionFields, id: aSessionId });
+
+export const aProcess = fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText });
+const aRun = fields({ id: isText, runner: aProcess, rehearsal: optional(isFlag) });
+
+const someTokens = fields({ input: isNumber, output: isNumber, cacheRead: isNumber, cacheCreation: isNumber });
+const someUsage = fields({
+  costUsd: isNumber,
+  tokens: someTokens,
+  durationMs: isNumber,
+  turns: isNumber,
+  estimated: optional(isFlag),
+  models: valuesOf(fields({ costUsd: isNumber, tokens: someTokens })),
+});
+
+const anAttempt = fields({
+  id: isText,
+  number: isNumber,
+  kind: oneOf(['start', 'resume', 'retry']),
+  offset: isNumber,
+  reservedUsd: optional(isNumber),
+});
+
+const ofSession = { sessionId: aSessionId };
+const ofAttempt = { ...ofSession, attemptId: isText };
+const aLiveProcess = fields({ ...ofAttempt, attempt: isNumber, process: aProcess });
+const aDefinition = fields({ ...ofSession, session: aSession });
+const anExplanation = fields({ reason: isText, message: isText });
+const nothingMore: Check = () => true;
+
+const shapes: Readonly<Record<EventType, Check>> = {
+  group_created: fields({ group: aGroup }),
+  group_changed: fields({ config: aConfig }),
+  session_added: aDefinition,
+  session_changed: aDefinition,
+  session_removed: fields(ofSession),
+  group_started: fields({ run: aRun }),
+  group_resumed: fields({ run: aRun, retry: listOf(aSessionId) }),
+  session_starting: fields({ ...ofSession, attempt: anAttempt }),
+  session_started: aLiveProcess,
+  session_resumed: aLiveProcess,
+  session_retrying: aLiveProcess,
+  session_adopted: aLiveProcess,
+  session_identified: fields({
+    ...ofAttempt,
+    claudeSessionId: isText,
+    model: optional(isText),
+    claudeVersion: optional(isText),
+  }),
+  session_stopping: fields({ ...ofAttempt, reason: isText }),
+  session_warning: fields({ ...ofSession, warning: fields({ code: isText, message: isText }) }),
+  session_completed: fields({ ...ofAttempt, result: isText, usage: someUsage }),
+  session_failed: fields({ ...ofAttempt, reason: isText, message: isText, next: isText, usage: someUsage }),
+  session_paused: fields({ ...ofAttempt, reason: isText, message: isText, usage: someUsage }),
+  budget_warning: fields({ ...ofSession, usage: isNumber, limit: isNumber }),
+  budget_exceeded: fields({ ...ofSession, action: isText, usage: isNumber, limit: isNumber }),
+  group_pausing: fields({ reason: isText }),
+  group_paused: anExplanation,
+  group_completed: nothingMore,
+  group_failed: anExplanation,
+  group_archived: nothingMore,
+  request_answered: fields({ requestId: isText, done: isFlag, message: isText, sessionId: optional(aSessionId) }),
+};
+
+const anEnvelope = fields({ seq: isNumber, at: isInstant, groupId: aGroupId, type: isText });
+
+/** `unknown`: a well-formed event of a type that this version does not know. */
+export type EventVerdict = 'good' | 'bad' | 'unknown';
+
+export function judgeEvent(value: unknown): EventVerdict {
+  if (!isObject(value) || !anEnvelope(value)) return 'bad';
+  const type = value.type as string;
+  if (!Object.hasOwn(shapes, type)) return 'unknown';
+  if (!shapes[type as EventType](value)) return 'bad';
+  return namesItself(value as unknown as GroupEvent) ? 'good' : 'bad';
+}
+
+/** A definition is filed under the id it carries. */
+function namesItself(event: GroupEvent): boolean {
+  if (event.type === 'group_created') return event.group.id === event.groupId;
+  if (event.type === 'session_added' || event.type === 'session_changed') return event.session.id === event.sessionId;
+  return true;
+}

@@ -1,0 +1,27 @@
+/** From the events of a log to the state of the group, with a damaged log told as a failure. */
+import type { GroupEvent } from '../core/event.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { GroupId } from '../core/group.ts';
+import { type GroupState, IllegalEvent, initialState, reduce } from '../core/state.ts';
+
+/** Folds the events of `path`. Fails with `corrupt-file` at the first one that cannot have happened. */
+export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]): Result<GroupState> {
+  let state: GroupState | null = null;
+  for (const [index, event] of events.entries()) {
+    try {
+      state = state === null ? initialState(event) : reduce(state, event);
+    } catch (error) {
+      if (!(error instanceof IllegalEvent)) throw error;
+      // The header is line 1.
+      return corrupt(`Line ${index + 2} of ${path} cannot have happened: ${error.message}.`);
+    }
+  }
+  if (state === null) return corrupt(`The event log ${path} does not say which group it is for.`);
+  if (state.group.id !== id) return corrupt(`The event log ${path} belongs to the group ${state.group.id}.`);
+  return ok(state);
+}
+
+function corrupt(message: string): Result<never> {
+  const next = 'Restore the file from a backup, or remove the group with "claude-code-agent group delete".';
+  return fail('corrupt-file', message, next);
+}

@@ -1,0 +1,159 @@
+/**
+ * All groups of a data root: listed, loaded, created and deleted. A group is in the list as a whole or not at all,
+ * whenever a process dies.
+ */
+import { join } from 'node:path';
+import type { EventBody, GroupEvent } from '../core/event.ts';
+import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
+import { buildGraph } from '../core/graph.ts';
+import type { GroupDefinition, GroupId, SessionDefinition } from '../core/group.ts';
+import { isGroupId } from '../core/id.ts';
+import type { GroupState } from '../core/state.ts';
+import type { World } from '../world/world.ts';
+import { createLog, readLog } from './event-log.ts';
+import { foldLog } from './fold.ts';
+import { type GroupMeta, groupMeta, parseGroupMeta } from './meta.ts';
+import { groupPaths, groupPathsIn, groupsFolder } from './paths.ts';
+import { createSnapshots } from './snapshots.ts';
+import { systemFailure } from './system-failure.ts';
+
+const unfinishedPrefix = '.new-';
+const deletedPrefix = '.deleted-';
+/** An unfinished group of this age, milliseconds, was left behind by a process that died. */
+const abandonedAfterMs = 3_600_000;
+
+export type GroupListing =
+  | { readonly id: GroupId; readonly meta: GroupMeta }
+  /** The group is there but cannot be read. */
+  | { readonly id: GroupId; readonly problem: Failure };
+
+/** Ids of all groups, newest first. Names that are no group id are somebody else's and ignored. */
+export function groupIds(world: World, root: string): GroupId[] {
+  return world.files.list(groupsFolder(root)).filter(isGroupId).sort().reverse();
+}
+
+/** All groups, newest first. Reads one file of each; a damaged group does not hide the others. */
+export function listGroups(world: World, root: string): GroupListing[] {
+  return groupIds(world, root).flatMap((id) => listGroup(world, root, id) ?? []);
+}
+
+function listGroup(world: World, root: string, id: GroupId): GroupListing | null {
+  const paths = groupPaths(root, id);
+  try {
+    const text = world.files.readText(paths.meta);
+    const meta = text === null ? null : parseGroupMeta(text);
+    if (meta?.ok && meta.value.id === id) return { id, meta: meta.value };
+    if (world.files.info(paths.folder)?.kind !== 'folder') return null;
+    const state = loadGroup(world, root, id);
+    return state.ok ? { id, meta: groupMeta(state.value) } : { id, problem: state.failure };
+  } catch (error) {
+    const problem = fail('corrupt-file', `Cannot read ${paths.folder}: ${errorText(error)}.`, 'Check its permissions.');
+    return { id, problem: problem.failure };
+  }
+}
+
+/** The group's present state, from its log; changes nothing. Fails with `not-found`, `corrupt-file`, `newer-version`. */
+export function loadGroup(world: World, root: string, id: GroupId): Result<GroupState> {
+  if (!isGroupId(id) || world.files.info(groupPaths(root, id).folder)?.kind !== 'folder') {
+    return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
+  }
+  const { events } = groupPaths(root, id);
+  const log = readLog(world, events);
+  return log.ok ? foldLog(events, id, log.value) : log;
+}
+
+/**
+ * Creates a group with its first sessions. Fails with `duplicate` when the id is taken (or a session's id or name is
+ * used twice), `cycle`, `unknown-dependency` or `write-failed`; nothing is left behind then.
+ */
+export function createGroup(
+  world: World,
+  root: string,
+  definition: GroupDefinition,
+  sessions: readonly SessionDefinition[] = [],
+): Result<GroupState> {
+  const graph = buildGraph(sessions);
+  if (!graph.ok) return graph;
+  const target = groupPaths(root, definition.id);
+  const folder = join(groupsFolder(root), `${unfinishedPrefix}${world.random.uuid()}`);
+  try {
+    world.files.makeFolder(groupsFolder(root));
+    sweepLeftovers(world, root);
+    if (world.files.info(target.folder) !== null) return taken(definition.id);
+    const state = writeGroup(world, folder, definition, sessions);
+    world.files.rename(folder, target.folder);
+    return ok(state);
+  } catch (error) {
+    removeQuietly(world, folder);
+    // Somebody may have been faster between our look and the rename.
+    if (world.files.info(target.folder) !== null) return taken(definition.id);
+    return { ok: false, failure: systemFailure(target.folder, error) };
+  }
+}
+
+function writeGroup(
+  world: World,
+  folder: string,
+  definition: GroupDefinition,
+  sessions: readonly SessionDefinition[],
+): GroupState {
+  const paths = groupPathsIn(folder);
+  for (const path of [folder, paths.sessions, paths.requests]) world.files.makeFolder(path);
+  const events = firstEvents(world, definition, sessions);
+  createLog(world, paths.events, definition.id, events).close();
+  const state = foldLog(paths.events, definition.id, events);
+  assert(state.ok, `the definition of ${definition.id} makes no group`);
+  const snapshots = createSnapshots(world, paths, state.value);
+  snapshots.mark(state.value.sessions.keys());
+  snapshots.flush();
+  snapshots.cancel();
+  return state.value;
+}
+
+function firstEvents(
+  world: World,
+  group: GroupDefinition,
+  sessions: readonly SessionDefinition[],
+): readonly GroupEvent[] {
+  const at = new Date(world.clock.now()).toISOString();
+  const bodies: EventBody[] = [
+    { type: 'group_created', group },
+    ...sessions.map((session): EventBody => ({ type: 'session_added', sessionId: session.id, session })),
+  ];
+  return bodies.map((body, index) => ({ seq: index + 1, at, groupId: group.id, ...body }));
+}
+
+function taken(id: GroupId): Result<never> {
+  return fail('duplicate', `There is a group ${id} already.`, 'Try again in a second, or choose another slug.');
+}
+
+/**
+ * Deletes a group with all its files; the caller holds its lock and has stopped its workers. It leaves the list in
+ * one step, so a crash leaves no half group. Throws the system's error when files cannot be removed.
+ */
+export function deleteGroup(world: World, root: string, id: GroupId): void {
+  const { folder } = groupPaths(root, id);
+  if (world.files.info(folder) !== null) {
+    world.files.rename(folder, join(groupsFolder(root), `${deletedPrefix}${id}-${world.random.uuid()}`));
+  }
+  sweepLeftovers(world, root);
+}
+
+/** Ends what processes that died meanwhile had begun to create or to delete. */
+function sweepLeftovers(world: World, root: string): void {
+  const all = groupsFolder(root);
+  const isLeftover = (name: string): boolean => {
+    if (name.startsWith(deletedPrefix)) return true;
+    if (!name.startsWith(unfinishedPrefix)) return false;
+    const info = world.files.info(join(all, name));
+    return info !== null && world.clock.now() - info.mtimeMs > abandonedAfterMs;
+  };
+  for (const name of world.files.list(all).filter(isLeftover)) world.files.remove(join(all, name));
+}
+
+/** The first error is the one worth telling. */
+function removeQuietly(world: World, path: string): void {
+  try {
+    world.files.remove(path);
+  } catch {}
+}

@@ -1,0 +1,167 @@
+/**
+ * The one writer of a group: holds runner.lock, turns event bodies into logged events and keeps the snapshots fresh.
+ * Logged before reduced, reduced before shown; the cost of an event does not depend on the size of the group.
+ */
+import type { EventBody, GroupEvent } from '../core/event.ts';
+import { assert, type Failure, fail, ok, type Result } from '../core/failure.ts';
+import type { GroupId, SessionId } from '../core/group.ts';
+import { isGroupId } from '../core/id.ts';
+import type { GroupProgress } from '../core/progress.ts';
+import { type GroupState, reduce } from '../core/state.ts';
+import type { Lock, LockHolder, World } from '../world/world.ts';
+import { delay } from './delayed.ts';
+import { type EventLog, openLog } from './event-log.ts';
+import { foldLog } from './fold.ts';
+import { checkLegal } from './legality.ts';
+import { type GroupPaths, groupPaths } from './paths.ts';
+import { createSnapshots, type Snapshots } from './snapshots.ts';
+import { systemFailure } from './system-failure.ts';
+
+const shortestProgressDelayMs = 100;
+const longestProgressDelayMs = 2_000;
+/** Larger groups write progress.json less often, because all of it is written each time. */
+const sessionsAtShortestDelay = 500;
+
+export interface GroupWriter {
+  readonly paths: GroupPaths;
+  /** The fold of all events recorded so far; changed in place by `record`. */
+  readonly state: GroupState;
+  /** Why the last snapshots could not be written; null when they could. The log is not concerned. */
+  readonly snapshotProblem: Failure | null;
+  /**
+   * Logs the bodies as events (one append, one fsync), then reduces them; returns the events. Throws the system's
+   * error when they cannot be logged (nothing is recorded then), IllegalEvent when one may not happen now.
+   */
+  record(bodies: readonly EventBody[]): GroupEvent[];
+  /** Brings every meta.json up to date, soon or `now`. `record` asks for the former by itself. */
+  snapshot(when?: 'now'): void;
+  /** The progress to show to watchers: written to progress.json at most 10 times a second, the last one on `close`. */
+  progress(progress: GroupProgress): void;
+  /** Writes what is held back and lets go of the group. Nothing may be recorded afterwards. */
+  close(): void;
+}
+
+/**
+ * Takes the group for writing: locks it, cuts a torn end off its log, repairs its snapshots. Fails with `not-found`,
+ * `busy` (naming the holder), `corrupt-file`, `newer-version` or `write-failed`; nothing stays locked then.
+ */
+export function openGroupWriter(world: World, root: string, id: GroupId, runId: string): Result<GroupWriter> {
+  if (!isGroupId(id)) return noGroup(id);
+  const paths = groupPaths(root, id);
+  if (world.files.info(paths.folder)?.kind !== 'folder') return noGroup(id);
+  let lock: Lock | null = null;
+  try {
+    lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });
+    if (lock === null) return busy(id, world.locks.holder(paths.lock));
+    const writer = openLocked(world, paths, id, lock);
+    if (!writer.ok) lock.release();
+    return writer;
+  } catch (error) {
+    lock?.release();
+    // It may have been deleted between our look and the lock.
+    if (world.files.info(paths.folder) === null) return noGroup(id);
+    return { ok: false, failure: systemFailure(paths.folder, error) };
+  }
+}
+
+function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): Result<GroupWriter> {
+  const opened = openLog(world, paths.events);
+  if (!opened.ok) return opened;
+  const { log, events } = opened.value;
+  const state = foldLog(paths.events, id, events);
+  if (!state.ok) {
+    log.close();
+    return state;
+  }
+  const snapshots = createSnapshots(world, paths, state.value);
+  snapshots.mark(state.value.sessions.keys());
+  snapshots.flush();
+  return ok(groupWriter(world, paths, state.value, { log, lock, snapshots }));
+}
+
+interface Parts {
+  readonly log: EventLog;
+  readonly lock: Lock;
+  readonly snapshots: Snapshots;
+}
+
+function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: Parts): GroupWriter {
+  const { log, lock, snapshots } = parts;
+  let latest: GroupProgress | null = null;
+  let isOpen = true;
+  const writeProgress = (): void => {
+    if (latest === null) return;
+    writeQuietly(world, paths.progress, `${JSON.stringify(latest)}\n`);
+    latest = null;
+  };
+  const laterProgress = delay(world, () => progressDelayMs(state.sessions.size), writeProgress);
+  return {
+    paths,
+    state,
+    get snapshotProblem() {
+      return snapshots.problem;
+    },
+    record(bodies) {
+      assert(isOpen, `the writer of ${paths.folder} is closed`);
+      if (bodies.length === 0) return [];
+      checkLegal(state, bodies);
+      const events = bodies.map((body, index) => eventOf(world, state, body, index));
+      log.append(events);
+      for (const event of events) reduce(state, event);
+      snapshots.mark(sessionsOf(events));
+      return events;
+    },
+    snapshot: (when) => (when === 'now' ? snapshots.flush() : snapshots.request()),
+    progress(progress) {
+      latest = progress;
+      if (isOpen) laterProgress.request();
+    },
+    close() {
+      if (!isOpen) return;
+      isOpen = false;
+      laterProgress.cancel();
+      try {
+        snapshots.flush();
+        writeProgress();
+        log.close();
+      } finally {
+        snapshots.cancel();
+        lock.release();
+      }
+    },
+  };
+}
+
+function progressDelayMs(sessions: number): number {
+  return Math.min(longestProgressDelayMs, shortestProgressDelayMs * Math.max(1, sessions / sessionsAtShortestDelay));
+}
+
+function eventOf(world: World, state: GroupState, body: EventBody, index: number): GroupEvent {
+  const at = new Date(world.clock.now()).toISOString();
+  return { seq: state.lastSeq + 1 + index, at, groupId: state.group.id, ...body };
+}
+
+function sessionsOf(events: readonly GroupEvent[]): SessionId[] {
+  return events.flatMap((event) => ('sessionId' in event && event.sessionId !== undefined ? [event.sessionId] : []));
+}
+
+/** Progress is for watchers only; a full disk must not end a run because of it. */
+function writeQuietly(world: World, path: string, text: string): void {
+  try {
+    world.files.writeAtomic(path, text);
+  } catch {}
+}
+
+function noGroup(id: GroupId): Result<never> {
+  return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
+}
+
+function busy(id: GroupId, holder: LockHolder | null): Result<never> {
+  const { pid, host } = holder?.identity ?? { pid: 0, host: '' };
+  const who = pid === 0 ? 'another process' : `process ${pid} on ${host}`;
+  return fail(
+    'busy',
+    `The group ${id} is held by ${who}.`,
+    `Watch it with "claude-code-agent group watch ${id}", stop it with "claude-code-agent group pause ${id}", or wait.`,
+  );
+}

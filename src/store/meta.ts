@@ -1,0 +1,270 @@
+/**
+ * meta.json of groups and sessions (pure): the shapes of seed §3.1 and §3.2 plus additions. They are views of the
+ * folded log for people, `jq` and fast listings; the program itself believes the log.
+ */
+import { fail, ok, type Result } from '../core/failure.ts';
+import {
+  defaultGroupConfig,
+  type GroupConfig,
+  type GroupDefinition,
+  noTokens,
+  type SessionDefinition,
+  type SessionId,
+  type Tokens,
+} from '../core/group.ts';
+import { sessionUuid } from '../core/id.ts';
+import type { GroupState, SessionRecord } from '../core/state.ts';
+import { type GroupStatus, groupStatuses, type SessionStatus, sessionStatuses } from '../core/status.ts';
+import {
+  type Check,
+  fields,
+  isInstant,
+  isNumber,
+  isObject,
+  isText,
+  listOf,
+  oneOf,
+  optional,
+  parseJson,
+} from './shape.ts';
+
+/** One line of a group's session list. */
+export interface SessionSummary {
+  readonly id: SessionId;
+  readonly name?: string;
+  readonly projectPath: string;
+  readonly description: string;
+  readonly status: SessionStatus;
+  readonly reason?: string;
+  readonly dependsOn?: readonly SessionId[];
+}
+
+export interface GroupMeta extends GroupDefinition {
+  /** ISO 8601, time of the last event. */
+  readonly updatedAt: string;
+  readonly status: GroupStatus;
+  /** Why the group is paused or failed. */
+  readonly reason?: string;
+  readonly message?: string;
+  readonly sessions: readonly SessionSummary[];
+  /** US dollars over all ended attempts. */
+  readonly cost: number;
+  readonly estimated?: true;
+  readonly tokens: Tokens;
+  /** Milliseconds in which the group was running. */
+  readonly durationMs: number;
+}
+
+export interface SessionMeta extends SessionDefinition {
+  readonly template?: string;
+  readonly status: SessionStatus;
+  /** Why the session is paused or failed: a code, a sentence and the next step. */
+  readonly reason?: string;
+  readonly message?: string;
+  readonly next?: string;
+  /** Claude's last answer in a completed session. */
+  readonly result?: string;
+  /** The id for `claude --resume`: the last one seen, else the one chosen for the first attempt. */
+  readonly claudeSessionId?: string;
+  readonly claudeSessionIds: readonly string[];
+  readonly startedAt?: string;
+  /** Only when the session is completed. */
+  readonly completedAt?: string;
+  /** End of the last attempt, however it ended. */
+  readonly endedAt?: string;
+  /** US dollars over all ended attempts. */
+  readonly cost: number;
+  readonly estimated?: true;
+  readonly tokens: Tokens;
+  readonly durationMs: number;
+  readonly turns: number;
+  readonly attempts: number;
+  readonly warnings: readonly { readonly code: string; readonly message: string }[];
+}
+
+/** The group's snapshot; made from the fold of the log alone. */
+export function groupMeta(state: GroupState): GroupMeta {
+  const { id, name, description, slug, createdAt, config } = state.group;
+  const isHeld = state.status === 'paused' || state.status === 'failed';
+  return {
+    id,
+    name,
+    description,
+    slug,
+    createdAt,
+    updatedAt: state.updatedAt,
+    status: state.status,
+    ...(isHeld ? present({ reason: state.reason, message: state.message }) : {}),
+    sessions: [...state.sessions.values()].map(sessionSummary),
+    config,
+    cost: state.usage.costUsd,
+    ...present({ estimated: state.usage.estimated }),
+    tokens: state.usage.tokens,
+    durationMs: ranForMs(state),
+  };
+}
+
+function ranForMs(state: GroupState): number {
+  if (state.runStartedAt === undefined) return state.elapsedBeforeMs;
+  return state.elapsedBeforeMs + Math.max(0, Date.parse(state.updatedAt) - Date.parse(state.runStartedAt));
+}
+
+function sessionSummary(record: SessionRecord): SessionSummary {
+  const { id, name, projectPath, description, dependsOn } = record.definition;
+  return {
+    id,
+    ...present({ name }),
+    projectPath,
+    description,
+    status: record.state.status,
+    ...present({ reason: explanationOf(record).reason }),
+    ...(dependsOn.length > 0 ? { dependsOn } : {}),
+  };
+}
+
+/**
+ * The session's snapshot. `extra` is what the caller knows beyond the log, for example live figures; the file on
+ * disk is written without it.
+ */
+export function sessionMeta(record: SessionRecord, extra: Partial<SessionMeta> = {}): SessionMeta {
+  const { definition, usage, claudeSessionIds } = record;
+  const { status } = record.state;
+  const chosenId = record.attempts > 0 ? sessionUuid(definition.id) : undefined;
+  return {
+    ...definition,
+    status,
+    ...explanationOf(record),
+    ...present({ result: record.state.status === 'completed' ? record.state.result : undefined }),
+    ...present({ claudeSessionId: claudeSessionIds.at(-1) ?? chosenId }),
+    claudeSessionIds,
+    ...present({ model: record.model ?? definition.model, startedAt: record.startedAt }),
+    ...present({ completedAt: status === 'completed' ? record.endedAt : undefined, endedAt: record.endedAt }),
+    cost: usage.costUsd,
+    ...present({ estimated: usage.estimated }),
+    tokens: usage.tokens,
+    durationMs: usage.durationMs,
+    turns: usage.turns,
+    attempts: record.attempts,
+    warnings: record.warnings,
+    ...extra,
+  };
+}
+
+function explanationOf(record: SessionRecord): Pick<SessionMeta, 'reason' | 'message' | 'next'> {
+  if (record.state.status === 'failed') return record.state.failure;
+  return record.state.status === 'paused' ? { reason: record.state.reason, message: record.state.message } : {};
+}
+
+type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** The fields that have a value. */
+function present<T extends object>(values: T): Present<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>;
+}
+
+/** The text of a meta.json: indented, because people read it. */
+export function renderMeta(meta: GroupMeta | SessionMeta): string {
+  return `${JSON.stringify(meta, null, 2)}\n`;
+}
+
+// The seed's example says `in_progress` where its state table says `running`; both are read, the latter is written.
+const aGroupStatus = oneOf([...groupStatuses, 'in_progress']);
+const aSessionStatus = oneOf([...sessionStatuses, 'in_progress']);
+
+const aSummary = fields({
+  id: isText,
+  name: optional(isText),
+  projectPath: isText,
+  description: optional(isText),
+  status: aSessionStatus,
+  reason: optional(isText),
+  dependsOn: optional(listOf(isText)),
+});
+
+const someTokens: Check = fields({ input: isNumber, output: isNumber });
+
+const aGroupMeta = fields({
+  id: isText,
+  name: optional(isText),
+  description: optional(isText),
+  slug: isText,
+  createdAt: isInstant,
+  updatedAt: isInstant,
+  status: aGroupStatus,
+  reason: optional(isText),
+  message: optional(isText),
+  sessions: listOf(aSummary),
+  config: optional(isObject),
+  cost: optional(isNumber),
+  tokens: optional(someTokens),
+  durationMs: optional(isNumber),
+});
+
+const aSessionMeta = fields({
+  id: isText,
+  projectPath: isText,
+  prompt: isText,
+  status: aSessionStatus,
+  description: optional(isText),
+  dependsOn: optional(listOf(isText)),
+  claudeSessionId: optional(isText),
+  claudeSessionIds: optional(listOf(isText)),
+  createdAt: isInstant,
+  completedAt: optional(isInstant),
+  cost: optional(isNumber),
+  tokens: optional(someTokens),
+});
+
+/** Reads a group's meta.json; what the seed's shape lacks gets its default. Fails with `corrupt-file`. */
+export function parseGroupMeta(text: string): Result<GroupMeta> {
+  const value = parseJson(text);
+  if (!aGroupMeta(value)) return unreadable('group');
+  const meta = value as GroupMeta & { readonly config?: Partial<GroupConfig> };
+  return ok({
+    ...meta,
+    name: meta.name ?? meta.slug,
+    description: meta.description ?? '',
+    status: readStatus(meta.status),
+    sessions: meta.sessions.map((session) => ({
+      ...session,
+      description: session.description ?? '',
+      status: readStatus(session.status),
+    })),
+    config: { ...defaultGroupConfig, ...meta.config },
+    cost: meta.cost ?? 0,
+    tokens: { ...noTokens, ...meta.tokens },
+    durationMs: meta.durationMs ?? 0,
+  });
+}
+
+/** Reads a session's meta.json; what the seed's shape lacks gets its default. Fails with `corrupt-file`. */
+export function parseSessionMeta(text: string): Result<SessionMeta> {
+  const value = parseJson(text);
+  if (!aSessionMeta(value)) return unreadable('session');
+  const meta = value as SessionMeta;
+  return ok({
+    ...meta,
+    description: meta.description ?? '',
+    dependsOn: meta.dependsOn ?? [],
+    status: readStatus(meta.status),
+    claudeSessionIds: meta.claudeSessionIds ?? (meta.claudeSessionId === undefined ? [] : [meta.claudeSessionId]),
+    cost: meta.cost ?? 0,
+    tokens: { ...noTokens, ...meta.tokens },
+    durationMs: meta.durationMs ?? 0,
+    turns: meta.turns ?? 0,
+    attempts: meta.attempts ?? 0,
+    warnings: meta.warnings ?? [],
+  });
+}
+
+function readStatus<T extends string>(status: T): T {
+  return (status as string) === 'in_progress' ? ('running' as T) : status;
+}
+
+function unreadable(noun: string): Result<never> {
+  return fail(
+    'corrupt-file',
+    `This is not the meta.json of a ${noun}.`,
+    'Run any command that changes the group: it is rebuilt from events.jsonl.',
+  );
+}

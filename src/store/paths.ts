@@ -1,0 +1,105 @@
+/** Where everything lives on disk (seed §2, DESIGN §3). Only names are made here; nothing is read or created. */
+import { isAbsolute, join } from 'node:path';
+import { assert, fail, ok, type Result } from '../core/failure.ts';
+import type { GroupId, SessionId } from '../core/group.ts';
+import { isGroupId, isSessionId } from '../core/id.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface GroupPaths {
+  readonly folder: string;
+  readonly meta: string;
+  readonly events: string;
+  readonly progress: string;
+  readonly lock: string;
+  /** Folder with one file per request of another process. */
+  readonly requests: string;
+  readonly rehearsal: string;
+  readonly sessions: string;
+  readonly sharedConfig: string;
+}
+
+export interface SessionPaths {
+  readonly folder: string;
+  readonly meta: string;
+  /** The session's CLAUDE_CONFIG_DIR. */
+  readonly config: string;
+  readonly transcript: string;
+  readonly prompt: string;
+  readonly stderr: string;
+  readonly fifo: string;
+  readonly hooksLog: string;
+  readonly workerSettings: string;
+  readonly tmp: string;
+}
+
+/** The folder that holds `session-groups`: CLAUDE_CODE_AGENT_HOME, else below HOME. Fails with `usage`. */
+export function dataRoot(env: Environment): Result<string> {
+  const chosen = env.CLAUDE_CODE_AGENT_HOME ?? '';
+  if (chosen === '') return belowHome(env, 'CLAUDE_CODE_AGENT_HOME', '.local', 'claude-code-agent');
+  if (isAbsolute(chosen)) return ok(join(chosen));
+  return fail(
+    'usage',
+    `CLAUDE_CODE_AGENT_HOME is ${JSON.stringify(chosen)}, which is not an absolute path.`,
+    'Set it to a path that begins with "/" ("~" is only expanded by a shell, outside quotes).',
+  );
+}
+
+/**
+ * The folder of templates and of config.yaml. A relative XDG_CONFIG_HOME is ignored, as the XDG Base Directory
+ * Specification demands. Fails with `usage`.
+ */
+export function configRoot(env: Environment): Result<string> {
+  const chosen = env.XDG_CONFIG_HOME ?? '';
+  if (isAbsolute(chosen)) return ok(join(chosen, 'claude-code-agent'));
+  return belowHome(env, 'XDG_CONFIG_HOME', '.config', 'claude-code-agent');
+}
+
+function belowHome(env: Environment, alternative: string, ...names: string[]): Result<string> {
+  const home = env.HOME ?? '';
+  if (isAbsolute(home)) return ok(join(home, ...names));
+  const what = home === '' ? 'is not set' : `is ${JSON.stringify(home)}, which is not an absolute path`;
+  return fail('usage', `HOME ${what}.`, `Set HOME to your home folder, or ${alternative} to an absolute path.`);
+}
+
+export function groupsFolder(root: string): string {
+  return join(root, 'session-groups');
+}
+
+/** The id must be checked before: what came from outside could otherwise name another folder. */
+export function groupPaths(root: string, groupId: GroupId): GroupPaths {
+  assert(isGroupId(groupId), `${JSON.stringify(groupId)} is no group id`);
+  return groupPathsIn(join(groupsFolder(root), groupId));
+}
+
+/** The same names in a folder that does not bear the group's id yet. */
+export function groupPathsIn(folder: string): GroupPaths {
+  return {
+    folder,
+    meta: join(folder, 'meta.json'),
+    events: join(folder, 'events.jsonl'),
+    progress: join(folder, 'progress.json'),
+    lock: join(folder, 'runner.lock'),
+    requests: join(folder, 'requests'),
+    rehearsal: join(folder, 'rehearsal.json'),
+    sessions: join(folder, 'sessions'),
+    sharedConfig: join(folder, 'shared-config'),
+  };
+}
+
+export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPaths {
+  assert(isSessionId(sessionId), `${JSON.stringify(sessionId)} is no session id`);
+  const folder = join(group.sessions, sessionId);
+  return {
+    folder,
+    meta: join(folder, 'meta.json'),
+    config: join(folder, 'claude-config'),
+    transcript: join(folder, 'transcript.jsonl'),
+    prompt: join(folder, 'prompt.md'),
+    stderr: join(folder, 'stderr.log'),
+    fifo: join(folder, 'stdin.fifo'),
+    hooksLog: join(folder, 'hooks.log'),
+    workerSettings: join(folder, 'worker-settings.json'),
+    tmp: join(folder, 'tmp'),
+  };
+}

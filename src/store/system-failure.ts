@@ -1,0 +1,9 @@
+/** Errors of the operating system as failures; bugs of our own go on as exceptions. */
+import type { Failure } from '../core/failure.ts';
+import { writeFailure } from '../world/world.ts';
+
+/** The failure `write-failed` for a system error at `path`; throws every other error again. */
+export function systemFailure(path: string, error: unknown): Failure {
+  if (typeof (error as { code?: unknown } | null)?.code !== 'string') throw error;
+  return writeFailure(path, error);
+}

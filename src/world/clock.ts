@@ -1,0 +1,20 @@
+/** The time of day and timers. */
+import type { Clock } from './world.ts';
+
+/** Longer delays make setTimeout fire at once, so they are waited for in steps. */
+const longestStepMs = 2 ** 31 - 1;
+
+export function createClock(): Clock {
+  return {
+    now: () => Date.now(),
+    after(delayMs, action) {
+      let timer: ReturnType<typeof setTimeout>;
+      const wait = (leftMs: number): void => {
+        const stepMs = Math.min(leftMs, longestStepMs);
+        timer = setTimeout(() => (leftMs > stepMs ? wait(leftMs - stepMs) : action()), stepMs);
+      };
+      wait(Math.max(0, delayMs));
+      return () => clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/** Named pipes: how a worker is given its prompt and its control requests, by whichever runner is there. */
+import { chmodSync, closeSync, constants, fstatSync, openSync, rmSync, writeSync } from 'node:fs';
+import { makeFifo } from './libc.ts';
+import { errorCode } from './system-error.ts';
+import type { Fifos, FifoWriter } from './world.ts';
+
+/** A pipe holds 64 KiB, so a long line takes several rounds; a reader that is busy is asked ever less often. */
+const firstRetryMs = 2;
+const lastRetryMs = 100;
+
+export function createFifos(): Fifos {
+  return { create, openWriter };
+}
+
+function create(path: string): void {
+  rmSync(path, { force: true });
+  makeFifo(path, 0o600);
+  chmodSync(path, 0o600);
+}
+
+function openWriter(path: string): FifoWriter | null {
+  const fd = openWithoutWaiting(path);
+  if (fd === null) return null;
+  // A regular file in its place would swallow every request without a reader ever seeing one.
+  if (fstatSync(fd).isFIFO()) return new QueuedWriter(fd);
+  closeSync(fd);
+  return null;
+}
+
+function openWithoutWaiting(path: string): number | null {
+  try {
+    return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    // ENXIO is how the system says that nobody reads.
+    if (['ENXIO', 'ENOENT', 'ENOTDIR'].includes(errorCode(error))) return null;
+    throw error;
+  }
+}
+
+class QueuedWriter implements FifoWriter {
+  readonly #fd: number;
+  #queue: Uint8Array[] = [];
+  #retryMs = firstRetryMs;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  writeLine(line: string): void {
+    if (this.#closed) return;
+    this.#queue.push(Buffer.from(`${line}\n`));
+    if (this.#timer === undefined) this.#flush();
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#drop();
+    closeSync(this.#fd);
+  }
+
+  #flush(): void {
+    this.#timer = undefined;
+    for (let bytes = this.#queue[0]; bytes !== undefined; bytes = this.#queue[0]) {
+      const written = this.#write(bytes);
+      if (written === null) return;
+      if (written === 0) {
+        this.#retryLater();
+        return;
+      }
+      this.#retryMs = firstRetryMs;
+      if (written === bytes.length) this.#queue.shift();
+      else this.#queue[0] = bytes.subarray(written);
+    }
+  }
+
+  /** Bytes that the pipe took; null when the reader is gone and everything queued was dropped. */
+  #write(bytes: Uint8Array): number | null {
+    try {
+      return writeSync(this.#fd, bytes);
+    } catch (error) {
+      const code = errorCode(error);
+      if (code === 'EAGAIN' || code === 'EINTR') return 0;
+      if (code !== 'EPIPE') throw error;
+      // That the reader ended is found out and reported where its process is followed.
+      this.#drop();
+      return null;
+    }
+  }
+
+  #retryLater(): void {
+    this.#timer = setTimeout(() => this.#flush(), this.#retryMs);
+    this.#retryMs = Math.min(this.#retryMs * 2, lastRetryMs);
+  }
+
+  #drop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#queue = [];
+  }
+}

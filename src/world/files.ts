@@ -1,0 +1,178 @@
+/** Files and folders on the real disk: private, replaced as a whole or appended to, read without tearing. */
+import {
+  closeSync,
+  constants,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { watchFolder } from './file-watch.ts';
+import { createPrivate, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
+import { isMissing, unlessMissing } from './system-error.ts';
+import type { AppendFile, FileInfo, Files } from './world.ts';
+
+/** A name may have 255 bytes; a long one is cut in the temporary file's name. */
+const longestStem = 60;
+
+export function createFiles(): Files {
+  return {
+    readText,
+    readBytes,
+    writeAtomic,
+    openAppend,
+    truncate,
+    makeFolder: makePrivateFolder,
+    list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
+    info,
+    realPath: (path) => unlessMissing(() => realpathSync(path), null),
+    rename: renameSync,
+    // Retried, because a process that is just ending may still add a file while its folder is emptied.
+    remove: (path) => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
+    freeBytes,
+    watch: watchFolder,
+  };
+}
+
+/** Opened once and read to its end: a file that is replaced meanwhile is seen wholly old or wholly new. */
+function readText(path: string): string | null {
+  return unlessMissing(() => readFileSync(path, 'utf8'), null);
+}
+
+function readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
+  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY), null);
+  if (fd === null) return new Uint8Array(0);
+  try {
+    const wanted = Math.min(maxBytes, Math.max(0, fstatSync(fd).size - offset));
+    const bytes = new Uint8Array(wanted);
+    let got = 0;
+    while (got < wanted) {
+      const count = readSync(fd, bytes, got, wanted - got, offset + got);
+      if (count === 0) break;
+      got += count;
+    }
+    return bytes.subarray(0, got);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function writeAtomic(path: string, text: string, options?: { readonly durable?: boolean }): void {
+  const folder = dirname(path);
+  // Our pid in the name: two processes never share it, and a leftover of a crash is used up by the next write.
+  const temporary = join(folder, `.${[...basename(path)].slice(0, longestStem).join('')}.${process.pid}.tmp`);
+  rmSync(temporary, { force: true });
+  try {
+    const fd = createPrivate(temporary, constants.O_WRONLY);
+    try {
+      writeFully(fd, Buffer.from(text));
+      if (options?.durable === true) fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    removeQuietly(temporary);
+    throw error;
+  }
+  if (options?.durable === true) syncFolder(folder);
+}
+
+/** Tidies up after a failed write; the first error is the one worth telling. */
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {}
+}
+
+function openAppend(path: string): AppendFile {
+  return new OpenFile(path);
+}
+
+class OpenFile implements AppendFile {
+  readonly #path: string;
+  readonly #fd: number;
+  #size: number;
+  #open = true;
+  #named = false;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#fd = openPrivate(path, constants.O_WRONLY | constants.O_APPEND);
+    this.#size = fstatSync(this.#fd).size;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  append(text: string): void {
+    const bytes = Buffer.from(text);
+    let done = 0;
+    try {
+      while (done < bytes.length) done += writeSync(this.#fd, bytes, done);
+    } catch (error) {
+      // A full disk takes half a line. It is taken back, unless somebody else has appended behind it.
+      if (done > 0 && fstatSync(this.#fd).size === this.#size + done) ftruncateSync(this.#fd, this.#size);
+      throw error;
+    }
+    this.#size += done;
+  }
+
+  sync(): void {
+    fdatasyncSync(this.#fd);
+    // The file may be new: without its name in the folder its bytes would be lost all the same.
+    if (!this.#named) syncFolder(dirname(this.#path));
+    this.#named = true;
+  }
+
+  close(): void {
+    // Closing twice could close a file that got the same number meanwhile.
+    if (this.#open) closeSync(this.#fd);
+    this.#open = false;
+  }
+}
+
+function truncate(path: string, size: number): void {
+  const fd = openSync(path, constants.O_RDWR);
+  try {
+    ftruncateSync(fd, size);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function info(path: string): FileInfo | null {
+  const stats = unlessMissing(() => statSync(path), null);
+  return stats === null ? null : { kind: kindOf(stats), size: stats.size, mtimeMs: stats.mtimeMs };
+}
+
+function kindOf(stats: Stats): FileInfo['kind'] {
+  if (stats.isFile()) return 'file';
+  if (stats.isDirectory()) return 'folder';
+  return stats.isFIFO() ? 'fifo' : 'other';
+}
+
+/** Asked for a path that is yet to be made, its nearest existing parent answers. */
+function freeBytes(path: string): number {
+  try {
+    const disk = statfsSync(path);
+    return disk.bavail * disk.bsize;
+  } catch (error) {
+    if (!isMissing(error) || dirname(path) === path) throw error;
+    return freeBytes(dirname(path));
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Locks between processes by flock(2): the system itself frees them when their holder ends, however it ends. The file
+ * stays for good, because a lock file that is removed can be held twice, once under each of its lives.
+ */
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { lockExclusive, lockShared, tryFlock } from './libc.ts';
+import { openPrivate } from './private-file.ts';
+import { unlessMissing } from './system-error.ts';
+import type { Lock, LockHolder, Locks } from './world.ts';
+
+/** Asking who holds a lock takes it (shared) for an instant, so a refusal without a living holder is tried again. */
+const attempts = 100;
+const pauseMs = 5;
+
+/** Told when the lock is held but its holder's note cannot be read. */
+const unknownHolder: LockHolder = { identity: { pid: 0, startTime: '', host: '', bootId: '' }, runId: '' };
+
+/** `isAlive` spares the repeated tries when the holder named in the file lives. */
+export function createLocks(isAlive: (holder: LockHolder) => boolean): Locks {
+  return {
+    tryLock(path, holder) {
+      for (let attempt = 1; ; attempt++) {
+        const lock = tryOnce(path, holder);
+        if (lock !== null) return lock;
+        const other = readHolder(path);
+        if (attempt === attempts || (other !== null && isAlive(other))) return null;
+        Bun.sleepSync(pauseMs);
+      }
+    },
+    holder(path) {
+      for (let attempt = 1; ; attempt++) {
+        if (isFree(path)) return null;
+        // The holder writes its note right after it got the lock; that instant is waited for.
+        const holder = readHolder(path);
+        if (holder !== null || attempt === attempts) return holder ?? unknownHolder;
+        Bun.sleepSync(pauseMs);
+      }
+    },
+  };
+}
+
+function tryOnce(path: string, holder: LockHolder): Lock | null {
+  const fd = openPrivate(path, constants.O_RDWR);
+  try {
+    if (tryFlock(fd, lockExclusive, path) && isStillThere(fd, path)) {
+      ftruncateSync(fd, 0);
+      writeSync(fd, `${JSON.stringify(holder)}\n`, 0);
+      return heldLock(fd);
+    }
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+  closeSync(fd);
+  return null;
+}
+
+/** False when the folder was removed while we opened the file: that lock would guard nothing. */
+function isStillThere(fd: number, path: string): boolean {
+  const mine = fstatSync(fd);
+  const current = statSync(path, { throwIfNoEntry: false });
+  return current !== undefined && current.ino === mine.ino && current.dev === mine.dev;
+}
+
+function heldLock(fd: number): Lock {
+  let held = true;
+  return {
+    release() {
+      if (!held) return;
+      held = false;
+      try {
+        // The note goes first: it never names somebody who has let go.
+        ftruncateSync(fd, 0);
+      } finally {
+        closeSync(fd);
+      }
+    },
+  };
+}
+
+function isFree(path: string): boolean {
+  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY), null);
+  if (fd === null) return true;
+  try {
+    return tryFlock(fd, lockShared, path);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** What the lock file says; null while it is empty or half written. */
+function readHolder(path: string): LockHolder | null {
+  const text = unlessMissing(() => readFileSync(path, 'utf8'), '');
+  try {
+    const note = JSON.parse(text) as Partial<LockHolder> | null;
+    const isWhole = typeof note?.runId === 'string' && typeof note.identity?.pid === 'number';
+    return isWhole ? (note as LockHolder) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * Files and folders that only their owner may read. A umask can take rights away (even our own) but never add any,
+ * so what is created here gets its mode once more, explicitly.
+ */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { errorCode } from './system-error.ts';
+
+const fileMode = 0o600;
+const folderMode = 0o700;
+
+/** Creates a file as 0600; throws EEXIST when anything, a link too, has that name. */
+export function createPrivate(path: string, flags: number): number {
+  const fd = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, fileMode);
+  fchmodSync(fd, fileMode);
+  return fd;
+}
+
+/** Opens a file with the given flags, creating it as 0600 when it is missing; an existing file keeps its mode. */
+export function openPrivate(path: string, flags: number): number {
+  for (;;) {
+    try {
+      return createPrivate(path, flags);
+    } catch (error) {
+      if (errorCode(error) !== 'EEXIST') throw error;
+    }
+    try {
+      return openSync(path, flags);
+    } catch (error) {
+      // It may vanish between the two calls; a link that leads nowhere is reported instead of tried for ever.
+      if (errorCode(error) !== 'ENOENT' || isDanglingLink(path)) throw error;
+    }
+  }
+}
+
+function isDanglingLink(path: string): boolean {
+  return (
+    statSync(path, { throwIfNoEntry: false }) === undefined && lstatSync(path, { throwIfNoEntry: false }) !== undefined
+  );
+}
+
+/** Makes a folder and its missing parents, each 0700; nothing happens when it is there. */
+export function makePrivateFolder(path: string): void {
+  try {
+    mkdirSync(path, folderMode);
+    chmodSync(path, folderMode);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === 'EEXIST' && statSync(path).isDirectory()) return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    makePrivateFolder(dirname(path));
+    makePrivateFolder(path);
+  }
+}
+
+/** Writes all bytes: one write(2) may take fewer, for example when a disk is nearly full. */
+export function writeFully(fd: number, bytes: Uint8Array): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done);
+}
+
+/** Makes the names in a folder (a rename, a new file) survive a power cut. */
+export function syncFolder(path: string): void {
+  const fd = openSync(path, constants.O_RDONLY);
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

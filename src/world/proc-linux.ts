@@ -1,0 +1,55 @@
+/** The process table of Linux, read from /proc. */
+import { readdirSync, readFileSync } from 'node:fs';
+import type { ProcEntry, ProcTable } from './proc-table.ts';
+import { errorCode } from './system-error.ts';
+
+/** `root` is `/proc`; tests give a folder of their own. */
+export function createLinuxTable(root: string): ProcTable {
+  const pids = (): number[] => readdirSync(root).flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
+  const find = (wanted: readonly number[]): ProcEntry[] =>
+    wanted.flatMap((pid) => parseStat(read(`${root}/${pid}/stat`)?.toString('latin1') ?? '') ?? []);
+  return {
+    find,
+    all: () => find(pids()),
+    marked(name, value) {
+      const mark = Buffer.from(`${name}=${value}`);
+      return pids().filter((pid) => holdsEntry(read(`${root}/${pid}/environ`), mark));
+    },
+    bootId: () => readFileSync(`${root}/sys/kernel/random/boot_id`, 'utf8').trim(),
+  };
+}
+
+/** Null for a process that has ended (ENOENT, ESRCH), that is somebody else's (EACCES) or hidden (EPERM). */
+function read(path: string): Buffer | null {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if (['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(errorCode(error))) return null;
+    throw error;
+  }
+}
+
+/**
+ * One line of /proc/PID/stat, see proc_pid_stat(5). The second field is the program's name in parentheses and may
+ * itself hold blanks and parentheses, so the fields are counted from the last closing one.
+ */
+export function parseStat(text: string): ProcEntry | null {
+  const end = text.lastIndexOf(')');
+  const fields = text.slice(end + 2).split(' ');
+  const [state, parent, , session] = fields;
+  const startTime = fields[19];
+  const pid = Number.parseInt(text, 10);
+  if (end === -1 || startTime === undefined || Number.isNaN(pid)) return null;
+  const zombie = state === 'Z' || state === 'X' || state === 'x';
+  return { pid, parent: Number(parent), session: Number(session), startTime, zombie };
+}
+
+/** True when the NUL-separated environment holds exactly this entry. */
+function holdsEntry(environment: Buffer | null, entry: Buffer): boolean {
+  if (environment === null) return false;
+  for (let at = environment.indexOf(entry); at !== -1; at = environment.indexOf(entry, at + 1)) {
+    const after = environment[at + entry.length];
+    if ((at === 0 || environment[at - 1] === 0) && (after === undefined || after === 0)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,33 @@
+/** What the system's process table says, behind one small interface: /proc on Linux, ps(1) elsewhere. */
+import { existsSync } from 'node:fs';
+import { createLinuxTable } from './proc-linux.ts';
+import { createPsTable } from './proc-ps.ts';
+
+export interface ProcEntry {
+  readonly pid: number;
+  readonly parent: number;
+  /**
+   * The session, or where the system does not tell it the process group: what a program that detaches its children
+   * gives them of their own.
+   */
+  readonly session: number;
+  /** In the system's own unit, as text; with the pid it names a process for good. */
+  readonly startTime: string;
+  /** Ended, but its parent has not asked for its status yet. */
+  readonly zombie: boolean;
+}
+
+/** A source of process facts. All methods tolerate processes that end or cannot be read while they look. */
+export interface ProcTable {
+  /** Entries of those of the given processes that exist. */
+  find(pids: readonly number[]): ProcEntry[];
+  all(): ProcEntry[];
+  /** Pids of processes whose environment holds exactly `name=value`, as far as we may see it. */
+  marked(name: string, value: string): number[];
+  /** Changes with every boot of the machine. */
+  bootId(): string;
+}
+
+export function createProcTable(): ProcTable {
+  return existsSync('/proc/self/stat') ? createLinuxTable('/proc') : createPsTable();
+}

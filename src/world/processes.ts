@@ -1,0 +1,171 @@
+/** Starting, finding, following and signalling processes, ours and those an earlier runner left behind. */
+import { closeSync, constants, openSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { ProcessIdentity } from '../core/event.ts';
+import { ok, type Result } from '../core/failure.ts';
+import { createExitPoll, type ExitPoll } from './exit-poll.ts';
+import { openPrivate } from './private-file.ts';
+import type { ProcEntry, ProcTable } from './proc-table.ts';
+import { collectDescendants } from './process-tree.ts';
+import { describeSpawnError, locateProgram } from './program.ts';
+import { runProgram } from './program-run.ts';
+import {
+  type ExitStatus,
+  type Processes,
+  type RunningProcess,
+  type SignalName,
+  type SpawnOptions,
+  writeFailure,
+} from './world.ts';
+
+export function createProcesses(table: ProcTable): Processes {
+  return new SystemProcesses(table);
+}
+
+class SystemProcesses implements Processes {
+  readonly #table: ProcTable;
+  readonly #host = hostname();
+  readonly #bootId: string;
+  readonly #exits: ExitPoll;
+
+  constructor(table: ProcTable) {
+    this.#table = table;
+    this.#bootId = table.bootId();
+    this.#exits = createExitPoll((identities) => this.#living(identities));
+  }
+
+  spawn(options: SpawnOptions): Result<RunningProcess> {
+    const program = locateProgram(options.program, options.cwd, options.env);
+    if (!program.ok) return program;
+    const opened: number[] = [];
+    try {
+      const files = openStandardFiles(options, opened);
+      return files.ok ? this.#start(program.value, options, files.value) : files;
+    } finally {
+      // The child has its own copies; ours would keep the FIFO's reading side open after its end.
+      for (const fd of opened) closeSync(fd);
+    }
+  }
+
+  #start(program: string, options: SpawnOptions, files: StandardFiles): Result<RunningProcess> {
+    const end = new Ending();
+    try {
+      const child = Bun.spawn([program, ...options.args], {
+        cwd: options.cwd,
+        env: { ...options.env },
+        stdin: files.stdin,
+        stdout: files.stdout,
+        stderr: files.stderr,
+        detached: true,
+        onExit: (ended) => end.come(statusOf(ended.exitCode, ended.signalCode)),
+      });
+      child.unref();
+      // Even if it has ended already it is a zombie until the event loop asks for its status, so it has an entry.
+      const startTime = this.#table.find([child.pid])[0]?.startTime ?? '';
+      return ok({ identity: this.#name(child.pid, startTime), onExit: (action) => end.tell(action) });
+    } catch (error) {
+      return describeSpawnError(program, error);
+    }
+  }
+
+  run = runProgram;
+
+  attach(identity: ProcessIdentity): RunningProcess | null {
+    if (!this.isAlive(identity)) return null;
+    const end = new Ending();
+    this.#exits.watch(identity, () => end.come({ kind: 'unknown' }));
+    return { identity, onExit: (action) => end.tell(action) };
+  }
+
+  identify(pid: number): ProcessIdentity | null {
+    return this.#identities(this.#table.find([pid]))[0] ?? null;
+  }
+
+  isAlive(identity: ProcessIdentity): boolean {
+    return this.#living([identity]).size === 1;
+  }
+
+  findMarked(name: string, value: string): ProcessIdentity[] {
+    const pids = this.#table.marked(name, value).filter((pid) => pid !== process.pid);
+    return this.#identities(this.#table.find(pids));
+  }
+
+  findDescendants(pid: number): ProcessIdentity[] {
+    return this.#identities(collectDescendants(this.#table.all(), pid, process.pid));
+  }
+
+  signal(identity: ProcessIdentity, signal: SignalName): boolean {
+    if (!this.isAlive(identity)) return false;
+    try {
+      return process.kill(identity.pid, signal);
+    } catch {
+      // ESRCH: it ended since we looked. EPERM: it became somebody else's.
+      return false;
+    }
+  }
+
+  #living(identities: readonly ProcessIdentity[]): Set<ProcessIdentity> {
+    const here = identities.filter(({ host, bootId }) => host === this.#host && bootId === this.#bootId);
+    const entries = this.#table.find(here.map(({ pid }) => pid)).filter((entry) => !entry.zombie);
+    const startTimes = new Map(entries.map((entry) => [entry.pid, entry.startTime]));
+    return new Set(here.filter(({ pid, startTime }) => startTimes.get(pid) === startTime));
+  }
+
+  #identities(entries: readonly ProcEntry[]): ProcessIdentity[] {
+    return entries.flatMap((entry) => (entry.zombie ? [] : [this.#name(entry.pid, entry.startTime)]));
+  }
+
+  #name(pid: number, startTime: string): ProcessIdentity {
+    return { pid, startTime, host: this.#host, bootId: this.#bootId };
+  }
+}
+
+interface StandardFiles {
+  readonly stdin: number | 'ignore';
+  readonly stdout: number;
+  readonly stderr: number;
+}
+
+/** Every file that was opened is noted in `opened`, also when a later one fails. */
+function openStandardFiles(options: SpawnOptions, opened: number[]): Result<StandardFiles> {
+  let path = options.stdinFifo ?? '';
+  const open = (next: string, opener: (path: string) => number): number => {
+    path = next;
+    const fd = opener(next);
+    opened.push(fd);
+    return fd;
+  };
+  const append = (file: string): number => openPrivate(file, constants.O_WRONLY | constants.O_APPEND);
+  try {
+    const { stdinFifo } = options;
+    // Read-write, so that opening does not wait for a writer and the child never sees an end of input.
+    const stdin = stdinFifo === undefined ? 'ignore' : open(stdinFifo, (fifo) => openSync(fifo, constants.O_RDWR));
+    return ok({ stdin, stdout: open(options.stdoutFile, append), stderr: open(options.stderrFile, append) });
+  } catch (error) {
+    return { ok: false, failure: { ...writeFailure(path, error), reason: 'spawn-failed' } };
+  }
+}
+
+function statusOf(exitCode: number | null, signal: string | number | null): ExitStatus {
+  if (signal !== null) return { kind: 'signalled', signal: String(signal) };
+  return exitCode === null ? { kind: 'unknown' } : { kind: 'exited', code: exitCode };
+}
+
+/** An end that comes once and is told to everybody who asks, early or late, but never while they ask. */
+class Ending {
+  #status: ExitStatus | undefined;
+  #waiting: ((status: ExitStatus) => void)[] = [];
+
+  come(status: ExitStatus): void {
+    this.#status ??= status;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const action of waiting) action(this.#status);
+  }
+
+  tell(action: (status: ExitStatus) => void): void {
+    const status = this.#status;
+    if (status === undefined) this.#waiting.push(action);
+    else setTimeout(() => action(status), 0);
+  }
+}

@@ -1,0 +1,32 @@
+/** The World of a real machine, put together from its parts. */
+import { availableParallelism } from 'node:os';
+import { assert } from '../core/failure.ts';
+import { createClock } from './clock.ts';
+import { createFifos } from './fifo.ts';
+import { createFiles } from './files.ts';
+import { createLocks } from './lock.ts';
+import { createProcTable } from './proc-table.ts';
+import { createProcesses } from './processes.ts';
+import type { World } from './world.ts';
+
+/** Throws when the machine tells nothing about its processes: then nobody could say which workers are ours. */
+export function createRealWorld(): World {
+  const processes = createProcesses(createProcTable());
+  const self = processes.identify(process.pid);
+  assert(self !== null, 'this process is not in the process table');
+  return {
+    clock: createClock(),
+    files: createFiles(),
+    processes,
+    fifos: createFifos(),
+    locks: createLocks((holder) => processes.isAlive(holder.identity)),
+    random: { uuid: () => crypto.randomUUID() },
+    machine: {
+      host: self.host,
+      bootId: self.bootId,
+      cores: availableParallelism(),
+      bun: process.execPath,
+      self,
+    },
+  };
+}

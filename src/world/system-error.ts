@@ -1,0 +1,31 @@
+/** What the operating system said: error codes, and the errors we raise for calls made without node's help. */
+import { constants } from 'node:os';
+
+/** The code of a system error (`ENOENT`), or '' when it is something else. */
+export function errorCode(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : '';
+}
+
+/** True when the error says that nothing is at the path. */
+export function isMissing(error: unknown): boolean {
+  const code = errorCode(error);
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+/** Runs `read`; `fallback` when nothing is at the path. Other errors pass. */
+export function unlessMissing<T, F>(read: () => T, fallback: F): T | F {
+  try {
+    return read();
+  } catch (error) {
+    if (isMissing(error)) return fallback;
+    throw error;
+  }
+}
+
+/** An error shaped like node's own, for calls that go to the C library directly. */
+export function systemError(errno: number, call: string, path: string): Error {
+  const known = Object.entries(constants.errno).find(([, number]) => number === errno);
+  const code = known?.[0] ?? `errno ${errno}`;
+  return Object.assign(new Error(`${code}: ${call} '${path}'`), { code, errno, syscall: call, path });
+}

@@ -1,0 +1,192 @@
+/**
+ * The only seam to the operating system. Everything that decides, stores or supervises takes a World; tests hand in
+ * a virtual one. Calls are synchronous where the system's are fast: order stays obvious and a crash has few places.
+ */
+import type { ProcessIdentity } from '../core/event.ts';
+import type { Failure, Result } from '../core/failure.ts';
+
+export interface World {
+  readonly clock: Clock;
+  readonly files: Files;
+  readonly processes: Processes;
+  readonly fifos: Fifos;
+  readonly locks: Locks;
+  readonly random: Random;
+  readonly machine: Machine;
+}
+
+export interface Clock {
+  /** Milliseconds since 1970, UTC. May jump. */
+  now(): number;
+  /** Calls `action` once after `delayMs` (monotonic); the returned function cancels it. Never calls it synchronously. */
+  after(delayMs: number, action: () => void): () => void;
+}
+
+export interface FileInfo {
+  readonly kind: 'file' | 'folder' | 'fifo' | 'other';
+  readonly size: number;
+  readonly mtimeMs: number;
+}
+
+/** Files are created 0600, folders 0700, whatever the umask says. Methods throw the system's error unless said otherwise. */
+export interface Files {
+  /** The whole file as UTF-8; null when it does not exist. */
+  readText(path: string): string | null;
+  /** Up to `maxBytes` bytes from `offset`; empty at the end or when the file does not exist. */
+  readBytes(path: string, offset: number, maxBytes: number): Uint8Array;
+  /** Replaces the file as a whole: temporary file beside it, rename; with `durable` both are fsynced. */
+  writeAtomic(path: string, text: string, options?: { readonly durable?: boolean }): void;
+  /** Opens for appending (created when missing). */
+  openAppend(path: string): AppendFile;
+  /** Cuts the file to `size` bytes and fsyncs it. */
+  truncate(path: string, size: number): void;
+  makeFolder(path: string): void;
+  /** Names in a folder, sorted; empty when it does not exist. */
+  list(path: string): string[];
+  /** Follows symbolic links; null when nothing is there. */
+  info(path: string): FileInfo | null;
+  /** The path without symbolic links; null when nothing is there. */
+  realPath(path: string): string | null;
+  rename(from: string, to: string): void;
+  /** Removes a file or a folder with all it holds; nothing happens when it does not exist. */
+  remove(path: string): void;
+  /** Free bytes on the disk that holds `path`. */
+  freeBytes(path: string): number;
+  /**
+   * Calls `onChange` soon after something in the folder changed. Only a hint: changes may be reported late, twice or
+   * never, so callers also look for themselves from time to time. The returned function ends it.
+   */
+  watch(folder: string, onChange: () => void): () => void;
+}
+
+export interface AppendFile {
+  /** File size after what was appended so far. */
+  readonly size: number;
+  /** Appends the whole text in one call. */
+  append(text: string): void;
+  /** Makes everything appended so far survive a power cut. */
+  sync(): void;
+  close(): void;
+}
+
+export interface SpawnOptions {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  /** The whole environment of the child. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Path of a FIFO, opened read-write for the child so that it never sees an end of input; absent = no input. */
+  readonly stdinFifo?: string;
+  /** Regular files, opened for append. */
+  readonly stdoutFile: string;
+  readonly stderrFile: string;
+}
+
+/** How a process ended. `unknown`: it was not our child, so the system told nobody we can ask. */
+export type ExitStatus =
+  | { readonly kind: 'exited'; readonly code: number }
+  | { readonly kind: 'signalled'; readonly signal: string }
+  | { readonly kind: 'unknown' };
+
+export interface RunningProcess {
+  readonly identity: ProcessIdentity;
+  /**
+   * Calls `action` once when the process has ended, at once-but-later if it already has. For processes that are not
+   * our children the status is `unknown`.
+   */
+  onExit(action: (status: ExitStatus) => void): void;
+}
+
+export type SignalName = 'SIGINT' | 'SIGTERM' | 'SIGKILL' | 'SIGSTOP' | 'SIGCONT';
+
+export interface Processes {
+  /**
+   * Starts a process in a session of its own (it outlives us). Fails with `claude-missing` when the program, with
+   * `project-missing` when the folder is not there, else `spawn-failed`.
+   */
+  spawn(options: SpawnOptions): Result<RunningProcess>;
+  /** Runs a short program to its end and returns what it printed; `timeoutMs` ends it. */
+  run(options: RunOptions): Promise<Result<RunOutput>>;
+  /** Follows a process that somebody else started; null when that very process no longer lives. */
+  attach(identity: ProcessIdentity): RunningProcess | null;
+  /** Who `pid` is now; null when no such process lives (a zombie does not live). */
+  identify(pid: number): ProcessIdentity | null;
+  /** True while that very process (pid and start time) lives on this machine since this boot. */
+  isAlive(identity: ProcessIdentity): boolean;
+  /** Living processes whose environment holds `name=value`, this process left out. */
+  findMarked(name: string, value: string): ProcessIdentity[];
+  /** Living descendants of the given process and the members of their sessions, the process itself left out. */
+  findDescendants(pid: number): ProcessIdentity[];
+  /** Sends a signal if that very process still lives; false when it does not. EPERM counts as not sent. */
+  signal(identity: ProcessIdentity, signal: SignalName): boolean;
+}
+
+export interface RunOptions {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+export interface RunOutput {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Fifos {
+  /** Makes a new FIFO (0600) at `path`, replacing what is there, so that nothing unread of an earlier worker remains. */
+  create(path: string): void;
+  /** Opens the writing side without waiting; null when nobody has it open for reading. */
+  openWriter(path: string): FifoWriter | null;
+}
+
+export interface FifoWriter {
+  /** Queues one line (a newline is added). Lines are written in order, as fast as the reader takes them. */
+  writeLine(line: string): void;
+  /** Drops what was not taken and closes. */
+  close(): void;
+}
+
+export interface LockHolder {
+  readonly identity: ProcessIdentity;
+  readonly runId: string;
+}
+
+export interface Lock {
+  release(): void;
+}
+
+export interface Locks {
+  /** Takes the lock file if nobody living holds it; null when somebody does. The holder is written into the file. */
+  tryLock(path: string, holder: LockHolder): Lock | null;
+  /** Who holds the lock now; null when nobody does. */
+  holder(path: string): LockHolder | null;
+}
+
+export interface Random {
+  uuid(): string;
+}
+
+export interface Machine {
+  readonly host: string;
+  /** Changes with every boot of the machine. */
+  readonly bootId: string;
+  readonly cores: number;
+  /** Path of the Bun that runs this program. */
+  readonly bun: string;
+  /** This process. */
+  readonly self: ProcessIdentity;
+}
+
+/** Turns an exception of the file system into a failure of the domain, with the path and the next step. */
+export function writeFailure(path: string, error: unknown): Failure {
+  const code = (error as { code?: string }).code ?? '';
+  const message = `Cannot write ${path}: ${code === '' ? String(error) : code}.`;
+  const next =
+    code === 'ENOSPC'
+      ? 'Free some disk space and run the command again.'
+      : 'Check the folder and its permissions, then run the command again.';
+  return { reason: 'write-failed', message, next };
+}

@@ -1,0 +1,192 @@
+/**
+ * Runs the real claude against the scripted API in an emptied environment, the way a worker runs: stdin is a FIFO that
+ * never ends, stdout and stderr are files. Used by the tests that say what we rely on.
+ */
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { workerArgs } from '../../src/claude/argv.ts';
+import { prepareConfigDir } from '../../src/claude/config-dir.ts';
+import { type Environment, workerEnvironment } from '../../src/claude/environment.ts';
+import { chooseLogin } from '../../src/claude/login.ts';
+import { type ClaudeMessage, parseLine } from '../../src/claude/messages.ts';
+import type { Step } from '../../src/rehearsal/script.ts';
+import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+
+const root = join(import.meta.dir, '..', '..');
+const arch = process.arch === 'arm64' ? 'arm64' : 'x64';
+const candidates = ['', '-musl'].map((libc) =>
+  join(root, 'node_modules', '@anthropic-ai', `claude-code-${process.platform}-${arch}${libc}`, 'claude'),
+);
+/** The binary this package pins; undefined when it is not installed on this machine. */
+export const claudeBinary = candidates.find((path) => existsSync(path));
+
+/** How long a step may take on a busy machine before a test counts as hung, milliseconds. */
+export const patienceMs = 60_000;
+
+export interface Rig {
+  readonly folder: string;
+  readonly home: string;
+  readonly configDir: string;
+  readonly project: string;
+  readonly api: ReturnType<typeof startScriptedApi>;
+  /** The least a claude needs to talk to the scripted API and nothing else. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Ends with the rig, whatever became of the test. */
+  readonly children: { kill(signal: 'SIGKILL'): void }[];
+  /** Writes a file below the rig's folder, with its folders; text or JSON. */
+  write(path: string, content: unknown): string;
+  close(): Promise<void>;
+}
+
+export function openRig(steps: readonly Step[]): Rig {
+  const folder = mkdtempSync(join(tmpdir(), 'cca-claude-'));
+  const paths = { home: join(folder, 'home'), configDir: join(folder, 'config'), project: join(folder, 'project') };
+  for (const path of Object.values(paths)) mkdirSync(path);
+  const api = startScriptedApi({
+    script: { version: 1, sessions: { '*': { steps: [...steps] } } },
+    nameOf: () => undefined,
+  });
+  return {
+    folder,
+    ...paths,
+    api,
+    env: {
+      PATH: process.env.PATH ?? '/usr/bin:/bin',
+      HOME: paths.home,
+      CLAUDE_CONFIG_DIR: paths.configDir,
+      ANTHROPIC_BASE_URL: api.url,
+      ANTHROPIC_API_KEY: 'test-key',
+      DISABLE_AUTOUPDATER: '1',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      CLAUDE_CODE_MAX_RETRIES: '0',
+    },
+    write(path, content) {
+      const full = join(folder, path);
+      mkdirSync(dirname(full), { recursive: true });
+      writeFileSync(full, typeof content === 'string' ? content : JSON.stringify(content));
+      return full;
+    },
+    children: [],
+    async close() {
+      for (const child of this.children) child.kill('SIGKILL');
+      await api.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Probe {
+  readonly pid: number;
+  readonly exited: Promise<number>;
+  send(line: string): void;
+  /** All lines printed so far. */
+  messages(): ClaudeMessage[];
+  text(): string;
+  stderr(): string;
+  /** The first message for which `wanted` holds; rejects when the process ends without it. */
+  until(wanted: (message: ClaudeMessage) => boolean): Promise<ClaudeMessage>;
+  /** Ends the process and waits for it. */
+  end(): Promise<number>;
+}
+
+export function startClaude(rig: Rig, args: readonly string[], env: Readonly<Record<string, string>>): Probe {
+  if (claudeBinary === undefined) throw new Error('claude is not installed');
+  const id = crypto.randomUUID();
+  const [fifo, out, err] = ['fifo', 'out', 'err'].map((name) => join(rig.folder, `${id}.${name}`)) as [
+    string,
+    string,
+    string,
+  ];
+  if (Bun.spawnSync(['mkfifo', '-m', '600', fifo]).exitCode !== 0) throw new Error(`mkfifo ${fifo} failed`);
+  // Read-write: opening does not wait, and the reader never sees an end.
+  const input = openSync(fifo, 'r+');
+  const output = openSync(out, 'a', 0o600);
+  const errors = openSync(err, 'a', 0o600);
+  const child = Bun.spawn([claudeBinary, ...args], {
+    cwd: rig.project,
+    env,
+    stdin: input,
+    stdout: output,
+    stderr: errors,
+  });
+  rig.children.push(child);
+  for (const fd of [output, errors]) closeSync(fd);
+  const text = () => readFileSync(out, 'utf8');
+  const messages = () => text().split('\n').slice(0, -1).map(parseLine);
+  const exited = child.exited.finally(() => closeSync(input));
+  return {
+    pid: child.pid,
+    exited,
+    send: (line) => writeFileSync(input, `${line}\n`),
+    messages,
+    text,
+    stderr: () => readFileSync(err, 'utf8'),
+    async until(wanted) {
+      for (;;) {
+        const over = child.exitCode !== null || child.signalCode !== null;
+        const found = messages().find(wanted);
+        if (found !== undefined) return found;
+        if (over) throw new Error(`claude ended (${child.exitCode}) first:\n${text()}\n${readFileSync(err, 'utf8')}`);
+        await Bun.sleep(20);
+      }
+    },
+    async end() {
+      child.kill('SIGTERM');
+      return exited;
+    },
+  };
+}
+
+export interface Session {
+  readonly args: string[];
+  readonly env: Environment;
+  readonly claudeSessionId: string;
+}
+
+export interface SessionOptions {
+  /** The environment of the command that starts the worker, beside the rig's PATH and HOME. */
+  readonly caller?: Readonly<Record<string, string>>;
+  readonly allowedTools?: readonly string[];
+  readonly dependencyResult?: string;
+}
+
+/** Everything a worker is started with, made by the same functions that the runner uses. */
+export function prepareSession(rig: Rig, options: SessionOptions = {}): Session {
+  const claudeSessionId = crypto.randomUUID();
+  const paths = sessionPaths(groupPathsIn(join(rig.folder, 'group')), `001-${claudeSessionId}`);
+  const { PATH, HOME, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL } = rig.env;
+  const caller = { PATH, HOME, ...(options.caller ?? { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL }) };
+  const env = workerEnvironment({
+    caller,
+    attemptId: 'attempt-of-this-test',
+    configDir: paths.config,
+    tmpDir: paths.tmp,
+    login: chooseLogin(caller),
+  });
+  const prepared = prepareConfigDir(createRealWorld(), {
+    paths,
+    env,
+    instructions: {
+      group: { name: 'Upgrade', description: 'Bring all services to version 2.' },
+      session: { name: 'api', description: '', projectPath: rig.project, task: 'Upgrade the API.' },
+      dependencies:
+        options.dependencyResult === undefined
+          ? []
+          : [{ name: 'lib', status: 'completed', projectPath: '/lib', result: options.dependencyResult }],
+    },
+    settings: { sessionStart: { program: '/bin/sh', args: ['-c', 'echo "CONTEXT of the session"'] } },
+  });
+  if (!prepared.ok) throw new Error(prepared.failure.message);
+  const args = workerArgs({
+    conversation: { kind: 'new', claudeSessionId },
+    name: '--api of the upgrade',
+    permissionMode: 'acceptEdits',
+    settingsFile: paths.workerSettings,
+    allowedTools: options.allowedTools ?? ['Bash'],
+    rehearsal: false,
+  });
+  return { args, env, claudeSessionId };
+}

@@ -1,0 +1,126 @@
+/**
+ * Promises: what is not visible in small groups without money and pauses (those are in schedule-exhaustive.test.ts
+ * and budget.test.ts): pausing, trouble that needs a person, workers that are still preparing, and the sentences.
+ */
+import { describe, expect, test } from 'bun:test';
+import { noUsage } from '../../src/core/group.ts';
+import { type Capacity, decide } from '../../src/core/schedule.ts';
+import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
+
+const capacity: Capacity = { preparingMax: 9 };
+const [a, b, c] = [sid(1), sid(2), sid(3)];
+
+/** Sessions 1 to 3; the third depends on the second. */
+function threeSessions(config = {}): CoreLog {
+  const log = new CoreLog(config);
+  return log
+    .addSession(sessionDefinition(1))
+    .addSession(sessionDefinition(2))
+    .addSession(sessionDefinition(3, [2]));
+}
+
+describe('outside a run nothing is decided', () => {
+  test('created', () => expect(decide(threeSessions().state, capacity)).toEqual([]));
+  test('paused', () => {
+    const log = threeSessions().run().add({ type: 'group_paused', reason: 'user', message: 'x' });
+    expect(decide(log.state, capacity)).toEqual([]);
+  });
+});
+
+describe('starting', () => {
+  test('longest chain first, then the order of adding', () => {
+    const starts = decide(threeSessions().run().state, capacity).map(
+      (decision) => 'sessionId' in decision && decision.sessionId,
+    );
+    expect(starts).toEqual([b, a]);
+  });
+
+  test('no more workers than may prepare at once', () => {
+    const log = threeSessions().run();
+    expect(decide(log.state, { preparingMax: 1 })).toHaveLength(1);
+    log.intend(b);
+    expect(decide(log.state, { preparingMax: 1 })).toEqual([]);
+    log.add({ type: 'session_identified', sessionId: b, attemptId: attemptId(b, 1), claudeSessionId: 'x' });
+    expect(decide(log.state, { preparingMax: 1 })).toEqual([{ do: 'start', sessionId: a, kind: 'start' }]);
+  });
+
+  test('an interrupted session goes on by itself, before later ones', () => {
+    const log = threeSessions({ maxConcurrentSessions: 1 }).run().start(b).pause(b, noUsage, 'interrupted');
+    expect(decide(log.state, capacity)).toEqual([{ do: 'start', sessionId: b, kind: 'resume' }]);
+  });
+});
+
+describe('pausing', () => {
+  test('asks every running session once, starts nothing, then settles', () => {
+    const log = threeSessions().run().start(a).start(b).add({ type: 'group_pausing', reason: 'signal' });
+    expect(decide(log.state, capacity)).toEqual([
+      { do: 'stop', sessionId: a, reason: 'signal' },
+      { do: 'stop', sessionId: b, reason: 'signal' },
+    ]);
+    log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason: 'signal' });
+    expect(decide(log.state, capacity)).toEqual([{ do: 'stop', sessionId: b, reason: 'signal' }]);
+    log.pause(a, noUsage, 'signal').complete(b);
+    expect(decide(log.state, capacity)).toMatchObject([{ do: 'settle', status: 'paused', reason: 'signal' }]);
+  });
+
+  test('work that was finished all the same counts', () => {
+    const log = threeSessions().run();
+    for (const id of [a, b, c]) log.start(id).complete(id);
+    log.add({ type: 'group_pausing', reason: 'user' });
+    expect(decide(log.state, capacity)).toEqual([{ do: 'settle', status: 'completed' }]);
+  });
+
+  test.each(['user', 'signal', 'budget', 'error-threshold'] as const)('%s names the next step', (reason) => {
+    const [settle] = decide(threeSessions().run().add({ type: 'group_pausing', reason }).state, capacity);
+    expect(settle).toMatchObject({ status: 'paused', reason, message: expect.stringContaining('group resume') });
+  });
+});
+
+describe('trouble', () => {
+  test.each(['not-logged-in', 'billing', 'claude-missing'] as const)(
+    '%s needs a person: nothing else starts',
+    (reason) => {
+      const log = threeSessions({ maxConcurrentSessions: 1, pauseOnError: false })
+        .run()
+        .start(b)
+        .fail(b, noUsage, reason);
+      expect(decide(log.state, capacity)).toEqual([
+        {
+          do: 'settle',
+          status: 'paused',
+          reason: 'needs-person',
+          message: 'It went wrong. Try again. Nothing else was started.',
+        },
+      ]);
+    },
+  );
+
+  test('at the threshold running sessions finish and nothing new starts', () => {
+    const log = threeSessions({ errorThreshold: 1, maxConcurrentSessions: 2 }).addSession(sessionDefinition(4)).run();
+    log.start(a).start(b).fail(a);
+    expect(decide(log.state, capacity)).toEqual([]);
+    log.complete(b);
+    expect(decide(log.state, capacity)).toMatchObject([{ status: 'paused', reason: 'error-threshold' }]);
+  });
+
+  test('the sentence counts only what is blocked by a failure', () => {
+    const log = threeSessions()
+      .addSession(sessionDefinition(4, [1]))
+      .run()
+      .start(a)
+      .start(b)
+      .fail(b)
+      .pause(a);
+    expect(decide(log.state, capacity)).toMatchObject([
+      {
+        status: 'failed',
+        reason: 'sessions-failed',
+        message: expect.stringContaining('1 session failed and 1 blocked by it.'),
+      },
+    ]);
+  });
+
+  test('an empty group is complete', () => {
+    expect(decide(new CoreLog().run().state, capacity)).toEqual([{ do: 'settle', status: 'completed' }]);
+  });
+});

@@ -1,0 +1,211 @@
+/**
+ * Promises: the transition tables say what DESIGN says, cell by cell, and `reduce` obeys them: a legal event moves
+ * the state as the tables say, any other throws IllegalEvent and changes nothing.
+ */
+import { describe, expect, test } from 'bun:test';
+import type { EventBody, EventType } from '../../src/core/event.ts';
+import { defaultGroupConfig, noUsage } from '../../src/core/group.ts';
+import { foldEvents, IllegalEvent, reduce } from '../../src/core/state.ts';
+import {
+  type GroupStatus,
+  groupStatuses,
+  nextGroupStatus,
+  nextSessionStatus,
+  type SessionStatus,
+  sessionStatuses,
+} from '../../src/core/status.ts';
+import {
+  attemptId,
+  CoreLog,
+  groupDefinition,
+  processIdentity,
+  sessionDefinition,
+  sid,
+} from '../support/core-events.ts';
+
+/** Written from DESIGN §4, not from the tables: the statuses in which an event may happen, and where it leads. */
+const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> = {
+  group_created: {},
+  group_changed: stays('created', 'running', 'paused', 'completed', 'failed'),
+  session_added: { ...stays('created', 'running', 'paused'), completed: 'paused', failed: 'paused' },
+  session_changed: stays('created', 'running', 'paused', 'failed'),
+  session_removed: stays('created', 'running', 'paused', 'failed'),
+  group_started: { created: 'running' },
+  group_resumed: { running: 'running', paused: 'running', failed: 'running' },
+  group_pausing: stays('running'),
+  group_paused: { running: 'paused' },
+  group_completed: { running: 'completed' },
+  group_failed: { running: 'failed' },
+  group_archived: { paused: 'archived', completed: 'archived', failed: 'archived' },
+  session_starting: stays('running'),
+  session_started: stays('running'),
+  session_resumed: stays('running'),
+  session_retrying: stays('running'),
+  session_adopted: stays('running'),
+  session_identified: stays('running'),
+  session_stopping: stays('running'),
+  session_warning: stays('running'),
+  session_completed: stays('running'),
+  session_failed: stays('running'),
+  session_paused: stays('running'),
+  budget_warning: stays('running'),
+  budget_exceeded: stays('running'),
+  request_answered: stays('running'),
+};
+
+/** The same for the session an event names. Adding, removing and group events move no existing session. */
+const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, SessionStatus>>>> = {
+  session_starting: { pending: 'running', running: 'running', paused: 'running', failed: 'running' },
+  session_started: { running: 'running' },
+  session_resumed: { running: 'running' },
+  session_retrying: { running: 'running' },
+  session_adopted: { running: 'running' },
+  session_identified: { running: 'running' },
+  session_stopping: { running: 'running' },
+  session_completed: { running: 'completed' },
+  session_failed: { running: 'failed' },
+  session_paused: { running: 'paused' },
+  session_changed: stays('pending', 'paused', 'failed'),
+  session_warning: stays('running', 'paused', 'completed', 'failed'),
+  budget_warning: stays(...sessionStatuses),
+  budget_exceeded: stays(...sessionStatuses),
+};
+
+function stays<Status extends string>(...statuses: Status[]): Partial<Record<Status, Status>> {
+  return Object.fromEntries(statuses.map((status) => [status, status])) as Partial<Record<Status, Status>>;
+}
+
+const eventTypes = Object.keys(groupMoves) as EventType[];
+
+describe('tables', () => {
+  for (const status of groupStatuses) {
+    test(`every event in a ${status} group`, () => {
+      for (const type of eventTypes) {
+        expect([type, nextGroupStatus(status, type)]).toEqual([type, groupMoves[type][status] ?? null]);
+      }
+    });
+  }
+
+  for (const status of sessionStatuses) {
+    test(`every event for a ${status} session`, () => {
+      for (const type of eventTypes) {
+        expect([type, nextSessionStatus(status, type)]).toEqual([type, sessionMoves[type]?.[status] ?? null]);
+      }
+    });
+  }
+});
+
+/** Which sessions there can be in a group of each status. */
+const inhabitants: Record<GroupStatus, readonly SessionStatus[]> = {
+  created: ['pending'],
+  running: sessionStatuses,
+  paused: ['pending', 'paused', 'completed', 'failed'],
+  completed: ['completed'],
+  failed: ['pending', 'paused', 'completed', 'failed'],
+  archived: ['pending', 'paused', 'completed', 'failed'],
+};
+
+/** A log that ends with the group and session 1 in the given statuses. */
+function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
+  const log = new CoreLog().addSession(sessionDefinition(1));
+  if (group === 'created') return log;
+  log.run();
+  if (session !== 'pending') log.intend(sid(1));
+  if (session === 'paused') log.pause(sid(1));
+  if (session === 'completed') log.complete(sid(1));
+  if (session === 'failed') log.fail(sid(1));
+  if (group === 'paused') log.add({ type: 'group_paused', reason: 'user', message: 'Paused.' });
+  if (group === 'completed') log.add({ type: 'group_completed' });
+  if (group === 'failed' || group === 'archived') log.add({ type: 'group_failed', reason: 'x', message: 'Failed.' });
+  if (group === 'archived') log.add({ type: 'group_archived' });
+  return log;
+}
+
+/** A well-formed event of the type, about session 1 where it names one. */
+function eventOf(type: EventType, session: SessionStatus): EventBody {
+  const sessionId = sid(1);
+  const number = session === 'pending' || session === 'running' ? 1 : 2;
+  const of = { sessionId, attemptId: attemptId(sessionId, number) };
+  const text = { reason: 'user', message: 'A sentence.' } as const;
+  const run = { id: 'run', runner: processIdentity };
+  switch (type) {
+    case 'group_created':
+      return { type, group: groupDefinition() };
+    case 'group_changed':
+      return { type, config: defaultGroupConfig };
+    case 'session_added':
+      return { type, sessionId: sid(2), session: sessionDefinition(2) };
+    case 'session_changed':
+      return { type, sessionId, session: sessionDefinition(1, [], { prompt: 'Other.' }) };
+    case 'group_started':
+      return { type, run };
+    case 'group_resumed':
+      return { type, run, retry: [] };
+    case 'group_pausing':
+      return { type, reason: 'user' };
+    case 'group_paused':
+    case 'group_failed':
+      return { type, ...text };
+    case 'session_starting':
+      return { type, sessionId, attempt: { id: of.attemptId, number, kind: 'start', offset: 0 } };
+    case 'session_started':
+    case 'session_resumed':
+    case 'session_retrying':
+    case 'session_adopted':
+      return { type, ...of, attempt: 1, process: processIdentity };
+    case 'session_identified':
+      return { type, ...of, claudeSessionId: 'uuid' };
+    case 'session_stopping':
+      return { type, ...of, reason: 'user' };
+    case 'session_warning':
+      return { type, sessionId, warning: { code: 'hook-missing', message: 'A sentence.' } };
+    case 'session_completed':
+      return { type, ...of, result: '', usage: noUsage };
+    case 'session_failed':
+      return { type, ...of, reason: 'no-result', message: 'A sentence.', next: '', usage: noUsage };
+    case 'session_paused':
+      return { type, ...of, ...text, usage: noUsage };
+    case 'budget_warning':
+      return { type, sessionId, usage: 1, limit: 2 };
+    case 'budget_exceeded':
+      return { type, sessionId, action: 'continued', usage: 2, limit: 2 };
+    case 'request_answered':
+      return { type, requestId: 'r', done: true, message: '', sessionId };
+    case 'session_removed':
+      return { type, sessionId };
+    default:
+      return { type };
+  }
+}
+
+/** The session's status after the event as the expectations above say; null when it is illegal. */
+function expectedSession(type: EventType, session: SessionStatus): SessionStatus | 'gone' | null {
+  if (type === 'session_removed') return session === 'running' ? null : 'gone';
+  if (type === 'session_added' || !type.match(/^(session|budget)_/)) return session;
+  return sessionMoves[type]?.[session] ?? null;
+}
+
+describe('reduce', () => {
+  for (const group of groupStatuses) {
+    for (const session of inhabitants[group]) {
+      test(`obeys the tables in a ${group} group with a ${session} session`, () => {
+        for (const type of eventTypes) {
+          const log = logIn(group, session);
+          const event = log.next(eventOf(type, session));
+          const wantedGroup = groupMoves[type][group] ?? null;
+          const wantedSession = expectedSession(type, session);
+          if (wantedGroup === null || wantedSession === null) {
+            expect(() => reduce(log.state, event)).toThrow(IllegalEvent);
+            // What was refused has left no trace.
+            expect(log.state).toStrictEqual(foldEvents(log.events) as never);
+          } else {
+            reduce(log.state, event);
+            const after = log.state.sessions.get(sid(1))?.state.status ?? 'gone';
+            expect([type, log.state.status, after]).toEqual([type, wantedGroup, wantedSession]);
+            expect(log.state.lastSeq).toBe(event.seq);
+          }
+        }
+      });
+    }
+  }
+});

@@ -1,0 +1,165 @@
+/**
+ * Promises: a log cut at any byte loads as a prefix of its events and can be appended to; damage before the end is
+ * refused with its line and nothing is changed; a failed append leaves nothing that a later one is glued to.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GroupEvent } from '../../src/core/event.ts';
+import { createLog, openLog, readLog } from '../../src/store/event-log.ts';
+import { eventLines, headerLine } from '../../src/store/log-lines.ts';
+import { CoreLog, groupId } from '../support/core-events.ts';
+import { faultyFiles, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
+import { storyBodies } from '../support/stored-group.ts';
+
+const events: readonly GroupEvent[] = new CoreLog().add(...storyBodies).events;
+const whole = Buffer.from(headerLine(groupId) + eventLines(events));
+const headerBytes = Buffer.byteLength(headerLine(groupId));
+const extra = new CoreLog().add(...storyBodies).next({ type: 'group_archived' });
+
+let folder: ReturnType<typeof temporaryFolder>;
+let path: string;
+const world = steppedWorld();
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder.path, 'events.jsonl');
+});
+afterEach(() => folder.remove());
+
+/** How many of the events are whole in the first `size` bytes. */
+function wholeEvents(size: number): number {
+  return [...whole.subarray(0, size)].filter((byte) => byte === 0x0a).length - 1;
+}
+
+describe('a log cut at any byte', () => {
+  test('loads as a prefix, ends in a whole line and takes further events', () => {
+    for (let size = headerBytes; size <= whole.length; size++) {
+      writeFileSync(path, whole.subarray(0, size));
+      const expected = events.slice(0, wholeEvents(size));
+      expect(unwrap(readLog(world, path))).toEqual(expected);
+      expect(readFileSync(path).length).toBe(size);
+
+      const { log, events: loaded } = unwrap(openLog(world, path));
+      expect(loaded).toEqual(expected);
+      expect(readFileSync(path)).toEqual(Buffer.from(headerLine(groupId) + eventLines(expected)));
+
+      const next = { ...extra, seq: expected.length + 1 };
+      log.append([next]);
+      expect(log.size).toBe(readFileSync(path).length);
+      log.close();
+      expect(unwrap(readLog(world, path))).toEqual([...expected, next]);
+    }
+  });
+
+  test('is refused when not even the header is whole, and stays as it is', () => {
+    for (let size = 0; size < headerBytes; size++) {
+      writeFileSync(path, whole.subarray(0, size));
+      expect(openLog(world, path)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+      expect(readFileSync(path).length).toBe(size);
+    }
+  });
+
+  test.each([
+    ['zeros of a power cut', Buffer.alloc(300)],
+    ['a damaged line with its newline', Buffer.from('{"seq":17,"at"\n')],
+    ['several damaged lines', Buffer.from('\n\u0000\n{}\n')],
+    ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22, 0x0a])],
+    [
+      'an event without its fields',
+      Buffer.from(`{"seq":17,"at":"2026-01-02T03:04:05Z","groupId":"${groupId}","type":"group_paused"}\n`),
+    ],
+  ])('loses only %s at its end', (_, garbage) => {
+    writeFileSync(path, Buffer.concat([whole, garbage]));
+    expect(unwrap(readLog(world, path))).toEqual([...events]);
+    unwrap(openLog(world, path)).log.close();
+    expect(readFileSync(path)).toEqual(whole);
+  });
+});
+
+describe('damage before the end', () => {
+  const lines = whole.toString().trimEnd().split('\n');
+  const replaced = (index: number, line: string): string => `${lines.with(index, line).join('\n')}\n`;
+  const renumbered = (index: number, seq: number): string =>
+    replaced(index, JSON.stringify({ ...JSON.parse(lines[index] as string), seq }));
+
+  test.each([
+    ['a torn line', replaced(4, '{"seq":4,'), 5],
+    ['an empty line', replaced(7, ''), 8],
+    ['a session id that leaves the folder', replaced(2, (lines[2] as string).replaceAll('001-', '../../001-')), 3],
+    ['a line too few', `${lines.toSpliced(6, 1).join('\n')}\n`, 7],
+    ['a line twice', `${lines.toSpliced(6, 0, lines[6] as string).join('\n')}\n`, 8],
+    ['a wrong number at the very end', renumbered(16, 99), 17],
+    ['a line of another group', replaced(3, (lines[3] as string).replaceAll(groupId, '20260102-030405-other')), 4],
+    ['a header that is none', replaced(0, '{}'), 1],
+    ['a torn end besides', `${replaced(4, '{"seq":4,')}{"seq":`, 5],
+  ])('is refused with its line: %s', (_, text, line) => {
+    writeFileSync(path, text);
+    for (const outcome of [openLog(world, path), readLog(world, path)]) {
+      expect(outcome).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+      if (!outcome.ok) expect(outcome.failure.message).toStartWith(`Line ${line} of ${path} `);
+    }
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
+
+  test.each([
+    ['a newer header', replaced(0, JSON.stringify({ type: 'header', version: 2, groupId }))],
+    [
+      'an unknown event, even as the last one',
+      `${lines.join('\n')}\n${JSON.stringify({ ...extra, type: 'group_sold' })}\n`,
+    ],
+  ])('of a newer version is told apart and kept: %s', (_, text) => {
+    writeFileSync(path, text);
+    expect(openLog(world, path)).toMatchObject({ ok: false, failure: { reason: 'newer-version' } });
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
+
+  test('a missing file is a failure', () => {
+    expect(openLog(world, path)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+    expect(readLog(world, path)).toMatchObject({ ok: false, failure: { reason: 'corrupt-file' } });
+  });
+});
+
+describe('an append that fails', () => {
+  const batch = events.slice(1, 4);
+  for (const [what, call] of [
+    ['the write', 3],
+    ['the fsync', 4],
+  ] as const) {
+    test(`at ${what} leaves no half event, and the next one goes well`, () => {
+      const faulty = faultyFiles(world.files);
+      const log = createLog({ ...world, files: faulty.files }, path, groupId, events.slice(0, 1));
+      const size = log.size;
+      faulty.fault = { call, how: 'fails', code: 'ENOSPC' };
+      expect(() => log.append(batch)).toThrow('ENOSPC');
+      expect(log.size).toBe(size);
+      expect(readFileSync(path).length).toBe(size);
+      log.append(batch);
+      log.close();
+      expect(unwrap(readLog(world, path))).toEqual(events.slice(0, 4));
+    });
+  }
+
+  test('and cannot be taken back closes the log for further events; the next open cuts it', () => {
+    const faulty = faultyFiles(world.files);
+    const log = createLog({ ...world, files: faulty.files }, path, groupId, events.slice(0, 1));
+    faulty.fault = { call: 3, how: 'dies', code: 'ENOSPC' };
+    expect(() => log.append(batch)).toThrow('ENOSPC');
+    faulty.fault = null;
+    expect(() => log.append(batch)).toThrow('takes nothing more');
+    log.close();
+    const { log: again, events: loaded } = unwrap(openLog(world, path));
+    again.append(events.slice(loaded.length, 4));
+    again.close();
+    expect(unwrap(readLog(world, path))).toEqual(events.slice(0, 4));
+  });
+
+  test('is refused before the write when the event could not be read again', () => {
+    const log = createLog(world, path, groupId, events.slice(0, 1));
+    const size = log.size;
+    const spoilt = { ...events[9], usage: Number.NaN } as GroupEvent;
+    expect(() => log.append([spoilt])).toThrow('could not be read again');
+    expect(readFileSync(path).length).toBe(size);
+    log.close();
+  });
+});

@@ -1,0 +1,121 @@
+/**
+ * Promises: a request reaches the run it names and no other, stays until it was answered, and its sender always
+ * learns the answer or that nobody will give one.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Failure } from '../../src/core/failure.ts';
+import { createGroup, deleteGroup } from '../../src/store/group-store.ts';
+import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.ts';
+import { type GroupPaths, groupPaths } from '../../src/store/paths.ts';
+import { awaitAnswer, type Request, removeRequest, sendRequest, takeRequests } from '../../src/store/requests.ts';
+import { groupDefinition, groupId, processIdentity, sessionDefinition, sid } from '../support/core-events.ts';
+import { modesBelow, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let world: ReturnType<typeof steppedWorld>;
+let paths: GroupPaths;
+let writer: GroupWriter;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  world = steppedWorld();
+  paths = groupPaths(folder.path, groupId);
+  unwrap(createGroup(world, folder.path, groupDefinition()));
+  writer = unwrap(openGroupWriter(world, folder.path, groupId, 'run'));
+  writer.record([{ type: 'group_started', run: { id: 'run', runner: processIdentity } }]);
+});
+afterEach(() => {
+  writer.close();
+  folder.remove();
+});
+
+function request(id: string, second = 0, runId = 'run'): Request {
+  return { id, runId, at: new Date(Date.UTC(2026, 0, 2, 3, 4, second)).toISOString(), kind: 'pause' };
+}
+
+function take(runId = 'run'): { readonly ids: string[]; readonly problems: Failure[] } {
+  const problems: Failure[] = [];
+  const pending = takeRequests(world, paths, runId, (failure) => problems.push(failure));
+  return { ids: pending.map((entry) => entry.request.id), problems };
+}
+
+describe('takeRequests', () => {
+  test('returns what was sent, oldest first, until it is removed; files are private', () => {
+    const { id: _, ...session } = sessionDefinition(1, [], { name: 'new' });
+    const addition: Request = { ...request('b', 1), kind: 'add-session', session };
+    const removal: Request = { ...request('a', 3), kind: 'remove-session', sessionId: sid(1) };
+    for (const one of [removal, addition, request('c', 2)]) sendRequest(world, paths, one);
+    expect(modesBelow(paths.requests)).toEqual(['600 a.json', '600 b.json', '600 c.json']);
+    const pending = takeRequests(world, paths, 'run');
+    expect(pending.map((entry) => entry.request)).toEqual([addition, request('c', 2), removal]);
+    expect(take().ids).toEqual(['b', 'c', 'a']);
+    for (const { path } of pending) removeRequest(world, path);
+    expect(readdirSync(paths.requests)).toEqual([]);
+  });
+
+  test('drops requests to other runs in silence', () => {
+    sendRequest(world, paths, request('old', 0, 'earlier'));
+    expect(take()).toEqual({ ids: [], problems: [] });
+    expect(readdirSync(paths.requests)).toEqual([]);
+  });
+
+  test('drops malformed ones and says so; files of others that are just being written stay', () => {
+    const malformed = {
+      torn: '{"id":"torn","run',
+      unknown: JSON.stringify({ ...request('unknown'), kind: 'dance' }),
+      inherited: JSON.stringify({ ...request('inherited'), kind: 'toString' }),
+      outside: JSON.stringify({ ...request('outside'), kind: 'remove-session', sessionId: '../../x' }),
+      list: '[]',
+    };
+    for (const [name, text] of Object.entries(malformed)) writeFileSync(join(paths.requests, `${name}.json`), text);
+    writeFileSync(join(paths.requests, '.x.json.7.tmp'), '{');
+    sendRequest(world, paths, request('good'));
+    const { ids, problems } = take();
+    expect(ids).toEqual(['good']);
+    expect(problems.map(({ reason }) => reason)).toEqual(Object.keys(malformed).map(() => 'usage'));
+    expect(readdirSync(paths.requests).sort()).toEqual(['.x.json.7.tmp', 'good.json']);
+  });
+});
+
+describe('awaitAnswer', () => {
+  const sinceSize = (): number => world.files.info(paths.events)?.size ?? 0;
+  const answered = { type: 'request_answered', requestId: 'mine', done: true, message: '' } as const;
+
+  test('returns the answer to this request, whatever else is logged', async () => {
+    const since = sinceSize();
+    sendRequest(world, paths, request('mine'));
+    const answer = awaitAnswer(world, paths, 'mine', since);
+    world.clock.step(1_000);
+    writer.record([{ ...answered, requestId: 'other' }]);
+    world.clock.step(1_000);
+    const [event] = writer.record([answered]);
+    world.clock.step(1_000);
+    expect(await answer).toEqual(event as never);
+    expect(world.clock.waiting).toBe(1);
+  });
+
+  test('finds an answer that was logged just before the runner ended', async () => {
+    sendRequest(world, paths, request('mine'));
+    const answer = awaitAnswer(world, paths, 'mine', sinceSize());
+    writer.record([answered]);
+    writer.close();
+    world.clock.step(500);
+    expect(await answer).toMatchObject(answered);
+  });
+
+  test.each([
+    ['the runner ended', () => writer.close()],
+    ['a later run dropped the request', () => take('later')],
+    ['the group was deleted', () => deleteGroup(world, folder.path, groupId)],
+  ])('says that nobody will answer when %s, and withdraws the request', async (_, end) => {
+    sendRequest(world, paths, request('mine'));
+    const answer = awaitAnswer(world, paths, 'mine', sinceSize());
+    world.clock.step(5_000);
+    end();
+    world.clock.step(500);
+    expect(await answer).toBe('runner-gone');
+    expect(existsSync(join(paths.requests, 'mine.json'))).toBe(false);
+  });
+});

@@ -1,0 +1,217 @@
+/**
+ * The test's side of fake-claude.ts: hands out one Invocation per started fake, by session,
+ * and lets the test step it. Nothing here waits for time; everything waits for a message.
+ */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onLines } from './lines.ts';
+
+export interface Hello {
+  readonly pid: number;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A queue whose `next()` waits until something was put in. */
+class Mailbox<T> {
+  readonly #items: T[] = [];
+  readonly #takers: ((item: T) => void)[] = [];
+
+  put(item: T): void {
+    const taker = this.#takers.shift();
+    if (taker) taker(item);
+    else this.#items.push(item);
+  }
+
+  next(): Promise<T> {
+    const item = this.#items.shift();
+    if (item !== undefined) return Promise.resolve(item);
+    return new Promise((resolve) => this.#takers.push(resolve));
+  }
+}
+
+export class Invocation {
+  readonly inputs = new Mailbox<string>();
+  readonly #answers = new Mailbox<Record<string, unknown>>();
+  readonly #socket: Socket;
+  readonly hello: Hello;
+  readonly ended: Promise<void>;
+
+  constructor(socket: Socket, hello: Hello) {
+    this.#socket = socket;
+    this.hello = hello;
+    this.ended = new Promise((resolve) => socket.on('close', () => resolve()));
+  }
+
+  take(message: Record<string, unknown>): void {
+    if (typeof message.input === 'string') this.inputs.put(message.input);
+    else this.#answers.put(message);
+  }
+
+  /** The claude session id it was started with. */
+  get claudeSessionId(): string {
+    const { args } = this.hello;
+    const index = args.findIndex((arg) => arg === '--session-id' || arg === '--resume');
+    return args[index + 1] ?? '';
+  }
+
+  get resumed(): boolean {
+    return this.hello.args.includes('--resume');
+  }
+
+  /** The next line written into its stdin, parsed. */
+  async input(): Promise<Record<string, unknown>> {
+    return JSON.parse(await this.inputs.next()) as Record<string, unknown>;
+  }
+
+  /** Waits for the first user message, passing over control requests; the prompt's text. */
+  async prompt(): Promise<string> {
+    for (;;) {
+      const line = await this.input();
+      if (line.type === 'user') return (line.message as { content: string }).content;
+    }
+  }
+
+  /** Waits for the next control request of the given subtype; its request id. */
+  async control(subtype: string): Promise<string> {
+    for (;;) {
+      const line = await this.input();
+      const request = line.request as { subtype?: string } | undefined;
+      if (line.type === 'control_request' && request?.subtype === subtype) return line.request_id as string;
+    }
+  }
+
+  /** Prints raw text to its stdout; resolves when it was written. */
+  async printRaw(text: string): Promise<void> {
+    await this.#order({ do: 'print', text });
+  }
+
+  /** Prints one stream-json line. */
+  async print(message: object): Promise<void> {
+    await this.printRaw(`${JSON.stringify({ session_id: this.claudeSessionId, ...message })}\n`);
+  }
+
+  /** What claude prints first: a successful SessionStart hook and `init`. */
+  async init(model = 'claude-opus-4-8'): Promise<void> {
+    const hook = { type: 'system', hook_id: 'h', hook_name: 'SessionStart:startup', hook_event: 'SessionStart' };
+    await this.print({ ...hook, subtype: 'hook_started' });
+    await this.print({ ...hook, subtype: 'hook_response', stdout: '', exit_code: 0, outcome: 'success' });
+    const version = '2.1.197';
+    await this.print({ type: 'system', subtype: 'init', cwd: this.hello.cwd, model, claude_code_version: version });
+  }
+
+  /** A successful result that cost `costUsd` in all. */
+  async succeed(costUsd = 0.01, result = 'done'): Promise<void> {
+    await this.print(resultLine(costUsd, { result }));
+  }
+
+  async stderr(text: string): Promise<void> {
+    await this.#order({ do: 'stderr', text });
+  }
+
+  exit(code: number): void {
+    this.#send({ do: 'exit', code });
+  }
+
+  die(signal: NodeJS.Signals): void {
+    this.#send({ do: 'die', signal });
+  }
+
+  /** Makes it survive the signal. */
+  async ignore(signal: NodeJS.Signals): Promise<void> {
+    await this.#order({ do: 'ignore', signal });
+  }
+
+  /** Starts a detached child in a session of its own; its pid. */
+  async spawn(command: string[], env: 'kept' | 'wiped' = 'kept'): Promise<number> {
+    return (await this.#order({ do: 'spawn', command, env })).pid as number;
+  }
+
+  async #order(command: object): Promise<Record<string, unknown>> {
+    this.#send(command);
+    for (;;) {
+      const answer = await this.#answers.next();
+      if (answer.done !== undefined) return answer;
+    }
+  }
+
+  #send(command: object): void {
+    this.#socket.write(`${JSON.stringify(command)}\n`);
+  }
+}
+
+/** A `result` line of claude; `fields` replace the defaults. */
+export function resultLine(costUsd: number, fields: Record<string, unknown> = {}): Record<string, unknown> {
+  const usage = { inputTokens: 1000, outputTokens: 200, cacheReadInputTokens: 30, cacheCreationInputTokens: 4 };
+  return {
+    type: 'result',
+    subtype: 'success',
+    is_error: false,
+    duration_ms: 10,
+    num_turns: 1,
+    total_cost_usd: costUsd,
+    modelUsage: { 'claude-opus-4-8': { ...usage, costUSD: costUsd } },
+    permission_denials: [],
+    ...fields,
+  };
+}
+
+export interface Rig {
+  /** Path of a program to be used as claude. */
+  readonly program: string;
+  /** What the runner's environment must hold so that fakes find the rig. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Fakes started so far. */
+  readonly invocations: readonly Invocation[];
+  /** The next fake that connects for this session. */
+  nextFor(claudeSessionId: string): Promise<Invocation>;
+  stop(): void;
+}
+
+/** Starts the rig. Fakes that are still connected when it stops end themselves. */
+export async function startRig(): Promise<Rig> {
+  const folder = mkdtempSync(join(tmpdir(), 'cca-rig-'));
+  const socketPath = join(folder, 's');
+  const program = join(folder, 'claude');
+  const fake = join(import.meta.dir, 'fake-claude.ts');
+  const flags = '--no-env-file --config=/dev/null --no-install';
+  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' ${flags} '${fake}' "$@"\n`);
+  chmodSync(program, 0o755);
+  const invocations: Invocation[] = [];
+  const mailboxes = new Map<string, Mailbox<Invocation>>();
+  const mailbox = (claudeSessionId: string) => {
+    const known = mailboxes.get(claudeSessionId) ?? new Mailbox<Invocation>();
+    mailboxes.set(claudeSessionId, known);
+    return known;
+  };
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => {});
+    let invocation: Invocation | null = null;
+    onLines(socket, (line) => {
+      const message = JSON.parse(line) as Record<string, unknown>;
+      if (invocation) return invocation.take(message);
+      invocation = new Invocation(socket, message.hello as Hello);
+      invocations.push(invocation);
+      mailbox(invocation.claudeSessionId).put(invocation);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  const nextFor = (claudeSessionId: string) => mailbox(claudeSessionId).next();
+  return {
+    program,
+    env: { FAKE_CLAUDE_SOCKET: socketPath, CLAUDE_CODE_AGENT_CLAUDE: program, ANTHROPIC_API_KEY: 'test-key' },
+    invocations,
+    nextFor,
+    stop: () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

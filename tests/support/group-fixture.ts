@@ -1,0 +1,169 @@
+/** A group on disk for tests of the runner: temp data root, temp projects, sessions with fixed uuids. */
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { GroupEvent } from '../../src/core/event.ts';
+import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
+import { makeGroupId, makeSessionId, sessionUuid } from '../../src/core/id.ts';
+import type { GroupState } from '../../src/core/state.ts';
+import type { RunnerSignal } from '../../src/runner/facts.ts';
+import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
+import { readLog } from '../../src/store/event-log.ts';
+import { createGroup, loadGroup } from '../../src/store/group-store.ts';
+import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import type { World } from '../../src/world/world.ts';
+
+export const packageRoot = join(import.meta.dir, '..', '..');
+
+export interface SessionSketch {
+  readonly name: string;
+  readonly after?: readonly string[];
+  readonly prompt?: string;
+  readonly project?: string;
+  readonly fields?: Partial<SessionDefinition>;
+}
+
+export interface GroupFixture {
+  readonly world: World;
+  readonly folder: string;
+  readonly root: string;
+  readonly groupId: string;
+  readonly paths: GroupPaths;
+  /** Session id by name. */
+  id(name: string): string;
+  /** Claude session id by name. */
+  claudeId(name: string): string;
+  session(name: string): SessionPaths;
+  project(name: string): string;
+  state(): GroupState;
+  events(): GroupEvent[];
+  /** Starts `group run` inside this process. */
+  run(env: Readonly<Record<string, string>>, wish?: RunWish): RunningGroup;
+  remove(): void;
+}
+
+export interface RunWish {
+  readonly overrides?: Partial<GroupConfig>;
+  readonly retryFailed?: boolean;
+  /** Called for every event, after it was logged. */
+  readonly onEvent?: (event: GroupEvent) => void;
+}
+
+export interface RunningGroup {
+  readonly result: Promise<RunResult>;
+  /** As if this process got the signal. */
+  signal(signal: RunnerSignal): void;
+  /** Resolves with the first event of the given type (and session), past or future. */
+  event(type: GroupEvent['type'], sessionId?: string): Promise<GroupEvent>;
+}
+
+/** Numbers the sessions in the order given; every session has a project folder of its own unless told otherwise. */
+export function makeGroup(sketches: readonly SessionSketch[], config: Partial<GroupConfig> = {}): GroupFixture {
+  const world = createRealWorld();
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca group ')));
+  const root = join(folder, 'data');
+  const now = Date.parse('2026-01-04T14:30:22Z');
+  const groupId = makeGroupId(now, 'fixture');
+  const ids = new Map(sketches.map(({ name }, index) => [name, makeSessionId(index + 1, crypto.randomUUID())]));
+  const id = (name: string) => {
+    const found = ids.get(name);
+    if (found === undefined) throw new Error(`no session ${name} in this fixture`);
+    return found;
+  };
+  const project = (name: string) => join(folder, 'projects', name);
+  const sessions = sketches.map(({ name, after = [], prompt, project: shared, fields }): SessionDefinition => {
+    mkdirSync(project(shared ?? name), { recursive: true });
+    return {
+      id: id(name),
+      name,
+      description: `the ${name} part`,
+      projectPath: project(shared ?? name),
+      prompt: prompt ?? `do ${name}`,
+      dependsOn: after.map(id),
+      createdAt: new Date(now).toISOString(),
+      ...fields,
+    };
+  });
+  const created = createGroup(
+    world,
+    root,
+    {
+      id: groupId,
+      name: 'Fixture',
+      description: 'a group for a test',
+      slug: 'fixture',
+      createdAt: new Date(now).toISOString(),
+      config: { ...defaultGroupConfig, ...config },
+    },
+    sessions,
+  );
+  if (!created.ok) throw new Error(created.failure.message);
+  const paths = groupPaths(root, groupId);
+  return {
+    world,
+    folder,
+    root,
+    groupId,
+    paths,
+    id,
+    claudeId: (name) => sessionUuid(id(name)),
+    session: (name) => sessionPaths(paths, id(name)),
+    project,
+    state: () => unwrap(loadGroup(world, root, groupId)),
+    events: () => unwrap(readLog(world, paths.events)),
+    run: (env, wish = {}) => startRun(world, root, groupId, env, wish),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+function unwrap<T>(result: { ok: true; value: T } | { ok: false; failure: { message: string } }): T {
+  if (!result.ok) throw new Error(result.failure.message);
+  return result.value;
+}
+
+function startRun(
+  world: World,
+  root: string,
+  groupId: string,
+  env: Readonly<Record<string, string>>,
+  wish: RunWish,
+): RunningGroup {
+  const handlers = new Set<(signal: RunnerSignal) => void>();
+  const seen: GroupEvent[] = [];
+  const waiting: { type: string; sessionId: string | undefined; resolve: (event: GroupEvent) => void }[] = [];
+  const matches = (event: GroupEvent, type: string, sessionId: string | undefined) =>
+    event.type === type && (sessionId === undefined || ('sessionId' in event && event.sessionId === sessionId));
+  const result = runGroup(world, {
+    root,
+    groupId,
+    callerEnv: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
+    packageRoot,
+    overrides: wish.overrides ?? {},
+    retryFailed: wish.retryFailed ?? false,
+    reporter: {
+      event: (event) => {
+        seen.push(event);
+        wish.onEvent?.(event);
+        for (const wait of waiting) if (matches(event, wait.type, wait.sessionId)) wait.resolve(event);
+      },
+      progress: () => {},
+      summarize: () => {},
+    },
+    onSignal: (handler) => {
+      handlers.add(handler);
+      return () => handlers.delete(handler);
+    },
+  });
+  return {
+    result,
+    signal: (signal) => {
+      for (const handler of handlers) handler(signal);
+    },
+    event: (type, sessionId) => {
+      const past = seen.find((event) => matches(event, type, sessionId));
+      if (past) return Promise.resolve(past);
+      return new Promise((resolve) => waiting.push({ type, sessionId, resolve }));
+    },
+  };
+}

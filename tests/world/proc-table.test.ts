@@ -1,0 +1,120 @@
+/**
+ * Promises: the two sources of process facts read their formats right, hostile names included, and agree about real
+ * processes. Not covered: the output of a real macOS; its shape is given here as text.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createLinuxTable, parseStat } from '../../src/world/proc-linux.ts';
+import { createPsTable, parseMarked, parsePs } from '../../src/world/proc-ps.ts';
+import { createProcesses } from '../../src/world/processes.ts';
+import { makeTempFolder, Shell } from './rig.ts';
+
+const linux = createLinuxTable('/proc');
+let temp: ReturnType<typeof makeTempFolder>;
+beforeEach(() => {
+  temp = makeTempFolder();
+});
+afterEach(() => temp.remove());
+
+const statLine = (name: string, state: string): string =>
+  `42 (${name}) ${state} 7 42 40 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 112586 180224 0 18446744073709551615`;
+
+test('a stat line is read whatever the program is called', () => {
+  for (const name of ['sleep', 'a b', 'x) Z 1 (y', ') R 9 9 9', '']) {
+    const expected = { pid: 42, parent: 7, session: 40, startTime: '112586', zombie: false };
+    expect(parseStat(statLine(name, 'S'))).toEqual(expected);
+  }
+  expect(['Z', 'X', 'R', 'T', 'D'].map((state) => parseStat(statLine('a', state))?.zombie)).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ]);
+  for (const torn of ['', '42', '42 (a', '42 (a) S 1']) expect(parseStat(torn)).toBeNull();
+});
+
+test('a real process with a hostile name is read', () => {
+  const program = join(temp.path, 'a) Z 1 (b');
+  copyFileSync('/bin/sleep', program);
+  const child = Bun.spawn([program, '600'], { detached: true });
+  expect(linux.find([child.pid])).toMatchObject([
+    { pid: child.pid, parent: process.pid, session: child.pid, zombie: false },
+  ]);
+  child.kill('SIGKILL');
+});
+
+test('a mark is found as a whole entry only, and unreadable processes are passed over', () => {
+  const environments: Record<string, string> = {
+    '10': 'A=1\0MARK=x\0B=2\0',
+    '11': 'MARK=x',
+    '12': 'MARK=xy\0',
+    '13': 'UNMARK=x\0',
+    '14': 'OTHER=MARK=x\0MARK=x\0',
+    '15': '',
+  };
+  for (const [pid, text] of Object.entries(environments)) {
+    mkdirSync(join(temp.path, pid));
+    writeFileSync(join(temp.path, pid, 'environ'), text);
+  }
+  mkdirSync(join(temp.path, '16'));
+  mkdirSync(join(temp.path, 'self'));
+  expect(createLinuxTable(temp.path).marked('MARK', 'x').sort()).toEqual([10, 11, 14]);
+});
+
+const macOutput = `
+    1     0     1 Ss   Sun Nov  2 01:03:00 2025
+  501     1   501 S+   Sat Nov 22 00:56:54 2025
+  777   501   777 Z    Sat Nov 22 00:57:01 2025
+ garbage
+`;
+
+test('the output of ps is read', () => {
+  expect(parsePs(macOutput)).toEqual([
+    { pid: 1, parent: 0, session: 1, startTime: 'Sun Nov 2 01:03:00 2025', zombie: false },
+    { pid: 501, parent: 1, session: 501, startTime: 'Sat Nov 22 00:56:54 2025', zombie: false },
+    { pid: 777, parent: 501, session: 777, startTime: 'Sat Nov 22 00:57:01 2025', zombie: true },
+  ]);
+});
+
+test('a mark is found behind the command, as far as ps shows it', () => {
+  const text = '  10 /bin/claude -p HOME=/Users/a b MARK=x TERM=dumb\n 11 sh MARK=x\n 12 sh MARK=xy XMARK=x\n';
+  expect(parseMarked(text, 'MARK=x')).toEqual([10, 11]);
+});
+
+test('ps is asked in a fixed language and asked nothing for nobody', () => {
+  const asked: string[] = [];
+  const table = createPsTable((program, args) => {
+    asked.push([program, ...args].join(' '));
+    return '';
+  });
+  expect([table.find([]), table.find([5, 6]), table.all(), table.marked('A', 'b'), table.bootId()]).toEqual([
+    [],
+    [],
+    [],
+    [],
+    '',
+  ]);
+  expect(asked).toEqual([
+    'ps -o pid=,ppid=,pgid=,stat=,lstart= -p 5,6',
+    'ps -ax -o pid=,ppid=,pgid=,stat=,lstart=',
+    'ps -axEww -o pid=,command=',
+    'sysctl -n kern.bootsessionuuid',
+  ]);
+});
+
+test.skipIf(Bun.which('ps') === null)('with a real ps, processes are told, followed and told dead', async () => {
+  const processes = createProcesses({ ...createPsTable(), bootId: () => 'this boot' });
+  const shell = new Shell(processes, temp.path);
+  const worker = shell.start('sleep 600 & echo $!; setsid sleep 600 & echo $!; wait');
+  const children = await shell.printed(2);
+  expect(processes.identify(worker.identity.pid)).toEqual(worker.identity);
+  const found = processes.findDescendants(worker.identity.pid).map(({ pid }) => pid);
+  expect(found.sort()).toEqual(children.map(({ pid }) => pid).sort());
+  expect(linux.find([process.pid])[0]?.parent).toBe(createPsTable().find([process.pid])[0]?.parent);
+  const ended = new Promise((resolve) => processes.attach(worker.identity)?.onExit(resolve));
+  shell.cleanUp();
+  expect(await ended).toEqual({ kind: 'unknown' });
+  expect(processes.isAlive(worker.identity)).toBe(false);
+});

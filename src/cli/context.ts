@@ -82,7 +82,7 @@ export function sayException(context: Pick<Context, 'stderr' | 'env'>, error: un
         next: 'This is a defect of the program; CLAUDE_CODE_AGENT_DEBUG=1 shows where it happened.',
       };
   sayFailure(context.stderr, failure);
-  if (context.env['CLAUDE_CODE_AGENT_DEBUG'] === '1' && error instanceof Error) {
+  if (context.env.CLAUDE_CODE_AGENT_DEBUG === '1' && error instanceof Error) {
     context.stderr.line(safeStack(error));
   }
 }

@@ -1,10 +1,13 @@
 /** Options that set a group's configuration; the same names in `group create` and `group run`. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { budgetActions, type BudgetAction, type GroupConfig } from '../core/group.ts';
+import { type BudgetAction, budgetActions, type GroupConfig } from '../core/group.ts';
 import { parseConcurrent, parseMoney, parseShare, parseThreshold, parseWord } from './option-values.ts';
 
 export const options = {
-  model: () => new Option('--model <model>', "model for sessions that name none; claude's own default otherwise").argParser(parseWord),
+  model: () =>
+    new Option('--model <model>', "model for sessions that name none; claude's own default otherwise").argParser(
+      parseWord,
+    ),
   maxBudgetUsd: () =>
     new Option('--max-budget-usd <usd>', 'hard cap over all sessions and attempts').argParser(parseMoney),
   onBudgetExceeded: () =>

@@ -31,12 +31,12 @@ export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'sta
 export function readLive(world: World, progressFile: string, state: GroupState): Map<SessionId, LiveSession> {
   const live = new Map<SessionId, LiveSession>();
   const progress = parseJson(world.files.readText(progressFile) ?? '');
-  if (!isObject(progress) || progress['groupId'] !== state.group.id || !Array.isArray(progress['sessions'])) return live;
-  for (const session of progress['sessions']) {
-    if (!isObject(session) || typeof session['id'] !== 'string' || session['status'] !== 'running') continue;
-    const record = state.sessions.get(session['id']);
+  if (!isObject(progress) || progress.groupId !== state.group.id || !Array.isArray(progress.sessions)) return live;
+  for (const session of progress.sessions) {
+    if (!isObject(session) || typeof session.id !== 'string' || session.status !== 'running') continue;
+    const record = state.sessions.get(session.id);
     if (record?.state.status !== 'running') continue;
-    live.set(session['id'], liveSession(session as Partial<SessionProgress>, record, world.clock.now()));
+    live.set(session.id, liveSession(session as Partial<SessionProgress>, record, world.clock.now()));
   }
   return live;
 }

@@ -21,7 +21,8 @@ export function parseMoney(text: string): number {
 /** A share: more than 0, at most 1. */
 export function parseShare(text: string): number {
   const value = toNumber(text);
-  if (!(value > 0 && value <= 1)) throw new InvalidArgumentError('It must be a share above 0 and up to 1, such as 0.8.');
+  if (!(value > 0 && value <= 1))
+    throw new InvalidArgumentError('It must be a share above 0 and up to 1, such as 0.8.');
   return value;
 }
 

@@ -65,5 +65,5 @@ export function createOutput(stream: NodeJS.WriteStream | WriteStream, env: Env)
 
 /** See https://no-color.org: any value but the empty one turns colours off. */
 function showsColour(env: Env): boolean {
-  return (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+  return (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
 }

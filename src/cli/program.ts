@@ -71,7 +71,11 @@ const entries: readonly Entry[] = [
     summary: 'read the transcript of a session',
     load: () => import('./commands/session-logs.ts'),
   },
-  { path: 'doctor', summary: 'check this machine, each trouble with its cure', load: () => import('./commands/doctor.ts') },
+  {
+    path: 'doctor',
+    summary: 'check this machine, each trouble with its cure',
+    load: () => import('./commands/doctor.ts'),
+  },
   { path: 'completion', summary: 'print a shell completion script', load: () => import('./commands/completion.ts') },
   {
     path: 'complete',
@@ -107,6 +111,12 @@ Example:
   $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
   $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
   $ ${programName} group run auth-refactor`;
+
+/** What others need to know of the tree. */
+export type ProgramNode = Pick<
+  Command,
+  'name' | 'summary' | 'commands' | 'options' | 'registeredArguments' | 'createHelp'
+>;
 
 /** The tree for this command line; with `all`, every command in full. */
 export async function buildProgram(context: Context, argv: readonly string[], version: string, all = false) {

@@ -18,7 +18,11 @@ export async function readPrompt(context: Context, given: PromptOptions): Promis
   if (given.promptFile !== undefined) return readPromptFile(context, given.promptFile);
   if (given.prompt === '-') return readStandardInput(context);
   if (given.prompt !== undefined) return checkPrompt(given.prompt, '--prompt');
-  return fail('usage', 'The session has no task.', 'Give it with --prompt TEXT, --prompt-file FILE or --prompt - (stdin).');
+  return fail(
+    'usage',
+    'The session has no task.',
+    'Give it with --prompt TEXT, --prompt-file FILE or --prompt - (stdin).',
+  );
 }
 
 function readPromptFile(context: Context, file: string): Result<string> {
@@ -53,5 +57,9 @@ function checkPrompt(text: string, source: string): Result<string> {
 }
 
 function tooLong(source: string): Result<never> {
-  return fail('usage', `${source} is longer than 1 MiB.`, 'Put the material into the project and name its path instead.');
+  return fail(
+    'usage',
+    `${source} is longer than 1 MiB.`,
+    'Put the material into the project and name its path instead.',
+  );
 }

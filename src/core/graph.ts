@@ -120,7 +120,7 @@ function waves(graph: Graph, order: readonly SessionId[]): Map<SessionId, number
 
 /**
  * One cycle, read as "depends on", its last element the first again. What has no place in the topological order
- * always depends on something else that has none, so walking along dependencies must come back to a session already seen.
+ * depends on something else that has none, so walking along dependencies must come back to a session already seen.
  */
 function cyclePath(graph: Graph, order: readonly SessionId[]): SessionId[] {
   const placed = new Set(order);

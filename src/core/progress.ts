@@ -115,7 +115,10 @@ function sessionProgress(
 
 type Explanation = Pick<SessionProgress, 'reason' | 'message' | 'phase' | 'waitsFor'>;
 
-/** Why the session is where it is; for pending ones derived, never stored. `blocked` saves work when many are asked for. */
+/**
+ * Why the session is where it is; for pending ones derived, never stored. `blocked` (see allBlockers) saves work when
+ * many are asked for.
+ */
 export function explanation(
   state: GroupState,
   plan: Plan,

@@ -1,7 +1,7 @@
 /** The dependency graph as text for people, as Mermaid for Markdown, and as DOT for Graphviz. */
 import type { SessionId } from '../core/group.ts';
-import type { GroupState } from '../core/state.ts';
 import { planOf } from '../core/plan.ts';
+import type { GroupState } from '../core/state.ts';
 import { padColumns, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 import { listTitles, projectName, statusTone, titleOf } from './wording.ts';
@@ -49,7 +49,8 @@ export function textGraph(state: GroupState, style: Style): string[] {
 export function mermaidGraph(state: GroupState): string[] {
   const nodes = graphNodes(state);
   const names = new Map(nodes.map((node, index) => [node.id, `s${index + 1}`]));
-  const quote = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
+  const quote = (text: string): string =>
+    text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
   const lines = nodes.map((node) => `  ${names.get(node.id)}["${quote(node.title)}<br/>${quote(node.project)}"]`);
   for (const node of nodes) {
     for (const dependency of node.dependsOn) lines.push(`  ${names.get(dependency)} --> ${names.get(node.id)}`);
@@ -59,7 +60,8 @@ export function mermaidGraph(state: GroupState): string[] {
 
 export function dotGraph(state: GroupState): string[] {
   const nodes = graphNodes(state);
-  const quote = (text: string): string => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
+  const quote = (text: string): string =>
+    `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
   const lines = nodes.map((node) => `  ${quote(node.id)} [label=${quote(`${node.title}\n${node.project}`)}];`);
   for (const node of nodes) {
     for (const dependency of node.dependsOn) lines.push(`  ${quote(dependency)} -> ${quote(node.id)};`);

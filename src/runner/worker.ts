@@ -123,7 +123,10 @@ export class Worker {
     if (!this.#process) return;
     this.#known = gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity);
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
-    if (this.stream.lines === 0) return this.#terminate();
+    if (this.stream.lines === 0) {
+      this.#terminate();
+      return;
+    }
     this.#fifo?.writeLine(interruptRequest(this.#options.attemptId));
     this.#after(interruptGraceMs, () => this.#terminate());
   }

@@ -59,7 +59,7 @@ export const sessionFields: Readonly<Record<string, Check>> = {
 
 const aSession = fields({ ...sessionFields, id: aSessionId });
 
-export const aProcess = fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText });
+const aProcess = fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText });
 const aRun = fields({ id: isText, runner: aProcess, rehearsal: optional(isFlag) });
 
 const someTokens = fields({ input: isNumber, output: isNumber, cacheRead: isNumber, cacheCreation: isNumber });

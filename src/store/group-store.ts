@@ -52,7 +52,7 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
   }
 }
 
-/** The group's present state, from its log; changes nothing. Fails with `not-found`, `corrupt-file`, `newer-version`. */
+/** The group's state, from its log; changes nothing. Fails with `not-found`, `corrupt-file` or `newer-version`. */
 export function loadGroup(world: World, root: string, id: GroupId): Result<GroupState> {
   if (!isGroupId(id) || world.files.info(groupPaths(root, id).folder)?.kind !== 'folder') {
     return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');

@@ -122,11 +122,8 @@ function sessionSummary(record: SessionRecord): SessionSummary {
   };
 }
 
-/**
- * The session's snapshot. `extra` is what the caller knows beyond the log, for example live figures; the file on
- * disk is written without it.
- */
-export function sessionMeta(record: SessionRecord, extra: Partial<SessionMeta> = {}): SessionMeta {
+/** The session's snapshot; made from the fold of the log alone. */
+export function sessionMeta(record: SessionRecord): SessionMeta {
   const { definition, usage, claudeSessionIds } = record;
   const { status } = record.state;
   const chosenId = record.attempts > 0 ? sessionUuid(definition.id) : undefined;
@@ -146,7 +143,6 @@ export function sessionMeta(record: SessionRecord, extra: Partial<SessionMeta> =
     turns: usage.turns,
     attempts: record.attempts,
     warnings: record.warnings,
-    ...extra,
   };
 }
 

@@ -38,12 +38,18 @@ export function createFiles(): Files {
     list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
     info,
     realPath: (path) => unlessMissing(() => realpathSync(path), null),
-    rename: renameSync,
+    rename,
     // Retried, because a process that is just ending may still add a file while its folder is emptied.
     remove: (path) => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
     freeBytes,
     watch: watchFolder,
   };
+}
+
+/** The new name survives a power cut, like the contents that are moved with it. */
+function rename(from: string, to: string): void {
+  renameSync(from, to);
+  syncFolder(dirname(to));
 }
 
 /** Opened once and read to its end: a file that is replaced meanwhile is seen wholly old or wholly new. */

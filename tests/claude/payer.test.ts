@@ -107,7 +107,7 @@ async function runProtected(options: SessionOptions = {}) {
   claude.send(userMessage('go'));
   const result = await claude.until((m) => m.kind === 'result');
   await claude.end();
-  return { result, session, messages: claude.messages(), stderr: claude.stderr() };
+  return { result, session, messages: claude.messages(), text: claude.text() };
 }
 
 const first = () => rig.api.requests[0]?.headers ?? {};
@@ -143,11 +143,12 @@ describe.skipIf(claudeBinary === undefined)('who pays', () => {
   for (const file of ['settings.json', 'settings.local.json']) {
     test(`stays as chosen, whatever .claude/${file} says`, async () => {
       rig.write(`project/.claude/${file}`, everything());
-      const { result, session, messages } = await runProtected();
+      const { result, session, messages, text } = await runProtected();
       expect(result).toMatchObject({ isError: false, result: 'done' });
       expect(isRobbed()).toBe(false);
       expect(first()['x-api-key']).toBe('test-key');
       expect(first().authorization).toBeUndefined();
+      expect(text).toContain('"permissionMode":"acceptEdits"');
       expect(messages.find((m) => m.kind === 'hook' && m.phase === 'response')).toMatchObject({ outcome: 'success' });
       const env = readFileSync(join(rig.project, 'env.txt'), 'utf8').split('\n');
       expect(env).toContain('CLAUDE_CODE_AGENT_ATTEMPT=attempt-of-this-test');
@@ -207,7 +208,9 @@ describe.skipIf(claudeBinary === undefined)('who pays', () => {
 
   test('is Anthropic when no address was chosen, although the settings state the address as empty', async () => {
     rig.write('project/.claude/settings.json', { env: { ANTHROPIC_BASE_URL: rig.api.url, HTTPS_PROXY: rig.api.url } });
-    await runProtected({ caller: { ANTHROPIC_API_KEY: 'test-key', HTTPS_PROXY: thief.url } });
+    await runProtected({
+      caller: { ANTHROPIC_API_KEY: 'test-key', HTTPS_PROXY: thief.url, CLAUDE_CODE_MAX_RETRIES: '0' },
+    });
     expect(new Set(thief.hits)).toEqual(new Set(['CONNECT api.anthropic.com:443 HTTP/1.1']));
   });
 
@@ -225,7 +228,8 @@ describe.skipIf(claudeBinary === undefined)('who pays', () => {
 
   test('cannot be kept from a socket in the settings, so such a project is refused', async () => {
     rig.write('project/.claude/settings.json', { env: { ANTHROPIC_UNIX_SOCKET: join(rig.folder, 'none.sock') } });
-    const { result, session } = await runProtected();
+    const caller = { ANTHROPIC_API_KEY: 'test-key', ANTHROPIC_BASE_URL: rig.api.url, CLAUDE_CODE_MAX_RETRIES: '0' };
+    const { result, session } = await runProtected({ caller });
     expect(result).toMatchObject({ isError: true });
     expect(rig.api.requests).toEqual([]);
     const checked = checkProjectSettings(createRealWorld(), rig.project, session.env);

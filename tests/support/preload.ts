@@ -2,7 +2,8 @@
  * Runs before any test file: no test can see the developer's HOME, logins, config folders or keys. Whatever a test
  * needs it sets for the processes it starts, never for this one.
  */
-import { mkdirSync, mkdtempSync } from 'node:fs';
+import { afterAll } from 'bun:test';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -14,3 +15,4 @@ for (const name of Object.keys(process.env)) {
 process.env.HOME = home;
 process.env.XDG_CONFIG_HOME = join(home, '.config');
 process.env.CLAUDE_CODE_AGENT_HOME = join(home, 'data');
+afterAll(() => rmSync(home, { recursive: true, force: true }));

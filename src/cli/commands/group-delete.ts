@@ -69,7 +69,8 @@ function isDamage(failure: Failure): boolean {
 async function deleteDamaged(context: Context, { root, groupId, paths }: GroupReference): Promise<Result<void>> {
   const { world } = context;
   const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
-  if (lock === null) return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
+  if (lock === null)
+    return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
   try {
     await stopDamagedGroup(world, paths);
     await stopRehearsal(world, paths);

@@ -126,7 +126,11 @@ function newSession(
 ): Result<SessionDefinition> {
   const { id: groupId } = state.group;
   if (nextGroupStatus(state.status, 'session_added') === null) {
-    return fail('illegal-transition', `Group ${groupId} is ${state.status}.`, 'Create a new group for further sessions.');
+    return fail(
+      'illegal-transition',
+      `Group ${groupId} is ${state.status}.`,
+      'Create a new group for further sessions.',
+    );
   }
   const dependsOn = new Set<SessionId>();
   for (const reference of dependencies) {

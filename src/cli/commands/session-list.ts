@@ -31,7 +31,13 @@ function list(context: Context, reference: string, json: boolean): Work {
   const order = planOf(state).graph.order;
   if (json) {
     const byId = new Map(groupProgress(state, live, atMs).sessions.map((session) => [session.id, session]));
-    context.stdout.line(JSON.stringify(order.map((id) => byId.get(id)), null, 2));
+    context.stdout.line(
+      JSON.stringify(
+        order.map((id) => byId.get(id)),
+        null,
+        2,
+      ),
+    );
   } else {
     for (const line of sessionTable(state, live, order, context.stdout.style)) context.stdout.line(line);
   }

@@ -1,0 +1,101 @@
+/** `complete` (hidden): answers the completion script; what it prints follows the protocol of @bomb.sh/tab. */
+import { type Complete, RootCommand } from '@bomb.sh/tab';
+import type { Command } from '@commander-js/extra-typings';
+import { ok } from '../../core/failure.ts';
+import { sessionLabel, slugOf } from '../../core/id.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { type GroupListing, listGroups } from '../../store/group-store.ts';
+import type { GroupMeta } from '../../store/meta.ts';
+import type { Context } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { buildProgram, type ProgramNode } from '../program.ts';
+import { resolveGroup } from '../resolve.ts';
+
+/** More is no help to anybody who presses the tab key. */
+const candidatesMax = 200;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Prints completions of a command line.')
+    .argument('[words...]', 'the command line so far, without the program')
+    .action((words) =>
+      context.run(async () => {
+        const program = await buildProgram(context, [], '', true);
+        const root = new RootCommand();
+        addCommands(context, root, program, '', words);
+        root.parse(words);
+        return ok(exitCode.done);
+      }),
+    );
+}
+
+function addCommands(context: Context, root: RootCommand, node: ProgramNode, path: string, words: string[]): void {
+  for (const command of node.createHelp().visibleCommands(node as never) as unknown as ProgramNode[]) {
+    if (command.name() === 'help') continue;
+    const commandPath = path === '' ? command.name() : `${path} ${command.name()}`;
+    const target = root.command(commandPath, command.summary());
+    for (const option of command.options) {
+      const name = option.long?.slice(2);
+      if (name === undefined || option.hidden) continue;
+      const takesValue = option.required || option.optional;
+      if (!takesValue) target.option(name, option.description);
+      else if (name === 'depends-on') target.option(name, option.description, offerSiblings(context, words));
+      else target.option(name, option.description, offerChoices(option.argChoices));
+    }
+    for (const argument of command.registeredArguments) {
+      const name = argument.name();
+      if (name === 'group') target.argument(name, (complete) => offerGroups(context, complete));
+      else if (name === 'session') target.argument(name, (complete) => offerSessions(context, complete));
+      else target.argument(name, offerChoices(argument.argChoices));
+    }
+    addCommands(context, root, command, commandPath, words);
+  }
+}
+
+function offerChoices(choices: readonly string[] = []): (complete: Complete) => void {
+  return (complete) => {
+    for (const choice of choices) complete(choice, '');
+  };
+}
+
+function readableGroups(context: Context): GroupMeta[] {
+  const root = context.root();
+  const listings: GroupListing[] = root.ok ? listGroups(context.world, root.value) : [];
+  return listings.flatMap((listing) => ('meta' in listing ? [listing.meta] : []));
+}
+
+/** A slug stands for its newest group; older ones of the same slug are offered by their ids. */
+function groupReferences(context: Context): { readonly reference: string; readonly meta: GroupMeta }[] {
+  const taken = new Set<string>();
+  return readableGroups(context)
+    .slice(0, candidatesMax)
+    .map((meta) => {
+      const slug = slugOf(meta.id);
+      const reference = taken.has(slug) ? meta.id : slug;
+      taken.add(slug);
+      return { reference, meta };
+    });
+}
+
+function offerGroups(context: Context, complete: Complete): void {
+  for (const { reference, meta } of groupReferences(context)) {
+    complete(reference, `${meta.status}, ${safeLine(meta.name, 40)}`);
+  }
+}
+
+function offerSessions(context: Context, complete: Complete): void {
+  const offers = groupReferences(context).flatMap(({ reference, meta }) =>
+    meta.sessions.map((session) => [`${reference}/${sessionLabel(session.id, session.name)}`, session.status] as const),
+  );
+  for (const [reference, status] of offers.slice(0, candidatesMax)) complete(reference, status);
+}
+
+/** Sessions of the group that the command line names: `session add <group> ... --depends-on`. */
+function offerSiblings(context: Context, words: readonly string[]): (complete: Complete) => void {
+  return (complete) => {
+    const group = resolveGroup(context, words[2] ?? '');
+    if (!group.ok) return;
+    const meta = readableGroups(context).find((one) => one.id === group.value.groupId);
+    for (const session of meta?.sessions ?? []) complete(sessionLabel(session.id, session.name), session.status);
+  };
+}

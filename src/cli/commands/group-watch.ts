@@ -1,0 +1,119 @@
+/** `group watch`: what happened so far, and then what happens, until nobody runs the group any more. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { ok } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { LiveView, Reporter } from '../../report/reporter.ts';
+import { liveRunner } from '../change-group.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode, exitCodeForStatus } from '../exit-code.ts';
+import { followGroup } from '../follow-group.ts';
+import { readLive } from '../live-view.ts';
+import { createReporter } from '../reporters.ts';
+import { type GroupReference, resolveGroup } from '../resolve.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group watch auth-refactor
+  $ claude-code-agent group watch auth-refactor --output json | jq -r 'select(.type == "session_failed") | .reason'`;
+
+const outputs = ['text', 'json'] as const;
+
+/** How often progress.json and the runner are looked at, besides the hints of the file system. */
+const lookEveryMs = 500;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(`Follows a group from any other process: first what happened, then what happens.
+Ends when the group is not running any more. Exit codes: 0 completed, 1 failed, 3 paused or not finished.`)
+    .argument('<group>', 'id, unique prefix or slug')
+    .addOption(new Option('--output <kind>', 'what to print').choices(outputs).default('text' as const))
+    .addHelpText('after', example)
+    .action((reference, { output }) => context.run(() => watch(context, reference, output)));
+}
+
+async function watch(context: Context, reference: string, output: (typeof outputs)[number]): Promise<Work> {
+  const group = resolveGroup(context, reference);
+  if (!group.ok) return group;
+  const reporter = createReporter(context, group.value, output);
+  return new Promise((resolve, reject) => follow(context, group.value, reporter, { resolve, reject }));
+}
+
+interface Promised {
+  readonly resolve: (work: Work) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+function follow(context: Context, group: GroupReference, reporter: Reporter, promised: Promised): void {
+  const { world, stdout } = context;
+  let live: LiveView = new Map();
+  let isOver = false;
+  let cancel = (): void => {};
+  const end = (work: Work): void => {
+    if (isOver) return;
+    isOver = true;
+    cancel();
+    unwatch();
+    follower.close();
+    promised.resolve(work);
+  };
+  const follower = followGroup(
+    world,
+    group,
+    (event, state) => reporter.event(event, state, live),
+    (failure) => end({ ok: false, failure }),
+  );
+  const look = (): void => {
+    if (isOver) return;
+    // Asked before the log is read: what a runner logged before it ended is then read for certain.
+    const hasRunner = liveRunner(world, group) !== null;
+    if (!hasRunner) follower.catchUp();
+    const { state } = follower;
+    if (state === null || isOver) return;
+    live = showLive(reporter, state, live, readLive(world, group.paths.progress, state));
+    if (!hasRunner) end(conclude(context, state, reporter, live));
+  };
+  const lookAgain = (): void => {
+    cancel = world.clock.after(lookEveryMs, () => {
+      try {
+        look();
+      } catch (error) {
+        promised.reject(error);
+        return;
+      }
+      if (!isOver) lookAgain();
+    });
+  };
+  const unwatch = world.files.watch(group.paths.folder, look);
+  // `| head -1`: nobody reads any more.
+  stdout.onClosed(() => end(ok(exitCode.done)));
+  lookAgain();
+  world.clock.after(0, look);
+}
+
+/** Tells the reporter which running sessions do something else than before. */
+function showLive(reporter: Reporter, state: GroupState, before: LiveView, now: LiveView): LiveView {
+  const changed = (id: SessionId): boolean => {
+    const [old, current] = [before.get(id), now.get(id)];
+    return (
+      old?.currentTool !== current?.currentTool ||
+      old?.lastText !== current?.lastText ||
+      old?.usage.costUsd !== current?.usage.costUsd ||
+      old?.usage.tokens.output !== current?.usage.tokens.output
+    );
+  };
+  for (const id of now.keys()) if (changed(id)) reporter.progress(id, state, now);
+  return now;
+}
+
+function conclude(context: Context, state: GroupState, reporter: Reporter, live: LiveView): Work {
+  const { id } = state.group;
+  const isRunning = state.status === 'running';
+  reporter.summarize(state, live, isRunning ? Date.parse(state.updatedAt) : context.world.clock.now());
+  if (isRunning) {
+    context.stderr.line(`The runner of ${id} is gone: \`claude-code-agent group run ${id}\` continues.`);
+  } else if (state.status === 'created') {
+    context.stderr.line(`Group ${id} was not started yet: \`claude-code-agent group run ${id}\` starts it.`);
+  }
+  return ok(exitCodeForStatus(state.status));
+}

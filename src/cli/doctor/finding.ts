@@ -1,0 +1,16 @@
+/** What a check of `doctor` comes to. */
+
+/** `warning`: works, but somebody should know. `broken`: groups cannot run, or something is left behind. */
+export type FindingLevel = 'ok' | 'warning' | 'broken';
+
+export interface Finding {
+  readonly check: string;
+  readonly level: FindingLevel;
+  readonly message: string;
+  /** The cure; empty when nothing is wrong. */
+  readonly next: string;
+}
+
+export function fine(check: string, message: string): Finding {
+  return { check, level: 'ok', message, next: '' };
+}

@@ -1,0 +1,75 @@
+/** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
+import { attemptMark } from '../../claude/environment.ts';
+import type { GroupEvent } from '../../core/event.ts';
+import { describeFailure } from '../../core/failure.ts';
+import { plural } from '../../report/format.ts';
+import { readLog } from '../../store/event-log.ts';
+import { listGroups } from '../../store/group-store.ts';
+import { groupPaths } from '../../store/paths.ts';
+import type { World } from '../../world/world.ts';
+import { liveRunner } from '../change-group.ts';
+import { type Finding, fine } from './finding.ts';
+
+/** Each attempt looked for costs a walk over all processes, so only the latest ones are. */
+const attemptsMax = 200;
+
+export function checkGroups(world: World, root: string): Finding[] {
+  const findings: Finding[] = [];
+  const ended: { readonly id: string; readonly at: string; readonly groupId: string }[] = [];
+  let groups = 0;
+  for (const listing of listGroups(world, root)) {
+    groups += 1;
+    const { id } = listing;
+    const paths = groupPaths(root, id);
+    if ('problem' in listing) {
+      findings.push(trouble('group', 'broken', `${id} is damaged: ${describeFailure(listing.problem)}`, deleteIt(id)));
+      continue;
+    }
+    findings.push(...checkLock(world, id, paths.lock));
+    if (listing.meta.status === 'running' && liveRunner(world, { paths }) === null) {
+      const next = `Go on with: claude-code-agent group run ${id}`;
+      findings.push(trouble('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
+    }
+    const log = readLog(world, paths.events);
+    if (log.ok) ended.push(...endedAttempts(log.value));
+  }
+  findings.push(...checkOrphans(world, ended));
+  return findings.length > 0 ? findings : [fine('groups', `${plural(groups, 'group')}, nothing left behind`)];
+}
+
+/** The system frees a lock when its holder ends, unless a child of the holder inherited it. */
+function checkLock(world: World, groupId: string, lock: string): Finding[] {
+  const holder = world.locks.holder(lock);
+  if (holder === null || world.processes.isAlive(holder.identity)) return [];
+  const { pid, host } = holder.identity;
+  if (pid !== 0 && host !== world.machine.host) return [];
+  const message = `${groupId} is locked, but its runner (process ${pid}) is gone.`;
+  return [trouble('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
+}
+
+function endedAttempts(events: readonly GroupEvent[]) {
+  return events.flatMap((event) => {
+    const isEnd =
+      event.type === 'session_completed' || event.type === 'session_failed' || event.type === 'session_paused';
+    return isEnd ? [{ id: event.attemptId, at: event.at, groupId: event.groupId }] : [];
+  });
+}
+
+/** Processes that still bear the mark of an attempt that has ended. */
+function checkOrphans(world: World, ended: readonly { id: string; at: string; groupId: string }[]): Finding[] {
+  const latest = [...ended].sort((a, b) => b.at.localeCompare(a.at)).slice(0, attemptsMax);
+  return latest.flatMap(({ id, groupId }) => {
+    const pids = world.processes.findMarked(attemptMark, id).map(({ pid }) => pid);
+    if (pids.length === 0) return [];
+    const message = `An ended session of ${groupId} left processes behind: ${pids.join(', ')}.`;
+    return [trouble('orphan', 'broken', message, `Look at them, then end them: kill ${pids.join(' ')}`)];
+  });
+}
+
+function trouble(check: string, level: Finding['level'], message: string, next: string): Finding {
+  return { check, level, message, next };
+}
+
+function deleteIt(groupId: string): string {
+  return `Restore it from a backup, or: claude-code-agent group delete ${groupId}`;
+}

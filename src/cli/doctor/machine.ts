@@ -1,0 +1,105 @@
+/** `doctor`: what this machine needs to run groups at all. */
+import { join } from 'node:path';
+import { workerEnvironment } from '../../claude/environment.ts';
+import { checkLogin, chooseLogin } from '../../claude/login.ts';
+import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
+import type { Result } from '../../core/failure.ts';
+import { type World, writeFailure } from '../../world/world.ts';
+import type { Context } from '../context.ts';
+import { type Finding, fine } from './finding.ts';
+
+/** A program that prints its version needs a fraction of this, even on a machine under load. */
+const versionTimeoutMs = 20_000;
+const mebibyte = 1024 * 1024;
+const freeBytesLow = 1024 * mebibyte;
+const freeBytesMin = 50 * mebibyte;
+
+/** Bun, claude and its login, git, the data root. */
+export async function checkMachine(context: Context, root: Result<string>): Promise<Finding[]> {
+  const { world, env, packageRoot } = context;
+  const claude = findClaude(world, env, { packageRoot });
+  const data = root.ok ? checkDataRoot(world, root.value) : [failed('data', root)];
+  const isWritable = root.ok && data.every((finding) => finding.level !== 'broken');
+  return [
+    fine('bun', `Bun ${Bun.version} (${world.machine.bun})`),
+    await checkClaude(context, claude),
+    ...(claude.ok && isWritable ? [await checkClaudeLogin(context, claude.value, root.value)] : []),
+    await checkGit(context),
+    ...data,
+  ];
+}
+
+function failed(check: string, result: Result<unknown>): Finding {
+  if (result.ok) throw new Error('Internal error: a success is no finding');
+  return { check, level: 'broken', message: result.failure.message, next: result.failure.next };
+}
+
+async function checkClaude(context: Context, claude: Result<ClaudeProgram>): Promise<Finding> {
+  if (!claude.ok) return failed('claude', claude);
+  const { program, origin } = claude.value;
+  const version = await versionOf(context, program);
+  if (version.ok) return fine('claude', `${version.value} (${program}, from ${origin})`);
+  return failed('claude', version);
+}
+
+async function checkGit(context: Context): Promise<Finding> {
+  const version = await versionOf(context, 'git');
+  if (version.ok) return fine('git', version.value);
+  const next = 'Install git: claude uses it in projects that are repositories.';
+  return { check: 'git', level: 'warning', message: 'git cannot be run.', next };
+}
+
+/** The first line that `program --version` prints. */
+async function versionOf({ world, env, cwd }: Context, program: string): Promise<Result<string>> {
+  const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
+  const ran = await world.processes.run({ program, args: ['--version'], cwd, env: path, timeoutMs: versionTimeoutMs });
+  if (!ran.ok) return ran;
+  const { exitCode, stdout, stderr } = ran.value;
+  const [line = ''] = stdout.trim().split('\n');
+  if (exitCode === 0 && line !== '') return { ok: true, value: line };
+  const said = stderr.trim().split('\n')[0] ?? '';
+  const message = `${program} --version ended with ${exitCode ?? 'no answer'}${said === '' ? '' : `: ${said}`}.`;
+  return { ok: false, failure: { reason: 'claude-missing', message, next: `Install ${program} again.` } };
+}
+
+/** In an environment and a config dir like a worker's: that is where it has to work. */
+async function checkClaudeLogin(context: Context, { program }: ClaudeProgram, root: string): Promise<Finding> {
+  const { world, env } = context;
+  const login = chooseLogin(env);
+  const folder = join(root, `.doctor-${world.random.uuid()}`);
+  const [configDir, tmpDir] = [join(folder, 'claude-config'), join(folder, 'tmp')];
+  try {
+    world.files.makeFolder(configDir);
+    world.files.makeFolder(tmpDir);
+    const environment = workerEnvironment({ caller: env, attemptId: 'doctor', configDir, tmpDir, login });
+    const checked = await checkLogin(world, program, environment, folder);
+    return checked.ok
+      ? fine('login', `logged in (${login.source}, ${checked.value.method})`)
+      : failed('login', checked);
+  } finally {
+    world.files.remove(folder);
+  }
+}
+
+function checkDataRoot(world: World, root: string): Finding[] {
+  const probe = join(root, `.doctor-${world.random.uuid()}`);
+  try {
+    world.files.makeFolder(root);
+    world.files.writeAtomic(probe, 'probe\n', { durable: true });
+    world.files.remove(probe);
+  } catch (error) {
+    return [failed('data', { ok: false, failure: writeFailure(root, error) })];
+  }
+  const free = world.files.freeBytes(root);
+  const amount = `${Math.floor(free / mebibyte)} MiB`;
+  const space: Finding =
+    free >= freeBytesLow
+      ? fine('disk', `${amount} free`)
+      : {
+          check: 'disk',
+          level: free >= freeBytesMin ? 'warning' : 'broken',
+          message: `Only ${amount} are free on the disk that holds ${root}.`,
+          next: 'Free some space, for example with: claude-code-agent group delete',
+        };
+  return [fine('data', root), space];
+}

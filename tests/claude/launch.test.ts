@@ -1,0 +1,249 @@
+/**
+ * Promises: what a worker is started with. Arguments hold neither prompt nor secret and swallow nothing; the
+ * environment holds one login and no trace of a surrounding claude; every line into its stdin is one line.
+ */
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { type WorkerArgsInput, workerArgs } from '../../src/claude/argv.ts';
+import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
+import { attemptMark, workerEnvironment } from '../../src/claude/environment.ts';
+import { chooseLogin } from '../../src/claude/login.ts';
+import { estimateCost, isUnknownModel } from '../../src/claude/pricing.ts';
+import { resumePrompt } from '../../src/claude/resume-prompt.ts';
+import { noTokens } from '../../src/core/group.ts';
+
+const args: WorkerArgsInput = {
+  conversation: { kind: 'new', claudeSessionId: 'ID' },
+  name: 'api',
+  permissionMode: 'acceptEdits',
+  settingsFile: '/s/worker-settings.json',
+  rehearsal: false,
+};
+
+describe('workerArgs', () => {
+  test('a first start', () => {
+    expect(workerArgs(args)).toEqual([
+      ...['-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json', '--session-id', 'ID'],
+      ...['--name=api', '--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
+      '--strict-mcp-config',
+    ]);
+  });
+
+  test('a resume says everything again', () => {
+    const words = workerArgs({
+      ...args,
+      conversation: { kind: 'resume', claudeSessionId: 'ID' },
+      model: 'claude-opus-4-8[1m]',
+      allowedTools: ['Bash(git commit:*)', 'Write'],
+      mcpConfigFile: '/s/mcp.json',
+      reservedUsd: 1.23456,
+      rehearsal: true,
+    });
+    expect(words.slice(6)).toEqual([
+      ...['--resume', 'ID', '--model=claude-opus-4-8[1m]', '--name=api'],
+      ...['--allowedTools=Bash(git commit:*)', '--allowedTools=Write', '--mcp-config=/s/mcp.json'],
+      ...['--max-budget-usd', '1.2346', '--setting-sources', 'user'],
+      ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json', '--strict-mcp-config'],
+    ]);
+  });
+
+  test('no option that takes several values, and no free text, stands as a word of its own', () => {
+    const words = workerArgs({
+      ...args,
+      name: '--help',
+      model: '-x',
+      allowedTools: ['-y', 'a b'],
+      mcpConfigFile: '/m',
+    });
+    const variadic = ['--allowedTools', '--allowed-tools', '--disallowedTools', '--mcp-config', '--add-dir', '--tools'];
+    expect(words.filter((word) => variadic.includes(word))).toEqual([]);
+    expect(words).toContain('--name=--help');
+    for (const text of ['--help', '-x', '-y', 'a b']) expect(words).not.toContain(text);
+  });
+
+  test.each([
+    [0, '0.0010'],
+    [-1, '0.0010'],
+    [0.00001, '0.0010'],
+    [2, '2.0000'],
+  ])('a budget of %p is passed as %p', (reservedUsd, word) => {
+    expect(workerArgs({ ...args, reservedUsd })).toContain(word);
+  });
+});
+
+describe('workerEnvironment', () => {
+  const fixed = { attemptId: 'A1', configDir: '/s/claude-config', tmpDir: '/s/tmp' };
+  const environment = (caller: Record<string, string | undefined>) =>
+    workerEnvironment({ ...fixed, caller, login: chooseLogin(caller) });
+
+  test('is the caller’s, with the mark and the fixed extras', () => {
+    expect(
+      environment({ PATH: '/bin', HOME: '/h', NODE_ENV: 'test', GONE: undefined, ANTHROPIC_API_KEY: 'k' }),
+    ).toEqual({
+      PATH: '/bin',
+      HOME: '/h',
+      NODE_ENV: 'test',
+      ANTHROPIC_API_KEY: 'k',
+      CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
+      CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1',
+      CLAUDE_CONFIG_DIR: '/s/claude-config',
+      CLAUDE_SECURESTORAGE_CONFIG_DIR: '/s/claude-config',
+      CLAUDE_CODE_TMPDIR: '/s/tmp',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+      CLAUDE_CODE_MAX_RETRIES: '6',
+      CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+      CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: '60000',
+      CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: '5000',
+    });
+  });
+
+  test.each([
+    ...['CLAUDECODE', 'CLAUDECODE_X', 'AI_AGENT', 'CLAUDE_EFFORT', 'CLAUDE_CODE_ENTRYPOINT', 'CLAUDE_CODE_SESSION_ID'],
+    ...['CLAUDE_CODE_CHILD_SESSION', 'CLAUDE_CODE_EXECPATH', 'CLAUDE_CODE_SIMPLE', 'CLAUDE_PROJECT_DIR'],
+    ...['CLAUDE_PLUGIN_ROOT', 'CLAUDE_ENV_FILE', 'BUN_OPTIONS', 'BUN_BE_BUN', 'CLAUDE_CODE_SOMETHING_NEW'],
+  ])('%s is a trace and is dropped', (name) => {
+    expect(environment({ [name]: '1' })[name]).toBeUndefined();
+  });
+
+  test.each([
+    ...['CLAUDE_CODE_MAX_OUTPUT_TOKENS', 'CLAUDE_CODE_SUBAGENT_MODEL', 'CLAUDE_CODE_USE_BEDROCK', 'AWS_PROFILE'],
+    ...['CLAUDE_CODE_MAX_RETRIES', 'CLAUDE_CODE_SHELL', 'CLAUDE_CODE_AGENT_HOME', 'ANTHROPIC_MODEL', 'BUN_INSTALL'],
+    ...['ANTHROPIC_BASE_URL', 'HTTPS_PROXY', 'DISABLE_AUTO_COMPACT', 'CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS'],
+  ])('%s is set on purpose and stays', (name) => {
+    expect(environment({ [name]: '1' })[name]).toBe('1');
+  });
+
+  test('an outer mark does not survive', () => {
+    expect(environment({ [attemptMark]: 'outer' })[attemptMark]).toBe('A1');
+  });
+
+  test('a rehearsal starts from nothing', () => {
+    const caller = {
+      PATH: '/bin',
+      HOME: '/home/me',
+      LANG: 'C.UTF-8',
+      IS_SANDBOX: '1',
+      ANTHROPIC_API_KEY: 'real',
+      CLAUDE_CODE_OAUTH_TOKEN: 'real',
+      CLAUDE_CODE_USE_BEDROCK: '1',
+      HTTPS_PROXY: 'http://proxy',
+      CLAUDE_CODE_MAX_RETRIES: '9',
+      MY_SECRET: 'x',
+    };
+    const rehearsal = { baseUrl: 'http://127.0.0.1:1', home: '/s/home' };
+    const env = workerEnvironment({ ...fixed, caller, login: chooseLogin(caller), rehearsal });
+    expect(env).toMatchObject({
+      PATH: '/bin',
+      HOME: '/s/home',
+      LANG: 'C.UTF-8',
+      IS_SANDBOX: '1',
+      ANTHROPIC_BASE_URL: 'http://127.0.0.1:1',
+      ANTHROPIC_API_KEY: 'rehearsal',
+      CLAUDE_SECURESTORAGE_CONFIG_DIR: '/s/claude-config',
+      CLAUDE_CODE_MAX_RETRIES: '6',
+    });
+    for (const name of ['CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CODE_USE_BEDROCK', 'HTTPS_PROXY', 'MY_SECRET']) {
+      expect(env[name]).toBeUndefined();
+    }
+  });
+});
+
+describe('chooseLogin', () => {
+  const all = {
+    ANTHROPIC_API_KEY: 'k',
+    ANTHROPIC_AUTH_TOKEN: 't',
+    CLAUDE_CODE_OAUTH_TOKEN: 'o',
+    CLAUDE_CONFIG_DIR: '/mine',
+  };
+
+  test('takes the first of provider, key, OAuth token and store', () => {
+    expect(chooseLogin({ ...all, CLAUDE_CODE_USE_VERTEX: 'true' })).toMatchObject({
+      kind: 'provider',
+      source: 'CLAUDE_CODE_USE_VERTEX',
+    });
+    expect(chooseLogin({ ...all, CLAUDE_CODE_USE_VERTEX: '0' })).toEqual({
+      kind: 'api-key',
+      source: 'ANTHROPIC_API_KEY',
+      variables: { ANTHROPIC_API_KEY: 'k', ANTHROPIC_AUTH_TOKEN: 't' },
+    });
+    expect(chooseLogin({ ANTHROPIC_AUTH_TOKEN: 't' })).toMatchObject({
+      kind: 'api-key',
+      source: 'ANTHROPIC_AUTH_TOKEN',
+    });
+    expect(chooseLogin({ ...all, ANTHROPIC_API_KEY: '', ANTHROPIC_AUTH_TOKEN: '' })).toEqual({
+      kind: 'oauth-token',
+      source: 'CLAUDE_CODE_OAUTH_TOKEN',
+      variables: { CLAUDE_CODE_OAUTH_TOKEN: 'o' },
+    });
+    expect(chooseLogin({ CLAUDE_CONFIG_DIR: '/mine' })).toMatchObject({ kind: 'store', storeDir: '/mine' });
+    expect(chooseLogin({})).toMatchObject({ kind: 'store', storeDir: '' });
+  });
+
+  test('puts the user’s own store, or none, into the environment, and no other login', () => {
+    const make = (caller: Record<string, string>) =>
+      workerEnvironment({ caller, attemptId: 'A', configDir: '/c', tmpDir: '/t', login: chooseLogin(caller) });
+    expect(make({}).CLAUDE_SECURESTORAGE_CONFIG_DIR).toBe('');
+    expect(make({ CLAUDE_CONFIG_DIR: '/mine' })).toMatchObject({
+      CLAUDE_CONFIG_DIR: '/c',
+      CLAUDE_SECURESTORAGE_CONFIG_DIR: '/mine',
+    });
+    const key = make({ ANTHROPIC_API_KEY: 'k', CLAUDE_CODE_OAUTH_TOKEN: 'o' });
+    expect([key.ANTHROPIC_API_KEY, key.CLAUDE_CODE_OAUTH_TOKEN]).toEqual(['k', undefined]);
+  });
+});
+
+describe('lines into stdin', () => {
+  test('are one line each, whatever the text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const line = userMessage(text);
+        expect(line).not.toMatch(/[\r\n]/);
+        const { content } = JSON.parse(line).message;
+        expect(content.endsWith(text)).toBe(true);
+        expect(content.startsWith('/')).toBe(false);
+        expect(usageRequest(text) + interruptRequest(text)).not.toMatch(/[\r\n]/);
+      }),
+    );
+  });
+
+  test('an answer is told from another by its id', () => {
+    expect(answersInterrupt(JSON.parse(interruptRequest('a')).request_id)).toBe(true);
+    expect(answersInterrupt(JSON.parse(usageRequest('a')).request_id)).toBe(false);
+  });
+});
+
+describe('prices', () => {
+  const tokens = { input: 1e6, output: 1e6, cacheRead: 1e6, cacheCreation: 1e6 };
+
+  test.each([
+    ['claude-opus-4-8[1m]', 36.75],
+    ['us.anthropic.claude-sonnet-5', 22.05],
+    ['claude-haiku-4-5-20251001', 7.35],
+    ['claude-fable-5', 73.5],
+    ['brand-new', 73.5],
+  ])('a million of each kind on %s is $%p', (model, usd) => {
+    expect(estimateCost(model, tokens)).toBeCloseTo(usd, 6);
+    expect(isUnknownModel(model)).toBe(model === 'brand-new');
+  });
+
+  test('can be replaced', () => {
+    const table = { mine: { input: 2, output: 0, cacheCreation: 0, cacheRead: 0 } };
+    expect(estimateCost('mine-1', { ...noTokens, input: 1e6 }, table)).toBe(2);
+  });
+});
+
+describe('resumePrompt', () => {
+  test('a first attempt is the task itself', () => {
+    expect(resumePrompt({ task: 'T', kind: 'start', continues: false })).toBe('T');
+  });
+
+  test('a later one says what happened, and ends with the task', () => {
+    const resumed = resumePrompt({ task: 'T', kind: 'resume', continues: true });
+    expect(resumed).toMatch(/Nobody rejected anything[\s\S]*may have taken effect[\s\S]*\n\nT$/);
+    const fresh = resumePrompt({ task: 'T', kind: 'resume', continues: false });
+    expect(fresh).toMatch(/do not have the earlier conversation[\s\S]*\n\nT$/);
+    const retry = resumePrompt({ task: 'T', kind: 'retry', continues: true, failure: 'The API answered 529.' });
+    expect(retry).toMatch(/failed.*The reason: The API answered 529\.[\s\S]*\n\nT$/);
+  });
+});

@@ -1,0 +1,187 @@
+/**
+ * Promises: every way an attempt can end gets one status and one reason code; nothing is `completed` without a success
+ * that claude printed; every sentence says what happened and what to do.
+ */
+import { describe, expect, test } from 'bun:test';
+import { parseLine } from '../../src/claude/messages.ts';
+import { type JudgeInput, judge } from '../../src/claude/outcome.ts';
+import { type AttemptStream, emptyStream, foldMessage } from '../../src/claude/stream.ts';
+import type { StopReason } from '../../src/core/event.ts';
+import type { ExitStatus } from '../../src/world/world.ts';
+
+const streamOf = (...lines: object[]): AttemptStream =>
+  lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream());
+
+const init = { type: 'system', subtype: 'init', session_id: 's', model: 'claude-opus-4-8' };
+const success = { type: 'result', subtype: 'success', is_error: false, num_turns: 2, result: 'all done' };
+const result = (more: object) => ({ ...success, is_error: true, ...more });
+const ede = result({ subtype: 'error_during_execution', result: undefined, terminal_reason: 'aborted_tools' });
+const trouble = (error: string) => ({ type: 'assistant', message: { id: 'e', model: '<synthetic>' }, error });
+const interrupted = { type: 'control_response', response: { subtype: 'success', request_id: 'interrupt:1' } };
+const done = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 'ok' }] } };
+const refused = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 'a', is_error: true }] } };
+const denied = { ...success, permission_denials: [{ tool_name: 'Write', tool_use_id: 'a' }] };
+const rejected = { type: 'rate_limit_event', rate_limit_info: { status: 'rejected', resetsAt: 1795310320 } };
+
+const code = (value: number): ExitStatus => ({ kind: 'exited', code: value });
+const signal = (name: string): ExitStatus => ({ kind: 'signalled', signal: name });
+const unknown: ExitStatus = { kind: 'unknown' };
+
+function judged(lines: object[], more: Partial<JudgeInput> = {}) {
+  const fixed = { exit: code(0), endedByUs: false, found: 'watched', expectHook: false } as const;
+  return judge({ ...fixed, stream: streamOf(...lines), ...more });
+}
+const stop = (reason: StopReason, successBeforeAnswer = false, signalled = false) => ({
+  stop: { reason, successBeforeAnswer, signalled },
+});
+
+type Row = readonly [what: string, lines: object[], more: Partial<JudgeInput>, status: string, reason?: string];
+
+const rows: Row[] = [
+  ['success', [init, success], {}, 'completed'],
+  ['success, exit unknown', [init, success], { exit: unknown }, 'completed'],
+  ['success found after a crash', [init, success], { exit: unknown, found: 'after-crash' }, 'completed'],
+  ['success, we ended it', [init, success], { exit: code(143), endedByUs: true }, 'completed'],
+  ['success, we ended it by signal', [init, success], { exit: signal('SIGTERM'), endedByUs: true }, 'completed'],
+  ['success, it hung and we killed it', [init, success], { exit: signal('SIGKILL'), endedByUs: true }, 'completed'],
+  ['success, exit 1', [init, success], { exit: code(1) }, 'failed', 'exit-nonzero'],
+  ['success, we ended it, exit 1', [init, success], { exit: code(1), endedByUs: true }, 'failed', 'exit-nonzero'],
+  ['success, exit 143 by others', [init, success], { exit: code(143) }, 'failed', 'exit-nonzero'],
+  ['success, killed by others', [init, success], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
+  [
+    'success, crash while we ended it',
+    [init, success],
+    { exit: signal('SIGSEGV'), endedByUs: true },
+    'failed',
+    'signalled',
+  ],
+  ['success without a turn', [init, { ...success, num_turns: 0 }], {}, 'failed', 'prompt-not-sent'],
+  ['everything denied', [init, refused, denied], {}, 'failed', 'permission'],
+  ['something denied', [init, done, refused, denied], {}, 'completed'],
+  ['a later success', [init, result({ api_error_status: 529 }), success], {}, 'completed'],
+
+  ['stop, nothing printed', [init], stop('user'), 'paused', 'user'],
+  ['stop, interrupted', [init, interrupted, ede], stop('budget'), 'paused', 'budget'],
+  ['stop, success before the answer', [init, success, interrupted], stop('user', true), 'completed'],
+  ['stop, success before, exit 1', [init, success], { ...stop('user', true), exit: code(1) }, 'completed'],
+  ['stop, success after the answer', [init, interrupted, success], stop('signal'), 'paused', 'signal'],
+  ['stop, success after a signal', [init, success], stop('user', true, true), 'paused', 'user'],
+  ['stop, all denied before', [init, refused, denied], stop('user', true), 'failed', 'permission'],
+  ['stop, API error', [init, result({ api_error_status: 529 })], stop('error-threshold'), 'paused', 'error-threshold'],
+  ['stop, found after a crash', [init], { ...stop('user'), found: 'after-crash', exit: unknown }, 'paused', 'user'],
+  ['stop to delete', [], stop('deleted'), 'paused', 'deleted'],
+
+  ['budget', [init, result({ subtype: 'error_max_budget_usd' })], { exit: code(1) }, 'paused', 'budget'],
+  ['usage limit', [init, rejected, result({ api_error_status: 429 })], { exit: code(1) }, 'paused', 'limit'],
+  ['429 without a limit', [init, result({ api_error_status: 429 })], {}, 'paused', 'limit'],
+  [
+    'limit in words',
+    [init, result({ result: "You've hit your session limit · resets 1:18am (UTC)" })],
+    {},
+    'paused',
+    'limit',
+  ],
+  ['401', [init, trouble('authentication_failed'), result({ api_error_status: 401 })], {}, 'failed', 'not-logged-in'],
+  ['wrong organisation', [init, trouble('oauth_org_not_allowed'), result({})], {}, 'failed', 'not-logged-in'],
+  [
+    'logged out, in words',
+    [init, result({ result: 'Not logged in · Please run /login' })],
+    {},
+    'failed',
+    'not-logged-in',
+  ],
+  ['billing', [init, trouble('billing_error'), result({ api_error_status: 400 })], {}, 'failed', 'billing'],
+  ['billing in words', [init, result({ result: 'Credit balance is too low' })], {}, 'failed', 'billing'],
+  ['model', [init, trouble('model_not_found'), result({})], {}, 'failed', 'model-not-found'],
+  ['404', [init, result({ api_error_status: 404 })], {}, 'failed', 'model-not-found'],
+  ['window full', [init, result({ terminal_reason: 'prompt_too_long' })], {}, 'failed', 'prompt-too-long'],
+  ['overloaded', [init, trouble('overloaded'), result({ api_error_status: 529 })], {}, 'failed', 'api-error'],
+  ['no connection', [init, result({ result: 'API Error: Unable to connect' })], {}, 'failed', 'api-error'],
+  ['turns', [init, result({ subtype: 'error_max_turns', errors: ['Reached maximum'] })], {}, 'failed', 'claude-error'],
+  [
+    'unknown id',
+    [
+      result({
+        subtype: 'error_during_execution',
+        result: undefined,
+        num_turns: 0,
+        errors: ['No conversation found with session ID: x'],
+      }),
+    ],
+    { exit: code(1) },
+    'failed',
+    'claude-error',
+  ],
+  ['interrupted by others', [init, ede], { exit: code(1) }, 'failed', 'claude-error'],
+  ['an error of no kind', [init, result({ result: '' })], {}, 'failed', 'claude-error'],
+
+  ['no result, exit 0', [init], {}, 'failed', 'no-result'],
+  ['no output at all', [], { exit: code(1) }, 'failed', 'no-result'],
+  ['no result, exit unknown', [init], { exit: unknown }, 'failed', 'no-result'],
+  ['no result, signal', [init], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
+  ['no result, claude caught SIGTERM', [init], { exit: code(143) }, 'failed', 'signalled'],
+  ['no result, after a crash', [init], { exit: unknown, found: 'after-crash' }, 'paused', 'interrupted'],
+];
+
+describe('judge', () => {
+  test.each(rows)('%s', (_what, lines, more, status, reason) => {
+    const outcome = judged(lines, more);
+    expect<string>(outcome.status).toBe(status);
+    if (outcome.status === 'completed') return expect(outcome.result).toBe('all done');
+    expect<string | undefined>(outcome.reason).toBe(reason);
+    expect(outcome.message).toMatch(/^[A-Zc].*[.!?…]$/);
+    expect(outcome.message).not.toMatch(/undefined|null|\.\.$/);
+    if (outcome.status === 'failed') expect(outcome.next).toMatch(/^[A-Z].*\.$/);
+  });
+
+  test('names exit code and the last words on stderr', () => {
+    expect(judged([], { exit: code(1), stderrTail: 'Error: Session ID x is already in use.\u001b[0m' })).toMatchObject({
+      message: 'claude ended with exit code 1 without a result; its last words: Error: Session ID x is already in use.',
+    });
+  });
+
+  test('says when a limit is lifted', () => {
+    const lines = [init, rejected, result({ api_error_status: 429, result: 'limit' })];
+    expect(judged(lines)).toMatchObject({
+      message: 'A usage or rate limit was reached: limit. It is lifted at 2026-11-22T01:18:40Z.',
+    });
+  });
+
+  test('quotes claude on one line without control characters, cut', () => {
+    const outcome = judged([
+      init,
+      result({ api_error_status: 500, result: `API Error:\u001b[2J\n${'x'.repeat(5000)}` }),
+    ]);
+    expect(outcome.status === 'failed' && outcome.message).toStartWith('The API answered 500: API Error: xxx');
+    expect(outcome.status === 'failed' && outcome.message.length).toBeLessThan(340);
+  });
+
+  test('cuts an endless answer', () => {
+    const outcome = judged([init, { ...success, result: 'y'.repeat(2_000_000) }]);
+    expect(outcome.status === 'completed' && outcome.result.length).toBe(50_000);
+  });
+
+  test('warns of what does not change the outcome', () => {
+    const codes = (lines: object[], more: Partial<JudgeInput> = {}) => judged(lines, more).warnings.map((w) => w.code);
+    const hook = { type: 'system', subtype: 'hook_response', hook_event: 'SessionStart', outcome: 'success' };
+    expect(codes([init, success])).toEqual([]);
+    expect(codes([init, done, denied])).toEqual(['denied-tools']);
+    expect(codes([init, success], { expectHook: true })).toEqual(['hook-missing']);
+    expect(codes([hook, init, success], { expectHook: true })).toEqual([]);
+    // A process that never began had no chance to run the hook.
+    expect(codes([], { expectHook: true })).toEqual([]);
+    const stream = streamOf(init, success);
+    foldMessage(foldMessage(stream, { kind: 'malformed', text: '' }), { kind: 'malformed', text: '' });
+    expect(judged([], { stream }).warnings).toEqual([
+      { code: 'malformed-lines', message: '2 lines of claude’s output could not be read.' },
+    ]);
+    const message = { id: 'm', model: 'brand-new', content: [], usage: { input_tokens: 1000 } };
+    expect(judged([init, { type: 'assistant', message }]).warnings).toEqual([
+      {
+        code: 'estimated-cost',
+        message:
+          'claude did not report its final cost; the figure is estimated from its stream. The price of brand-new is a guess.',
+      },
+    ]);
+  });
+});

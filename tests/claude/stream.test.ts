@@ -1,0 +1,211 @@
+/**
+ * Promises: the fold over a stream knows what runs, what was done and what it cost, also with several results, results
+ * that come late and answers to get_usage; cost never falls, and any lines give some state.
+ */
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { type ClaudeMessage, parseLine } from '../../src/claude/messages.ts';
+import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../../src/claude/stream.ts';
+
+const fold = (...lines: object[]): AttemptStream =>
+  lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream());
+
+const init = { type: 'system', subtype: 'init', session_id: 's1', model: 'claude-opus-4-8[1m]', cwd: '/p' };
+
+function says(id: string, content: object[], more: object = {}, model = 'claude-opus-4-8') {
+  const usage = { input_tokens: 1000, output_tokens: 1 };
+  return { type: 'assistant', session_id: 's1', message: { id, model, content, usage }, ...more };
+}
+const text = (value: string) => ({ type: 'text', text: value });
+const call = (id: string, name: string, input: object) => ({ type: 'tool_use', id, name, input });
+function answer(id: string, isError = false) {
+  const content = [{ type: 'tool_result', tool_use_id: id, content: 'x', is_error: isError }];
+  return { type: 'user', message: { content } };
+}
+function models(usd: number, input: number) {
+  return { 'claude-opus-4-8[1m]': { inputTokens: input, outputTokens: 200, costUSD: usd } };
+}
+function result(usd: number, more: object = {}) {
+  const fixed = { type: 'result', subtype: 'success', is_error: false, num_turns: 1, result: 'ok' };
+  return { ...fixed, total_cost_usd: usd, modelUsage: models(usd, 1000), ...more };
+}
+function usage(usd: number, more: object = models(usd, 1000)) {
+  const session = { total_cost_usd: usd, model_usage: more };
+  return { type: 'control_response', response: { subtype: 'success', request_id: 'usage:1', response: { session } } };
+}
+const interrupted = { type: 'control_response', response: { subtype: 'success', request_id: 'interrupt:a' } };
+const hook = (outcome: string, event = 'SessionStart') => ({
+  ...{ type: 'system', subtype: 'hook_response', hook_name: `${event}:startup` },
+  ...{ hook_event: event, outcome },
+});
+
+describe('foldMessage', () => {
+  test('knows who claude is, and every session id in order', () => {
+    const s = fold({ ...hook('success'), session_id: 's0' }, init, { type: 'x', session_id: 's2' }, init);
+    expect(s).toMatchObject({ sawInit: true, claudeSessionId: 's1', model: 'claude-opus-4-8[1m]', lines: 4 });
+    expect(s.claudeSessionIds).toEqual(['s0', 's1', 's2']);
+  });
+
+  test('shows the tool that runs, and the caller again when a sub-agent’s tool is done', () => {
+    const agent = says('m1', [call('a', 'Agent', { description: 'look around' })]);
+    const inner = says('m2', [call('b', 'Edit', { file_path: '/p/src/a.ts' })], { parent_tool_use_id: 'a' });
+    expect(fold(init, agent).currentTool).toBe('Agent look around');
+    expect(fold(init, agent, inner).currentTool).toBe('Edit src/a.ts');
+    expect(fold(init, agent, inner, answer('b')).currentTool).toBe('Agent look around');
+    const done = fold(init, agent, inner, answer('b'), answer('a', true));
+    expect(done.currentTool).toBeUndefined();
+    expect([done.toolsDone, done.toolErrors, done.openTools.size]).toEqual([1, 1, 0]);
+  });
+
+  test('shows no control characters and at most 80 and 200 characters', () => {
+    const command = `\u001b[31mnpm\u0007 test\n${'x'.repeat(500)}`;
+    const s = fold(
+      says('m1', [text(`\u001b]0;title\u0007hello\u202e ${'y'.repeat(900)}`), call('a', 'Bash', { command })]),
+    );
+    expect(s.currentTool).toStartWith('Bash npm test x');
+    expect(s.currentTool?.length).toBe(80);
+    expect(s.lastText).toStartWith('hello y');
+    expect(s.lastText?.length).toBe(200);
+  });
+
+  test('clears what runs at the end of a turn: interrupted calls get no answer', () => {
+    const s = fold(init, says('m1', [call('a', 'Bash', { command: 'sleep 9' })]), result(0.01));
+    expect([s.currentTool, s.openTools.size]).toEqual([undefined, 0]);
+  });
+
+  test('counts tasks that are open', () => {
+    const started = { type: 'system', subtype: 'task_started', task_id: 't' };
+    const ended = { type: 'system', subtype: 'task_notification', task_id: 't' };
+    expect([...fold(started, started).openTasks]).toEqual(['t']);
+    expect(fold(started, ended, ended).openTasks.size).toBe(0);
+  });
+
+  test('believes a hook only when a SessionStart succeeded', () => {
+    expect(fold(hook('error'))).toMatchObject({ hookSeen: true, hookOk: false });
+    expect(fold(hook('success', 'PreToolUse'))).toMatchObject({ hookSeen: false, hookOk: false });
+    expect(fold(hook('error'), hook('success'))).toMatchObject({ hookSeen: true, hookOk: true });
+  });
+
+  test('remembers trouble until the model answers', () => {
+    const retry = {
+      type: 'system',
+      subtype: 'api_retry',
+      attempt: 1,
+      error: 'authentication_failed',
+      error_status: 401,
+    };
+    const troubled = fold(init, retry);
+    expect(troubled).toMatchObject({
+      authError: 'authentication_failed',
+      apiError: 'authentication_failed',
+      lastRetry: { attempt: 1, errorStatus: 401 },
+    });
+    const cured = fold(init, retry, says('m1', [text('hi')]));
+    expect([cured.authError, cured.apiError, cured.lastRetry]).toEqual([undefined, undefined, undefined]);
+    const synthetic = says('m2', [text('Not logged in')], { error: 'billing_error' }, '<synthetic>');
+    expect(fold(init, synthetic)).toMatchObject({ authError: 'billing_error', costUsd: 0 });
+  });
+
+  test('counts compactions, malformed lines and denials', () => {
+    const s = fold(
+      { type: 'system', subtype: 'compact_boundary' },
+      result(0, { permission_denials: [{ tool_use_id: 'a', tool_name: 'Write' }] }),
+    );
+    foldMessage(s, { kind: 'malformed', text: 'x' });
+    expect(s).toMatchObject({ compactions: 1, malformed: 1 });
+    expect([...s.denials]).toEqual([['a', 'Write']]);
+  });
+});
+
+describe('results', () => {
+  const followUp = { origin: { kind: 'task-notification' } };
+  const failing = { is_error: true, subtype: 'error_during_execution' };
+
+  test('the last one decides, and turns are summed', () => {
+    const s = fold(init, result(0.01, { result: 'one' }), init, result(0.02, { result: 'two', num_turns: 3 }));
+    expect(s.lastResult?.result).toBe('two');
+    expect(usageOf(s, 5)).toMatchObject({ costUsd: 0.02, turns: 4, durationMs: 5 });
+  });
+
+  test('a failing follow-up of a background task does not undo the success before it', () => {
+    expect(fold(result(0.01), result(0.02, { ...followUp, ...failing })).lastResult).toMatchObject({ isError: false });
+    expect(fold(result(0.01), result(0.02, { ...followUp, ...failing })).costUsd).toBe(0.02);
+    expect(fold(result(0.01), result(0.02, { ...followUp, result: 'more' })).lastResult?.result).toBe('more');
+    expect(fold(result(0.01, { ...followUp, ...failing })).lastResult).toMatchObject({ isError: true });
+    expect(fold(result(0.01), result(0.02, failing)).lastResult).toMatchObject({ isError: true });
+  });
+
+  test('a success counts as finished work only before the answer to an interrupt', () => {
+    expect(fold(result(0), interrupted)).toMatchObject({ interruptAnswered: true, successBeforeAnswer: true });
+    expect(fold(interrupted, result(0))).toMatchObject({ interruptAnswered: true, successBeforeAnswer: false });
+    expect(fold(result(0, failing), interrupted).successBeforeAnswer).toBe(false);
+    expect(fold(usage(0.01)).interruptAnswered).toBe(false);
+  });
+
+  test('isSuccess needs a turn', () => {
+    const s = fold(result(0, { num_turns: 0 }));
+    expect(s.lastResult !== undefined && isSuccess(s.lastResult)).toBe(false);
+  });
+});
+
+describe('cost', () => {
+  test('is estimated from distinct messages until claude names it', () => {
+    const s = fold(init, says('m1', [text('a')]), says('m1', [text('b')]), says('m2', [text('c')]));
+    expect(s).toMatchObject({ estimated: true, tokens: { input: 2000, output: 2 } });
+    expect(s.costUsd).toBeCloseTo(0.01005, 8);
+    expect(Object.keys(s.models)).toEqual(['claude-opus-4-8[1m]']);
+    expect(usageOf(s, 0)).toMatchObject({ estimated: true, turns: 2 });
+  });
+
+  test('is claude’s own once named, plus what began since', () => {
+    const named = fold(init, says('m1', [text('a')]), usage(0.01));
+    expect(named).toMatchObject({ costUsd: 0.01, estimated: false, tokens: { input: 1000, output: 200 } });
+    expect(usageOf(named, 0).estimated).toBeUndefined();
+    const since = fold(init, says('m1', [text('a')]), usage(0.01), says('m2', [text('b')]));
+    expect(since).toMatchObject({ estimated: true, tokens: { input: 2000, output: 201 } });
+    expect(since.costUsd).toBeCloseTo(0.015025, 8);
+  });
+
+  test('keeps a higher get_usage than the result of a turn that was held back', () => {
+    const s = fold(init, usage(0.05, models(0.05, 5000)), result(0.02));
+    expect(s).toMatchObject({ costUsd: 0.05, tokens: { input: 5000 }, estimated: false });
+  });
+
+  test('takes the newer figures per model of a result whose total is old', () => {
+    const s = fold(init, result(0.02, { modelUsage: models(0.04, 4000) }));
+    expect(s).toMatchObject({ costUsd: 0.04, tokens: { input: 4000 } });
+  });
+
+  test('keeps the input of an answer that was cut off, which claude counts as nothing', () => {
+    const s = fold(init, says('m1', [text('a')]), result(0, { modelUsage: {} }));
+    expect(s.costUsd).toBeCloseTo(0.005025, 8);
+    expect(s.estimated).toBe(true);
+  });
+
+  test('adds nothing for what claude wrote itself', () => {
+    expect(fold(init, says('m1', [text('a')], {}, '<synthetic>'))).toMatchObject({ costUsd: 0, estimated: false });
+  });
+
+  const line = fc.oneof(
+    fc.nat({ max: 9 }).map((id) => says(`m${id}`, [text('x')])),
+    fc.float({ min: 0, max: 5, noNaN: true }).map((usd) => result(usd)),
+    fc.float({ min: 0, max: 5, noNaN: true }).map((usd) => usage(usd)),
+    fc.constantFrom(init, answer('a'), interrupted, says('m1', [call('a', 'Bash', { command: 'x' })])),
+    fc.dictionary(fc.constantFrom('type', 'subtype', 'message', 'task_id', 'modelUsage'), fc.jsonValue()),
+  );
+
+  test('never falls, and the same lines give the same state', () => {
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 60 }), (lines) => {
+        const s = emptyStream();
+        let before = 0;
+        for (const one of lines) {
+          foldMessage(s, parseLine(JSON.stringify(one)) as ClaudeMessage);
+          expect(s.costUsd).toBeGreaterThanOrEqual(before);
+          before = s.costUsd;
+        }
+        expect(fold(...lines)).toEqual(s);
+      }),
+    );
+  });
+});

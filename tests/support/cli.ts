@@ -1,0 +1,94 @@
+/** Runs the program as a user does: the launcher, an emptied environment, a data root and projects of its own. */
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { findClaude } from '../../src/claude/program.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+
+export const packageRoot = resolve(import.meta.dir, '..', '..');
+const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+
+/** Path of the pinned claude of this package. Throws when it is not installed: then nothing here can be believed. */
+export function pinnedClaude(): string {
+  const found = findClaude(createRealWorld(), {}, { packageRoot, preferPinned: true });
+  if (!found.ok) throw new Error(found.failure.message);
+  return found.value.program;
+}
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Started {
+  readonly pid: number;
+  readonly finished: Promise<Finished>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+export class Machine {
+  /** A blank in the path, so that unquoted ones show. */
+  readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca cli ')));
+  readonly home = join(this.folder, 'home');
+  readonly data = join(this.folder, 'data');
+  readonly env: Record<string, string>;
+
+  constructor(env: Readonly<Record<string, string>> = {}) {
+    mkdirSync(this.home);
+    this.env = {
+      PATH: process.env.PATH ?? '',
+      HOME: this.home,
+      CLAUDE_CODE_AGENT_HOME: this.data,
+      LANG: 'C.UTF-8',
+      ...env,
+    };
+  }
+
+  /** Absolute path of a project folder, made when it is missing. */
+  project(name: string): string {
+    const path = join(this.folder, 'projects', name);
+    mkdirSync(path, { recursive: true });
+    return path;
+  }
+
+  start(...args: string[]): Started {
+    const child = Bun.spawn([launcher, ...args], {
+      cwd: this.folder,
+      env: this.env,
+      stdin: 'ignore',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    });
+    const finished = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+    return {
+      pid: child.pid,
+      kill: (signal) => child.kill(signal),
+      finished: finished.then(([stdout, stderr]) => ({ code: child.exitCode, stdout, stderr })),
+    };
+  }
+
+  run(...args: string[]): Promise<Finished> {
+    return this.start(...args).finished;
+  }
+
+  /** Runs a command that must succeed; its trimmed stdout. */
+  async ok(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.run(...args);
+    if (code !== 0) throw new Error(`claude-code-agent ${args.join(' ')} ended with ${code}: ${stderr}${stdout}`);
+    return stdout.trim();
+  }
+
+  async json<T>(...args: string[]): Promise<T> {
+    return JSON.parse(await this.ok(...args, '--json')) as T;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Resolves when `condition` holds; looks again whenever the event loop is idle for a moment. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await Bun.sleep(10);
+}

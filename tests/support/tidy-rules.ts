@@ -1,0 +1,281 @@
+/**
+ * The rules of DESIGN §2 and of the house style as functions from files to sentences. Each sentence names the file,
+ * the line where there is one, and what to do instead. What may break a rule is listed here with its reason.
+ */
+import { posix } from 'node:path';
+import {
+  blankComments,
+  blankOut,
+  functionsOf,
+  importsOf,
+  type SourceFile,
+  undocumentedMembers,
+} from './tidy-source.ts';
+
+export const limits = { fileLines: 400, functionLines: 70, lineLength: 120 };
+
+/** Which folders of src a folder may import from, besides itself. The last two are src/main.ts and src/hook-main.ts. */
+export const layers: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  world: ['core'],
+  store: ['core', 'world'],
+  claude: ['core', 'world', 'store'],
+  template: ['core', 'world', 'store'],
+  context: ['core', 'world', 'store'],
+  git: ['core', 'world', 'store'],
+  runner: ['core', 'world', 'store', 'claude', 'template', 'context', 'git'],
+  report: ['core'],
+  rehearsal: ['core', 'world', 'store', 'claude'],
+  cli: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal'],
+  'main.ts': ['core', 'world', 'cli'],
+  'hook-main.ts': ['core', 'world', 'store', 'claude', 'context'],
+};
+
+interface LayerException {
+  readonly from: string;
+  readonly target: string;
+  readonly why: string;
+}
+
+export const layerExceptions: readonly LayerException[] = [
+  {
+    from: 'runner',
+    target: 'src/report/reporter.ts',
+    why: 'only the type: the runner is handed a Reporter and never sees one of its makes',
+  },
+];
+
+/** Packages that a layer may use, where not every package is welcome. */
+const packages: Readonly<Record<string, RegExp>> = {
+  core: /^@dagrejs\/graphlib$/,
+};
+
+/** Modules of the runtime that only compute. All others reach the system and belong to src/world. */
+const pureModules = /^node:(path|util|tty|url)$/;
+
+export const entries = ['src/main.ts', 'src/hook-main.ts'];
+
+/** What makes a hook slow to start. */
+const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|p-queue|yaml)$/;
+
+export interface BannedCall {
+  readonly name: string;
+  readonly pattern: RegExp;
+  readonly instead: string;
+}
+
+/** Named one by one, because `process` is also a good name for a value that describes one. */
+const processMembers = [
+  ...['env', 'argv', 'exit', 'exitCode', 'stdin', 'stdout', 'stderr', 'cwd', 'chdir', 'on', 'once', 'off', 'kill'],
+  ...['ppid', 'platform', 'execPath', 'hrtime', 'umask', 'nextTick', 'emitWarning', 'memoryUsage', 'abort'],
+];
+
+export const bannedCalls: readonly BannedCall[] = [
+  { name: 'wall clock', pattern: /\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.now\b/, instead: 'world.clock.now()' },
+  {
+    name: 'timer',
+    pattern: /\b(?:setTimeout|setInterval|setImmediate)\b|\bBun\.sleep(?:Sync)?\b/,
+    instead: 'world.clock.after()',
+  },
+  {
+    name: 'randomness',
+    pattern: /\bMath\.random\b|\brandomUUID\b|\bgetRandomValues\b|\brandomBytes\b|\bBun\.randomUUIDv7\b/,
+    instead: 'world.random',
+  },
+  { name: 'file', pattern: /\bBun\.(?:file|write)\b|\bnew Bun\.Glob\b/, instead: 'world.files' },
+  { name: 'process start', pattern: /\bBun\.(?:spawn|spawnSync|\$|which)(?![\w$])/, instead: 'world.processes' },
+  {
+    name: 'process state',
+    pattern: new RegExp(`\\bprocess\\.(?:${processMembers.join('|')})\\b`),
+    instead: 'World, or the Context of a command',
+  },
+  { name: 'console', pattern: /\bconsole\.\w/, instead: 'a Reporter, or the output of a command' },
+  { name: 'server', pattern: /\bBun\.(?:serve|listen|connect)\b/, instead: 'rehearsal/scripted-api.ts' },
+];
+
+/** Files outside src/world that may reach the system themselves, each with the calls it needs and why. */
+export const callExceptions: readonly {
+  readonly path: RegExp;
+  readonly calls: readonly string[];
+  readonly why: string;
+}[] = [
+  { path: /^src\/main\.ts$/, calls: ['process state'], why: 'it hands argv in and the exit code out' },
+  { path: /^src\/hook-main\.ts$/, calls: ['process state', 'wall clock'], why: 'a hook starts without a World' },
+  { path: /^src\/cli\//, calls: ['process state'], why: 'its streams, its signals and its own program' },
+  {
+    path: /^src\/rehearsal\/scripted-api\.ts$/,
+    calls: ['server', 'timer', 'randomness'],
+    why: 'it plays a server of somebody else, which has a clock and ids of its own',
+  },
+];
+
+const leftovers: readonly { readonly pattern: RegExp; readonly instead: string }[] = [
+  { pattern: /\b(?:TO[D]O|FIX[M]E|XX[X]|HA[C]K)\b/, instead: 'do it now, or write it down where work is planned' },
+  {
+    pattern: /\bplace[h]older (?:for|until|implementation)\b|\bnot (?:yet )?imple[m]ented\b|\bcoming so[o]n\b/i,
+    instead: 'write the real thing',
+  },
+  { pattern: /@ts-ign[o]re|@ts-noch[e]ck/, instead: '@ts-expect-error, which expires' },
+];
+
+/** Folders of people who do not exist (`/home/user/`, `/home/u/`) are fine in tests. */
+const machinePath = /(?<![\w.~}])\/(?:work|root)\/|\/(?:home|Users)\/(?!(?:user|me|someone|\w)\b)\w+\/|\/tmp\/\w/;
+
+export function checkLayers(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) => {
+    const layer = layerOf(file.path);
+    const allowed = layers[layer];
+    if (allowed === undefined) return [`${file.path}: ${layer} is no layer of DESIGN §2`];
+    return importsOf(file).flatMap(({ target, isFile, typeOnly }) => {
+      if (!isFile) return packageProblem(file.path, layer, target);
+      if (!target.startsWith('src/')) return file.path === 'src/main.ts' ? [] : [`${file.path}: imports ${target}`];
+      const other = layerOf(target);
+      if (other === layer || allowed.includes(other)) return [];
+      if (typeOnly && layerExceptions.some((known) => known.from === layer && known.target === target)) return [];
+      return [`${file.path}: ${layer} must not import ${target}; it knows only ${allowed.join(', ') || 'itself'}`];
+    });
+  });
+}
+
+function layerOf(path: string): string {
+  return path.split('/')[1] as string;
+}
+
+function packageProblem(path: string, layer: string, target: string): string[] {
+  const own = packages[layer];
+  if (own !== undefined) return own.test(target) ? [] : [`${path}: ${layer} must not use ${target}`];
+  if (layer === 'world' || !/^(node|bun):|^bun$/.test(target) || pureModules.test(target)) return [];
+  return [`${path}: ${target} belongs to src/world; use World`];
+}
+
+export function checkBannedCalls(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) => {
+    if (file.path.startsWith('src/world/')) return [];
+    const lines = blankOut(file.text).split('\n');
+    const excused = callExceptions.filter(({ path }) => path.test(file.path)).flatMap(({ calls }) => calls);
+    return bannedCalls
+      .filter(({ name }) => !excused.includes(name))
+      .flatMap(({ pattern, instead }) =>
+        lines.flatMap((line, index) => {
+          const found = line.match(pattern)?.[0];
+          return found === undefined ? [] : [`${file.path}:${index + 1}: use ${instead} instead of ${found}`];
+        }),
+      );
+  });
+}
+
+/** Exceptions that nothing needs any more. */
+export function checkExceptions(files: readonly SourceFile[]): string[] {
+  return callExceptions.flatMap(({ path, calls }) => {
+    const code = files.filter((file) => path.test(file.path)).map((file) => blankOut(file.text));
+    return calls
+      .filter((name) => !code.some((text) => bannedCalls.find((call) => call.name === name)?.pattern.test(text)))
+      .map((name) => `tidy-rules.ts: ${path.source} needs no exception for ${name} any more`);
+  });
+}
+
+export function checkSizes(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    const lines = text.trimEnd().split('\n');
+    const long = lines.flatMap((line, index) =>
+      line.length > limits.lineLength ? [`${path}:${index + 1}: ${line.length} characters, split the line`] : [],
+    );
+    const large = lines.length > limits.fileLines ? [`${path}: ${lines.length} lines, split the file`] : [];
+    const deep = functionsOf(text)
+      .filter(({ length, head }) => length > limits.functionLines && !/^(?:describe|function \w+Tests)\b/.test(head))
+      .map(({ line, length, head }) => `${path}:${line}: ${length} lines, split the function ${head}`);
+    return [...large, ...deep, ...long];
+  });
+}
+
+/** Files that no entry reaches, by import or by a path written in a string. */
+export function checkDeadFiles(files: readonly SourceFile[]): string[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const reached = new Set<string>();
+  const open = entries.filter((entry) => byPath.has(entry));
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    if (reached.has(path)) continue;
+    reached.add(path);
+    open.push(...referencesOf(byPath.get(path) as SourceFile).filter((target) => byPath.has(target)));
+  }
+  return files
+    .filter(({ path }) => !reached.has(path))
+    .map(({ path }) => `${path}: neither ${entries.join(' nor ')} reaches it, remove it or use it`);
+}
+
+function referencesOf(file: SourceFile): string[] {
+  const written = [...blankComments(file.text).matchAll(/'(\.{1,2}\/[^'\n]+\.tsx?)'/g)].map(
+    (match) => match[1] as string,
+  );
+  return written.map((path) => posix.join(posix.dirname(file.path), path));
+}
+
+/** Packages that would slow down every start of a hook, over any number of imports. */
+export function checkHookWeight(files: readonly SourceFile[]): string[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const seen = new Set<string>();
+  const problems: string[] = [];
+  const open = ['src/hook-main.ts'];
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    const file = byPath.get(path);
+    if (file === undefined || seen.has(path)) continue;
+    seen.add(path);
+    for (const { target, isFile, typeOnly } of importsOf(file)) {
+      if (typeOnly) continue;
+      if (isFile) open.push(target);
+      else if (heavyPackages.test(target)) problems.push(`${path}: ${target} is too heavy for src/hook-main.ts`);
+    }
+  }
+  return problems;
+}
+
+export function checkHeaders(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ text }) => !text.replace(/^#!.*\n/, '').startsWith('/**'))
+    .map(({ path }) => `${path}: begin with a doc comment that says what this file is`);
+}
+
+/** The unions whose members are public words. */
+const documentedUnions: Readonly<Record<string, readonly string[]>> = {
+  'src/core/event.ts': ['EventBody'],
+  'src/core/failure.ts': ['SessionFailureReason', 'CommandFailureReason'],
+};
+
+export function checkUnions(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) =>
+    (documentedUnions[path] ?? []).flatMap((name) =>
+      undocumentedMembers(text, name).map((member) => `${path}: ${member} needs a doc line`),
+    ),
+  );
+}
+
+export function checkLeftovers(files: readonly SourceFile[]): string[] {
+  return eachLine(files, (line) =>
+    leftovers.flatMap(({ pattern, instead }) => {
+      const found = line.match(pattern)?.[0];
+      return found === undefined ? [] : [`instead of ${found}: ${instead}`];
+    }),
+  );
+}
+
+export function checkMachinePaths(files: readonly SourceFile[]): string[] {
+  return eachLine(files, (line) => {
+    const found = line.match(machinePath)?.[0];
+    return found === undefined ? [] : [`${found} exists on one machine only, use a temporary or a relative path`];
+  });
+}
+
+/** Tests that were switched off, or that switch off all others. `skipIf` says its condition and stays. */
+export function checkTestSwitches(files: readonly SourceFile[]): string[] {
+  const code = files.map(({ path, text }) => ({ path, text: blankOut(text) }));
+  return eachLine(code, (line) => {
+    const found = line.match(/\b(?:test|it|describe)\.(?:only|skip|todo|failing)\b/)?.[0];
+    return found === undefined ? [] : [`${found} hides tests, remove it`];
+  });
+}
+
+function eachLine(files: readonly SourceFile[], check: (line: string) => string[]): string[] {
+  return files.flatMap(({ path, text }) =>
+    text.split('\n').flatMap((line, index) => check(line).map((problem) => `${path}:${index + 1}: ${problem}`)),
+  );
+}

@@ -1,0 +1,263 @@
+/**
+ * Promises: the rules of DESIGN §2 hold for the whole tree. Every rule is also shown a planted violation, so that a
+ * rule which has gone blind is noticed.
+ */
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import * as rules from './support/tidy-rules.ts';
+import {
+  blankComments,
+  blankOut,
+  functionsOf,
+  importsOf,
+  readSources,
+  type SourceFile,
+} from './support/tidy-source.ts';
+
+const root = join(import.meta.dir, '..');
+const code = /\.tsx?$/;
+const src = readSources(root, ['src'], code);
+const tests = readSources(root, ['tests'], code);
+const all = readSources(root, ['src', 'tests', 'bench', 'scripts', 'examples'], code);
+const texts = readSources(
+  root,
+  ['src', 'tests', 'bench', 'scripts', 'examples', 'docs', 'templates', 'bin', '.ci', 'README.md', 'package.json'],
+  /(^|\/)[\w.-]+\.(tsx?|md|sh|json|ya?ml|txt)$|^(bin|\.ci)\//,
+);
+
+/** A tree of the given files, for planted violations. */
+function tree(files: Readonly<Record<string, string>>): SourceFile[] {
+  return Object.entries(files).map(([path, text]) => ({ path, text }));
+}
+
+describe('the tree', () => {
+  test('is read', () => {
+    expect(src.map(({ path }) => path)).toContain('src/core/state.ts');
+    expect(texts.map(({ path }) => path)).toContain('package.json');
+  });
+  test('imports go one way', () => expect(rules.checkLayers(src)).toEqual([]));
+  test('only src/world touches the system', () => expect(rules.checkBannedCalls(src)).toEqual([]));
+  test('every exception is still needed', () => expect(rules.checkExceptions(src)).toEqual([]));
+  test('files, functions and lines are short', () => expect(rules.checkSizes(all)).toEqual([]));
+  test('no file is dead', () => expect(rules.checkDeadFiles(src)).toEqual([]));
+  test('hooks start light', () => expect(rules.checkHookWeight(src)).toEqual([]));
+  test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
+  test('every event and failure has a doc line', () => expect(rules.checkUnions(src)).toEqual([]));
+  test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
+  test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
+  test('no test is switched off', () => expect(rules.checkTestSwitches(tests)).toEqual([]));
+});
+
+describe('imports', () => {
+  const importing = (path: string, line: string) => rules.checkLayers(tree({ [path]: `/** x */\n${line}\n` }));
+
+  test.each([
+    ['src/core/a.ts', "import { b } from '../world/b.ts';"],
+    ['src/core/a.ts', "import type { B } from '../world/b.ts';"],
+    ['src/core/a.ts', "export * from '../store/b.ts';"],
+    ['src/core/a.ts', "import { join } from 'node:path';"],
+    ['src/core/a.ts', "import { z } from 'zod';"],
+    ['src/world/a.ts', "import { b } from '../store/b.ts';"],
+    ['src/store/a.ts', "import { b } from '../claude/b.ts';"],
+    ['src/claude/a.ts', "import { b } from '../git/b.ts';"],
+    ['src/claude/a.ts', "import {\n  b,\n  c,\n} from '../runner/b.ts';"],
+    ['src/runner/a.ts', "import { b } from '../rehearsal/b.ts';"],
+    ['src/runner/a.ts', "import { Reporter } from '../report/reporter.ts';"],
+    ['src/report/a.ts', "import { b } from '../store/b.ts';"],
+    ['src/rehearsal/a.ts', "const b = await import('../cli/b.ts');"],
+    ['src/cli/commands/a.ts', "import { b } from '../../main.ts';"],
+    ['src/cli/a.ts', "import '../../tests/support/preload.ts';"],
+    ['src/cli/a.ts', "import { readFileSync } from 'node:fs';"],
+    ['src/store/a.ts', "import { dlopen } from 'bun:ffi';"],
+    ['src/helpers/a.ts', ''],
+  ])('%s may not: %s', (path, line) => expect(importing(path, line)).toHaveLength(1));
+
+  test.each([
+    ['src/core/a.ts', "import { b } from './b.ts';"],
+    ['src/core/a.ts', "// import { b } from '../world/b.ts';"],
+    ['src/world/a.ts', "import { readFileSync } from 'node:fs';"],
+    ['src/runner/a.ts', "import type { Reporter } from '../report/reporter.ts';"],
+    ['src/cli/commands/a.ts', "import { b } from '../../runner/b.ts';"],
+    ['src/main.ts', "import { b } from './cli/b.ts';"],
+  ])('%s may: %s', (path, line) => expect(importing(path, line)).toEqual([]));
+});
+
+describe('calls', () => {
+  const calling = (path: string, line: string) => rules.checkBannedCalls(tree({ [path]: line }));
+
+  test.each([
+    ['const at = Date.now();', 'world.clock.now()'],
+    ['const at = new Date();', 'world.clock.now()'],
+    ['setTimeout(done, 5);', 'world.clock.after()'],
+    ['await Bun.sleep(5);', 'world.clock.after()'],
+    ['const id = crypto.randomUUID();', 'world.random'],
+    ['const luck = Math.random();', 'world.random'],
+    ['await Bun.write(path, text);', 'world.files'],
+    ['Bun.spawn([program]);', 'world.processes'],
+    ['const home = process.env.HOME;', 'World'],
+    ['console.log(text);', 'a Reporter'],
+    ['Bun.serve({ port: 0 });', 'rehearsal/scripted-api.ts'],
+    [`const text = \`\${Date.now}\`;\nDate.now();`, 'world.clock.now()'],
+    ["const quote = /'/;\nDate.now();\nconst end = '';", 'world.clock.now()'],
+  ])('%j is banned', (line, instead) => {
+    const problems = calling('src/store/a.ts', line);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain(`use ${instead}`);
+  });
+
+  test.each([
+    '// Date.now() would be wrong here.',
+    "const text = 'console.log(1)';",
+    'const at = new Date(atMs);',
+    'known.set(process.pid, process.identity);',
+    'process.onExit(done);',
+    '/* process.env\n process.argv */',
+  ])('%j is fine', (line) => expect(calling('src/store/a.ts', line)).toEqual([]));
+
+  test('exceptions hold for the calls they name', () => {
+    expect(calling('src/world/clock.ts', 'Date.now();')).toEqual([]);
+    expect(calling('src/cli/a.ts', 'process.stdout.write(text);')).toEqual([]);
+    expect(calling('src/cli/a.ts', 'Date.now();')).toHaveLength(1);
+    expect(rules.checkExceptions(tree({ 'src/main.ts': 'process.exit(1);' })).length).toBeGreaterThan(0);
+    expect(rules.checkExceptions([])).toHaveLength(rules.callExceptions.flatMap(({ calls }) => calls).length);
+  });
+});
+
+describe('sizes', () => {
+  const body = (lines: number, indent = '  ') => `${indent}step();\n`.repeat(lines);
+  const problems = (text: string) => rules.checkSizes(tree({ 'src/a.ts': text }));
+
+  test.each([
+    ['a function', `function long(): void {\n${body(69)}}\n`],
+    ['a function with its parameters in lines', `function long(\n  a: string,\n): void {\n${body(67)}}\n`],
+    [
+      'a function with a destructured parameter',
+      `function long({\n  a,\n}: {\n  a: string;\n}): void {\n${body(65)}}\n`,
+    ],
+    ['an arrow function', `const long = (a: string) => {\n${body(69)}};\n`],
+    ['a callback', `items.forEach((item) => {\n${body(69)}});\n`],
+    ['a method', `class A {\n  async #long<T>(a: T): Promise<void> {\n${body(69, '    ')}  }\n}\n`],
+    ['a test', `test('long', () => {\n${body(69)}});\n`],
+  ])('%s of 71 lines', (_, text) => {
+    expect(problems(text)).toHaveLength(1);
+    expect(problems(text)[0]).toContain('71 lines, split the function');
+    expect(problems(text.replace('  step();\n', ''))).toEqual([]);
+  });
+
+  test('describe is no function, nor is a class or an object', () => {
+    expect(problems(`describe('all', () => {\n${body(100)}});\n`)).toEqual([]);
+    expect(problems(`class A {\n${body(100)}}\n`)).toEqual([]);
+    expect(problems(`const table = {\n${body(100)}};\n`)).toEqual([]);
+  });
+
+  test('braces in strings and comments do not count', () => {
+    const short = "function short(): void {\n  // {\n  const a = '{';\n  const b = `{\n}`;\n}\n";
+    const text = `${short}\nfunction next(): void {\n}\n`;
+    expect(functionsOf(text).map(({ line, length }) => [line, length])).toEqual([
+      [1, 6],
+      [8, 2],
+    ]);
+  });
+
+  test('a file of 401 lines, a line of 121 characters', () => {
+    expect(problems('a;\n'.repeat(401))).toEqual(['src/a.ts: 401 lines, split the file']);
+    expect(problems('a;\n'.repeat(400))).toEqual([]);
+    expect(problems('a'.repeat(121))).toEqual(['src/a.ts:1: 121 characters, split the line']);
+    expect(problems('a'.repeat(120))).toEqual([]);
+  });
+});
+
+describe('the other rules see a violation', () => {
+  test('dead files', () => {
+    const files = tree({
+      'src/main.ts': "import { a } from './a.ts';",
+      'src/a.ts': "const program = new URL('./spawned.ts', import.meta.url);",
+      'src/spawned.ts': '',
+      'src/dead.ts': "import './a.ts';",
+      'src/dead-too.ts': "import './dead.ts';",
+    });
+    expect(rules.checkDeadFiles(files).map((problem) => problem.split(':')[0])).toEqual([
+      'src/dead.ts',
+      'src/dead-too.ts',
+    ]);
+  });
+
+  test('heavy hooks', () => {
+    const files = tree({
+      'src/hook-main.ts': "import { a } from './a.ts';\nimport type { Z } from 'zod';",
+      'src/a.ts': "import { z } from 'zod';",
+    });
+    expect(rules.checkHookWeight(files)).toEqual(['src/a.ts: zod is too heavy for src/hook-main.ts']);
+  });
+
+  test('missing headers', () => {
+    expect(rules.checkHeaders(tree({ 'src/a.ts': 'const a = 1;' }))).toHaveLength(1);
+    expect(rules.checkHeaders(tree({ 'src/a.ts': '#!/usr/bin/env bun\n/** A. */\n' }))).toEqual([]);
+  });
+
+  test('undocumented members', () => {
+    const head = "export type EventBody =\n  /** One. */\n  | { readonly type: 'one' }\n";
+    const union = (second: string) => `${head}${second}  | {\n      readonly type: 'two';\n    };\n`;
+    const problems = (second: string) => rules.checkUnions(tree({ 'src/core/event.ts': union(second) }));
+    expect(problems('')).toEqual(["src/core/event.ts: EventBody: 'two' needs a doc line"]);
+    expect(problems('  /** Two. */\n')).toEqual([]);
+    expect(rules.checkUnions(tree({ 'src/core/failure.ts': '' }))).toHaveLength(2);
+  });
+
+  test('leftovers', () => {
+    const words = [
+      ['TO', 'DO'],
+      ['FIX', 'ME'],
+      ['// a place', 'holder for'],
+      ['not imple', 'mented'],
+      ['@ts-ign', 'ore'],
+    ];
+    for (const [start, end] of words) {
+      expect(rules.checkLeftovers(tree({ 'src/a.ts': `// ${start}${end} later` }))).toHaveLength(1);
+    }
+  });
+
+  test('paths of one machine', () => {
+    for (const folder of ['work', 'root', 'Users/bob', 'home/bob', 'tmp']) {
+      expect(rules.checkMachinePaths(tree({ 'docs/a.md': `see ${['', folder, 'x'].join('/')}/y` }))).toHaveLength(1);
+    }
+    expect(rules.checkMachinePaths(tree({ 'docs/a.md': 'see ~/work/x and ./root/x' }))).toEqual([]);
+  });
+
+  test('switched off tests', () => {
+    for (const word of ['only', 'skip', 'todo']) {
+      expect(rules.checkTestSwitches(tree({ 'tests/a.test.ts': `test.${word}('x', () => {});` }))).toHaveLength(1);
+    }
+    expect(rules.checkTestSwitches(tree({ 'tests/a.test.ts': "test.skipIf(!there)('x', () => {});" }))).toEqual([]);
+  });
+});
+
+describe('reading', () => {
+  test('strings and comments are blanked, code and lines stay', () => {
+    const template = '`d $' + '{`e` + "}"} f`';
+    const text = `a(/* b\n */ "c", ${template}); // g\nh / i / j;`;
+    expect(blankOut(text)).toBe(`a(    \n       ,${' '.repeat(template.length + 1)});     \nh / i / j;`);
+    expect(blankComments(text)).toBe(`a(    \n    "c", ${template});     \nh / i / j;`);
+  });
+
+  test('imports of every form', () => {
+    const text = [
+      "import a from './a.ts';",
+      "import type { B } from '../b.ts';",
+      "import {\n  c,\n  type D,\n} from 'c';",
+      "import './e.ts';",
+      "export { f } from './f.ts';",
+      "const g = () => import('./g.ts');",
+    ].join('\n');
+    const found = importsOf({ path: 'src/x/y.ts', text });
+    expect(found.map(({ target }) => target)).toEqual([
+      'src/x/a.ts',
+      'src/b.ts',
+      'c',
+      'src/x/e.ts',
+      'src/x/f.ts',
+      'src/x/g.ts',
+    ]);
+    expect(found.map(({ typeOnly }) => typeOnly)).toEqual([false, true, false, false, false, false]);
+  });
+});

@@ -9,7 +9,7 @@ import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, isSuccess } from './stream.ts';
 import { clip, oneLine } from './text.ts';
-import { describeTrouble, type Verdict } from './trouble.ts';
+import { describeTrouble, saidBy, sentence, type Verdict } from './trouble.ts';
 
 export interface JudgeInput {
   readonly stream: AttemptStream;
@@ -83,11 +83,10 @@ function judgeSuccess(stream: AttemptStream, result: ResultMessage): Verdict {
 }
 
 function notSent(result: ResultMessage): Verdict {
-  const said = oneLine(result.result ?? '', 300);
   return {
     status: 'failed',
     reason: 'prompt-not-sent',
-    message: `The prompt never reached the model${said === '' ? '.' : `; claude said: ${said}`}`,
+    message: sentence('The prompt never reached the model', saidBy(result)),
     next: 'Check that the prompt is no command of claude itself and that no hook of the project blocks it.',
   };
 }

@@ -72,7 +72,7 @@ function claudeError(result: ResultMessage, said: string): Verdict {
 }
 
 /** What claude wrote, on one line, cut to 300 characters. */
-function saidBy(result: ResultMessage): string {
+export function saidBy(result: ResultMessage): string {
   const text = result.result ?? '';
   return oneLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
 }
@@ -117,7 +117,7 @@ function failed(reason: SessionFailureReason, what: string, said: string, next: 
 }
 
 /** A full sentence, with what claude said after a colon. */
-function sentence(what: string, said: string): string {
+export function sentence(what: string, said: string): string {
   if (said === '') return `${what}.`;
   return /[.!?…]$/.test(said) ? `${what}: ${said}` : `${what}: ${said}.`;
 }

@@ -39,7 +39,7 @@ export class TranscriptRenderer {
       case 'user':
         return message.toolResults.map((result) => {
           const mark = result.isError ? this.#style('bad', '  x') : this.#style('dim', '  =');
-          return `${indent(message.parentToolUseId)}${mark} ${safeLine(result.text, lineColumns) || '(no output)'}`;
+          return `${indent(message.parentToolUseId)}${mark} ${firstLine(result.text)}`;
         });
       case 'result':
         return this.#result(message);
@@ -87,6 +87,12 @@ export class TranscriptRenderer {
 
 function call(tool: { readonly name: string; readonly target: string } | undefined, name: string): string {
   return safeLine(tool === undefined ? name : `${tool.name} ${tool.target}`, lineColumns);
+}
+
+/** The first line that says something, with a sign when more follow. */
+function firstLine(text: string): string {
+  const [first = '(no output)', ...rest] = text.split('\n').filter((line) => line.trim() !== '');
+  return `${safeLine(first, lineColumns)}${rest.length > 0 ? ' …' : ''}`;
 }
 
 /** What a sub-agent does is set off. */

@@ -124,15 +124,16 @@ const rows: Row[] = [
 ];
 
 describe('judge', () => {
-  test.each(rows)('%s', (_what, lines, more, status, reason) => {
-    const outcome = judged(lines, more);
-    expect<string>(outcome.status).toBe(status);
-    if (outcome.status === 'completed') return expect(outcome.result).toBe('all done');
-    expect<string | undefined>(outcome.reason).toBe(reason);
-    expect(outcome.message).toMatch(/^[A-Zc].*[.!?…]$/);
-    expect(outcome.message).not.toMatch(/undefined|null|\.\.$/);
-    if (outcome.status === 'failed') expect(outcome.next).toMatch(/^[A-Z].*\.$/);
-  });
+  for (const [what, lines, more, status, reason] of rows)
+    test(what, () => {
+      const outcome = judged(lines, more);
+      expect<string>(outcome.status).toBe(status);
+      if (outcome.status === 'completed') return expect(outcome.result).toBe('all done');
+      expect<string | undefined>(outcome.reason).toBe(reason);
+      expect(outcome.message).toMatch(/^[A-Zc].*[.!?…]$/);
+      expect(outcome.message).not.toMatch(/undefined|null|\.\.$/);
+      if (outcome.status === 'failed') expect(outcome.next).toMatch(/^[A-Z].*\.$/);
+    });
 
   test('names exit code and the last words on stderr', () => {
     expect(judged([], { exit: code(1), stderrTail: 'Error: Session ID x is already in use.\u001b[0m' })).toMatchObject({

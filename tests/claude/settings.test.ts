@@ -1,0 +1,138 @@
+/**
+ * Promises: what the two settings files of a worker say, that neither holds a secret, and that a file which claude
+ * would silently ignore is refused. That claude obeys them is in payer.test.ts.
+ */
+import { describe, expect, test } from 'bun:test';
+import { configSettings, readBackCheck, unprotectedVariables, workerSettings } from '../../src/claude/settings.ts';
+
+const env = {
+  CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
+  CLAUDE_CONFIG_DIR: '/s/claude-config',
+  ANTHROPIC_BASE_URL: 'https://gateway.example',
+  ANTHROPIC_API_KEY: 'secret-key',
+  ANTHROPIC_CUSTOM_HEADERS: 'x-auth: secret-header',
+  HTTPS_PROXY: 'http://me:secret-word@proxy:8080',
+  HTTP_PROXY: 'http://proxy:8080',
+  AWS_PROFILE: 'work',
+  AWS_SECRET_ACCESS_KEY: 'secret-aws',
+};
+const stated = (settings: Readonly<Record<string, unknown>>) => settings.env as Record<string, string>;
+
+describe('workerSettings', () => {
+  test('states what is set and what is not', () => {
+    expect(stated(workerSettings(env))).toMatchObject({
+      CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
+      CLAUDE_CONFIG_DIR: '/s/claude-config',
+      ANTHROPIC_BASE_URL: 'https://gateway.example',
+      HTTP_PROXY: 'http://proxy:8080',
+      ANTHROPIC_AUTH_TOKEN: '',
+      CLAUDE_CODE_OAUTH_TOKEN: '',
+      CLAUDE_CODE_USE_BEDROCK: '',
+      CLAUDE_CODE_USE_VERTEX: '',
+      NODE_OPTIONS: '',
+      ALL_PROXY: '',
+    });
+  });
+
+  test('writes no secret, and then says nothing rather than empty', () => {
+    const settings = workerSettings({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
+    expect(JSON.stringify(settings)).not.toContain('secret');
+    for (const name of ['ANTHROPIC_API_KEY', 'ANTHROPIC_CUSTOM_HEADERS', 'HTTPS_PROXY', 'AWS_SECRET_ACCESS_KEY']) {
+      expect(Object.keys(stated(settings))).not.toContain(name);
+    }
+  });
+
+  test('touches the cloud’s variables only when a provider is used: tools break on empty ones', () => {
+    expect(stated(workerSettings(env)).AWS_PROFILE).toBeUndefined();
+    const provider = stated(workerSettings({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' }));
+    expect([provider.AWS_PROFILE, provider.AWS_REGION]).toEqual(['work', undefined]);
+  });
+
+  test('keeps our hooks on, silences credential programs and denies', () => {
+    const settings = workerSettings(env, { deny: ['Bash(git push:*)'] });
+    expect(settings).toMatchObject({
+      disableAllHooks: false,
+      apiKeyHelper: '',
+      awsAuthRefresh: '',
+      permissions: { deny: ['Bash(git push:*)'] },
+    });
+    expect(workerSettings(env).permissions).toBeUndefined();
+    expect(readBackCheck('f', JSON.stringify(settings)).ok).toBe(true);
+  });
+});
+
+describe('unprotectedVariables', () => {
+  test('are a socket, secrets of the user, and with a provider the cloud’s variables that are not set', () => {
+    expect(unprotectedVariables({})).toEqual(['ANTHROPIC_UNIX_SOCKET']);
+    expect(unprotectedVariables(env)).toEqual(['ANTHROPIC_UNIX_SOCKET', 'ANTHROPIC_CUSTOM_HEADERS']);
+    const provider = unprotectedVariables({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
+    expect(provider).toContain('AWS_REGION');
+    expect(provider).toContain('AWS_SECRET_ACCESS_KEY');
+    expect(provider).not.toContain('AWS_PROFILE');
+  });
+});
+
+describe('configSettings', () => {
+  const sessionStart = { program: '/bun', args: ['--no-install', '/app/hook-main.ts', 'all', 'session-start'] };
+
+  test('holds our hook in exec form, for every way a conversation begins', () => {
+    expect(configSettings({ sessionStart })).toEqual({
+      hooks: {
+        SessionStart: [
+          {
+            matcher: 'startup|resume|clear|compact',
+            hooks: [{ type: 'command', command: '/bun', args: sessionStart.args, timeout: 10 }],
+          },
+        ],
+      },
+    });
+    expect(configSettings({})).toEqual({});
+  });
+
+  test('puts ours after what a template says', () => {
+    const theirs = { hooks: [{ type: 'command', command: 'x', timeout: 1 }] };
+    const base = {
+      model: 'opus',
+      permissions: { allow: ['Read'], defaultMode: 'plan' },
+      hooks: { SessionStart: [theirs], Stop: [theirs] },
+    };
+    const settings = configSettings({ base, sessionStart, allow: ['Write'], deny: ['WebFetch'] });
+    expect(settings).toMatchObject({
+      model: 'opus',
+      permissions: { allow: ['Read', 'Write'], deny: ['WebFetch'], defaultMode: 'plan' },
+      hooks: { Stop: [theirs] },
+    });
+    const { SessionStart } = settings.hooks as { SessionStart: unknown[] };
+    expect([SessionStart.length, SessionStart[0]]).toEqual([2, theirs]);
+    expect(readBackCheck('f', JSON.stringify(settings)).ok).toBe(true);
+  });
+});
+
+describe('readBackCheck', () => {
+  const hook = (entry: unknown) => ({ hooks: { Stop: [{ hooks: [entry] }] } });
+  const faults: [unknown, string][] = [
+    [[1], 'is not a JSON object'],
+    [{ model: 1 }, 'has a model that is not a text'],
+    [{ env: { A: 1 } }, 'has an env that is not all texts'],
+    [{ permissions: [] }, 'has permissions that are not an object'],
+    [{ permissions: { deny: 'Bash' } }, 'has a permissions.deny that is not a list of texts'],
+    [{ hooks: [] }, 'has hooks that are not an object'],
+    [{ hooks: { Stop: {} } }, 'has a hook of Stop that is not a list of objects'],
+    [{ hooks: { Stop: [{}] } }, 'has a hook of Stop without a list of hooks'],
+    [{ hooks: { Stop: [{ matcher: 1, hooks: [] }] } }, 'has a hook of Stop with a matcher that is not a text'],
+    [hook({ type: 'magic' }), 'has a hook of Stop of an unknown type'],
+    [hook({ type: 'command' }), 'has a hook of Stop without a command'],
+    [hook({ type: 'command', command: 'x', timeout: 0 }), 'with a timeout that is not a positive number'],
+    [hook({ type: 'command', command: 'x', args: [1] }), 'with args that are not texts'],
+  ];
+  test.each(faults)('%j is refused', (settings, what) => {
+    const checked = readBackCheck('/f', JSON.stringify(settings));
+    expect(checked).toMatchObject({ ok: false, failure: { reason: 'write-failed' } });
+    expect(!checked.ok && checked.failure.message).toContain(what);
+  });
+
+  test('refuses what is no JSON and what is not there', () => {
+    expect(readBackCheck('/f', '{"a":1,}')).toMatchObject({ ok: false });
+    expect(readBackCheck('/f', null)).toMatchObject({ ok: false });
+  });
+});

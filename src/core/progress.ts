@@ -7,6 +7,8 @@ import type { SessionStatus } from './status.ts';
 /** What a running attempt looks like right now; never logged, may be dropped. */
 export interface LiveSession {
   readonly currentTool?: string;
+  /** Tool calls begun since this was shown last, oldest first; short ones are over before anybody looks. */
+  readonly recentTools?: readonly string[];
   readonly lastText?: string;
   readonly usage: Usage;
 }

@@ -1,4 +1,4 @@
-/** Money, tokens, durations, times and columns as people read them. Styles are applied last, widths never count them. */
+/** Money, tokens, durations, times and columns as people read them. Styles come last; widths never count them. */
 import { styleText } from 'node:util';
 import type { Tokens } from '../core/group.ts';
 

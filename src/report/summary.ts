@@ -1,4 +1,4 @@
-/** The closing report of a run: a table of the sessions, totals, what went wrong and how to cure it, what to do next. */
+/** The closing report of a run: a table of the sessions, totals, what went wrong and its cure, what to do next. */
 import { join } from 'node:path';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';

@@ -25,5 +25,8 @@ export function safeLine(text: string, columns: number): string {
 /** Cuts to at most `columns` terminal columns, with an ellipsis when something was cut off. */
 export function fitColumns(text: string, columns: number): string {
   if (Bun.stringWidth(text) <= columns) return text;
-  return `${Bun.sliceAnsi(text, 0, Math.max(0, columns - 1))}…`;
+  const room = Math.max(0, columns - 1);
+  const head = Bun.sliceAnsi(text, 0, room);
+  // A character of two columns at the cut belongs to neither side.
+  return `${Bun.stringWidth(head) > room ? Bun.sliceAnsi(text, 0, room - 1) : head}…`;
 }

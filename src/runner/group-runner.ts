@@ -16,7 +16,7 @@ import { judgeUnfinished } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import { eventsOf } from './fact-events.ts';
 import type { Fact } from './facts.ts';
-import { usageOfWorker } from './live.ts';
+import { liveSession } from './live.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { answerRequests } from './request-answers.ts';
 import { Slots } from './slots.ts';
@@ -92,9 +92,9 @@ export class GroupRunner {
 
   /** Runs until the group is settled or the runner is told to leave. */
   async run(): Promise<RunEnd> {
-    this.#watchRequests();
-    await this.#takeOverUnfinished();
     try {
+      this.#watchRequests();
+      await this.#takeOverUnfinished();
       for (;;) {
         const facts = this.#inbox;
         this.#inbox = [];
@@ -151,6 +151,8 @@ export class GroupRunner {
       bodies.push(...events);
       after.push(() => this.#afterFact(fact));
     }
+    // What a session did last is shown before its end is.
+    if (facts.some((fact) => fact.kind === 'ended')) this.#showNow();
     // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
     this.record(bodies);
     for (const action of after) action();
@@ -324,7 +326,7 @@ export class GroupRunner {
     for (const sessionId of this.#changed) {
       const active = this.#workers.get(sessionId);
       if (!active) continue;
-      this.#live.set(sessionId, usageOfWorker(active.worker.stream, Math.max(0, now - active.startedAtMs)));
+      this.#live.set(sessionId, liveSession(active.worker, Math.max(0, now - active.startedAtMs)));
       this.#reporter.progress(sessionId, this.#writer.state, this.#live);
     }
     this.#changed.clear();

@@ -1,7 +1,7 @@
 /** Outcomes that need no look at a stream: the attempt never got as far as printing one. */
 import type { Outcome } from '../claude/outcome.ts';
 import type { StopReason } from '../core/event.ts';
-import type { Failure, SessionFailureReason } from '../core/failure.ts';
+import { errorText, type Failure, type SessionFailureReason } from '../core/failure.ts';
 
 const startReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'claude-missing',
@@ -20,6 +20,17 @@ export function failedToStart(failure: Failure): Outcome {
 
 export function pausedBeforeStart(reason: StopReason): Outcome {
   return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
+}
+
+/** The system refused something that a healthy machine does not refuse; the attempt ends, the run goes on. */
+export function unexpectedEnd(error: unknown): Outcome {
+  return {
+    status: 'failed',
+    reason: 'internal',
+    message: `The session could not be supervised: ${errorText(error)}.`,
+    next: 'Check the disk and the limits of open files and processes, then retry the session.',
+    warnings: [],
+  };
 }
 
 /** The same outcome with a note that some process of the attempt could not be ended. */

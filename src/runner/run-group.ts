@@ -9,6 +9,7 @@ import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
 import type { GroupPaths } from '../store/paths.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
 import { createPreparer } from './attempt-setup.ts';
 import type { RunnerSignal } from './facts.ts';
@@ -54,6 +55,9 @@ export async function runGroup(world: World, options: RunGroupOptions): Promise<
   const writer = opened.value;
   try {
     return await runOpened(world, writer, runId, options);
+  } catch (error) {
+    // A disk that is full or gone ends the runner, not the work: workers go on, the log holds what was acknowledged.
+    return { kind: 'refused', failure: systemFailure(writer.paths.folder, error) };
   } finally {
     writer.close();
   }

@@ -42,14 +42,21 @@ export function followTranscript(
       for (const line of splitter.push(chunk)) onLine(line);
     }
   };
+  const look = () => {
+    try {
+      drain();
+    } catch {
+      // A disk that does not answer now may do so at the next look; `finish` reports it if it does not.
+    }
+  };
   const poll = () => {
     if (!open) return;
-    drain();
+    look();
     // Handling a line may have closed us.
     if (open) cancelPoll = world.clock.after(pollMs, poll);
   };
   const unwatch = world.files.watch(folder, () => {
-    if (open) drain();
+    if (open) look();
   });
   cancelPoll = world.clock.after(0, poll);
 

@@ -13,7 +13,7 @@ import type { SessionId } from '../core/group.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../world/world.ts';
 import type { Fact, WorkerNews } from './facts.ts';
-import { failedToStart, pausedBeforeStart, withLeftovers } from './outcomes.ts';
+import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
 
@@ -25,6 +25,8 @@ const meterMs = 10_000;
 /** Usage is asked for at tool results too, but not more often than this. */
 const meterGapMs = 1_000;
 const stderrBytes = 4_096;
+/** More than anybody reads in one look. */
+const recentToolsMax = 20;
 
 export interface WorkerOptions {
   readonly sessionId: SessionId;
@@ -66,6 +68,8 @@ export class Worker {
   #lastMeterMs = 0;
   #requests = 0;
   #announced = '';
+  #lastToolId: string | undefined;
+  readonly #recentTools: string[] = [];
   #stderrOffset = 0;
   #over = false;
 
@@ -76,6 +80,14 @@ export class Worker {
 
   /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
   async begin(prepare: () => Promise<Result<Launch>>): Promise<void> {
+    try {
+      await this.#launch(prepare);
+    } catch (error) {
+      this.#end(unexpectedEnd(error));
+    }
+  }
+
+  async #launch(prepare: () => Promise<Result<Launch>>): Promise<void> {
     const launch = await prepare();
     if (this.#over) return;
     if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
@@ -137,8 +149,9 @@ export class Worker {
     this.#release();
   }
 
-  get process(): ProcessIdentity | undefined {
-    return this.#process?.identity;
+  /** Tool calls begun since this was asked last. */
+  takeRecentTools(): string[] {
+    return this.#recentTools.splice(0);
   }
 
   #emit(fact: WorkerNews): void {
@@ -169,11 +182,20 @@ export class Worker {
     if (this.#over) return;
     const message = parseLine(line);
     foldMessage(this.stream, message);
+    this.#noteTool();
     this.#announce();
     this.#emit({ kind: 'activity' });
     if (message.kind === 'user') this.#meter();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     if (message.kind === 'result' || message.kind === 'task') this.#endWhenIdle();
+  }
+
+  #noteTool(): void {
+    const { currentTool, currentToolId } = this.stream;
+    if (currentTool === undefined || currentToolId === this.#lastToolId) return;
+    this.#lastToolId = currentToolId;
+    this.#recentTools.push(currentTool);
+    if (this.#recentTools.length > recentToolsMax) this.#recentTools.shift();
   }
 
   /** Tells the runner who claude says it is, once and again whenever that changes. */
@@ -236,9 +258,17 @@ export class Worker {
 
   async #finish(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
     if (this.#over) return;
-    this.#follower?.finish();
-    this.#over = true;
-    this.#release();
+    try {
+      this.#follower?.finish();
+      this.#over = true;
+      this.#release();
+      await this.#conclude(exit, found);
+    } catch (error) {
+      this.#end(unexpectedEnd(error));
+    }
+  }
+
+  async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
     const { attemptId, paths } = this.#options;
     const reaped = await reap(this.#world, attemptId, this.#known);
     this.#world.files.remove(paths.fifo);

@@ -90,6 +90,14 @@ function isRobbed(): boolean {
   return thief.hits.length > 0 || ran || headers.some((text) => text.includes('stolen')) || headers.length === 0;
 }
 
+/** A made-up login in the user's own store. */
+function writeLogin(expiresAt: number): void {
+  const scopes = ['user:inference', 'user:profile'];
+  const tokens = { accessToken: 'made-up-access', refreshToken: 'made-up-refresh' };
+  const claudeAiOauth = { ...tokens, expiresAt, scopes, subscriptionType: 'max' };
+  rig.write('home/.claude/.credentials.json', { claudeAiOauth });
+}
+
 async function runBare(): Promise<void> {
   const settingsFile = rig.write('empty.json', {});
   const conversation = { kind: 'new', claudeSessionId: crypto.randomUUID() } as const;
@@ -173,19 +181,19 @@ describe.skipIf(claudeBinary === undefined)('who pays', () => {
 
   test("stays with the user's own login, of which nothing is copied", async () => {
     rig.write('project/.claude/settings.json', everything());
-    const claudeAiOauth = {
-      accessToken: 'made-up-access',
-      refreshToken: 'made-up-refresh',
-      expiresAt: Date.now() + 86_400_000,
-      scopes: ['user:inference', 'user:profile'],
-      subscriptionType: 'max',
-    };
-    rig.write('home/.claude/.credentials.json', { claudeAiOauth });
+    writeLogin(Date.now() + 86_400_000);
     const { result, session } = await runProtected({ caller: { ANTHROPIC_BASE_URL: rig.api.url } });
     expect(result).toMatchObject({ isError: false });
     expect(isRobbed()).toBe(false);
     expect(first().authorization).toBe('Bearer made-up-access');
     expect(existsSync(join(session.env.CLAUDE_CONFIG_DIR ?? '', '.credentials.json'))).toBe(false);
+  });
+
+  test("lets the user's own login be refreshed when it has expired", async () => {
+    writeLogin(1);
+    const caller = { ANTHROPIC_BASE_URL: rig.api.url, HTTPS_PROXY: thief.url, NO_PROXY: '127.0.0.1' };
+    await runProtected({ caller });
+    expect(thief.hits).toContain('CONNECT platform.claude.com:443 HTTP/1.1');
   });
 
   test('stays with a cloud provider, whose credential programs a project would replace', async () => {

@@ -155,6 +155,15 @@ describe('when the money is gone', () => {
     expect(settled?.status === 'paused' && settled.message).toContain('its own budget');
     expect(driver.notices).toEqual([]);
   });
+
+  test('a session that used up its own cap is passed over for the next one', () => {
+    const sessions = [sessionDefinition(1, [], { maxBudgetUsd: 1 }), sessionDefinition(2)];
+    const driver = new CoreDriver({ maxConcurrentSessions: 1 }, sessions);
+    driver.step();
+    driver.finish(sid(1), 'paused', usage(0.9995));
+    expect(driver.step()).toBeNull();
+    expect(driver.running).toEqual([sid(2)]);
+  });
 });
 
 /** Amounts in whole cents, so that sums are what they look like. */

@@ -25,15 +25,16 @@ test('an eventful run, line by line, with its summary', () => {
   const state = play(reporter, eventfulRun);
   reporter.summarize(state, new Map(), endMs);
   expect(out.join('')).toBe(`\
-14:30:23  001 api   added  shop
-14:30:24  002 web   added  web
+14:30:23  001 api  added  shop
+14:30:24  002 web  added  web
 14:30:25  003 docs  added  shop
 14:30:26  group     started: 3 sessions to do, up to 3 at once, budget $1.00
 14:30:28  001 api   started (attempt 1)  shop
 14:30:31  002 web   started (attempt 1)  web
 14:30:33  001 api   completed  $0.25, 12k in, 2.5k out, 1m 05s
 14:30:34  group     budget warning: 85% used, $0.85 of $1.00
-14:30:35  002 web   failed (no-result)  $0.60, 90k in, 400 out, 8s  claude ended without a result. Look at its log.  Blocks 003 docs.
+14:30:35  002 web   failed (no-result)  $0.60, 90k in, 400 out, 8s  \
+claude ended without a result. Look at its log.  Blocks 003 docs.
 14:30:36  group     failed (sessions-failed)  1 session failed and 1 blocked by it.
 
 SESSION   PROJECT  STATUS     REASON     ATTEMPTS    TIME   COST   IN   OUT

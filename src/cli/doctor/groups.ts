@@ -4,6 +4,7 @@ import type { GroupEvent } from '../../core/event.ts';
 import { describeFailure } from '../../core/failure.ts';
 import { plural } from '../../report/format.ts';
 import { readLog } from '../../store/event-log.ts';
+import { foldLog } from '../../store/fold.ts';
 import { listGroups } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
@@ -26,12 +27,19 @@ export function checkGroups(world: World, root: string): Finding[] {
       continue;
     }
     findings.push(...checkLock(world, id, paths.lock));
-    if (listing.meta.status === 'running' && liveRunner(world, { paths }) === null) {
+    const log = readLog(world, paths.events);
+    // Snapshots may be a moment older than the log when a runner was killed.
+    const state = log.ok ? foldLog(paths.events, id, log.value) : log;
+    if (!log.ok || !state.ok) {
+      const failure = state.ok ? '' : describeFailure(state.failure);
+      findings.push(trouble('group', 'broken', `${id} is damaged: ${failure}`, deleteIt(id)));
+      continue;
+    }
+    if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
       const next = `Go on with: claude-code-agent group run ${id}`;
       findings.push(trouble('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
     }
-    const log = readLog(world, paths.events);
-    if (log.ok) ended.push(...endedAttempts(log.value));
+    ended.push(...endedAttempts(log.value));
   }
   findings.push(...checkOrphans(world, ended));
   return findings.length > 0 ? findings : [fine('groups', `${plural(groups, 'group')}, nothing left behind`)];

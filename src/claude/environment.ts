@@ -81,8 +81,7 @@ const traces: ReadonlySet<string> = new Set([
   'CLAUDE_PLUGIN_ROOT',
   'CLAUDE_PLUGIN_DATA',
   'CLAUDE_SESSION_ID',
-  // claude is a program built with Bun: these would make it the plain Bun, or wait for a debugger.
-  'BUN_BE_BUN',
+  // claude is built with Bun and obeys its variables.
   'BUN_OPTIONS',
   'BUN_INSPECT',
   'BUN_INSPECT_CONNECT_TO',

@@ -33,10 +33,11 @@ function retryReason(failure: string | undefined): string {
 
 const check =
   'The command or edit that was under way may have taken effect, in part or not at all. Look at the files first, ' +
-  'repeat it only if it is still needed, then go on where you were until the task is done. Nobody can answer questions.';
+  'repeat it only if it is still needed, then go on where you were until the task is done. ' +
+  'Nobody can answer questions.';
 
 const again = 'The task again:';
 
 const fresh =
-  'You do not have the earlier conversation, but its changes may be in the files already. Look at what is there, keep ' +
-  'what is good, and finish this task. Nobody can answer questions.';
+  'You do not have the earlier conversation, but its changes may be in the files already. Look at what is there, ' +
+  'keep what is good, and finish this task. Nobody can answer questions.';

@@ -31,7 +31,7 @@ const controlVariables = [
   'CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS',
 ];
 
-/** Programs that settings may name and claude runs for credentials or headers. An empty text beats them, null does not. */
+/** Settings that name programs for credentials or headers. An empty text beats a project's, null does not. */
 const helperSettings = [
   'apiKeyHelper',
   'awsAuthRefresh',

@@ -64,7 +64,7 @@ export interface AttemptStream {
   hookSeen: boolean;
   rateLimit?: RateLimitMessage;
   lastRetry?: Retry;
-  /** `authentication_failed`, `oauth_org_not_allowed` or `billing_error`, until an answer of the model proves it wrong. */
+  /** `authentication_failed`, `oauth_org_not_allowed` or `billing_error`, until the model answers after all. */
   authError?: string;
   /** The error code on claude's last report of trouble, until an answer of the model. */
   apiError?: string;

@@ -1,5 +1,6 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
 import { addTokens, addUsage, type SessionId, type Tokens, type Usage } from './group.ts';
+import { sessionLabel } from './id.ts';
 import { allBlockers, isHopeless, type Plan, planOf } from './plan.ts';
 import type { GroupState, SessionRecord } from './state.ts';
 import type { SessionStatus } from './status.ts';
@@ -156,7 +157,9 @@ function pendingExplanation(
   if (unmet.length === 0) return {};
   const culprits = blocked ? (blocked.get(record.definition.id) ?? []) : blockers(state, plan, record);
   if (culprits.length > 0) {
-    return { reason: 'blocked', message: `Blocked by ${culprits.join(', ')}, which failed.`, waitsFor: unmet };
+    const labels = culprits.map((id) => sessionLabel(id, state.sessions.get(id)?.definition.name));
+    const message = `Blocked by ${labels.join(', ')}, which failed. Try again with: group run --retry-failed.`;
+    return { reason: 'blocked', message, waitsFor: unmet };
   }
   return { reason: 'waiting', waitsFor: unmet };
 }

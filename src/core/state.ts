@@ -317,8 +317,9 @@ function applySessionEvent(
 }
 
 function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
-  // Only the same attempt may begin again.
+  // Only the same attempt may begin again, and only while it has cost nothing.
   const same = record.state.status === 'running' ? attemptOf(record, intent.id) : undefined;
+  if (same?.identified) throw new IllegalEvent(`attempt ${intent.id} begins again although it has begun to work`);
   const number = same === undefined ? record.attempts + 1 : record.attempts;
   if (intent.number !== number) throw new IllegalEvent(`attempt ${intent.number} instead of attempt ${number}`);
   record.attempts = number;

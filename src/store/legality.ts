@@ -14,6 +14,8 @@ interface Standing {
   readonly status: SessionStatus;
   readonly attempts: number;
   readonly attemptId?: string;
+  /** The running attempt has begun to work, so it may not begin again. */
+  readonly identified?: boolean;
 }
 
 /** Throws IllegalEvent when one of the bodies may not happen after the state and the bodies before it. */
@@ -39,7 +41,7 @@ function standingOf(record: SessionRecord | undefined): Standing | null {
   if (record === undefined) return null;
   const { state, attempts } = record;
   if (state.status !== 'running') return { status: state.status, attempts };
-  return { status: state.status, attempts, attemptId: state.attempt.id };
+  return { status: state.status, attempts, attemptId: state.attempt.id, identified: state.attempt.identified };
 }
 
 function nextStanding(standing: Standing | null, body: SessionBody): Standing | null {
@@ -56,6 +58,7 @@ function nextStanding(standing: Standing | null, body: SessionBody): Standing | 
     refuse(`has no running attempt ${body.attemptId}`);
   }
   if (body.type === 'session_starting') return beginAttempt(standing, body, refuse);
+  if (body.type === 'session_identified') return { ...standing, status, identified: true };
   return status === 'running' ? { ...standing, status } : { status, attempts: standing.attempts };
 }
 
@@ -66,6 +69,7 @@ function beginAttempt(
 ): Standing {
   const isAgain = standing.status === 'running';
   if (isAgain && attempt.id !== standing.attemptId) refuse(`runs the attempt ${standing.attemptId}`);
+  if (isAgain && standing.identified) refuse('has begun to work in that attempt');
   const due = isAgain ? standing.attempts : standing.attempts + 1;
   if (attempt.number !== due) refuse(`is due for attempt ${due}, not ${attempt.number}`);
   return { status: 'running', attempts: due, attemptId: attempt.id };

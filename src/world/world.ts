@@ -18,7 +18,7 @@ export interface World {
 export interface Clock {
   /** Milliseconds since 1970, UTC. May jump. */
   now(): number;
-  /** Calls `action` once after `delayMs` (monotonic); the returned function cancels it. Never calls it synchronously. */
+  /** Calls `action` once, never at once, after `delayMs` (monotonic); the returned function cancels it. */
   after(delayMs: number, action: () => void): () => void;
 }
 
@@ -28,7 +28,7 @@ export interface FileInfo {
   readonly mtimeMs: number;
 }
 
-/** Files are created 0600, folders 0700, whatever the umask says. Methods throw the system's error unless said otherwise. */
+/** Files are created 0600, folders 0700, whatever the umask says. Methods throw the system's error unless said. */
 export interface Files {
   /** The whole file as UTF-8; null when it does not exist. */
   readText(path: string): string | null;
@@ -136,7 +136,7 @@ export interface RunOutput {
 }
 
 export interface Fifos {
-  /** Makes a new FIFO (0600) at `path`, replacing what is there, so that nothing unread of an earlier worker remains. */
+  /** Makes a new FIFO (0600) at `path`, replacing what is there: nothing unread of an earlier worker remains. */
   create(path: string): void;
   /** Opens the writing side without waiting; null when nobody has it open for reading. */
   openWriter(path: string): FifoWriter | null;

@@ -114,7 +114,7 @@ test('dependents started only after their dependencies', () => {
   }
 });
 
-test('the model got the task, the group’s goal and what the dependencies answered; requests were as they should be', () => {
+test('the model got the task, the goal and what the dependencies answered; requests were as they should be', () => {
   expect(api.problems).toEqual([]);
   const first = api.requests.find((request) => request.name === 'bottom' && request.step === 0);
   const text = JSON.stringify(first?.body.messages);

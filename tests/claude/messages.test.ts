@@ -197,8 +197,8 @@ describe('parseLine', () => {
   });
 
   test('takes amounts that are none for zero, and odd model names for names', () => {
-    const line =
-      '{"type":"result","total_cost_usd":1e999,"num_turns":-3,"modelUsage":{"__proto__":{"inputTokens":2,"costUSD":"x"}}}';
+    const models = '{"__proto__":{"inputTokens":2,"costUSD":"x"}}';
+    const line = `{"type":"result","total_cost_usd":1e999,"num_turns":-3,"modelUsage":${models}}`;
     const message = parseLine(line);
     expect(message).toMatchObject({ costUsd: 0, numTurns: 0, tokens: { input: 2 } });
     expect(({} as Record<string, unknown>).inputTokens).toBeUndefined();

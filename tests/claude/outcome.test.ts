@@ -177,11 +177,11 @@ describe('judge', () => {
       { code: 'malformed-lines', message: '2 lines of claude’s output could not be read.' },
     ]);
     const message = { id: 'm', model: 'brand-new', content: [], usage: { input_tokens: 1000 } };
+    const how = 'the figure is estimated from its stream.';
     expect(judged([init, { type: 'assistant', message }]).warnings).toEqual([
       {
         code: 'estimated-cost',
-        message:
-          'claude did not report its final cost; the figure is estimated from its stream. The price of brand-new is a guess.',
+        message: `claude did not report its final cost; ${how} The price of brand-new is a guess.`,
       },
     ]);
   });

@@ -51,7 +51,7 @@ describe('explanations', () => {
     });
     expect(sessions[b]).toMatchObject({ status: 'pending', reason: 'blocked', waitsFor: [a] });
     expect(sessions[c]).toMatchObject({ status: 'pending', reason: 'blocked', waitsFor: [b] });
-    expect(sessions[c]?.message).toContain(a);
+    expect(sessions[c]?.message).toContain('Blocked by 001,');
     expect(sessions[d]).not.toHaveProperty('reason');
   });
 

@@ -124,7 +124,7 @@ for (const { name, reason, says, step } of cases) {
     expect(first).toMatchObject({ status: 'failed', reason });
     expect(first?.message).toMatch(says);
     expect(second).toMatchObject({ status: 'pending', reason: 'blocked' });
-    expect(second?.message).toContain(group.id('first'));
+    expect(second?.message).toContain('Blocked by first');
     expect(status).toBe('failed');
   });
 }

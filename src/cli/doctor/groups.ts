@@ -2,10 +2,11 @@
 import { attemptMark } from '../../claude/environment.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import { describeFailure } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
 import { plural } from '../../report/format.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
-import { listGroups } from '../../store/group-store.ts';
+import { groupIds } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { liveRunner } from '../change-group.ts';
@@ -15,34 +16,36 @@ import { type Finding, fine } from './finding.ts';
 const attemptsMax = 200;
 
 export function checkGroups(world: World, root: string): Finding[] {
-  const findings: Finding[] = [];
-  const ended: { readonly id: string; readonly at: string; readonly groupId: string }[] = [];
-  let groups = 0;
-  for (const listing of listGroups(world, root)) {
-    groups += 1;
-    const { id } = listing;
-    const paths = groupPaths(root, id);
-    if ('problem' in listing) {
-      findings.push(trouble('group', 'broken', `${id} is damaged: ${describeFailure(listing.problem)}`, deleteIt(id)));
-      continue;
-    }
-    findings.push(...checkLock(world, id, paths.lock));
-    const log = readLog(world, paths.events);
-    // Snapshots may be a moment older than the log when a runner was killed.
-    const state = log.ok ? foldLog(paths.events, id, log.value) : log;
-    if (!log.ok || !state.ok) {
-      const failure = state.ok ? '' : describeFailure(state.failure);
-      findings.push(trouble('group', 'broken', `${id} is damaged: ${failure}`, deleteIt(id)));
-      continue;
-    }
-    if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
-      const next = `Go on with: claude-code-agent group run ${id}`;
-      findings.push(trouble('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
-    }
-    ended.push(...endedAttempts(log.value));
-  }
+  const ids = groupIds(world, root);
+  const ended: EndedAttempt[] = [];
+  const findings = ids.flatMap((id) => {
+    const checked = checkGroup(world, root, id);
+    ended.push(...checked.ended);
+    return checked.findings;
+  });
   findings.push(...checkOrphans(world, ended));
-  return findings.length > 0 ? findings : [fine('groups', `${plural(groups, 'group')}, nothing left behind`)];
+  return findings.length > 0 ? findings : [fine('groups', `${plural(ids.length, 'group')}, nothing left behind`)];
+}
+
+interface EndedAttempt {
+  readonly id: string;
+  readonly at: string;
+  readonly groupId: GroupId;
+}
+
+/** From the log: when a runner was killed, snapshots may be a moment older. */
+function checkGroup(world: World, root: string, id: GroupId): { findings: Finding[]; ended: EndedAttempt[] } {
+  const paths = groupPaths(root, id);
+  const findings = checkLock(world, id, paths.lock);
+  const log = readLog(world, paths.events);
+  const state = log.ok ? foldLog(paths.events, id, log.value) : log;
+  if (!state.ok) {
+    findings.push(trouble('group', 'broken', `${id} is damaged: ${describeFailure(state.failure)}`, deleteIt(id)));
+  } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
+    const next = `Go on with: claude-code-agent group run ${id}`;
+    findings.push(trouble('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
+  }
+  return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
 }
 
 /** The system frees a lock when its holder ends, unless a child of the holder inherited it. */
@@ -55,7 +58,7 @@ function checkLock(world: World, groupId: string, lock: string): Finding[] {
   return [trouble('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
 }
 
-function endedAttempts(events: readonly GroupEvent[]) {
+function endedAttempts(events: readonly GroupEvent[]): EndedAttempt[] {
   return events.flatMap((event) => {
     const isEnd =
       event.type === 'session_completed' || event.type === 'session_failed' || event.type === 'session_paused';
@@ -64,7 +67,7 @@ function endedAttempts(events: readonly GroupEvent[]) {
 }
 
 /** Processes that still bear the mark of an attempt that has ended. */
-function checkOrphans(world: World, ended: readonly { id: string; at: string; groupId: string }[]): Finding[] {
+function checkOrphans(world: World, ended: readonly EndedAttempt[]): Finding[] {
   const latest = [...ended].sort((a, b) => b.at.localeCompare(a.at)).slice(0, attemptsMax);
   return latest.flatMap(({ id, groupId }) => {
     const pids = world.processes.findMarked(attemptMark, id).map(({ pid }) => pid);

@@ -18,7 +18,17 @@ const sessionIdLine = /^\d{3}-[0-9a-f]{8}-[0-9a-f-]{27}\n$/;
 test('group create prints the id alone and keeps every setting', async () => {
   const settings = ['--max-budget-usd', '2.5', '--on-budget-exceeded', 'stop', '--warning-threshold', '0.5'];
   const more = ['--concurrent', '7', '--error-threshold', '4', '--no-pause-on-error', '--model', 'opus'];
-  const created = await user.run('group', 'create', 'auth', '--name', 'Auth: ä', '--description', 'D', ...settings, ...more);
+  const created = await user.run(
+    'group',
+    'create',
+    'auth',
+    '--name',
+    'Auth: ä',
+    '--description',
+    'D',
+    ...settings,
+    ...more,
+  );
   expect(created).toMatchObject({ code: 0, stderr: '' });
   expect(created.stdout).toMatch(/^\d{8}-\d{6}-auth\n$/);
   expect(await user.json('group', 'show', 'auth')).toMatchObject({
@@ -52,7 +62,12 @@ test('group list filters by status, newest first, one JSON document', async () =
   const first = await user.ok('group', 'create', 'first');
   const second = await user.ok('group', 'create', 'second');
   const listed = await user.json<{ id: string }[]>('group', 'list');
-  expect(listed.map(({ id }) => id).sort().reverse()).toEqual(listed.map(({ id }) => id));
+  expect(
+    listed
+      .map(({ id }) => id)
+      .sort()
+      .reverse(),
+  ).toEqual(listed.map(({ id }) => id));
   expect(listed.map(({ id }) => id).sort()).toEqual([first, second].sort());
   expect(await user.json('group', 'list', '--status', 'active')).toHaveLength(2);
   expect(await user.json('group', 'list', '--status', 'archived')).toEqual([]);
@@ -108,7 +123,9 @@ test('prompts come from a file or from standard input, byte for byte', async () 
   await user.ok('session', 'add', 'auth', '--project', project, '--prompt-file', 'task.md');
   const piped = ['session', 'add', 'auth', '--project', project, '--prompt', '-'];
   expect(await user.runWith({ stdin: 'From a pipe.\n' }, ...piped)).toMatchObject({ code: 0 });
-  const prompts = await Promise.all(['1', '2'].map((n) => user.json<{ prompt: string }>('session', 'show', `auth/${n}`)));
+  const prompts = await Promise.all(
+    ['1', '2'].map((n) => user.json<{ prompt: string }>('session', 'show', `auth/${n}`)),
+  );
   expect(prompts.map(({ prompt }) => prompt)).toEqual(['From a file: ü\n', 'From a pipe.\n']);
 });
 

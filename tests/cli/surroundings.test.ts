@@ -3,7 +3,7 @@
  * trouble; colours only on a terminal; completion offers commands, options, groups and sessions.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launcher, User } from './user.ts';
 
@@ -13,26 +13,44 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-test('bunfig.toml, .env, package.json and tsconfig.json of the current folder are not obeyed', async () => {
+/** A program that leaves a trace when anything runs it. */
+function trap(): { readonly code: string; wasSprung(): boolean } {
+  const trace = join(user.folder, 'sprung');
+  return {
+    code: `require('node:fs').writeFileSync(${JSON.stringify(trace)}, 'x');`,
+    wasSprung: () => existsSync(trace),
+  };
+}
+
+test('bunfig.toml, .env, package.json and node_modules of the current folder are not obeyed', async () => {
   const cwd = join(user.folder, 'hostile');
+  const { code, wasSprung } = trap();
   mkdirSync(join(cwd, 'node_modules', 'commander'), { recursive: true });
-  const trap = `require('node:fs').writeFileSync(${JSON.stringify(join(user.folder, 'trapped'))}, 'x');`;
-  writeFileSync(join(cwd, 'trap.js'), trap);
-  writeFileSync(join(cwd, 'node_modules', 'commander', 'index.js'), trap);
+  writeFileSync(join(cwd, 'trap.js'), code);
+  writeFileSync(join(cwd, 'node_modules', 'commander', 'index.js'), code);
   writeFileSync(join(cwd, 'bunfig.toml'), 'preload = ["./trap.js"]\n[run]\npreload = ["./trap.js"]\n');
   writeFileSync(join(cwd, '.env'), `CLAUDE_CODE_AGENT_HOME=${join(user.folder, 'stolen')}\nANTHROPIC_API_KEY=stolen\n`);
   writeFileSync(join(cwd, 'package.json'), '{"name":"x","imports":{"#x":"./trap.js"}}');
-  writeFileSync(join(cwd, 'tsconfig.json'), '{"compilerOptions":{"paths":{"*":["./trap.js"]}}}');
   const { CLAUDE_CODE_AGENT_HOME: _, ...env } = user.env;
   const child = Bun.spawn([launcher, 'group', 'create', 'x'], { cwd, env, stdout: 'pipe', stderr: 'pipe' });
-  expect({ code: await child.exited, stderr: await new Response(child.stderr).text() }).toEqual({ code: 0, stderr: '' });
-  expect(existsSync(join(user.folder, 'trapped'))).toBe(false);
+  expect(await new Response(child.stderr).text()).toBe('');
+  expect({ code: await child.exited, sprung: wasSprung() }).toEqual({ code: 0, sprung: false });
   expect(existsSync(join(user.folder, 'stolen'))).toBe(false);
   expect(existsSync(join(user.home, '.local', 'claude-code-agent', 'session-groups'))).toBe(true);
 });
 
+// Bun looks for these upwards from the current folder, and takes `paths` even for programs that lie elsewhere.
+test.each(['tsconfig.json', 'jsconfig.json'])('%s of the current folder or one above is not obeyed', async (name) => {
+  const cwd = join(user.folder, 'hostile', 'deeper');
+  const { code, wasSprung } = trap();
+  mkdirSync(cwd, { recursive: true });
+  writeFileSync(join(cwd, '..', 'trap.js'), code);
+  writeFileSync(join(cwd, '..', name), '{"compilerOptions":{"paths":{"*":["./trap.js"]}}}');
+  const { stdout } = await user.runWith({ cwd }, '--version');
+  expect({ sprung: wasSprung(), stdout }).toEqual({ sprung: false, stdout: expect.stringMatching(/^\d/) });
+});
+
 test('the launcher works through a chain of symbolic links', async () => {
-  const { symlinkSync } = await import('node:fs');
   symlinkSync(launcher, join(user.folder, 'one'));
   symlinkSync('one', join(user.folder, 'two'));
   const child = Bun.spawn([join(user.folder, 'two'), '--version'], { env: user.env, stdout: 'pipe' });

@@ -32,6 +32,17 @@ export class User extends Machine {
   }
 
   add(group: string, name: string, ...more: string[]): Promise<string> {
-    return this.ok('session', 'add', group, '--project', this.project(name), '--prompt', 'Do it.', '--name', name, ...more);
+    return this.ok(
+      'session',
+      'add',
+      group,
+      '--project',
+      this.project(name),
+      '--prompt',
+      'Do it.',
+      '--name',
+      name,
+      ...more,
+    );
   }
 }

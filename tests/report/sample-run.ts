@@ -1,6 +1,12 @@
 /** A small group and a hand-made list of events with fixed times, and a way to play them to a reporter. */
 import type { EventBody, GroupEvent } from '../../src/core/event.ts';
-import { defaultGroupConfig, type GroupConfig, noUsage, type SessionDefinition, type Usage } from '../../src/core/group.ts';
+import {
+  defaultGroupConfig,
+  type GroupConfig,
+  noUsage,
+  type SessionDefinition,
+  type Usage,
+} from '../../src/core/group.ts';
 import type { LiveSession } from '../../src/core/progress.ts';
 import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
 import type { Reporter } from '../../src/report/reporter.ts';
@@ -105,7 +111,11 @@ export const eventfulRun: readonly EventBody[] = [
 ];
 
 /** Gives the events numbers and times, one second apart, and plays them to the reporter. */
-export function play(reporter: Reporter, bodies: readonly EventBody[], live = new Map<string, LiveSession>()): GroupState {
+export function play(
+  reporter: Reporter,
+  bodies: readonly EventBody[],
+  live = new Map<string, LiveSession>(),
+): GroupState {
   let state: GroupState | undefined;
   for (const [index, body] of bodies.entries()) {
     const at = new Date(Date.parse('2026-01-04T14:30:22.000Z') + index * 1000).toISOString();

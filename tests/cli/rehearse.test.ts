@@ -1,0 +1,48 @@
+/**
+ * Promises, with the real claude against the scripted API: `group run --rehearse` completes a group, prints pure JSON
+ * lines, exits as the table says; transcripts read well; nothing keeps running.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { User } from './user.ts';
+
+let user: User;
+beforeEach(() => {
+  user = new User();
+});
+afterEach(() => user.remove());
+
+test('a rehearsed group runs in dependency order, and its transcript can be read', async () => {
+  const group = await user.makeGroup();
+  const ran = await user.run('group', 'run', group, '--rehearse', '--output', 'json');
+  expect(ran).toMatchObject({ code: 0, stderr: '' });
+  const events = ran.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const logged = events.filter(({ type }) => type !== 'session_progress');
+  expect(logged.map(({ type, sessionId }) => `${type} ${sessionId?.slice(0, 3) ?? ''}`.trim())).toEqual([
+    'header',
+    'group_started',
+    'session_started 001',
+    'session_completed 001',
+    'session_started 002',
+    'session_completed 002',
+    'group_completed',
+  ]);
+  expect(logged[1]).toMatchObject({ rehearsal: true });
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'completed', progress: { completed: 2 } });
+  const log = await user.ok('session', 'logs', `${group}/api`);
+  expect(log).toMatch(/^-- claude /);
+  expect(log).toMatch(/\n> Bash [^]*\n-- done: \$0\.\d\d/);
+  expect(await user.ok('session', 'logs', `${group}/api`, '--grep', '^-- done')).not.toContain('\n');
+  const raw = await user.ok('session', 'logs', `${group}/api`, '--raw');
+  expect(raw.split('\n').map((line) => JSON.parse(line).type)).toContain('result');
+  expect(await user.run('session', 'logs', `${group}/api`, '--follow')).toMatchObject({ code: 0, stdout: `${log}\n` });
+  const again = await user.run('group', 'run', group, '--rehearse');
+  expect(again).toMatchObject({ code: 0, stdout: '' });
+  expect(again.stderr).toContain('completed already');
+  const folder = join(user.data, 'session-groups', group);
+  expect(createRealWorld().files.info(join(folder, 'rehearsal.json'))).toBeNull();
+}, 120_000);

@@ -2,7 +2,7 @@
  * How a command changes a group. Nobody holds it: the command takes the lock and acts as a short runner. Another short
  * command holds it: wait. A runner holds it: leave a request, and wait for the event that answers it (DESIGN §3).
  */
-import { fail, type Result } from '../core/failure.ts';
+import type { Result } from '../core/failure.ts';
 import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
 import type { World } from '../world/world.ts';
 import type { GroupReference } from './resolve.ts';
@@ -62,13 +62,4 @@ export function pause(world: World, delayMs: number): Promise<void> {
   return new Promise((resolve) => {
     world.clock.after(delayMs, resolve);
   });
-}
-
-/** Refuses what needs the group for itself while a runner works on it. */
-export function busyRunner(groupId: string): Result<never> {
-  return fail(
-    'busy',
-    `Group ${groupId} is being run by another process.`,
-    'Stop it there with Ctrl-C, or wait until it has finished.',
-  );
 }

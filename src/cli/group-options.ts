@@ -1,5 +1,5 @@
 /** Options that set a group's configuration; the same names in `group create` and `group run`. */
-import { type Command, Option } from '@commander-js/extra-typings';
+import { Option } from '@commander-js/extra-typings';
 import { type BudgetAction, budgetActions, type GroupConfig } from '../core/group.ts';
 import { parseConcurrent, parseMoney, parseShare, parseThreshold, parseWord } from './option-values.ts';
 
@@ -54,6 +54,3 @@ export function configOf(given: ConfigOptions): Partial<GroupConfig> {
     ...(respectDependencies === undefined ? {} : { respectDependencies }),
   };
 }
-
-/** A command before its arguments and options are known. */
-export type BareCommand = Command;

@@ -74,6 +74,10 @@ export function findSessionOf(state: GroupState, reference: string): Result<Sess
   );
 }
 
+function isNumber(reference: string): boolean {
+  return /^\d{1,6}$/.test(reference);
+}
+
 interface Split {
   readonly group: string;
   readonly session: string;
@@ -88,7 +92,7 @@ function searchAllGroups(context: Context, reference: string): Result<Split> {
     for (const session of listing.meta.sessions) owners.set(session.id, listing.id);
   }
   // Numbers and names repeat from group to group, so here only ids and their beginnings count.
-  if (/^\d{1,6}$/.test(reference)) return needsGroup(reference);
+  if (isNumber(reference)) return needsGroup(reference);
   const found = findSession(
     [...owners.keys()].map((id) => ({ id })),
     reference,

@@ -96,13 +96,16 @@ export function findSession(
   if (exact) return ok(exact.id);
   if (/^\d{1,6}$/.test(reference)) {
     const byNumber = sessions.find((session) => sessionNumber(session.id) === Number.parseInt(reference, 10));
-    if (byNumber) return ok(byNumber.id);
+    // A number means this number; it must never hit a session whose uuid happens to begin with it.
+    return byNumber ? ok(byNumber.id) : onlyMatch([], 'session', reference, sessionListing);
   }
   const matches = sessions
     .map((session) => session.id)
     .filter((id) => reference !== '' && (id.startsWith(reference) || sessionUuid(id).startsWith(reference)));
-  return onlyMatch(matches, 'session', reference, 'claude-code-agent session list <group>');
+  return onlyMatch(matches, 'session', reference, sessionListing);
 }
+
+const sessionListing = 'claude-code-agent session list <group>';
 
 function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: string): Result<string> {
   const [first, second] = matches;

@@ -77,7 +77,7 @@ const script = z.strictObject({
 });
 
 export type RehearsalScript = z.infer<typeof script>;
-export type SessionScript = z.infer<typeof sessionScript>;
+type SessionScript = z.infer<typeof sessionScript>;
 export type Step = z.infer<typeof step>;
 export type ToolCall = z.infer<typeof toolCall>;
 

@@ -86,9 +86,8 @@ export function plural(count: number, noun: string): string {
 }
 
 /** Fills up with blanks to `columns` terminal columns. */
-export function padColumns(text: string, columns: number, side: 'left' | 'right' = 'right'): string {
-  const gap = ' '.repeat(Math.max(0, columns - Bun.stringWidth(text)));
-  return side === 'right' ? text + gap : gap + text;
+export function padColumns(text: string, columns: number): string {
+  return text + ' '.repeat(Math.max(0, columns - Bun.stringWidth(text)));
 }
 
 export interface Column {

@@ -18,10 +18,13 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
   const { groupId, now } = options;
   const write = (line: object): void => options.write(`${JSON.stringify(line)}\n`);
   const lastProgressMs = new Map<SessionId, number>();
-  write({ type: 'header', version: formatVersion, groupId });
+  let isBegun = false;
 
   return {
     event(event) {
+      // Not before: a run that is refused prints nothing.
+      if (!isBegun) write({ type: 'header', version: formatVersion, groupId });
+      isBegun = true;
       if (publicEventTypes.has(event.type)) write(publicEvent(event));
     },
     progress(sessionId, state, live) {

@@ -39,11 +39,14 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
       say(event.at, state, about ? titleOf(state, event.sessionId as SessionId) : groupLabel, text);
     },
     progress(sessionId, state, live) {
-      const tool = live.get(sessionId)?.currentTool;
-      if (tool === undefined || tool === toolShown.get(sessionId)) return;
-      toolShown.set(sessionId, tool);
-      const at = new Date(now()).toISOString();
-      say(at, state, titleOf(state, sessionId), style('dim', safeLine(tool, toolColumnsMax)));
+      const session = live.get(sessionId);
+      const tools = session?.recentTools ?? (session?.currentTool === undefined ? [] : [session.currentTool]);
+      for (const tool of tools) {
+        if (tool === toolShown.get(sessionId)) continue;
+        toolShown.set(sessionId, tool);
+        const at = new Date(now()).toISOString();
+        say(at, state, titleOf(state, sessionId), style('dim', safeLine(tool, toolColumnsMax)));
+      }
     },
     summarize(state, live, atMs) {
       write(`\n${summaryLines(state, live, atMs, options).join('\n')}\n`);

@@ -39,7 +39,7 @@ function write(path: string, content = ''): string {
 }
 
 const group = { name: 'Upgrade', description: 'Bring all services to version 2.' };
-const session = { name: 'api', description: 'The API', projectPath: '/work/api', task: 'Upgrade it.' };
+const session = { name: 'api', description: 'The API', projectPath: '/somewhere/api', task: 'Upgrade it.' };
 
 describe('prepareConfigDir', () => {
   const input = (): ConfigDirInput => ({
@@ -86,14 +86,14 @@ describe('prepareConfigDir', () => {
 describe('instructions', () => {
   test('tell goal, project, task, dependencies and that nobody answers', () => {
     const dependencies = [
-      { name: 'lib', status: 'completed', projectPath: '/work/lib', result: 'Version 2 is out.' },
-      { name: 'docs', status: 'failed', projectPath: '/work/docs' },
+      { name: 'lib', status: 'completed', projectPath: '/somewhere/lib', result: 'Version 2 is out.' },
+      { name: 'docs', status: 'failed', projectPath: '/somewhere/docs' },
     ];
     const text = instructions({ group, session, dependencies, shared: 'Write tests first.' });
-    const parts = ['Bring all services', '`/work/api`', 'The API', 'Upgrade it.', 'nobody can answer questions'];
+    const parts = ['Bring all services', '`/somewhere/api`', 'The API', 'Upgrade it.', 'nobody can answer questions'];
     for (const part of [
       ...parts,
-      'lib: completed, in `/work/lib`',
+      'lib: completed, in `/somewhere/lib`',
       'Version 2 is out.',
       'docs: failed',
       'Write tests',

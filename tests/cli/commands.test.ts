@@ -156,7 +156,7 @@ test('group graph as text, Mermaid, DOT and JSON', async () => {
   expect(await graph('--format', 'mermaid')).toBe(
     'graph TD\n  s1["001 api<br/>api"]\n  s2["002 web<br/>web"]\n  s1 --> s2',
   );
-  expect(await graph('--format', 'dot')).toMatch(/^digraph "auth" \{\n[^]* -> "002-[^]*\}$/);
+  expect(await graph('--format', 'dot')).toMatch(/^digraph "auth" \{\n[\s\S]* -> "002-[\s\S]*\}$/);
   expect(await user.json('group', 'graph', group)).toMatchObject([{ wave: 0 }, { wave: 1 }]);
 });
 

@@ -35,7 +35,7 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(await user.json('group', 'show', group)).toMatchObject({ status: 'completed', progress: { completed: 2 } });
   const log = await user.ok('session', 'logs', `${group}/api`);
   expect(log).toMatch(/^-- claude /);
-  expect(log).toMatch(/\n> Bash [^]*\n-- done: \$0\.\d\d/);
+  expect(log).toMatch(/\n> Bash [\s\S]*\n-- done: \$0\.\d\d/);
   expect(await user.ok('session', 'logs', `${group}/api`, '--grep', '^-- done')).not.toContain('\n');
   const raw = await user.ok('session', 'logs', `${group}/api`, '--raw');
   expect(raw.split('\n').map((line) => JSON.parse(line).type)).toContain('result');

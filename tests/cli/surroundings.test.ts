@@ -29,13 +29,14 @@ test('bunfig.toml, .env, package.json and node_modules of the current folder are
   writeFileSync(join(cwd, 'trap.js'), code);
   writeFileSync(join(cwd, 'node_modules', 'commander', 'index.js'), code);
   writeFileSync(join(cwd, 'bunfig.toml'), 'preload = ["./trap.js"]\n[run]\npreload = ["./trap.js"]\n');
-  writeFileSync(join(cwd, '.env'), `CLAUDE_CODE_AGENT_HOME=${join(user.folder, 'stolen')}\nANTHROPIC_API_KEY=stolen\n`);
+  const stolen = join(user.folder, 'stolen');
+  writeFileSync(join(cwd, '.env'), `CLAUDE_CODE_AGENT_HOME=${stolen}\nANTHROPIC_API_KEY=stolen\n`);
   writeFileSync(join(cwd, 'package.json'), '{"name":"x","imports":{"#x":"./trap.js"}}');
   const { CLAUDE_CODE_AGENT_HOME: _, ...env } = user.env;
   const child = Bun.spawn([launcher, 'group', 'create', 'x'], { cwd, env, stdout: 'pipe', stderr: 'pipe' });
   expect(await new Response(child.stderr).text()).toBe('');
   expect({ code: await child.exited, sprung: wasSprung() }).toEqual({ code: 0, sprung: false });
-  expect(existsSync(join(user.folder, 'stolen'))).toBe(false);
+  expect(existsSync(stolen)).toBe(false);
   expect(existsSync(join(user.home, '.local', 'claude-code-agent', 'session-groups'))).toBe(true);
 });
 
@@ -65,7 +66,8 @@ test('a reader that stops reading ends the output, not the manners', async () =>
     expect(await user.runWith({ stdin: prompt }, ...args)).toMatchObject({ code: 0 });
   }
   // More than a pipe holds, so the writer meets the closed end for certain.
-  const line = `"$0" session show big/a --json | head -c 10; "$0" session show big/a | head -n 1; exit \${PIPESTATUS[0]}`;
+  const show = '"$0" session show big/a';
+  const line = `${show} --json | head -c 10; ${show} | head -n 1; exit \${PIPESTATUS[0]}`;
   const child = Bun.spawn(['bash', '-c', line, launcher], {
     env: user.env,
     stdout: 'pipe',
@@ -91,6 +93,31 @@ test('colours appear on a terminal, and not with NO_COLOR', async () => {
   expect(await onTerminal({ NO_COLOR: '1' })).not.toContain('\u001b[');
   expect(await onTerminal({ TERM: 'dumb' })).not.toContain('\u001b[');
   expect(await user.ok('group', 'list')).not.toContain('\u001b[');
+});
+
+test.each([
+  ['n\r', true],
+  ['y\r', false],
+])('delete asks on a terminal: the answer %j leaves the group there: %p', async (answer, stays) => {
+  const group = await user.makeGroup();
+  let shown = '';
+  let isAnswered = false;
+  const child = Bun.spawn([launcher, 'group', 'delete', group], {
+    env: user.env,
+    terminal: {
+      cols: 200,
+      rows: 10,
+      data: (terminal, data) => {
+        shown += Buffer.from(data).toString('utf8');
+        if (isAnswered || !shown.includes('?')) return;
+        isAnswered = true;
+        terminal.write(answer);
+      },
+    },
+  });
+  expect(await child.exited).toBe(0);
+  expect(shown).toContain(`Delete group ${group} with 2 sessions and all transcripts?`);
+  expect(existsSync(join(user.data, 'session-groups', group))).toBe(stays);
 });
 
 test.each(['bash', 'zsh', 'fish'])('the completion script of %s names the program', async (shell) => {

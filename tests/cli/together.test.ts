@@ -83,6 +83,7 @@ test('run, archive and delete are refused while a runner is alive', async () => 
   hold(group);
   for (const args of [
     ['group', 'run', group],
+    ['group', 'run', group, '--output', 'json'],
     ['group', 'resume', group],
     ['group', 'archive', group],
     ['group', 'delete', group, '--force'],

@@ -163,7 +163,8 @@ describe('session ids', () => {
     ['bbbb', '003-bbbb3333'],
     ['002-', '002-aaaa2222'],
     ['aaaa', '[ambiguous]'],
-    ['00', '[ambiguous]'],
+    // A number means that number, never a prefix.
+    ['00', '[not-found]'],
     ['li', '[not-found]'],
     ['', '[not-found]'],
   ])('%j finds %j', (reference, found) => expect(outcome(findSession(sessions, reference))).toBe(found));

@@ -1,0 +1,183 @@
+/**
+ * The real world with trouble that a test asked for: the process ends itself by SIGKILL, or hangs, at a named moment;
+ * the clock jumps; processes are looked up by ps(1). Moments are named `before X` and `after X`, where X is one of the
+ * calls below: `log TYPE`, `write NAME`, `spawn`, `prompt`, `signal SIGTERM` ... A number means the n-th moment.
+ */
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { ProcessIdentity } from '../../src/core/event.ts';
+import { createPsTable } from '../../src/world/proc-ps.ts';
+import { createProcesses } from '../../src/world/processes.ts';
+import type { AppendFile, Fifos, Files, Locks, Processes, World } from '../../src/world/world.ts';
+
+export interface Alteration {
+  /** The moment at which the process ends itself; `nth` (default 1) of those with that name. */
+  readonly at?: string | number;
+  readonly nth?: number;
+  /** Moments before this one do not count. */
+  readonly since?: string;
+  /** `frozen`: the worker spawned last is stopped first, so that it says nothing. `hang`: block for ever instead. */
+  readonly how?: 'kill' | 'frozen' | 'hang';
+  /** A file that is made when the process begins to hang. */
+  readonly mark?: string;
+  /** A file that gets every moment, one a line. */
+  readonly trace?: string;
+  readonly clock?: 'jumping';
+  readonly table?: 'ps';
+}
+
+export function alterWorld(real: World, alteration: Alteration): World {
+  const moments = new Moments(alteration);
+  const processes = alteration.table === 'ps' ? createProcesses(psTable(real.machine.bootId)) : real.processes;
+  return {
+    ...real,
+    ...(alteration.clock === 'jumping' ? { clock: { ...real.clock, now: jumpingNow(real.clock.now) } } : {}),
+    files: watchedFiles(real.files, moments),
+    processes: watchedProcesses(processes, moments),
+    fifos: watchedFifos(real.fifos, moments),
+    locks: watchedLocks(real.locks, moments),
+    machine: { ...real.machine, self: processes.identify(process.pid) ?? real.machine.self },
+  };
+}
+
+const hourMs = 3_600_000;
+const jumpsMs = [0, 5 * hourMs, -7 * hourMs, 30 * hourMs, -1, -48 * hourMs, 1];
+
+/** Every look at the clock finds it somewhere else. */
+function jumpingNow(now: () => number): () => number {
+  let looks = 0;
+  return () => now() + (jumpsMs[looks++ % jumpsMs.length] as number);
+}
+
+/** What macOS would be asked, in the words of the ps of Linux. `bootId` stands in for sysctl. */
+export function psTable(bootId: string) {
+  const table = createPsTable((program, args) => {
+    const spoken = args[0] === '-axEww' ? ['axeww', ...args.slice(1)] : args;
+    return Bun.spawnSync([program, ...spoken], { env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' } }).stdout.toString();
+  });
+  return { ...table, bootId: () => bootId };
+}
+
+class Moments {
+  readonly #alteration: Alteration;
+  #count = 0;
+  #named = 0;
+  #counts: boolean;
+  worker: ProcessIdentity | undefined;
+
+  constructor(alteration: Alteration) {
+    this.#alteration = alteration;
+    this.#counts = alteration.since === undefined;
+  }
+
+  reach(moment: string): void {
+    const { at, nth = 1, since, trace } = this.#alteration;
+    this.#counts ||= moment === since;
+    if (this.#counts) this.#count += 1;
+    if (this.#counts && moment === at) this.#named += 1;
+    if (trace !== undefined) appendFileSync(trace, `${moment}\n`);
+    if (this.#counts && (this.#count === at || (moment === at && this.#named === nth))) this.#end();
+  }
+
+  around<T>(call: string, action: () => T): T {
+    this.reach(`before ${call}`);
+    const value = action();
+    this.reach(`after ${call}`);
+    return value;
+  }
+
+  #end(): void {
+    const { how, mark } = this.#alteration;
+    if (how === 'frozen' && this.worker !== undefined) process.kill(this.worker.pid, 'SIGSTOP');
+    if (how !== 'hang') process.kill(process.pid, 'SIGKILL');
+    if (mark !== undefined) writeFileSync(mark, '');
+    // A system call that does not come back: nothing of this process runs any more.
+    for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  }
+}
+
+function watchedFiles(real: Files, moments: Moments): Files {
+  const named = <T>(call: string, path: string, action: () => T) => moments.around(`${call} ${basename(path)}`, action);
+  return {
+    ...real,
+    writeAtomic: (path, text, options) => named('write', path, () => real.writeAtomic(path, text, options)),
+    truncate: (path, size) => named('truncate', path, () => real.truncate(path, size)),
+    makeFolder: (path) => named('folder', path, () => real.makeFolder(path)),
+    remove: (path) => named('remove', path, () => real.remove(path)),
+    openAppend: (path) =>
+      watchedAppend(
+        named('open', path, () => real.openAppend(path)),
+        path,
+        moments,
+      ),
+    readBytes: (path, offset, maxBytes) => {
+      const bytes = real.readBytes(path, offset, maxBytes);
+      if (bytes.length > 0) moments.reach(`after read ${basename(path)}`);
+      return bytes;
+    },
+  };
+}
+
+function watchedAppend(file: AppendFile, path: string, moments: Moments): AppendFile {
+  let pending: string[] = [];
+  return {
+    get size() {
+      return file.size;
+    },
+    append(text) {
+      const lines = text.trimEnd().split('\n');
+      pending = basename(path) === 'events.jsonl' ? lines.map((line) => JSON.parse(line).type) : [];
+      for (const type of pending) moments.reach(`before log ${type}`);
+      file.append(text);
+      for (const type of pending) moments.reach(`before sync ${type}`);
+    },
+    sync() {
+      file.sync();
+      for (const type of pending) moments.reach(`after log ${type}`);
+    },
+    close: () => file.close(),
+  };
+}
+
+function watchedProcesses(real: Processes, moments: Moments): Processes {
+  return {
+    spawn: (options) =>
+      moments.around('spawn', () => {
+        const spawned = real.spawn(options);
+        if (spawned.ok) moments.worker = spawned.value.identity;
+        return spawned;
+      }),
+    run: (options) => real.run(options),
+    attach: (identity) => real.attach(identity),
+    identify: (pid) => real.identify(pid),
+    isAlive: (identity) => real.isAlive(identity),
+    findMarked: (name, value) => real.findMarked(name, value),
+    findDescendants: (pid) => real.findDescendants(pid),
+    signal: (identity, signal) => moments.around(`signal ${signal}`, () => real.signal(identity, signal)),
+  };
+}
+
+function watchedFifos(real: Fifos, moments: Moments): Fifos {
+  return {
+    create: (path) => moments.around('fifo', () => real.create(path)),
+    openWriter: (path) => {
+      const writer = real.openWriter(path);
+      if (writer === null) return null;
+      return {
+        writeLine: (line) =>
+          moments.around(line.includes('"type":"user"') ? 'prompt' : 'request', () => writer.writeLine(line)),
+        close: () => writer.close(),
+      };
+    },
+  };
+}
+
+function watchedLocks(real: Locks, moments: Moments): Locks {
+  return {
+    tryLock: (path, holder) => {
+      const lock = moments.around('lock', () => real.tryLock(path, holder));
+      return lock === null ? null : { release: () => moments.around('unlock', () => lock.release()) };
+    },
+    holder: (path) => real.holder(path),
+  };
+}

@@ -77,7 +77,6 @@ const script = z.strictObject({
 });
 
 export type RehearsalScript = z.infer<typeof script>;
-type SessionScript = z.infer<typeof sessionScript>;
 export type Step = z.infer<typeof step>;
 export type ToolCall = z.infer<typeof toolCall>;
 

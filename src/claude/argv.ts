@@ -25,6 +25,8 @@ export interface WorkerArgsInput {
 
 /** Below this claude would be given "0.0000", with which it crashes. */
 const leastUsd = 0.001;
+/** claude stops at its limit, and turns even a finished answer into an error there; our caps may be used up in full. */
+const inclusive = 0.0001;
 
 export function workerArgs(input: WorkerArgsInput): string[] {
   const { conversation, reservedUsd } = input;
@@ -43,7 +45,9 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     ...(input.name === '' ? [] : [`--name=${input.name}`]),
     ...(input.allowedTools ?? []).map((rule) => `--allowedTools=${rule}`),
     ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
-    ...(reservedUsd === undefined ? [] : ['--max-budget-usd', Math.max(leastUsd, reservedUsd).toFixed(4)]),
+    ...(reservedUsd === undefined
+      ? []
+      : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(4)]),
     ...(input.rehearsal ? ['--setting-sources', 'user'] : []),
     '--permission-mode',
     input.permissionMode,

@@ -2,8 +2,7 @@
  * How an attempt ended, judged from its stream, its exit and what we did to it. Only a success that claude printed and
  * that nothing contradicts is `completed`; a missing result never is.
  */
-import type { PauseReason, StopReason, Warning } from '../core/event.ts';
-import type { SessionFailureReason } from '../core/failure.ts';
+import type { StopReason, Warning } from '../core/event.ts';
 import type { ExitStatus } from '../world/world.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
@@ -32,21 +31,7 @@ export interface JudgeInput {
   readonly stderrTail?: string;
 }
 
-export type Outcome =
-  | { readonly status: 'completed'; readonly result: string; readonly warnings: readonly Warning[] }
-  | {
-      readonly status: 'failed';
-      readonly reason: SessionFailureReason;
-      readonly message: string;
-      readonly next: string;
-      readonly warnings: readonly Warning[];
-    }
-  | {
-      readonly status: 'paused';
-      readonly reason: PauseReason;
-      readonly message: string;
-      readonly warnings: readonly Warning[];
-    };
+export type Outcome = Verdict & { readonly warnings: readonly Warning[] };
 
 /** What is kept of an answer; all of it is in transcript.jsonl. */
 const resultChars = 50_000;
@@ -156,6 +141,12 @@ function stopSentence(reason: StopReason): string {
       return 'Paused because too many other sessions failed.';
     case 'deleted':
       return 'Stopped because the session or its group is being deleted.';
+    case 'slice':
+      return 'Interrupted to be given a new share of the budget.';
+    case 'timeout':
+      return 'The session ran longer than it was allowed to.';
+    case 'stall':
+      return 'Interrupted because it made no progress.';
   }
 }
 

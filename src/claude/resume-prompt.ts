@@ -12,15 +12,20 @@ export interface ResumePromptInput {
   readonly continues: boolean;
   /** Why the earlier attempt failed, a sentence; for retries. */
   readonly failure?: string;
+  /** What the user said to the session since its last attempt. */
+  readonly messages?: readonly string[];
 }
 
 /** The task as it is for a first attempt; for later ones with what happened before it. */
-export function resumePrompt({ task, kind, continues, failure }: ResumePromptInput): string {
-  if (kind === 'start') return task;
+export function resumePrompt({ task, kind, continues, failure, messages = [] }: ResumePromptInput): string {
+  const said = messages.flatMap((text) => [added, text]);
+  if (kind === 'start') return [task, ...said].join('\n\n');
   const why = kind === 'retry' ? retryReason(failure) : pauseReason;
   const parts = continues ? [why, check, again, task] : [why, fresh, task];
-  return parts.join('\n\n');
+  return [...parts, ...said].join('\n\n');
 }
+
+const added = 'The user adds:';
 
 const pauseReason =
   'The session runner paused this session and has now resumed it. Nobody rejected anything: if the conversation says ' +

@@ -15,8 +15,17 @@ export type Verdict =
       readonly reason: SessionFailureReason;
       readonly message: string;
       readonly next: string;
+      /** The same request may well work later. */
+      readonly transient?: true;
     }
-  | { readonly status: 'paused'; readonly reason: PauseReason; readonly message: string };
+  | {
+      readonly status: 'paused';
+      readonly reason: PauseReason;
+      readonly message: string;
+      /** When a usage limit is lifted, ms since 1970, and its kind, as far as claude said so. */
+      readonly resetsAtMs?: number;
+      readonly limitType?: string;
+    };
 
 const quoteChars = 300;
 
@@ -48,12 +57,9 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
   }
   if (status !== undefined || error !== '' || /^API Error/i.test(said)) {
     const what = status === undefined ? 'The API did not serve the request' : `The API answered ${status}`;
-    return failed(
-      'api-error',
-      what,
-      said,
-      'If the trouble is on the server’s side, wait a while; then retry the session.',
-    );
+    const next = 'If the trouble is on the server’s side, wait a while; then retry the session.';
+    const verdict = failed('api-error', what, said, next);
+    return isTransient(status, error) ? { ...verdict, transient: true } : verdict;
   }
   return claudeError(result, said);
 }
@@ -69,6 +75,12 @@ function claudeError(result: ResultMessage, said: string): Verdict {
   }
   const kind = result.subtype === 'success' ? 'an error' : oneLine(result.subtype, 60);
   return failed('claude-error', `claude reported ${kind}`, said, 'Look at the session’s log, then retry the session.');
+}
+
+/** Trouble of the server or the network (docs/claude-contract.md): not the request is at fault, so it may work later. */
+function isTransient(status: number | undefined, error: string): boolean {
+  if (status !== undefined) return status === 408 || status === 409 || status >= 500;
+  return error !== 'invalid_request' && error !== 'max_output_tokens';
 }
 
 /** What claude wrote, on one line, cut to 300 characters. */
@@ -89,6 +101,8 @@ function limited(stream: AttemptStream, said: string): Verdict {
     status: 'paused',
     reason: 'limit',
     message: `${sentence('A usage or rate limit was reached', said)}${rest}`,
+    ...(until === undefined ? {} : { resetsAtMs: limit?.resetsAtMs as number }),
+    ...(limit?.limitType === undefined ? {} : { limitType: limit.limitType }),
   };
 }
 
@@ -112,7 +126,12 @@ function notLoggedIn(said: string): Verdict {
   return failed('not-logged-in', 'claude has no login that works', said, next);
 }
 
-function failed(reason: SessionFailureReason, what: string, said: string, next: string): Verdict {
+function failed(
+  reason: SessionFailureReason,
+  what: string,
+  said: string,
+  next: string,
+): Extract<Verdict, { status: 'failed' }> {
   return { status: 'failed', reason, message: sentence(what, said), next };
 }
 

@@ -1,7 +1,8 @@
 /** What a group is doing now, seen from outside its runner: the log's state, and what the runner last wrote down. */
 import { noTokens, type SessionId, type Tokens } from '../core/group.ts';
 import type { LiveSession, SessionProgress } from '../core/progress.ts';
-import type { GroupState, SessionRecord } from '../core/state.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import type { LiveView } from '../report/reporter.ts';
 import { isObject, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';

@@ -2,7 +2,8 @@
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
 import { findGroup, findSession } from '../core/id.ts';
-import type { GroupState, SessionRecord } from '../core/state.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../store/paths.ts';
 import type { Context } from './context.ts';

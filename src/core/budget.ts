@@ -3,7 +3,8 @@
  * cap holds even when no runner is alive: spent + sum of reservations never exceeds it. Amounts are US dollars.
  */
 import type { Decision } from './schedule.ts';
-import { type GroupState, ownBudgetLeft, type SessionRecord } from './state.ts';
+import { ownBudgetLeft, type SessionRecord } from './session-state.ts';
+import type { GroupState } from './state.ts';
 
 /** Smaller slices would be used up by a single message. */
 const sliceUsdMin = 0.05;
@@ -42,15 +43,45 @@ export function sliceFor(state: GroupState, record: SessionRecord, alreadyReserv
   return { kind: 'slice', usd: Math.min(free, Math.max(smallest, free / Math.max(1, sharers))) };
 }
 
-/** The notices that are due now and were not given yet. */
-export function judgeBudget(state: GroupState): { readonly notices: Decision[] } {
+/** Share of a slice after which a session is given a new one. */
+const regrantShare = 0.8;
+
+/**
+ * True when a running session has nearly used up its share and more could be given to it. `spentUsd` is what its
+ * attempt has cost so far, `sharers` the number of sessions that would share the free money.
+ */
+export function deservesNewSlice(state: GroupState, record: SessionRecord, spentUsd: number, sharers: number): boolean {
+  const cap = state.group.config.maxBudgetUsd;
+  const reserved = record.state.status === 'running' ? record.state.attempt.reservedUsd : undefined;
+  if (cap === undefined || reserved === undefined || state.group.config.onBudgetExceeded === 'warn') return false;
+  if (spentUsd < reserved * regrantShare || spentUsd >= reserved) return false;
+  // A session that holds all its own cap allows cannot be given more.
+  if (ownBudgetLeft(record) <= reserved) return false;
+  const freeAfterwards = cap - state.usage.costUsd - state.reservedUsd + reserved - spentUsd;
+  const slice = Math.min(ownBudgetLeft(record) - spentUsd, freeAfterwards / Math.max(1, sharers));
+  return slice >= Math.max(sliceUsdMin, (reserved - spentUsd) * 2);
+}
+
+export interface BudgetVerdict {
+  /** What is due to be said now and was not yet. */
+  readonly notices: Decision[];
+  /** The cap is reached and the group must not go on. */
+  readonly isOver: boolean;
+}
+
+/** `liveUsd`: what running attempts have cost so far, US dollars. */
+export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): BudgetVerdict {
   const { maxBudgetUsd: limit, warningThreshold, onBudgetExceeded } = state.group.config;
-  const usage = state.usage.costUsd;
+  if (limit === undefined) return { notices: [], isOver: false };
+  let usage = state.usage.costUsd;
+  for (const cost of liveUsd.values()) usage += cost;
   const notices: Decision[] = [];
-  if (limit === undefined) return { notices };
   if (!state.budgetWarned && usage >= limit * warningThreshold) notices.push({ do: 'warn-budget', usage, limit });
-  if (!state.budgetExceeded && usage >= limit && onBudgetExceeded === 'warn') {
-    notices.push({ do: 'exceed-budget', action: 'continued', usage, limit });
+  const isReached = usage >= limit;
+  const isDone = state.counts.completed === state.sessions.size;
+  if (isReached && !state.budgetExceeded && !isDone) {
+    const action = { warn: 'continued', stop: 'stopped', pause: 'paused' } as const;
+    notices.push({ do: 'exceed-budget', action: action[onBudgetExceeded], usage, limit });
   }
-  return { notices };
+  return { notices, isOver: isReached && onBudgetExceeded !== 'warn' };
 }

@@ -45,10 +45,22 @@ export interface AttemptIntent {
 }
 
 /** Why we asked a worker to stop. The first cause stays; later ones may only escalate. */
-export type StopReason = 'user' | 'signal' | 'budget' | 'error-threshold' | 'deleted';
+export type StopReason =
+  | 'user'
+  | 'signal'
+  | 'budget'
+  | 'error-threshold'
+  | 'deleted'
+  /** Its share of the money is nearly used up and it is to get a new one. */
+  | 'slice'
+  | 'timeout'
+  | 'stall';
 
 /** Why a session is paused. */
-export type PauseReason = StopReason | 'interrupted' | 'limit';
+export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient';
+
+/** `now` stops running sessions, `drain` lets them finish. */
+export type PauseMode = 'now' | 'drain';
 
 /** Something a person should know about a session that does not change its outcome. */
 export interface Warning {
@@ -73,8 +85,13 @@ export type EventBody =
   | (SessionFact & { readonly type: 'session_removed' })
   /** The group's first run begins. */
   | { readonly type: 'group_started'; readonly run: RunInfo }
-  /** A later run begins; failed sessions named in `retry` become startable again. */
-  | { readonly type: 'group_resumed'; readonly run: RunInfo; readonly retry: readonly SessionId[] }
+  /** A later run begins; failed sessions named in `retry` become startable again. With `only`, no others start. */
+  | {
+      readonly type: 'group_resumed';
+      readonly run: RunInfo;
+      readonly retry: readonly SessionId[];
+      readonly only?: readonly SessionId[];
+    }
   /** Intent: an attempt is about to be spawned. Said again for the same attempt after a crash that cost nothing. */
   | (SessionFact & { readonly type: 'session_starting'; readonly attempt: AttemptIntent })
   /** The worker process of a first attempt exists. */
@@ -112,6 +129,18 @@ export type EventBody =
       readonly reason: PauseReason;
       readonly message: string;
       readonly usage: Usage;
+      /** ISO 8601: it goes on by itself, but not before. */
+      readonly retryAt?: string;
+    })
+  /** A session that is not running is to be started (again), or is not. `prompt` is said to its next attempt. */
+  | (SessionFact & { readonly type: 'session_queued'; readonly queued: boolean; readonly prompt?: string })
+  /** A further message of the user; a running session got it, another one gets it with its next attempt. */
+  | (SessionFact & { readonly type: 'session_message'; readonly text: string })
+  /** No progress for `silentMs` milliseconds: first noticed, then it is interrupted and resumed. */
+  | (AttemptFact & {
+      readonly type: 'session_stalled';
+      readonly step: 'notice' | 'interrupt';
+      readonly silentMs: number;
     })
   /** Once: the share `warningThreshold` of the budget is used. Amounts in US dollars. */
   | (SessionFact & { readonly type: 'budget_warning'; readonly usage: number; readonly limit: number })
@@ -122,8 +151,16 @@ export type EventBody =
       readonly usage: number;
       readonly limit: number;
     })
-  /** Intent: all sessions are being stopped and nothing new starts. */
-  | { readonly type: 'group_pausing'; readonly reason: StopReason }
+  /** Intent: nothing new starts and all sessions are being stopped, or left to finish; absent mode = now. */
+  | { readonly type: 'group_pausing'; readonly reason: StopReason; readonly mode?: PauseMode }
+  /** Every process of the group was halted where it stood; at `until` (ISO 8601) it becomes a pause. */
+  | { readonly type: 'group_frozen'; readonly until: string }
+  /** Halted processes go on. */
+  | { readonly type: 'group_thawed' }
+  /** A usage limit of the login: nothing starts before `resetsAt` (ISO 8601), then one session first. */
+  | { readonly type: 'limit_reached'; readonly resetsAt: string; readonly limitType?: string }
+  /** The first session after the reset got an answer; the others follow. */
+  | { readonly type: 'limit_lifted' }
   /** The run is over and can be resumed. `message` is a full sentence with the next step. */
   | { readonly type: 'group_paused'; readonly reason: string; readonly message: string }
   /** The run is over and every session is completed. */

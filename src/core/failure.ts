@@ -29,6 +29,10 @@ export type SessionFailureReason =
   | 'model-not-found'
   /** The API refused or could not serve the request after claude's own retries. */
   | 'api-error'
+  /** The session ran longer than its `--timeout`. */
+  | 'timeout'
+  /** No progress for longer than its `--stall-timeout`, also after it was interrupted and resumed once. */
+  | 'stalled'
   /** A usage or rate limit. */
   | 'limit'
   /** The budget is used up. */

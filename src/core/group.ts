@@ -15,6 +15,10 @@ export type PermissionMode = (typeof permissionModes)[number];
 export const budgetActions = ['stop', 'warn', 'pause'] as const;
 export type BudgetAction = (typeof budgetActions)[number];
 
+export const limitActions = ['wait', 'pause'] as const;
+/** What a group does at a usage limit: wait for its reset, or pause. */
+export type LimitAction = (typeof limitActions)[number];
+
 /** Settings of a group. Options given to `group run` are logged and hold for later runs until given again. */
 export interface GroupConfig {
   /** Model for sessions that name none; absent = claude's own default. */
@@ -30,6 +34,10 @@ export interface GroupConfig {
   readonly pauseOnError: boolean;
   /** Failures of one run after which nothing new starts. */
   readonly errorThreshold: number;
+  /** Absent = wait. */
+  readonly onLimit?: LimitAction;
+  /** Bytes of memory that a start must leave free; absent = 1 GiB. */
+  readonly minFreeMemoryBytes?: number;
 }
 
 export const defaultGroupConfig: GroupConfig = {
@@ -69,9 +77,20 @@ export interface SessionDefinition {
   readonly allowedTools?: readonly string[];
   /** Cap in US dollars for this session alone. */
   readonly maxBudgetUsd?: number;
+  /** Further attempts after a transient failure; absent = 2. */
+  readonly retries?: number;
+  /** Wall time of one attempt, milliseconds; absent = no limit. */
+  readonly timeoutMs?: number;
+  /** Time without any progress, milliseconds; absent = 15 minutes. */
+  readonly stallTimeoutMs?: number;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
 }
+
+export const defaultRetries = 2;
+/** More than the 10 minutes for which claude itself may wait for the API without a word. */
+export const defaultStallTimeoutMs = 15 * 60_000;
+export const defaultMinFreeMemoryBytes = 1024 ** 3;
 
 /** Token counters as the Messages API reports them: `input` is without cache reads and writes. */
 export interface Tokens {

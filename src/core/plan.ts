@@ -5,7 +5,8 @@
 import { assert } from './failure.ts';
 import { buildGraph, dependentsOf, type SessionGraph } from './graph.ts';
 import type { SessionId } from './group.ts';
-import type { GroupState, SessionRecord } from './state.ts';
+import type { SessionRecord } from './session-state.ts';
+import type { GroupState } from './state.ts';
 
 export interface Plan {
   readonly version: number;
@@ -104,6 +105,7 @@ function place(plan: Plan, state: GroupState, id: SessionId): void {
 function isReady(plan: Plan, state: GroupState, id: SessionId, record: SessionRecord): boolean {
   const { status } = record.state;
   if (!record.queued || status === 'running' || status === 'completed') return false;
+  if (state.only !== undefined && !state.only.has(id)) return false;
   return !state.group.config.respectDependencies || plan.unmet.get(id) === 0;
 }
 

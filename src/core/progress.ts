@@ -2,7 +2,8 @@
 import { addTokens, addUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { allBlockers, isHopeless, type Plan, planOf } from './plan.ts';
-import type { GroupState, SessionRecord } from './state.ts';
+import type { SessionRecord } from './session-state.ts';
+import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
 
 /** What a running attempt looks like right now; never logged, may be dropped. */

@@ -3,12 +3,13 @@
  * reason. Rules: DESIGN §4 (starting, errors, settling) and §6 (reservations).
  */
 
-import { isOwnDry, judgeBudget, sliceFor } from './budget.ts';
+import { deservesNewSlice, judgeBudget, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
-import { assert } from './failure.ts';
 import type { SessionId } from './group.ts';
-import { allBlockers, type Plan, planOf } from './plan.ts';
-import type { GroupState, SessionRecord } from './state.ts';
+import { type Plan, planOf } from './plan.ts';
+import type { SessionRecord } from './session-state.ts';
+import { budgetMessage, settle, settleForBudget } from './settle.ts';
+import type { GroupState } from './state.ts';
 
 export type Decision =
   /** Start the session's next attempt in a free slot. `reserveUsd` becomes its `--max-budget-usd`. */
@@ -24,6 +25,8 @@ export type Decision =
       readonly usage: number;
       readonly limit: number;
     }
+  /** Nothing to do about these sessions before `untilMs` (ms since 1970), or until the world changes. */
+  | { readonly do: 'wait'; readonly reason: WaitReason; readonly message: string; readonly untilMs?: number }
   /** End the run. */
   | { readonly do: 'settle'; readonly status: 'completed' }
   | {
@@ -33,37 +36,86 @@ export type Decision =
       readonly message: string;
     };
 
-/** Limits of the machine that are not settings of the group. */
-export interface Capacity {
-  /** Workers that may be starting up (nothing printed yet) at once. */
-  readonly preparingMax: number;
+/** What keeps a session that could start from starting. */
+export type WaitReason = 'limit' | 'backoff' | 'memory' | 'disk' | 'frozen' | 'money' | 'slot' | 'starting';
+
+/** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
+export interface Gate {
+  /** ms since 1970. */
+  readonly untilMs: number;
+  /** The reset is over and this run may send the first session. */
+  readonly mayProbe: boolean;
 }
 
-/** What to do in this state; empty while there is nothing to do but wait for running sessions. */
-export function decide(state: GroupState, capacity: Capacity): Decision[] {
+/** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */
+export interface Circumstances {
+  /** Workers that may be starting up (nothing printed yet) at once. */
+  readonly preparingMax: number;
+  /** ms since 1970; absent = no session waits for a time. */
+  readonly nowMs?: number;
+  /** What running attempts have cost so far, US dollars; absent = nothing. */
+  readonly liveUsd?: ReadonlyMap<SessionId, number>;
+  /** Absent = no usage limit holds. */
+  readonly gate?: Gate;
+  /** Fewer slots than the settings allow, because a usage limit is near. */
+  readonly slotsMax?: number;
+  /** How many more workers memory and disk allow, and what is short when it is not enough. */
+  readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk'; readonly message: string };
+}
+
+/**
+ * What to do in this state; only waits, or nothing at all, while there is nothing to do but wait for running sessions.
+ */
+export function decide(state: GroupState, circumstances: Circumstances): Decision[] {
   if (state.status !== 'running') return [];
+  if (state.frozenUntil !== undefined && state.pausing === undefined) return [frozen(state.frozenUntil)];
   if (state.pausing !== undefined) return decidePausing(state, state.pausing);
   const plan = planOf(state);
-  const budget = judgeBudget(state);
+  const budget = judgeBudget(state, circumstances.liveUsd);
   const decisions: Decision[] = [...budget.notices];
+  if (budget.isOver) return [...decisions, ...stopForBudget(state)];
+  decisions.push(...regrants(state, plan, circumstances));
   const holding = holdReason(state);
-  if (holding === null) decisions.push(...starts(state, plan, capacity));
-  if (state.running.size > 0 || decisions.some((decision) => decision.do === 'start')) return decisions;
-  decisions.push(...settle(state, plan, holding));
-  return decisions;
+  const next = holding === null ? starts(state, plan, circumstances) : [];
+  decisions.push(...next);
+  const canWait = next.some((decision) => decision.do === 'wait' && isSelfEnding(state, decision.reason));
+  if (state.running.size > 0 || canWait || next.some((decision) => decision.do === 'start')) return decisions;
+  return [...decisions.filter((decision) => decision.do !== 'wait'), ...settle(state, plan, holding)];
+}
+
+function frozen(until: string): Decision {
+  return { do: 'wait', reason: 'frozen', message: 'Everything is halted where it stood.', untilMs: Date.parse(until) };
+}
+
+/** Waiting for these ends without anybody's help, so the run stays up; for the others a session must end first. */
+function isSelfEnding(state: GroupState, reason: WaitReason): boolean {
+  if (reason === 'limit') return state.group.config.onLimit !== 'pause';
+  return reason === 'backoff' || reason === 'memory' || reason === 'disk';
 }
 
 function decidePausing(state: GroupState, reason: StopReason): Decision[] {
-  const decisions: Decision[] = [];
+  const stops = state.draining ? [] : stopAll(state, reason);
+  if (state.running.size > 0) return stops;
+  if (state.counts.completed === state.sessions.size) return [{ do: 'settle', status: 'completed' }];
+  return [{ do: 'settle', status: 'paused', reason, message: pauseMessage(reason) }];
+}
+
+function stopAll(state: GroupState, reason: StopReason): Decision[] {
+  const stops: Decision[] = [];
   for (const sessionId of state.running) {
     const record = state.sessions.get(sessionId) as SessionRecord;
     if (record.state.status === 'running' && record.state.attempt.stopping === undefined) {
-      decisions.push({ do: 'stop', sessionId, reason });
+      stops.push({ do: 'stop', sessionId, reason });
     }
   }
-  if (state.running.size > 0) return decisions;
+  return stops;
+}
+
+/** The cap is reached: stop what still runs, then the run ends as the settings say. */
+function stopForBudget(state: GroupState): Decision[] {
+  if (state.running.size > 0) return stopAll(state, 'budget');
   if (state.counts.completed === state.sessions.size) return [{ do: 'settle', status: 'completed' }];
-  return [{ do: 'settle', status: 'paused', reason, message: pauseMessage(reason) }];
+  return [settleForBudget(state)];
 }
 
 function pauseMessage(reason: StopReason): string {
@@ -71,7 +123,7 @@ function pauseMessage(reason: StopReason): string {
     case 'signal':
       return 'The runner was asked to stop; everything is paused. Go on with: group resume.';
     case 'budget':
-      return 'The budget is used up. Raise it and go on with: group resume --max-budget-usd.';
+      return budgetMessage;
     default:
       return 'Paused by request. Go on with: group resume.';
   }
@@ -83,88 +135,94 @@ function holdReason(state: GroupState): string | null {
   return state.failures >= state.group.config.errorThreshold ? 'error-threshold' : null;
 }
 
-function starts(state: GroupState, plan: Plan, capacity: Capacity): Decision[] {
+/** Sessions that have nearly used up their share get a new one while money is left: interrupted, then resumed. */
+function regrants(state: GroupState, plan: Plan, { liveUsd }: Circumstances): Decision[] {
+  if (liveUsd === undefined) return [];
   const decisions: Decision[] = [];
-  let slots = state.group.config.maxConcurrentSessions - state.running.size;
+  for (const sessionId of state.running) {
+    const record = state.sessions.get(sessionId) as SessionRecord;
+    if (record.state.status !== 'running' || record.state.attempt.stopping !== undefined) continue;
+    if (!record.state.attempt.identified) continue;
+    const spent = liveUsd.get(sessionId) ?? 0;
+    if (deservesNewSlice(state, record, spent, plan.ready.length + 1)) {
+      decisions.push({ do: 'stop', sessionId, reason: 'slice' });
+    }
+  }
+  return decisions;
+}
+
+/** Starts into free slots, or what keeps the first session that could start from starting. */
+function starts(state: GroupState, plan: Plan, circumstances: Circumstances): Decision[] {
+  if (plan.ready.length === 0) return [];
+  const shut = closedGate(state, circumstances);
+  if (shut !== null) return [shut];
+  const decisions: Decision[] = [];
+  const free = freePlaces(state, circumstances);
+  const { nowMs = 0 } = circumstances;
+  let reserved = 0;
+  let earliestMs = Number.POSITIVE_INFINITY;
+  for (let index = plan.ready.length - 1; index >= 0 && decisions.length < free.places; index -= 1) {
+    const sessionId = plan.ready[index] as SessionId;
+    const record = state.sessions.get(sessionId) as SessionRecord;
+    if ((record.notBeforeMs ?? 0) > nowMs) {
+      earliestMs = Math.min(earliestMs, record.notBeforeMs as number);
+      continue;
+    }
+    const slice = sliceFor(state, record, reserved, Math.min(free.places - decisions.length, index + 1));
+    if (slice.kind === 'own-dry') continue;
+    if (slice.kind === 'dry') return [...decisions, ...dryWait(decisions)];
+    const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
+    decisions.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd });
+    reserved += reserveUsd.reserveUsd ?? 0;
+  }
+  if (decisions.length >= free.places && free.wait !== null) return [...decisions, free.wait];
+  if (earliestMs < Number.POSITIVE_INFINITY) {
+    const message = 'Waiting before the next attempt after a transient failure.';
+    decisions.push({ do: 'wait', reason: 'backoff', message, untilMs: earliestMs });
+  }
+  return decisions;
+}
+
+function dryWait(started: readonly Decision[]): Decision[] {
+  const message = 'Waiting for money that running sessions hold.';
+  return started.length > 0 ? [] : [{ do: 'wait', reason: 'money', message }];
+}
+
+/** A usage limit holds: wait for its reset, then let one session through and the others only after its first answer. */
+function closedGate(state: GroupState, { gate }: Circumstances): Decision | null {
+  if (gate === undefined || (gate.mayProbe && state.running.size === 0)) return null;
+  const message = 'A usage limit of the login was reached; nothing starts before its reset.';
+  return { do: 'wait', reason: 'limit', message, untilMs: gate.untilMs };
+}
+
+interface FreePlaces {
+  readonly places: number;
+  /** What is short, when it is not simply the work. */
+  readonly wait: Extract<Decision, { do: 'wait' }> | null;
+}
+
+function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces {
+  const slots = Math.min(state.group.config.maxConcurrentSessions, circumstances.slotsMax ?? Number.POSITIVE_INFINITY);
   let preparing = 0;
   for (const id of state.running) {
     const record = state.sessions.get(id) as SessionRecord;
     if (record.state.status === 'running' && !record.state.attempt.identified) preparing += 1;
   }
-  let reserved = 0;
-  for (let index = plan.ready.length - 1; index >= 0; index -= 1) {
-    if (slots <= 0 || preparing >= capacity.preparingMax) break;
-    const sessionId = plan.ready[index] as SessionId;
-    const record = state.sessions.get(sessionId) as SessionRecord;
-    const slice = sliceFor(state, record, reserved, Math.min(slots, index + 1));
-    if (slice.kind === 'own-dry') continue;
-    if (slice.kind === 'dry') break;
-    const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
-    decisions.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd });
-    reserved += reserveUsd.reserveUsd ?? 0;
-    slots -= 1;
-    preparing += 1;
-  }
-  return decisions;
+  const limits: FreePlaces[] = [
+    { places: slots - state.running.size, wait: { do: 'wait', reason: 'slot', message: 'All slots are taken.' } },
+    {
+      places: circumstances.preparingMax - preparing,
+      wait: { do: 'wait', reason: 'starting', message: 'Other sessions are still starting up.' },
+    },
+  ];
+  const { room, gate } = circumstances;
+  if (room) limits.push({ places: room.starts, wait: { do: 'wait', reason: room.reason, message: room.message } });
+  if (gate) limits.push({ places: 1, wait: null });
+  const tightest = limits.reduce((least, limit) => (limit.places < least.places ? limit : least));
+  return { ...tightest, places: Math.max(0, tightest.places) };
 }
 
 function attemptKind(record: SessionRecord): AttemptKind {
   if (record.state.status === 'failed') return 'retry';
   return record.attempts === 0 ? 'start' : 'resume';
-}
-
-/** Nothing runs and nothing was started: end the run and say why. */
-function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
-  const { counts, sessions, group } = state;
-  if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
-  const left = plan.ready.length > 0;
-  if (holding !== null && left) {
-    const message =
-      holding === 'needs-person'
-        ? `${lastFailureMessage(state)} Nothing else was started.`
-        : `${state.failures} sessions failed, so nothing else was started. See: group show. Then: group resume.`;
-    const paused = group.config.pauseOnError || holding === 'needs-person';
-    return [{ do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message }];
-  }
-  if (left) return settleDry(state, plan);
-  if (counts.failed > 0) {
-    const blocked = [...allBlockers(state, plan).keys()].filter(
-      (id) => sessions.get(id)?.state.status === 'pending',
-    ).length;
-    const rest = blocked > 0 ? ` and ${blocked} blocked by ${counts.failed === 1 ? 'it' : 'them'}` : '';
-    const noun = counts.failed === 1 ? 'session' : 'sessions';
-    const message = `${counts.failed} ${noun} failed${rest}. See: group show. Then: group run --retry-failed.`;
-    return [{ do: 'settle', status: 'failed', reason: 'sessions-failed', message }];
-  }
-  if (counts.paused > 0) {
-    const noun = counts.paused === 1 ? 'session is' : 'sessions are';
-    const message = `${counts.paused} ${noun} paused. Go on with: group resume.`;
-    return [{ do: 'settle', status: 'paused', reason: 'sessions-paused', message }];
-  }
-  throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
-}
-
-/** Sessions are ready, slots are free, and still nothing starts: only the budget can be the reason. */
-function settleDry(state: GroupState, plan: Plan): Decision[] {
-  const stopped = state.group.config.onBudgetExceeded === 'stop';
-  const status = stopped ? 'failed' : 'paused';
-  if (plan.ready.every((id) => isOwnDry(state.sessions.get(id) as SessionRecord))) {
-    const message = 'What is left has used up its own budget. Add it again with a larger --max-budget-usd.';
-    return [{ do: 'settle', status, reason: 'budget', message }];
-  }
-  const limit = state.group.config.maxBudgetUsd;
-  assert(limit !== undefined || state.group.config.maxConcurrentSessions > 0, 'stuck [this is a bug]: no slots');
-  const usage = state.usage.costUsd;
-  const notice: Decision[] = state.budgetExceeded
-    ? []
-    : [{ do: 'exceed-budget', action: stopped ? 'stopped' : 'paused', usage, limit: limit ?? usage }];
-  const message = 'The budget is used up. Raise it and go on with: group resume --max-budget-usd.';
-  return [...notice, { do: 'settle', status, reason: 'budget', message }];
-}
-
-function lastFailureMessage(state: GroupState): string {
-  for (const record of [...state.sessions.values()].reverse()) {
-    if (record.state.status === 'failed') return `${record.state.failure.message} ${record.state.failure.next}`;
-  }
-  return '';
 }

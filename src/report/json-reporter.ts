@@ -73,12 +73,18 @@ function publicEvent(event: GroupEvent): object {
       const { reason, message, next } = event;
       return { ...head, reason, message, next, ...publicUsage(event.usage) };
     }
-    case 'session_paused':
-      return { ...head, reason: event.reason, message: event.message, ...publicUsage(event.usage) };
+    case 'session_paused': {
+      const { reason, message, retryAt } = event;
+      return { ...head, reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
+    }
     case 'budget_warning':
       return { ...head, usage: event.usage, limit: event.limit };
     case 'budget_exceeded':
       return { ...head, action: event.action, usage: event.usage, limit: event.limit };
+    case 'session_stalled':
+      return { ...head, step: event.step, silentMs: event.silentMs };
+    case 'limit_reached':
+      return { ...head, resetsAt: event.resetsAt, ...(event.limitType ? { limitType: event.limitType } : {}) };
     case 'group_paused':
     case 'group_failed':
       return { ...head, reason: event.reason, message: event.message };

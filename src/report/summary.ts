@@ -4,7 +4,8 @@ import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts'
 import { sessionLabel } from '../core/id.ts';
 import { allBlockers, type Plan, planOf } from '../core/plan.ts';
 import { explanation } from '../core/progress.ts';
-import type { GroupState, SessionRecord } from '../core/state.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import {
   type Cell,
   type Column,

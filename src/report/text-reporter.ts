@@ -2,7 +2,8 @@
 import type { GroupEvent } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
-import type { GroupState, SessionRecord } from '../core/state.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import { formatClock, formatDuration, formatMoney, formatTokens, padColumns, plural, type Style } from './format.ts';
 import type { LiveView, Reporter } from './reporter.ts';
 import { summaryLines } from './summary.ts';
@@ -82,7 +83,12 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_starting':
     case 'session_identified':
     case 'request_answered':
+    case 'session_queued':
       return null;
+    case 'session_message':
+      return `told: ${sentence(event.text)}`;
+    case 'session_stalled':
+      return style('warn', `no progress for ${formatDuration(event.silentMs)} (${event.step})`);
     case 'session_added':
       return `added  ${projectName(event.session.projectPath)}`;
     case 'session_changed':
@@ -124,6 +130,10 @@ type GroupLevelEvent = Extract<
       | 'budget_warning'
       | 'budget_exceeded'
       | 'group_pausing'
+      | 'group_frozen'
+      | 'group_thawed'
+      | 'limit_reached'
+      | 'limit_lifted'
       | 'group_paused'
       | 'group_completed'
       | 'group_failed'
@@ -143,7 +153,15 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
       return style('warn', `budget exceeded: ${amounts}, ${event.action}`);
     }
     case 'group_pausing':
-      return style('warn', `pausing (${event.reason})`);
+      return style('warn', `pausing (${event.reason})${event.mode === 'drain' ? ': running sessions finish' : ''}`);
+    case 'group_frozen':
+      return style('warn', `frozen; it becomes a pause at ${formatClock(event.until)}`);
+    case 'group_thawed':
+      return 'goes on';
+    case 'limit_reached':
+      return style('warn', `usage limit reached; nothing starts before ${formatClock(event.resetsAt)}`);
+    case 'limit_lifted':
+      return style('good', 'usage limit lifted');
     case 'group_paused':
       return `${style('warn', `paused (${sentence(event.reason)})`)}${trailing(event.message)}`;
     case 'group_completed':

@@ -4,7 +4,7 @@
  */
 import { attemptMark } from '../claude/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
-import type { Attempt } from '../core/state.ts';
+import type { Attempt } from '../core/session-state.ts';
 import type { RunningProcess, World } from '../world/world.ts';
 
 export type Adoption =

@@ -13,7 +13,8 @@ import { checkProjectSettings } from '../claude/project-settings.ts';
 import { resumePrompt } from '../claude/resume-prompt.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
-import type { Attempt, GroupState, SessionRecord } from '../core/state.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import { type World, writeFailure } from '../world/world.ts';
 import { isolatedBunFlags } from './own-program.ts';
@@ -110,6 +111,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     kind: attempt.kind,
     continues,
     ...(failure === undefined ? {} : { failure }),
+    messages: record.messages,
   });
   world.files.writeAtomic(paths.prompt, prompt);
   const model = record.model ?? definition.model ?? state.group.config.model;

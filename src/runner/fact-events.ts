@@ -1,28 +1,40 @@
 /** Pure: what a fact means for the log. */
-import type { EventBody } from '../core/event.ts';
-import type { Attempt, GroupState, SessionRecord } from '../core/state.ts';
-import type { Fact } from './facts.ts';
+import type { EventBody, PauseReason } from '../core/event.ts';
+import type { SessionFailureReason } from '../core/failure.ts';
+import { defaultRetries, type Usage } from '../core/group.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import type { WorkerFact } from './facts.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
 
+/** What the log needs to be told besides the fact. */
+export interface FactContext {
+  readonly adopted: Adopted;
+  /** ms since 1970. */
+  readonly nowMs: number;
+  /** Drawn at random, 0..1: sessions that failed together are not tried again together. */
+  readonly jitter: number;
+}
+
 /** The events a fact about an attempt leads to; none when the attempt is not the running one any more. */
-export function eventsOf(state: GroupState, fact: Fact, adopted: Adopted): EventBody[] {
-  if (fact.kind === 'signal' || fact.kind === 'wake' || fact.kind === 'activity') return [];
+export function eventsOf(state: GroupState, fact: WorkerFact, context: FactContext): EventBody[] {
+  if (fact.kind === 'activity') return [];
   const record = state.sessions.get(fact.sessionId);
   if (record?.state.status !== 'running' || record.state.attempt.id !== fact.attemptId) return [];
   const { attempt } = record.state;
   switch (fact.kind) {
     case 'spawned':
-      return [spawnedEvent(attempt, fact, adopted.has(fact.attemptId))];
+      return [spawnedEvent(attempt, fact, context.adopted.has(fact.attemptId))];
     case 'identified':
       return identifiedEvents(record, attempt, fact);
     case 'ended':
-      return endedEvents(fact, adopted.get(fact.attemptId)?.stopBegun ?? false);
+      return endedEvents(record, fact, context);
   }
 }
 
-function spawnedEvent(attempt: Attempt, fact: Extract<Fact, { kind: 'spawned' }>, isAdopted: boolean): EventBody {
+function spawnedEvent(attempt: Attempt, fact: Extract<WorkerFact, { kind: 'spawned' }>, isAdopted: boolean): EventBody {
   const { sessionId, attemptId, process } = fact;
   const named = { start: 'session_started', resume: 'session_resumed', retry: 'session_retrying' } as const;
   const type = isAdopted ? 'session_adopted' : named[attempt.kind];
@@ -32,7 +44,7 @@ function spawnedEvent(attempt: Attempt, fact: Extract<Fact, { kind: 'spawned' }>
 function identifiedEvents(
   record: SessionRecord,
   attempt: Attempt,
-  fact: Extract<Fact, { kind: 'identified' }>,
+  fact: Extract<WorkerFact, { kind: 'identified' }>,
 ): EventBody[] {
   const { sessionId, attemptId, claudeSessionId, model, claudeVersion } = fact;
   const known = record.claudeSessionIds.at(-1) === claudeSessionId && record.model === (model ?? record.model);
@@ -50,21 +62,50 @@ function identifiedEvents(
   ];
 }
 
-function endedEvents(fact: Extract<Fact, { kind: 'ended' }>, stopBegun: boolean): EventBody[] {
+type Ended = Extract<WorkerFact, { kind: 'ended' }>;
+
+function endedEvents(record: SessionRecord, fact: Ended, context: FactContext): EventBody[] {
   const { sessionId, attemptId, outcome, usage } = fact;
   const events: EventBody[] = outcome.warnings.map((warning) => ({ type: 'session_warning', sessionId, warning }));
+  const failed = (reason: SessionFailureReason, message: string, next: string): EventBody[] => [
+    ...events,
+    { type: 'session_failed', sessionId, attemptId, reason, message, next, usage },
+  ];
+  const paused = (reason: PauseReason, message: string, retryAt?: string): EventBody[] => [
+    ...events,
+    { type: 'session_paused', sessionId, attemptId, reason, message, usage, ...(retryAt ? { retryAt } : {}) },
+  ];
   switch (outcome.status) {
     case 'completed':
       return [...events, { type: 'session_completed', sessionId, attemptId, result: outcome.result, usage }];
     case 'failed': {
-      const { reason, message, next } = outcome;
-      return [...events, { type: 'session_failed', sessionId, attemptId, reason, message, next, usage }];
+      const retryAt = outcome.transient ? retryTime(record, usage, context) : null;
+      if (retryAt !== null) return paused('transient', outcome.message, retryAt);
+      return failed(outcome.reason, outcome.message, outcome.next);
     }
-    case 'paused': {
-      const { message } = outcome;
+    case 'paused':
       // A stop that an earlier runner began is over once this run was asked for: the session is to go on.
-      const reason = stopBegun ? 'interrupted' : outcome.reason;
-      return [...events, { type: 'session_paused', sessionId, attemptId, reason, message, usage }];
-    }
+      if (context.adopted.get(attemptId)?.stopBegun) return paused('interrupted', outcome.message);
+      if (outcome.reason === 'timeout') {
+        return failed('timeout', outcome.message, 'Give it a longer --timeout or a smaller task, then retry it.');
+      }
+      if (outcome.reason === 'stall' && record.stalls > 0) {
+        const message = 'The session made no progress, also after it was interrupted and resumed.';
+        return failed('stalled', message, 'Look at its log for what it waited for, then retry it.');
+      }
+      return paused(outcome.reason, outcome.message);
   }
+}
+
+/** Milliseconds before the second attempt; each further one waits four times as long. */
+const backoffMs = 5_000;
+const backoffMsMax = 10 * 60_000;
+
+/** When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. */
+function retryTime(record: SessionRecord, usage: Usage, { nowMs, jitter }: FactContext): string | null {
+  // An attempt that got something done begins the count anew.
+  const before = usage.costUsd > 0 ? 0 : record.transients;
+  if (before >= (record.definition.retries ?? defaultRetries)) return null;
+  const delayMs = Math.min(backoffMsMax, backoffMs * 4 ** before) * (0.5 + jitter);
+  return new Date(nowMs + Math.round(delayMs)).toISOString();
 }

@@ -26,5 +26,7 @@ export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: st
 export type Fact =
   | WorkerFact
   | { readonly kind: 'signal'; readonly signal: RunnerSignal }
-  /** Something may have to be looked at: a request file, or time that passed. */
-  | { readonly kind: 'wake' };
+  /** Something may have to be looked at, a request file for example. */
+  | { readonly kind: 'wake' }
+  /** A fixed time has passed. */
+  | { readonly kind: 'tick' };

@@ -7,7 +7,7 @@ import { unreachable } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import { groupProgress, type LiveSession } from '../core/progress.ts';
 import { type Decision, decide } from '../core/schedule.ts';
-import type { Attempt, SessionRecord } from '../core/state.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
@@ -15,23 +15,29 @@ import type { World } from '../world/world.ts';
 import { judgeUnfinished } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import { eventsOf } from './fact-events.ts';
-import type { Fact } from './facts.ts';
+import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
+import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { answerRequests } from './request-answers.ts';
 import { Slots } from './slots.ts';
+import { Surroundings } from './surroundings.ts';
+import { overdueEvents } from './watchdog.ts';
 import { Worker } from './worker.ts';
 
 /** How often what running sessions do is shown at most; a tenth of a second, longer for large groups. */
 const showMs = 100;
-/** Request files are looked for this often, besides the hints of the file system. */
-const requestPollMs = 500;
+/** How often requests, timeouts and the surroundings are looked at, whatever else happens. */
+const tickMs = 500;
 
 export interface GroupRunnerOptions {
   readonly writer: GroupWriter;
   readonly run: RunInfo;
   readonly reporter: Reporter;
   readonly preparer: AttemptPreparer;
+  /** Data root. */
+  readonly root: string;
+  readonly gate: LimitGate;
 }
 
 /** How a run ended for the process that carried it. */
@@ -54,10 +60,13 @@ export class GroupRunner {
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #live = new Map<SessionId, LiveSession>();
   readonly #changed = new Set<SessionId>();
+  readonly #surroundings: Surroundings;
+  /** Attempts whose silence was noticed. */
+  readonly #noticed = new Set<string>();
   #inbox: Fact[] = [];
   #wake: (() => void) | null = null;
   #unwatch = () => {};
-  #cancelPoll = () => {};
+  #cancelTick = () => {};
   #cancelShow: (() => void) | null = null;
   #leaving = false;
   #settled = false;
@@ -68,6 +77,7 @@ export class GroupRunner {
     this.#run = options.run;
     this.#reporter = options.reporter;
     this.#preparer = options.preparer;
+    this.#surroundings = new Surroundings(world, options.root, options.gate, this.#workers);
   }
 
   /** Puts a fact into the inbox. Never does anything else, so it may be called from anywhere. */
@@ -101,13 +111,13 @@ export class GroupRunner {
         this.#handleRequests();
         this.#handleFacts(facts);
         if (this.#leaving) return 'left';
-        const idle = this.#decideAndAct() === 0;
+        const acted = this.#decideAndAct();
         if (this.#settled) return 'settled';
-        if (idle && this.#inbox.length === 0) await this.#nextFact();
+        if (!acted && this.#inbox.length === 0) await this.#nextFact();
       }
     } finally {
       this.#unwatch();
-      this.#cancelPoll();
+      this.#cancelTick();
       this.#cancelShow?.();
       for (const { worker } of this.#workers.values()) worker.leave();
       this.#writer.progress(groupProgress(this.#writer.state, this.#live, this.#world.clock.now()));
@@ -127,42 +137,40 @@ export class GroupRunner {
     const { requests } = this.#writer.paths;
     this.#world.files.makeFolder(requests);
     this.#unwatch = this.#world.files.watch(requests, () => this.enqueue({ kind: 'wake' }));
-    const poll = () => {
-      this.enqueue({ kind: 'wake' });
-      this.#cancelPoll = this.#world.clock.after(requestPollMs, poll);
+    const tick = () => {
+      this.enqueue({ kind: 'tick' });
+      this.#cancelTick = this.#world.clock.after(tickMs, tick);
     };
-    poll();
+    this.#cancelTick = this.#world.clock.after(tickMs, tick);
   }
 
   #handleRequests(): void {
-    answerRequests(this.#world, this.#writer, this.#run.id, (bodies) => this.record(bodies));
+    answerRequests(this.#world, this.#writer, this.#run.id, (bodies) => this.#recordAndAct(bodies));
   }
 
   #handleFacts(facts: readonly Fact[]): void {
-    const bodies: EventBody[] = [];
-    const after: (() => void)[] = [];
-    for (const fact of facts) {
-      if (fact.kind === 'wake') continue;
-      if (fact.kind === 'signal') {
-        this.#onSignal(fact.signal, bodies);
-        continue;
-      }
-      const events = eventsOf(this.#writer.state, fact, this.#adopted);
-      bodies.push(...events);
-      after.push(() => this.#afterFact(fact));
-    }
-    // What a session did last is shown before its end is.
+    // What a session did last is shown, and counted for the gate, before its end is.
     if (facts.some((fact) => fact.kind === 'ended')) this.#showNow();
+    const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
+    const context = { adopted: this.#adopted, nowMs: this.#world.clock.now(), jitter: this.#world.random.fraction() };
+    for (const fact of facts) {
+      if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
+      else if (fact.kind === 'tick') this.#onTick();
+      else if (fact.kind !== 'wake') bodies.push(...eventsOf(this.#writer.state, fact, context));
+    }
     // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
-    this.record(bodies);
-    for (const action of after) action();
+    this.#recordAndAct(bodies);
+    for (const fact of facts) if ('sessionId' in fact) this.#afterFact(fact);
   }
 
-  #afterFact(fact: Exclude<Fact, { kind: 'wake' | 'signal' }>): void {
+  #afterFact(fact: WorkerFact): void {
     const active = this.#workers.get(fact.sessionId);
     if (!active) return;
     if (fact.kind === 'spawned') active.worker.sendPrompt();
     if (fact.kind === 'ended') {
+      if (fact.outcome.status === 'paused' && fact.outcome.reason === 'limit') {
+        this.#surroundings.closeGate(fact.outcome.resetsAtMs, fact.outcome.limitType);
+      }
       this.#workers.delete(fact.sessionId);
       this.#live.delete(fact.sessionId);
       active.release();
@@ -170,23 +178,38 @@ export class GroupRunner {
   }
 
   /** First Ctrl-C or SIGTERM: pause all. Second: leave, workers go on. SIGHUP: leave at once. */
-  #onSignal(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP', bodies: EventBody[]): void {
-    const pausing = this.#writer.state.pausing !== undefined || bodies.some((body) => body.type === 'group_pausing');
-    if (signal === 'SIGHUP' || pausing) this.#leaving = true;
+  #onSignal(signal: RunnerSignal, bodies: EventBody[]): void {
+    const { pausing, draining } = this.#writer.state;
+    const isPausing = (pausing !== undefined && !draining) || bodies.some((body) => body.type === 'group_pausing');
+    if (signal === 'SIGHUP' || isPausing) this.#leaving = true;
     else bodies.push({ type: 'group_pausing', reason: 'signal' });
   }
 
-  #decideAndAct(): number {
-    const decisions = decide(this.#writer.state, { preparingMax: 2 * this.#world.machine.cores });
+  /** Time passed: look for sessions that take too long, and for a freeze that is over. */
+  #onTick(): void {
+    const { state } = this.#writer;
     const bodies: EventBody[] = [];
-    const acts: (() => void)[] = [];
-    for (const decision of decisions) this.#take(decision, bodies, acts);
-    this.record(bodies);
-    for (const act of acts) act();
-    return decisions.length;
+    if (state.frozenUntil !== undefined) {
+      if (this.#world.clock.now() >= Date.parse(state.frozenUntil)) {
+        bodies.push({ type: 'group_thawed' }, { type: 'group_pausing', reason: 'user' });
+      }
+    } else {
+      for (const [sessionId, { worker }] of this.#workers) {
+        worker.tick(tickMs);
+        const record = state.sessions.get(sessionId) as SessionRecord;
+        bodies.push(...overdueEvents(record, worker, this.#noticed));
+      }
+    }
+    this.#recordAndAct(bodies);
   }
 
-  #take(decision: Decision, bodies: EventBody[], acts: (() => void)[]): void {
+  #decideAndAct(): boolean {
+    const decisions = decide(this.#writer.state, this.#surroundings.circumstances(this.#writer.state));
+    this.#recordAndAct(decisions.flatMap((decision) => this.#eventsFor(decision)));
+    return decisions.some((decision) => decision.do !== 'wait');
+  }
+
+  #eventsFor(decision: Decision): EventBody[] {
     switch (decision.do) {
       case 'start': {
         const { sessionId, kind, reserveUsd } = decision;
@@ -198,34 +221,62 @@ export class GroupRunner {
           offset: this.#transcriptEnd(sessionId),
           ...(reserveUsd === undefined ? {} : { reservedUsd: reserveUsd }),
         };
-        bodies.push({ type: 'session_starting', sessionId, attempt });
-        acts.push(() => this.#startWorker(sessionId));
-        return;
+        return [{ type: 'session_starting', sessionId, attempt }];
       }
       case 'stop': {
         const { sessionId, reason } = decision;
-        bodies.push({ type: 'session_stopping', sessionId, attemptId: this.#attemptOf(sessionId).id, reason });
-        acts.push(() => this.#workers.get(sessionId)?.worker.stop(reason));
-        return;
+        return [{ type: 'session_stopping', sessionId, attemptId: this.#attemptOf(sessionId).id, reason }];
       }
-      case 'warn-budget':
-      case 'exceed-budget': {
+      case 'wait':
+        return [];
+      case 'warn-budget': {
         const { usage, limit } = decision;
-        const sessionId = this.#lastSpender();
-        if (decision.do === 'warn-budget') bodies.push({ type: 'budget_warning', sessionId, usage, limit });
-        else bodies.push({ type: 'budget_exceeded', sessionId, action: decision.action, usage, limit });
-        return;
+        return [{ type: 'budget_warning', sessionId: this.#lastSpender(), usage, limit }];
       }
-      case 'settle':
+      case 'exceed-budget': {
+        const { usage, limit, action } = decision;
+        return [{ type: 'budget_exceeded', sessionId: this.#lastSpender(), action, usage, limit }];
+      }
+      case 'settle': {
         this.#settled = true;
-        if (decision.status === 'completed') bodies.push({ type: 'group_completed' });
-        else {
-          const { reason, message } = decision;
-          bodies.push({ type: decision.status === 'failed' ? 'group_failed' : 'group_paused', reason, message });
-        }
-        return;
+        if (decision.status === 'completed') return [{ type: 'group_completed' }];
+        const { reason, message } = decision;
+        return [{ type: decision.status === 'failed' ? 'group_failed' : 'group_paused', reason, message }];
+      }
       default:
-        unreachable(decision);
+        return unreachable(decision);
+    }
+  }
+
+  /** Logs first, then does what the events say is going to be done. */
+  #recordAndAct(bodies: readonly EventBody[]): void {
+    for (const event of this.record(bodies)) this.#act(event);
+  }
+
+  #act(event: GroupEvent): void {
+    switch (event.type) {
+      case 'session_starting':
+        this.#startWorker(event.sessionId);
+        return;
+      case 'session_stopping':
+        this.#workers.get(event.sessionId)?.worker.stop(event.reason);
+        return;
+      case 'session_message':
+        this.#workers.get(event.sessionId)?.worker.say(event.text);
+        return;
+      case 'group_frozen':
+        this.#signalAll('SIGSTOP');
+        return;
+      case 'group_thawed':
+        this.#signalAll('SIGCONT');
+        return;
+    }
+  }
+
+  /** Everything the workers started is meant too: a tool that goes on would not be frozen. */
+  #signalAll(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    for (const { worker } of this.#workers.values()) {
+      for (const process of worker.processes()) this.#world.processes.signal(process, signal);
     }
   }
 
@@ -291,7 +342,10 @@ export class GroupRunner {
       const adoption = judgeUnfinished(this.#world, attempt, this.#world.files.info(transcript)?.size ?? 0);
       if (adoption.do === 'adopt') {
         this.#adopted.set(attempt.id, { stopBegun: attempt.stopping !== undefined });
-        this.#newWorker(sessionId).adopt(adoption.process, attempt.stopping);
+        const worker = this.#newWorker(sessionId);
+        worker.adopt(adoption.process, attempt.stopping);
+        // An earlier runner may have died while it had everything frozen.
+        for (const process of worker.processes()) this.#world.processes.signal(process, 'SIGCONT');
       } else if (adoption.do === 'bury') {
         this.#adopted.set(attempt.id, { stopBegun: attempt.stopping !== undefined });
         void this.#newWorker(sessionId).bury(attempt.stopping);
@@ -300,8 +354,7 @@ export class GroupRunner {
         const { id, number, kind, reservedUsd } = attempt;
         const offset = this.#transcriptEnd(sessionId);
         const intent = { id, number, kind, offset, ...(reservedUsd === undefined ? {} : { reservedUsd }) };
-        this.record([{ type: 'session_starting', sessionId, attempt: intent }]);
-        this.#startWorker(sessionId);
+        this.#recordAndAct([{ type: 'session_starting', sessionId, attempt: intent }]);
       }
     }
   }

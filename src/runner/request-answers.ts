@@ -1,13 +1,20 @@
-/** Answers the requests of other processes. The answer is logged together with what it caused, then the file goes. */
+/**
+ * What a wish of a user means for the log: asked of the live runner by another process, or carried out by a command
+ * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
+ */
 import type { EventBody } from '../core/event.ts';
-import { unreachable } from '../core/failure.ts';
+import { fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
-import type { SessionDefinition } from '../core/group.ts';
+import type { SessionDefinition, SessionId } from '../core/group.ts';
 import { makeSessionId, sessionNumber } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import { type Request, removeRequest, takeRequests } from '../store/requests.ts';
+import { type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
+
+/** A freeze is for a short break; after this it becomes a pause, because the API does not keep connections longer. */
+const freezeMs = 60_000;
 
 /** Takes the requests to this run, has their answers recorded one after another, and removes their files. */
 export function answerRequests(
@@ -17,57 +24,130 @@ export function answerRequests(
   record: (bodies: readonly EventBody[]) => void,
 ): void {
   for (const { request, path } of takeRequests(world, writer.paths, runId)) {
-    record(answer(world, writer.state, request));
+    const wish = wishEvents(world, writer.state, request);
+    const requestId = request.id;
+    if (wish.ok) {
+      const { events, sessionId } = wish.value;
+      const about = sessionId === undefined ? {} : { sessionId };
+      record([...events, { type: 'request_answered', requestId, done: true, message: '', ...about }]);
+    } else {
+      const message = `${wish.failure.message} ${wish.failure.next}`.trim();
+      record([{ type: 'request_answered', requestId, done: false, message }]);
+    }
     removeRequest(world, path);
   }
 }
 
-function answer(world: World, state: GroupState, request: Request): EventBody[] {
-  const requestId = request.id;
-  const refuse = (message: string): EventBody[] => [{ type: 'request_answered', requestId, done: false, message }];
-  const done = (bodies: EventBody[], sessionId?: string): EventBody[] => [
-    ...bodies,
-    { type: 'request_answered', requestId, done: true, message: '', ...(sessionId === undefined ? {} : { sessionId }) },
-  ];
-  switch (request.kind) {
+export interface Wish {
+  readonly events: EventBody[];
+  /** The session it was about, or that it made. */
+  readonly sessionId?: SessionId;
+}
+
+/** The events that fulfil a wish in the present state. Fails with a sentence when it cannot be fulfilled now. */
+export function wishEvents(world: World, state: GroupState, wish: RequestBody): Result<Wish> {
+  switch (wish.kind) {
     case 'add-session': {
-      const session = { ...request.session, id: nextSessionId(world, state) };
+      const session = { ...wish.session, id: nextSessionId(world, state) };
       const problem = additionProblem(state, session);
-      if (problem !== null) return refuse(problem);
-      return done([{ type: 'session_added', sessionId: session.id, session }], session.id);
-    }
-    case 'remove-session': {
-      const problem = removalProblem(state, request.sessionId);
-      if (problem !== null) return refuse(problem);
-      return done([{ type: 'session_removed', sessionId: request.sessionId }], request.sessionId);
+      if (problem !== null) return problem;
+      return ok({ events: [{ type: 'session_added', sessionId: session.id, session }], sessionId: session.id });
     }
     case 'pause':
-      return done(state.pausing === undefined ? [{ type: 'group_pausing', reason: 'user' }] : []);
-    default:
-      return unreachable(request);
+      return ok({ events: pauseEvents(world, state, wish.mode) });
+    case 'thaw':
+      if (state.frozenUntil !== undefined) return ok({ events: [{ type: 'group_thawed' }] });
+      return fail('illegal-transition', 'The group is running and is not frozen.', 'Watch it with: group watch.');
+    case 'raise-budget': {
+      const config = { ...state.group.config, maxBudgetUsd: wish.maxBudgetUsd };
+      return ok({ events: [{ type: 'group_changed', config }] });
+    }
+    default: {
+      const record = state.sessions.get(wish.sessionId);
+      if (!record) return fail('not-found', `There is no session ${wish.sessionId} in this group.`, '');
+      const events = sessionWishEvents(state, record, wish);
+      return events.ok ? ok({ events: events.value, sessionId: wish.sessionId }) : events;
+    }
   }
 }
 
+function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'freeze'): EventBody[] {
+  if (mode === 'freeze') {
+    if (state.frozenUntil !== undefined || state.pausing !== undefined) return [];
+    return [{ type: 'group_frozen', until: new Date(world.clock.now() + freezeMs).toISOString() }];
+  }
+  // What is halted cannot be asked to stop.
+  const thaw: EventBody[] = state.frozenUntil === undefined ? [] : [{ type: 'group_thawed' }];
+  const known = state.pausing !== undefined && (!state.draining || mode === 'drain');
+  return known ? thaw : [...thaw, { type: 'group_pausing', reason: 'user', mode }];
+}
+
+type SessionWish = Exclude<RequestBody, { kind: 'add-session' | 'pause' | 'thaw' | 'raise-budget' }>;
+
+function sessionWishEvents(state: GroupState, record: SessionRecord, wish: SessionWish): Result<EventBody[]> {
+  const { sessionId } = wish;
+  switch (wish.kind) {
+    case 'remove-session':
+      return removalEvents(state, record);
+    case 'pause-session':
+      return pauseSessionEvents(record);
+    case 'resume-session': {
+      const resting = record.state.status === 'paused' || record.state.status === 'pending';
+      if (resting && !record.queued) return ok([{ type: 'session_queued', sessionId, queued: true }]);
+      if (resting) return ok([]);
+      return refused(record, 'resumed', 'Only a paused session can be resumed; a failed one is retried.');
+    }
+    case 'retry-session': {
+      if (record.state.status !== 'failed') return refused(record, 'retried', 'Only a failed session can be retried.');
+      const prompt = wish.prompt === undefined ? {} : { prompt: wish.prompt };
+      return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
+    }
+    case 'say':
+      if (record.state.status === 'completed') {
+        return refused(record, 'told anything', 'Add a session that depends on it instead.');
+      }
+      return ok([{ type: 'session_message', sessionId, text: wish.text }]);
+    default:
+      return unreachable(wish);
+  }
+}
+
+function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {
+  const { id: sessionId } = record.definition;
+  if (record.state.status === 'running') {
+    const { attempt } = record.state;
+    if (attempt.stopping !== undefined) return ok([]);
+    return ok([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason: 'user' }]);
+  }
+  if (record.state.status === 'completed') return refused(record, 'paused', 'Its result stays as it is.');
+  return ok(record.queued ? [{ type: 'session_queued', sessionId, queued: false }] : []);
+}
+
+function refused(record: SessionRecord, what: string, next: string): Result<never> {
+  const message = `Session ${record.definition.id} is ${record.state.status} and cannot be ${what}.`;
+  return fail('illegal-transition', message, next);
+}
+
 /** The id of the next session: one more than the highest number so far. */
-export function nextSessionId(world: World, state: GroupState): string {
+export function nextSessionId(world: World, state: GroupState): SessionId {
   let highest = 0;
   for (const id of state.sessions.keys()) highest = Math.max(highest, sessionNumber(id));
   return makeSessionId(highest + 1, world.random.uuid());
 }
 
-/** Why the session cannot be added, as sentences; null when it can. */
-export function additionProblem(state: GroupState, session: SessionDefinition): string | null {
+/** Why the session cannot be added; null when it can. */
+export function additionProblem(state: GroupState, session: SessionDefinition): Result<never> | null {
   const graph = buildGraph([...[...state.sessions.values()].map((record) => record.definition), session]);
-  return graph.ok ? null : `${graph.failure.message} ${graph.failure.next}`;
+  return graph.ok ? null : graph;
 }
 
-/** Why the session cannot be removed, as sentences; null when it can. */
-export function removalProblem(state: GroupState, sessionId: string): string | null {
-  const record = state.sessions.get(sessionId);
-  if (!record) return `There is no session ${sessionId} in this group.`;
-  if (record.state.status === 'running') return `Session ${sessionId} is running. Pause the group first.`;
-  if (record.state.status === 'completed') return `Session ${sessionId} is completed; its result stays in the group.`;
+function removalEvents(state: GroupState, record: SessionRecord): Result<EventBody[]> {
+  const { id: sessionId } = record.definition;
+  const { status } = record.state;
+  if (status === 'running') return refused(record, 'removed', 'Pause it first.');
+  if (status === 'completed') return refused(record, 'removed', 'Its result stays in the group.');
   const dependent = [...state.sessions.values()].find((other) => other.definition.dependsOn.includes(sessionId));
-  if (!dependent) return null;
-  return `Session ${dependent.definition.id} depends on ${sessionId}. Remove that one first.`;
+  if (!dependent) return ok([{ type: 'session_removed', sessionId }]);
+  const message = `Session ${dependent.definition.id} depends on ${sessionId}.`;
+  return fail('illegal-transition', message, 'Remove that one first.');
 }

@@ -4,7 +4,7 @@
  */
 import type { ProcessIdentity, RunInfo } from '../core/event.ts';
 import { type Failure, fail, type Result } from '../core/failure.ts';
-import type { GroupConfig, GroupId } from '../core/group.ts';
+import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
@@ -14,6 +14,7 @@ import type { World } from '../world/world.ts';
 import { createPreparer } from './attempt-setup.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
+import { gateKey, openLimitGate } from './limit-gate.ts';
 import { startEvents } from './run-start.ts';
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
@@ -35,6 +36,8 @@ export interface RunGroupOptions {
   /** Settings given on the command line; logged, and in force until given again. */
   readonly overrides: Partial<GroupConfig>;
   readonly retryFailed: boolean;
+  /** Only these sessions are started; absent = all. */
+  readonly only?: readonly SessionId[];
   readonly rehearsal?: Rehearsal;
   /** Subscribes to the signals of this process; the returned function ends it. */
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
@@ -74,7 +77,8 @@ async function runOpened(
     runner: identityOnly(world.machine.self),
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
   };
-  const events = startEvents(writer.state, { run, overrides: options.overrides, retryFailed: options.retryFailed });
+  const { overrides, retryFailed, only } = options;
+  const events = startEvents(writer.state, { run, overrides, retryFailed, ...(only ? { only } : {}) });
   if (!events.ok) return { kind: 'refused', failure: events.failure };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state };
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);
@@ -86,7 +90,14 @@ async function runOpened(
     packageRoot: options.packageRoot,
     ...(rehearsalUrl ? { rehearsalUrl: rehearsalUrl.value } : {}),
   });
-  const runner = new GroupRunner(world, { writer, run, reporter: options.reporter, preparer });
+  const runner = new GroupRunner(world, {
+    writer,
+    run,
+    reporter: options.reporter,
+    preparer,
+    root: options.root,
+    gate: openLimitGate(world, { root: options.root, key: gateKeyFor(options), runId }),
+  });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
   try {
     runner.record(events.value);
@@ -98,6 +109,11 @@ async function runOpened(
   }
   await options.rehearsal?.stop(writer.paths);
   return settledResult(writer.state);
+}
+
+/** A rehearsal has limits of its own, which concern no login. */
+function gateKeyFor({ rehearsal, groupId, callerEnv }: RunGroupOptions): string {
+  return rehearsal ? `rehearsal-${groupId}` : gateKey(callerEnv);
 }
 
 function settledResult(state: GroupState): RunResult {

@@ -8,6 +8,8 @@ export interface StartWish {
   readonly run: RunInfo;
   readonly overrides: Partial<GroupConfig>;
   readonly retryFailed: boolean;
+  /** Only these sessions are to start; failed ones among them are tried again. */
+  readonly only?: readonly SessionId[];
 }
 
 /**
@@ -25,7 +27,7 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
     return fail('usage', `Group ${id} has no sessions.`, next);
   }
   const failed = sessionsWith(state, 'failed');
-  if (state.status === 'failed' && failed.length > 0 && !wish.retryFailed) {
+  if (state.status === 'failed' && failed.length > 0 && !wish.retryFailed && wish.only === undefined) {
     return fail(
       'sessions-failed',
       `Group ${id} ended failed: ${failed.length} of ${state.sessions.size} sessions failed.`,
@@ -39,7 +41,9 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
   const config = { ...state.group.config, ...wish.overrides };
   const events: EventBody[] = Object.keys(wish.overrides).length > 0 ? [{ type: 'group_changed', config }] : [];
   if (state.status === 'created') return ok([...events, { type: 'group_started', run: wish.run }]);
-  return ok([...events, { type: 'group_resumed', run: wish.run, retry: retried(state, failed, wish.retryFailed) }]);
+  const { run, only } = wish;
+  const retry = only ? failed.filter((session) => only.includes(session)) : retried(state, failed, wish.retryFailed);
+  return ok([...events, { type: 'group_resumed', run, retry, ...(only ? { only } : {}) }]);
 }
 
 /** Failures that a person has cured by now are tried again without being asked for: they are why the group paused. */

@@ -33,8 +33,8 @@ async function stopSession(world: World, writer: GroupWriter, sessionId: string,
   }
   await new Promise<void>((resolve) => {
     const emit = (fact: Fact) => {
-      if (fact.kind !== 'ended') return;
-      writer.record(eventsOf(writer.state, fact, new Map()));
+      if (!('sessionId' in fact) || fact.kind !== 'ended') return;
+      writer.record(eventsOf(writer.state, fact, { adopted: new Map(), nowMs: world.clock.now(), jitter: 0.5 }));
       resolve();
     };
     const startedAtMs = Date.parse(attempt.startedAt);

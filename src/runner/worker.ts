@@ -70,6 +70,9 @@ export class Worker {
   #announced = '';
   #lastToolId: string | undefined;
   readonly #recentTools: string[] = [];
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
+  #ageMs = 0;
+  #silentMs = 0;
   #stderrOffset = 0;
   #over = false;
 
@@ -143,6 +146,41 @@ export class Worker {
     this.#after(interruptGraceMs, () => this.#terminate());
   }
 
+  /** Says something to the model; it is merged into the turn that runs. */
+  say(text: string): void {
+    this.#fifo?.writeLine(userMessage(text));
+  }
+
+  /**
+   * Counts time for timeouts and stalls; `ms` of it passed. Counted by ticks of a timer and not by the clock, so that
+   * neither a jump of the clock nor a machine that slept makes a session look old.
+   */
+  tick(ms: number): void {
+    this.#ageMs += ms;
+    const works = this.stream.openTools.size > 0 || this.stream.openTasks.size > 0;
+    this.#silentMs = works ? 0 : this.#silentMs + ms;
+  }
+
+  /** Milliseconds since it was begun, or since this runner took it over. */
+  get ageMs(): number {
+    return this.#ageMs;
+  }
+
+  /** Milliseconds without a line and without a running tool. */
+  get silentMs(): number {
+    return this.#silentMs;
+  }
+
+  /** When the model answered last, ms since 1970. */
+  get answeredAtMs(): number {
+    return this.#answeredAtMs;
+  }
+
+  /** The living processes of the attempt, the worker included. */
+  processes(): ProcessIdentity[] {
+    return gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
+  }
+
   /** Lets go of a worker that is to work on without us. */
   leave(): void {
     this.#over = true;
@@ -182,6 +220,11 @@ export class Worker {
     if (this.#over) return;
     const message = parseLine(line);
     foldMessage(this.stream, message);
+    // Answers to our own questions are no progress of the session.
+    if (message.kind !== 'control-response') this.#silentMs = 0;
+    if (message.kind === 'assistant' && message.error === undefined && message.model !== '<synthetic>') {
+      this.#answeredAtMs = this.#world.clock.now();
+    }
     this.#noteTool();
     this.#announce();
     this.#emit({ kind: 'activity' });

@@ -3,7 +3,7 @@
  * not be read again is never written.
  */
 import type { EventType, GroupEvent } from '../core/event.ts';
-import { budgetActions } from '../core/group.ts';
+import { budgetActions, limitActions } from '../core/group.ts';
 import { isGroupId, isSessionId } from '../core/id.ts';
 import {
   type Check,
@@ -32,6 +32,8 @@ const aConfig = fields({
   respectDependencies: isFlag,
   pauseOnError: isFlag,
   errorThreshold: isNumber,
+  onLimit: optional(oneOf(limitActions)),
+  minFreeMemoryBytes: optional(isNumber),
 });
 
 const aGroup = fields({
@@ -54,6 +56,9 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   permissionMode: optional(isText),
   allowedTools: optional(listOf(isText)),
   maxBudgetUsd: optional(isNumber),
+  retries: optional(isNumber),
+  timeoutMs: optional(isNumber),
+  stallTimeoutMs: optional(isNumber),
   createdAt: isInstant,
 };
 
@@ -94,7 +99,7 @@ const shapes: Readonly<Record<EventType, Check>> = {
   session_changed: aDefinition,
   session_removed: fields(ofSession),
   group_started: fields({ run: aRun }),
-  group_resumed: fields({ run: aRun, retry: listOf(aSessionId) }),
+  group_resumed: fields({ run: aRun, retry: listOf(aSessionId), only: optional(listOf(aSessionId)) }),
   session_starting: fields({ ...ofSession, attempt: anAttempt }),
   session_started: aLiveProcess,
   session_resumed: aLiveProcess,
@@ -110,10 +115,23 @@ const shapes: Readonly<Record<EventType, Check>> = {
   session_warning: fields({ ...ofSession, warning: fields({ code: isText, message: isText }) }),
   session_completed: fields({ ...ofAttempt, result: isText, usage: someUsage }),
   session_failed: fields({ ...ofAttempt, reason: isText, message: isText, next: isText, usage: someUsage }),
-  session_paused: fields({ ...ofAttempt, reason: isText, message: isText, usage: someUsage }),
+  session_paused: fields({
+    ...ofAttempt,
+    reason: isText,
+    message: isText,
+    usage: someUsage,
+    retryAt: optional(isInstant),
+  }),
+  session_queued: fields({ ...ofSession, queued: isFlag, prompt: optional(isText) }),
+  session_message: fields({ ...ofSession, text: isText }),
+  session_stalled: fields({ ...ofAttempt, step: oneOf(['notice', 'interrupt']), silentMs: isNumber }),
   budget_warning: fields({ ...ofSession, usage: isNumber, limit: isNumber }),
   budget_exceeded: fields({ ...ofSession, action: isText, usage: isNumber, limit: isNumber }),
-  group_pausing: fields({ reason: isText }),
+  group_pausing: fields({ reason: isText, mode: optional(oneOf(['now', 'drain'])) }),
+  group_frozen: fields({ until: isInstant }),
+  group_thawed: nothingMore,
+  limit_reached: fields({ resetsAt: isInstant, limitType: optional(isText) }),
+  limit_lifted: nothingMore,
   group_paused: anExplanation,
   group_completed: nothingMore,
   group_failed: anExplanation,

@@ -2,7 +2,8 @@
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
-import { type GroupState, IllegalEvent, initialState, reduce } from '../core/state.ts';
+import { IllegalEvent } from '../core/session-state.ts';
+import { type GroupState, initialState, reduce } from '../core/state.ts';
 
 /** Folds the events of `path`. Fails with `corrupt-file` at the first one that cannot have happened. */
 export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]): Result<GroupState> {

@@ -4,7 +4,8 @@
  */
 import type { EventBody } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
-import { type GroupState, IllegalEvent, type SessionRecord } from '../core/state.ts';
+import { IllegalEvent, type SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus, nextSessionStatus, type SessionStatus } from '../core/status.ts';
 
 type SessionBody = Extract<EventBody, { readonly sessionId: SessionId }>;

@@ -13,7 +13,8 @@ import {
   type Tokens,
 } from '../core/group.ts';
 import { sessionUuid } from '../core/id.ts';
-import type { GroupState, SessionRecord } from '../core/state.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import { type GroupStatus, groupStatuses, type SessionStatus, sessionStatuses } from '../core/status.ts';
 import {
   type Check,

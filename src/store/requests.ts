@@ -11,7 +11,7 @@ import type { World } from '../world/world.ts';
 import { followLog, readLog } from './event-log.ts';
 import { sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
-import { type Check, fields, isInstant, isObject, isText, parseJson } from './shape.ts';
+import { type Check, fields, isInstant, isNumber, isObject, isText, oneOf, optional, parseJson } from './shape.ts';
 
 /** How often a sender looks whether its runner still lives, milliseconds. */
 const lookEveryMs = 500;
@@ -19,11 +19,26 @@ const lookEveryMs = 500;
 /** A session as another process asks for it; the runner gives it its id. */
 export type NewSession = Omit<SessionDefinition, 'id'>;
 
+type OfSession = { readonly sessionId: SessionId };
+
+export const pauseModes = ['now', 'drain', 'freeze'] as const;
+export type PauseRequestMode = (typeof pauseModes)[number];
+
 export type RequestBody =
   | { readonly kind: 'add-session'; readonly session: NewSession }
-  | { readonly kind: 'remove-session'; readonly sessionId: SessionId }
-  /** Pauses the whole group. */
-  | { readonly kind: 'pause' };
+  | (OfSession & { readonly kind: 'remove-session' })
+  /** Pauses the whole group: now, after running sessions have finished, or for a short break. */
+  | { readonly kind: 'pause'; readonly mode: PauseRequestMode }
+  /** Ends a freeze. */
+  | { readonly kind: 'thaw' }
+  | (OfSession & { readonly kind: 'pause-session' })
+  /** Starts a paused session again when there is a slot. */
+  | (OfSession & { readonly kind: 'resume-session' })
+  /** Starts a failed session again; `prompt` is said to it. */
+  | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string })
+  | (OfSession & { readonly kind: 'say'; readonly text: string })
+  /** Sets the group's cap, US dollars. */
+  | { readonly kind: 'raise-budget'; readonly maxBudgetUsd: number };
 
 export type Request = {
   /** A uuid; also the name of the file. */
@@ -42,11 +57,18 @@ export interface PendingRequest {
 }
 
 const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(value);
+const ofSession = fields({ sessionId: aSessionId });
 
 const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'add-session': fields({ session: fields(sessionFields) }),
-  'remove-session': fields({ sessionId: aSessionId }),
-  pause: isObject,
+  'remove-session': ofSession,
+  pause: fields({ mode: oneOf(pauseModes) }),
+  thaw: isObject,
+  'pause-session': ofSession,
+  'resume-session': ofSession,
+  'retry-session': fields({ sessionId: aSessionId, prompt: optional(isText) }),
+  say: fields({ sessionId: aSessionId, text: isText }),
+  'raise-budget': fields({ maxBudgetUsd: isNumber }),
 };
 
 const anEnvelope = fields({

@@ -5,6 +5,7 @@ import { createClock } from './clock.ts';
 import { createFifos } from './fifo.ts';
 import { createFiles } from './files.ts';
 import { createLocks } from './lock.ts';
+import { freeMemoryBytes } from './memory.ts';
 import { createProcTable } from './proc-table.ts';
 import { createProcesses } from './processes.ts';
 import type { World } from './world.ts';
@@ -20,12 +21,13 @@ export function createRealWorld(): World {
     processes,
     fifos: createFifos(),
     locks: createLocks((holder) => processes.isAlive(holder.identity)),
-    random: { uuid: () => crypto.randomUUID() },
+    random: { uuid: () => crypto.randomUUID(), fraction: () => Math.random() },
     machine: {
       host: self.host,
       bootId: self.bootId,
       cores: availableParallelism(),
       bun: process.execPath,
+      freeMemoryBytes,
       self,
     },
   };

@@ -167,6 +167,8 @@ export interface Locks {
 
 export interface Random {
   uuid(): string;
+  /** At least 0, less than 1. */
+  fraction(): number;
 }
 
 export interface Machine {
@@ -176,6 +178,8 @@ export interface Machine {
   readonly cores: number;
   /** Path of the Bun that runs this program. */
   readonly bun: string;
+  /** Memory that new processes could use without swapping, bytes. */
+  freeMemoryBytes(): number;
   /** This process. */
   readonly self: ProcessIdentity;
 }

@@ -16,7 +16,10 @@ beforeAll(async () => {
 afterAll(() => rig.stop());
 afterEach(() => group.remove());
 
-const pair = [{ name: 'first' }, { name: 'second', after: ['first'] }];
+const pair = [
+  { name: 'first', fields: { retries: 0 } },
+  { name: 'second', after: ['first'] },
+];
 
 async function endWith(step: (fake: Invocation) => Promise<void> | void, env: Record<string, string> = {}) {
   group = makeGroup(pair);

@@ -1,0 +1,206 @@
+/** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
+import type { AttemptIntent, GroupEvent } from './event.ts';
+import { needsPerson, unreachable } from './failure.ts';
+import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
+import { type Attempt, IllegalEvent, ownBudgetLeft, type SessionRecord } from './session-state.ts';
+import type { GroupState } from './state.ts';
+import { nextSessionStatus } from './status.ts';
+
+export type SessionEvent = Extract<GroupEvent, { sessionId: SessionId }>;
+
+/** Applies an event that names a session. Throws IllegalEvent when it may not happen to that session now. */
+export function reduceSession(state: GroupState, event: SessionEvent): void {
+  if (event.type === 'session_added') {
+    addSession(state, event.session);
+    return;
+  }
+  const record = state.sessions.get(event.sessionId);
+  if (!record) throw new IllegalEvent(`${event.type} for the unknown session ${event.sessionId}`);
+  if (event.type === 'session_removed') {
+    removeSession(state, event.sessionId, record);
+    return;
+  }
+  const before = record.state.status;
+  const next = nextSessionStatus(before, event.type);
+  if (next === null) throw new IllegalEvent(`${event.type} for the ${before} session ${event.sessionId}`);
+  applySessionEvent(state, record, event);
+  const after = record.state.status;
+  if (after !== next) throw new IllegalEvent(`${event.type} led to ${after} instead of ${next}`);
+  if (before !== after) {
+    state.counts[before] -= 1;
+    state.counts[after] += 1;
+    if (after === 'running') state.running.add(event.sessionId);
+    else state.running.delete(event.sessionId);
+    state.touched.add(event.sessionId);
+  }
+}
+
+function addSession(state: GroupState, definition: SessionDefinition): void {
+  if (state.sessions.has(definition.id)) throw new IllegalEvent(`session_added twice for ${definition.id}`);
+  state.sessions.set(definition.id, {
+    definition,
+    state: { status: 'pending' },
+    queued: true,
+    attempts: 0,
+    transients: 0,
+    stalls: 0,
+    messages: [],
+    usage: noUsage,
+    claudeSessionIds: [],
+    warnings: [],
+  });
+  state.counts.pending += 1;
+  state.definitionsVersion += 1;
+  if (state.status === 'completed' || state.status === 'failed') {
+    state.reason = 'session-added';
+    state.message = 'A session was added after the run had ended. Go on with: group run.';
+  }
+}
+
+function removeSession(state: GroupState, id: SessionId, record: SessionRecord): void {
+  if (record.state.status === 'running') throw new IllegalEvent(`session_removed for the running session ${id}`);
+  state.sessions.delete(id);
+  state.counts[record.state.status] -= 1;
+  state.definitionsVersion += 1;
+}
+
+function applySessionEvent(
+  state: GroupState,
+  record: SessionRecord,
+  event: Exclude<SessionEvent, { type: 'session_added' | 'session_removed' }>,
+): void {
+  switch (event.type) {
+    case 'session_changed':
+      record.definition = event.session;
+      state.definitionsVersion += 1;
+      return;
+    case 'session_starting':
+      beginAttempt(state, record, event.attempt, event.at);
+      return;
+    case 'session_started':
+    case 'session_resumed':
+    case 'session_retrying':
+    case 'session_adopted':
+      attemptOf(record, event.attemptId).process = event.process;
+      return;
+    case 'session_identified': {
+      attemptOf(record, event.attemptId).identified = true;
+      // Its first request carries them.
+      record.messages = [];
+      if (record.claudeSessionIds.at(-1) !== event.claudeSessionId) record.claudeSessionIds.push(event.claudeSessionId);
+      if (event.model !== undefined) record.model = event.model;
+      return;
+    }
+    case 'session_stopping':
+      attemptOf(record, event.attemptId).stopping ??= event.reason;
+      return;
+    case 'session_warning':
+      record.warnings.push(event.warning);
+      return;
+    case 'session_completed':
+      endAttempt(state, record, event);
+      record.state = { status: 'completed', result: event.result };
+      return;
+    case 'session_failed': {
+      endAttempt(state, record, event);
+      const { reason, message, next } = event;
+      record.state = { status: 'failed', failure: { reason, message, next } };
+      record.lastFailure = message;
+      state.failures += 1;
+      state.needsPerson ||= needsPerson(reason);
+      return;
+    }
+    case 'session_paused':
+      endAttempt(state, record, event);
+      record.state = { status: 'paused', reason: event.reason, message: event.message };
+      pauseSession(record, event);
+      return;
+    case 'session_queued':
+      queue(record, event.queued);
+      if (event.prompt !== undefined) record.messages.push(event.prompt);
+      state.touched.add(event.sessionId);
+      return;
+    case 'session_message':
+      // A running session was told at once.
+      if (record.state.status !== 'running') record.messages.push(event.text);
+      return;
+    case 'session_stalled':
+      return;
+    case 'budget_warning':
+      state.budgetWarned = true;
+      return;
+    case 'budget_exceeded':
+      state.budgetExceeded = true;
+      return;
+    default:
+      unreachable(event);
+  }
+}
+
+function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
+  // Only the same attempt may begin again, and only while it has cost nothing.
+  const same = record.state.status === 'running' ? attemptOf(record, intent.id) : undefined;
+  if (same?.identified) throw new IllegalEvent(`attempt ${intent.id} begins again although it has begun to work`);
+  const number = same === undefined ? record.attempts + 1 : record.attempts;
+  if (intent.number !== number) throw new IllegalEvent(`attempt ${intent.number} instead of attempt ${number}`);
+  record.attempts = number;
+  record.state = { status: 'running', attempt: { ...intent, startedAt: at, identified: false } };
+  record.queued = false;
+  delete record.notBeforeMs;
+  record.startedAt ??= at;
+  delete record.endedAt;
+  state.reservedUsd += (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0);
+}
+
+/** Why it paused decides whether it goes on by itself. */
+function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_paused' }>): void {
+  switch (event.reason) {
+    case 'interrupted':
+    case 'slice':
+    case 'limit':
+      record.queued = true;
+      break;
+    case 'transient':
+      record.queued = true;
+      // An attempt that got something done begins the count anew.
+      record.transients = event.usage.costUsd > 0 ? 1 : record.transients + 1;
+      break;
+    case 'stall':
+      record.queued = true;
+      record.stalls += 1;
+      break;
+    case 'budget':
+      // It ran dry; it goes on when its own cap leaves room and the group's does.
+      record.queued = ownBudgetLeft(record) > 0;
+      break;
+    default:
+      record.queued = false;
+  }
+  if (event.retryAt !== undefined) record.notBeforeMs = Date.parse(event.retryAt);
+}
+
+function endAttempt(
+  state: GroupState,
+  record: SessionRecord,
+  event: { readonly attemptId: string; readonly usage: Usage; readonly at: string },
+): void {
+  const attempt = attemptOf(record, event.attemptId);
+  state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));
+  record.usage = addUsage(record.usage, event.usage);
+  state.usage = addUsage(state.usage, event.usage);
+  record.endedAt = event.at;
+}
+
+function attemptOf(record: SessionRecord, attemptId: string): Attempt {
+  if (record.state.status === 'running' && record.state.attempt.id === attemptId) return record.state.attempt;
+  throw new IllegalEvent(`session ${record.definition.id} has no running attempt ${attemptId}`);
+}
+
+/** A person who asks for a start does not want to wait out a delay, nor have old troubles counted. */
+export function queue(record: SessionRecord, queued: boolean): void {
+  record.queued = queued;
+  if (!queued) return;
+  delete record.notBeforeMs;
+  record.transients = 0;
+  record.stalls = 0;
+}

@@ -1,0 +1,61 @@
+/** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
+import type { AttemptIntent, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
+import type { Failure } from './failure.ts';
+import type { SessionDefinition, Usage } from './group.ts';
+
+/** One process of a session, from intent to end. */
+export interface Attempt extends AttemptIntent {
+  readonly startedAt: string;
+  /** Absent until the process exists. */
+  process?: ProcessIdentity;
+  /** True once claude printed who it is; before that it has cost nothing. */
+  identified: boolean;
+  /** The first cause for which it was asked to stop. */
+  stopping?: StopReason;
+}
+
+/** What the runner knows of a session. Each member carries only what exists in that status. */
+export type SessionState =
+  | { readonly status: 'pending' }
+  | { readonly status: 'running'; readonly attempt: Attempt }
+  | { readonly status: 'paused'; readonly reason: PauseReason; readonly message: string }
+  | { readonly status: 'completed'; readonly result: string }
+  | { readonly status: 'failed'; readonly failure: Failure };
+
+export interface SessionRecord {
+  definition: SessionDefinition;
+  state: SessionState;
+  /** True when the session is to be started as soon as its dependencies and the slots allow. */
+  queued: boolean;
+  /** Not to be started before this time, ms since 1970. */
+  notBeforeMs?: number;
+  /** Attempts begun so far. */
+  attempts: number;
+  /** Transient failures in a row. */
+  transients: number;
+  /** Times it was interrupted because it made no progress. */
+  stalls: number;
+  /** What the user said to it that no attempt has been told yet. */
+  messages: string[];
+  /** Sum over ended attempts. */
+  usage: Usage;
+  /** Every id claude used for this session, oldest first. */
+  claudeSessionIds: string[];
+  /** The model claude said it uses; passed again on every later attempt. */
+  model?: string;
+  warnings: Warning[];
+  /** The sentence with which the last failed attempt ended; the next attempt's model is told. */
+  lastFailure?: string;
+  /** Begin of the first attempt and end of the last one, ISO 8601. */
+  startedAt?: string;
+  endedAt?: string;
+}
+
+/** An event that may not happen in the present state: a defect of ours or a damaged log. */
+export class IllegalEvent extends Error {}
+
+/** US dollars left of the session's own cap; infinite without one. */
+export function ownBudgetLeft(record: SessionRecord): number {
+  const cap = record.definition.maxBudgetUsd;
+  return cap === undefined ? Number.POSITIVE_INFINITY : Math.max(0, cap - record.usage.costUsd);
+}

@@ -1,0 +1,81 @@
+/** How a run ends when nothing runs and nothing can be started: the status, the reason code and the next step. */
+import { isOwnDry } from './budget.ts';
+import { allBlockers, type Plan } from './plan.ts';
+import type { Decision } from './schedule.ts';
+import type { SessionRecord } from './session-state.ts';
+import type { GroupState } from './state.ts';
+
+type Settle = Extract<Decision, { do: 'settle' }>;
+
+export const budgetMessage = 'The budget is used up. Raise it and go on with: group resume --max-budget-usd.';
+
+/** The end of a run in which nothing runs and `holding` (or nothing) keeps sessions from starting. */
+export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
+  const { counts, sessions } = state;
+  if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
+  const left = plan.ready.length > 0;
+  if (holding !== null && left) return [settleHeld(state, holding)];
+  if (left && state.limitResetsAt !== undefined && state.group.config.onLimit === 'pause') {
+    const message = `A usage limit was reached; it is lifted at ${state.limitResetsAt}. Then: group resume.`;
+    return [{ do: 'settle', status: 'paused', reason: 'limit', message }];
+  }
+  if (left) return settleDry(state, plan);
+  if (counts.failed > 0) return [settleFailed(state, plan)];
+  if (counts.paused > 0) {
+    const noun = counts.paused === 1 ? 'session is' : 'sessions are';
+    const message = `${counts.paused} ${noun} paused. Go on with: group resume.`;
+    return [{ do: 'settle', status: 'paused', reason: 'sessions-paused', message }];
+  }
+  const waiting = [...sessions.values()].some((record) => record.state.status === 'pending' && !record.queued);
+  if (waiting || state.only !== undefined) {
+    const message = 'What was asked for is done; other sessions wait. Go on with: group resume.';
+    return [{ do: 'settle', status: 'paused', reason: 'sessions-waiting', message }];
+  }
+  throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
+}
+
+function settleHeld(state: GroupState, holding: string): Settle {
+  const message =
+    holding === 'needs-person'
+      ? `${lastFailureMessage(state)} Nothing else was started.`
+      : `${state.failures} sessions failed, so nothing else was started. See: group show. Then: group resume.`;
+  const paused = state.group.config.pauseOnError || holding === 'needs-person';
+  return { do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message };
+}
+
+function settleFailed(state: GroupState, plan: Plan): Settle {
+  const { counts, sessions } = state;
+  const blocked = [...allBlockers(state, plan).keys()].filter((id) => sessions.get(id)?.state.status === 'pending');
+  const rest = blocked.length > 0 ? ` and ${blocked.length} blocked by ${counts.failed === 1 ? 'it' : 'them'}` : '';
+  const noun = counts.failed === 1 ? 'session' : 'sessions';
+  const message = `${counts.failed} ${noun} failed${rest}. See: group show. Then: group run --retry-failed.`;
+  return { do: 'settle', status: 'failed', reason: 'sessions-failed', message };
+}
+
+/** Sessions are ready, slots are free, and still nothing starts: only the budget can be the reason. */
+function settleDry(state: GroupState, plan: Plan): Decision[] {
+  if (plan.ready.every((id) => isOwnDry(state.sessions.get(id) as SessionRecord))) {
+    const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
+    const message = 'What is left has used up its own budget. Add it again with a larger --max-budget-usd.';
+    return [{ do: 'settle', status, reason: 'budget', message }];
+  }
+  const limit = state.group.config.maxBudgetUsd;
+  if (limit === undefined) throw new Error('Internal error: stuck [this is a bug]: sessions are ready and none starts');
+  const usage = state.usage.costUsd;
+  const action = state.group.config.onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
+  const notice: Decision[] = state.budgetExceeded ? [] : [{ do: 'exceed-budget', action, usage, limit }];
+  return [...notice, settleForBudget(state)];
+}
+
+/** The end for want of money, as the group's settings say. */
+export function settleForBudget(state: GroupState): Settle {
+  const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
+  return { do: 'settle', status, reason: 'budget', message: budgetMessage };
+}
+
+function lastFailureMessage(state: GroupState): string {
+  for (const record of [...state.sessions.values()].reverse()) {
+    if (record.state.status === 'failed') return `${record.state.failure.message} ${record.state.failure.next}`;
+  }
+  return '';
+}

@@ -1,0 +1,90 @@
+/** Why a session is not running: a reason code and a sentence, told by the same `decide` that would start it. */
+import type { SessionId } from './group.ts';
+import { sessionLabel } from './id.ts';
+import { type Plan, planOf } from './plan.ts';
+import { explanation } from './progress.ts';
+import { type Circumstances, decide } from './schedule.ts';
+import type { SessionRecord } from './session-state.ts';
+import type { GroupState } from './state.ts';
+
+export interface Why {
+  readonly sessionId: SessionId;
+  readonly status: string;
+  readonly reason: string;
+  /** A sentence with the next step where there is one. */
+  readonly message: string;
+}
+
+/** One answer for every session that is not running and not completed, in the order in which they were added. */
+export function whyNot(state: GroupState, circumstances: Circumstances): Why[] {
+  const plan = planOf(state);
+  const general = whyNoneStarts(state, circumstances);
+  return [...state.sessions.values()]
+    .filter(({ state: { status } }) => status !== 'running' && status !== 'completed')
+    .map((record) => whyOne(state, plan, record, general, circumstances));
+}
+
+type General = { readonly reason: string; readonly message: string };
+
+/** What holds for every session that could start. */
+function whyNoneStarts(state: GroupState, circumstances: Circumstances): General {
+  switch (state.status) {
+    case 'created':
+      return { reason: 'not-started', message: 'The group was not started. Start it with: group run.' };
+    case 'paused':
+    case 'failed':
+      return { reason: state.reason ?? state.status, message: state.message ?? 'Go on with: group resume.' };
+    case 'completed':
+    case 'archived':
+      return { reason: state.status, message: `The group is ${state.status}.` };
+    case 'running':
+      return whyNow(state, circumstances);
+  }
+}
+
+function whyNow(state: GroupState, circumstances: Circumstances): General {
+  if (state.pausing !== undefined) return { reason: 'pausing', message: 'The group is being paused.' };
+  if (state.needsPerson) {
+    return { reason: 'needs-person', message: 'Another session failed in a way that only a person can cure.' };
+  }
+  if (state.failures >= state.group.config.errorThreshold) {
+    const message = `${state.failures} sessions failed, so nothing new starts in this run.`;
+    return { reason: 'error-threshold', message };
+  }
+  for (const decision of decide(state, circumstances)) {
+    if (decision.do === 'wait' && decision.reason !== 'backoff') return decision;
+    if (decision.do === 'settle' && decision.status !== 'completed') return decision;
+  }
+  return { reason: 'slot', message: 'It is about to start.' };
+}
+
+function whyOne(
+  state: GroupState,
+  plan: Plan,
+  record: SessionRecord,
+  general: General,
+  { nowMs = 0 }: Circumstances,
+): Why {
+  const { id } = record.definition;
+  const { status } = record.state;
+  const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
+  const own = explanation(state, plan, record);
+  if (own.reason === 'blocked') return answer('blocked', own.message ?? '');
+  if (status === 'failed' && !record.queued) return answer(own.reason ?? 'failed', own.message ?? '');
+  if (own.reason === 'waiting') {
+    const labels = (own.waitsFor ?? []).map((other) => sessionLabel(other, state.sessions.get(other)?.definition.name));
+    return answer('waiting', `It waits for ${labels.join(', ')}.`);
+  }
+  if (state.status === 'running' && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
+    const time = new Date(record.notBeforeMs).toISOString();
+    return answer('backoff', `A transient failure is tried again at ${time}. ${own.message ?? ''}`.trim());
+  }
+  if (state.status === 'running' && !record.queued) {
+    const message = own.message ?? 'It is held back.';
+    return answer(own.reason ?? 'held', `${message} Let it go on with: session resume.`);
+  }
+  if (state.status === 'running' && state.only !== undefined && !state.only.has(id)) {
+    return answer('not-asked-for', 'Only other sessions were asked for in this run.');
+  }
+  return answer(general.reason, general.message);
+}

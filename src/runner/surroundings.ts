@@ -1,0 +1,91 @@
+/** What `decide` must know besides the state: costs so far, the gate of the login, room on the machine, the time. */
+import type { EventBody } from '../core/event.ts';
+import type { SessionId } from '../core/group.ts';
+import { planOf } from '../core/plan.ts';
+import type { Circumstances, Gate } from '../core/schedule.ts';
+import type { GroupState } from '../core/state.ts';
+import type { World } from '../world/world.ts';
+import type { GateReading, LimitGate } from './limit-gate.ts';
+import { watchRoom } from './room.ts';
+import type { Worker } from './worker.ts';
+
+type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
+
+/** From this share of a five-hour window on, sessions run one at a time. */
+const nearLimit = 0.9;
+
+export class Surroundings {
+  readonly #world: World;
+  readonly #gate: LimitGate;
+  readonly #room: ReturnType<typeof watchRoom>;
+  readonly #workers: Workers;
+
+  constructor(world: World, root: string, gate: LimitGate, workers: Workers) {
+    this.#world = world;
+    this.#gate = gate;
+    this.#room = watchRoom(world, root);
+    this.#workers = workers;
+  }
+
+  /** A session met a usage limit: nobody of this login starts before its reset. */
+  closeGate(resetsAtMs: number | undefined, limitType: string | undefined): void {
+    this.#gate.close(resetsAtMs, limitType);
+  }
+
+  /** What the gate's present state means for the log; opens the gate when the model has answered since the reset. */
+  gateEvents(state: GroupState): EventBody[] {
+    let reading = this.#gate.read();
+    if (reading !== null && this.#answeredAfter(reading)) {
+      this.#gate.open();
+      reading = null;
+    }
+    const known = state.limitResetsAt;
+    if (reading === null) return known === undefined ? [] : [{ type: 'limit_lifted' }];
+    const resetsAt = new Date(reading.untilMs).toISOString();
+    if (known === resetsAt) return [];
+    return [{ type: 'limit_reached', resetsAt, ...(reading.limitType ? { limitType: reading.limitType } : {}) }];
+  }
+
+  circumstances(state: GroupState): Circumstances {
+    const nowMs = this.#world.clock.now();
+    const gate = this.#gateFor(state, nowMs);
+    const starting = [...this.#workers.values()].filter(({ worker }) => !worker.stream.sawInit).length;
+    const waiting = planOf(state).ready.length > 0;
+    const room = waiting ? this.#room(state.group.config, starting) : undefined;
+    return {
+      preparingMax: 2 * this.#world.machine.cores,
+      nowMs,
+      liveUsd: this.#liveUsd(),
+      ...(gate === null ? {} : { gate }),
+      ...(this.#isNearLimit(nowMs) ? { slotsMax: 1 } : {}),
+      ...(room === undefined ? {} : { room }),
+    };
+  }
+
+  #liveUsd(): Map<SessionId, number> {
+    const live = new Map<SessionId, number>();
+    for (const [id, { worker }] of this.#workers) live.set(id, worker.stream.costUsd);
+    return live;
+  }
+
+  /** The probe is claimed only when there is something to start and nothing runs that could tell by itself. */
+  #gateFor(state: GroupState, nowMs: number): Gate | null {
+    const reading = this.#gate.read();
+    if (reading === null) return null;
+    const wanted = nowMs >= reading.untilMs && state.running.size === 0 && planOf(state).ready.length > 0;
+    const mayProbe = wanted && reading.probe !== 'other' && (reading.probe === 'mine' || this.#gate.claimProbe());
+    return { untilMs: reading.untilMs, mayProbe };
+  }
+
+  #answeredAfter(reading: GateReading): boolean {
+    return [...this.#workers.values()].some(({ worker }) => worker.answeredAtMs > reading.untilMs);
+  }
+
+  #isNearLimit(nowMs: number): boolean {
+    return [...this.#workers.values()].some(({ worker }) => {
+      const limit = worker.stream.rateLimit;
+      if (limit?.status !== 'allowed_warning' || limit.limitType !== 'five_hour') return false;
+      return (limit.utilization ?? 0) >= nearLimit && (limit.resetsAtMs ?? Number.POSITIVE_INFINITY) > nowMs;
+    });
+  }
+}

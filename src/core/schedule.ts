@@ -76,11 +76,13 @@ export function decide(state: GroupState, circumstances: Circumstances): Decisio
   if (budget.isOver) return [...decisions, ...stopForBudget(state)];
   decisions.push(...regrants(state, plan, circumstances));
   const holding = holdReason(state);
-  const next = holding === null ? starts(state, plan, circumstances) : [];
-  decisions.push(...next);
-  const canWait = next.some((decision) => decision.do === 'wait' && isSelfEnding(state, decision.reason));
-  if (state.running.size > 0 || canWait || next.some((decision) => decision.do === 'start')) return decisions;
-  return [...decisions.filter((decision) => decision.do !== 'wait'), ...settle(state, plan, holding)];
+  const next = holding === null ? nextStarts(state, circumstances) : nothingNext;
+  decisions.push(...next.starts);
+  if (next.starts.length > 0) return decisions;
+  const { wait } = next;
+  // Others end with a running session, of which we hear anyway.
+  if (wait !== null && isSelfEnding(state, wait.reason)) return [...decisions, wait];
+  return state.running.size > 0 ? decisions : [...decisions, ...settle(state, plan, holding)];
 }
 
 function frozen(until: string): Decision {
@@ -151,45 +153,52 @@ function regrants(state: GroupState, plan: Plan, { liveUsd }: Circumstances): De
   return decisions;
 }
 
-/** Starts into free slots, or what keeps the first session that could start from starting. */
-function starts(state: GroupState, plan: Plan, circumstances: Circumstances): Decision[] {
-  if (plan.ready.length === 0) return [];
+export type Start = Extract<Decision, { do: 'start' }>;
+export type Wait = Extract<Decision, { do: 'wait' }>;
+
+export interface NextStarts {
+  readonly starts: Start[];
+  /** What keeps the first session that could start, but does not, from starting. */
+  readonly wait: Wait | null;
+}
+
+const nothingNext: NextStarts = { starts: [], wait: null };
+
+/** Starts into free slots, longest remaining chain first. */
+export function nextStarts(state: GroupState, circumstances: Circumstances): NextStarts {
+  const plan = planOf(state);
+  if (plan.ready.length === 0) return nothingNext;
   const shut = closedGate(state, circumstances);
-  if (shut !== null) return [shut];
-  const decisions: Decision[] = [];
-  const free = freePlaces(state, circumstances);
+  if (shut !== null) return { starts: [], wait: shut };
+  const { places, wait } = freePlaces(state, circumstances);
   const { nowMs = 0 } = circumstances;
+  const starts: Start[] = [];
   let reserved = 0;
   let earliestMs = Number.POSITIVE_INFINITY;
-  for (let index = plan.ready.length - 1; index >= 0 && decisions.length < free.places; index -= 1) {
+  for (let index = plan.ready.length - 1; index >= 0; index -= 1) {
+    if (starts.length >= places) return { starts, wait };
     const sessionId = plan.ready[index] as SessionId;
     const record = state.sessions.get(sessionId) as SessionRecord;
     if ((record.notBeforeMs ?? 0) > nowMs) {
       earliestMs = Math.min(earliestMs, record.notBeforeMs as number);
       continue;
     }
-    const slice = sliceFor(state, record, reserved, Math.min(free.places - decisions.length, index + 1));
+    const slice = sliceFor(state, record, reserved, Math.min(places - starts.length, index + 1));
     if (slice.kind === 'own-dry') continue;
-    if (slice.kind === 'dry') return [...decisions, ...dryWait(decisions)];
+    if (slice.kind === 'dry') return { starts, wait: moneyWait };
     const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
-    decisions.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd });
+    starts.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd });
     reserved += reserveUsd.reserveUsd ?? 0;
   }
-  if (decisions.length >= free.places && free.wait !== null) return [...decisions, free.wait];
-  if (earliestMs < Number.POSITIVE_INFINITY) {
-    const message = 'Waiting before the next attempt after a transient failure.';
-    decisions.push({ do: 'wait', reason: 'backoff', message, untilMs: earliestMs });
-  }
-  return decisions;
+  if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wait: null };
+  const message = 'Waiting before the next attempt after a transient failure.';
+  return { starts, wait: { do: 'wait', reason: 'backoff', message, untilMs: earliestMs } };
 }
 
-function dryWait(started: readonly Decision[]): Decision[] {
-  const message = 'Waiting for money that running sessions hold.';
-  return started.length > 0 ? [] : [{ do: 'wait', reason: 'money', message }];
-}
+const moneyWait: Wait = { do: 'wait', reason: 'money', message: 'Waiting for money that running sessions hold.' };
 
 /** A usage limit holds: wait for its reset, then let one session through and the others only after its first answer. */
-function closedGate(state: GroupState, { gate }: Circumstances): Decision | null {
+function closedGate(state: GroupState, { gate }: Circumstances): Wait | null {
   if (gate === undefined || (gate.mayProbe && state.running.size === 0)) return null;
   const message = 'A usage limit of the login was reached; nothing starts before its reset.';
   return { do: 'wait', reason: 'limit', message, untilMs: gate.untilMs };
@@ -198,7 +207,7 @@ function closedGate(state: GroupState, { gate }: Circumstances): Decision | null
 interface FreePlaces {
   readonly places: number;
   /** What is short, when it is not simply the work. */
-  readonly wait: Extract<Decision, { do: 'wait' }> | null;
+  readonly wait: Wait | null;
 }
 
 function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces {

@@ -3,7 +3,7 @@ import type { SessionId } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { type Plan, planOf } from './plan.ts';
 import { explanation } from './progress.ts';
-import { type Circumstances, decide } from './schedule.ts';
+import { type Circumstances, decide, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 
@@ -51,6 +51,8 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
     const message = `${state.failures} sessions failed, so nothing new starts in this run.`;
     return { reason: 'error-threshold', message };
   }
+  const { wait } = nextStarts(state, circumstances);
+  if (wait !== null && wait.reason !== 'backoff') return wait;
   for (const decision of decide(state, circumstances)) {
     if (decision.do === 'wait' && decision.reason !== 'backoff') return decision;
     if (decision.do === 'settle' && decision.status !== 'completed') return decision;

@@ -1,6 +1,6 @@
 /** Stops what is left of a group whose runner is gone: before a delete, or when it is paused from outside. */
 import type { StopReason } from '../core/event.ts';
-import { noUsage } from '../core/group.ts';
+import { noUsage, type SessionId } from '../core/group.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
@@ -18,7 +18,13 @@ export async function stopGroup(world: World, writer: GroupWriter, reason: StopR
   await Promise.all([...writer.state.running].map((sessionId) => stopSession(world, writer, sessionId, reason)));
 }
 
-async function stopSession(world: World, writer: GroupWriter, sessionId: string, reason: StopReason): Promise<void> {
+/** The same for one session. */
+export async function stopSession(
+  world: World,
+  writer: GroupWriter,
+  sessionId: SessionId,
+  reason: StopReason,
+): Promise<void> {
   const session = writer.state.sessions.get(sessionId)?.state;
   if (session?.status !== 'running') return;
   const { attempt } = session;

@@ -79,7 +79,7 @@ describe('notices', () => {
   test.each([
     [0.79, []],
     [0.8, ['warn-budget']],
-    [2, ['warn-budget']],
+    [2, ['warn-budget', 'exceed-budget']],
   ])('%p of 1 spent, pause', (spent, wanted) => {
     const notices = judgeBudget(stateWith({ maxBudgetUsd: 1 }, spent)).notices;
     expect(notices.map((notice) => notice.do)).toEqual(wanted as never);

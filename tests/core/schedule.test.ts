@@ -4,10 +4,10 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage } from '../../src/core/group.ts';
-import { type Capacity, decide } from '../../src/core/schedule.ts';
+import { type Circumstances, decide } from '../../src/core/schedule.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 
-const capacity: Capacity = { preparingMax: 9 };
+const capacity: Circumstances = { preparingMax: 9 };
 const [a, b, c] = [sid(1), sid(2), sid(3)];
 
 /** Sessions 1 to 3; the third depends on the second. */

@@ -135,13 +135,20 @@ describe('attempts', () => {
 describe('queueing', () => {
   const queued = (log: CoreLog) => log.state.sessions.get(a)?.queued;
 
-  test('only an interrupted session goes on by itself, and one that ran dry while its own cap leaves room', () => {
+  test('only what nobody asked to pause goes on by itself, and what ran dry while its own cap leaves room', () => {
     expect(queued(twoSessions())).toBe(true);
     expect(queued(twoSessions().start(a))).toBe(false);
     expect(queued(twoSessions().start(a).fail(a))).toBe(false);
     expect(queued(twoSessions().start(a).pause(a))).toBe(false);
-    expect(queued(twoSessions().start(a).pause(a, noUsage, 'limit'))).toBe(false);
-    expect(queued(twoSessions().start(a).pause(a, noUsage, 'interrupted'))).toBe(true);
+    for (const reason of ['interrupted', 'limit', 'transient', 'slice', 'stall'] as const) {
+      expect({ reason, queued: queued(twoSessions().start(a).pause(a, noUsage, reason)) }).toEqual({
+        reason,
+        queued: true,
+      });
+    }
+    for (const reason of ['user', 'signal', 'error-threshold'] as const) {
+      expect(queued(twoSessions().start(a).pause(a, noUsage, reason))).toBe(false);
+    }
     expect(queued(twoSessions().start(a).pause(a, usage(5), 'budget'))).toBe(true);
     const capped = new CoreLog()
       .addSession(sessionDefinition(1, [], { maxBudgetUsd: 1 }))

@@ -34,6 +34,13 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   group_started: { created: 'running' },
   group_resumed: { running: 'running', paused: 'running', failed: 'running' },
   group_pausing: stays('running'),
+  group_frozen: stays('running'),
+  group_thawed: stays('running'),
+  limit_reached: stays('running'),
+  limit_lifted: stays('running'),
+  session_queued: stays('created', 'running', 'paused', 'failed'),
+  session_message: stays('created', 'running', 'paused', 'failed'),
+  session_stalled: stays('running'),
   group_paused: { running: 'paused' },
   group_completed: { running: 'completed' },
   group_failed: { running: 'failed' },
@@ -67,6 +74,9 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_failed: { running: 'failed' },
   session_paused: { running: 'paused' },
   session_changed: stays('pending', 'paused', 'failed'),
+  session_queued: stays('pending', 'paused', 'failed'),
+  session_message: stays('pending', 'running', 'paused', 'failed'),
+  session_stalled: { running: 'running' },
   session_warning: stays('running', 'paused', 'completed', 'failed'),
   budget_warning: stays(...sessionStatuses),
   budget_exceeded: stays(...sessionStatuses),
@@ -166,6 +176,16 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, ...of, reason: 'no-result', message: 'A sentence.', next: '', usage: noUsage };
     case 'session_paused':
       return { type, ...of, ...text, usage: noUsage };
+    case 'group_frozen':
+      return { type, until: '2026-01-04T14:31:00.000Z' };
+    case 'limit_reached':
+      return { type, resetsAt: '2026-01-04T15:00:00.000Z' };
+    case 'session_queued':
+      return { type, sessionId, queued: true };
+    case 'session_message':
+      return { type, sessionId, text: 'Also this.' };
+    case 'session_stalled':
+      return { type, ...of, step: 'notice', silentMs: 1000 };
     case 'budget_warning':
       return { type, sessionId, usage: 1, limit: 2 };
     case 'budget_exceeded':

@@ -32,7 +32,7 @@ afterEach(() => {
 });
 
 function request(id: string, second = 0, runId = 'run'): Request {
-  return { id, runId, at: new Date(Date.UTC(2026, 0, 2, 3, 4, second)).toISOString(), kind: 'pause' };
+  return { id, runId, at: new Date(Date.UTC(2026, 0, 2, 3, 4, second)).toISOString(), kind: 'pause', mode: 'now' };
 }
 
 function take(runId = 'run'): { readonly ids: string[]; readonly problems: Failure[] } {

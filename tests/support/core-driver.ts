@@ -152,6 +152,13 @@ export class CoreDriver {
   }
 
   private notice(decision: Exclude<Decision, Start | Settled>): void {
+    if (decision.do === 'stop') {
+      const running = this.log.state.sessions.get(decision.sessionId)?.state;
+      this.check(running?.status === 'running', `${decision.sessionId} is to stop and does not run`);
+      const attemptId = running?.status === 'running' ? running.attempt.id : '';
+      this.log.add({ type: 'session_stopping', sessionId: decision.sessionId, attemptId, reason: decision.reason });
+      return;
+    }
     this.notices.push(decision);
     const sessionId = this.readyFromScratch()[0] ?? (this.sessions[0] as SessionDefinition).id;
     if (decision.do === 'warn-budget') {

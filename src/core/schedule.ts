@@ -8,7 +8,7 @@ import type { AttemptKind, StopReason } from './event.ts';
 import type { SessionId } from './group.ts';
 import { type Plan, planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
-import { budgetMessage, settle, settleForBudget } from './settle.ts';
+import { budgetMessage, settle, settleForBudget, settleForLimit } from './settle.ts';
 import type { GroupState } from './state.ts';
 
 export type Decision =
@@ -82,7 +82,8 @@ export function decide(state: GroupState, circumstances: Circumstances): Decisio
   const { wait } = next;
   // Others end with a running session, of which we hear anyway.
   if (wait !== null && isSelfEnding(state, wait.reason)) return [...decisions, wait];
-  return state.running.size > 0 ? decisions : [...decisions, ...settle(state, plan, holding)];
+  if (state.running.size > 0) return decisions;
+  return [...decisions, ...(wait?.reason === 'limit' ? [settleForLimit(wait.untilMs)] : settle(state, plan, holding))];
 }
 
 function frozen(until: string): Decision {

@@ -15,10 +15,6 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
   const left = plan.ready.length > 0;
   if (holding !== null && left) return [settleHeld(state, holding)];
-  if (left && state.limitResetsAt !== undefined && state.group.config.onLimit === 'pause') {
-    const message = `A usage limit was reached; it is lifted at ${state.limitResetsAt}. Then: group resume.`;
-    return [{ do: 'settle', status: 'paused', reason: 'limit', message }];
-  }
   if (left) return settleDry(state, plan);
   if (counts.failed > 0) return [settleFailed(state, plan)];
   if (counts.paused > 0) {
@@ -71,6 +67,13 @@ function settleDry(state: GroupState, plan: Plan): Decision[] {
 export function settleForBudget(state: GroupState): Settle {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   return { do: 'settle', status, reason: 'budget', message: budgetMessage };
+}
+
+/** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */
+export function settleForLimit(untilMs: number | undefined): Settle {
+  const when = untilMs === undefined ? 'later' : `at ${new Date(untilMs).toISOString()}`;
+  const message = `A usage limit was reached; it is lifted ${when}. Go on then with: group resume.`;
+  return { do: 'settle', status: 'paused', reason: 'limit', message };
 }
 
 function lastFailureMessage(state: GroupState): string {

@@ -161,6 +161,7 @@ export class GroupRunner {
     // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
     this.#recordAndAct(bodies);
     for (const fact of facts) if ('sessionId' in fact) this.#afterFact(fact);
+    this.#recordAndAct(this.#surroundings.gateEvents(this.#writer.state));
   }
 
   #afterFact(fact: WorkerFact): void {

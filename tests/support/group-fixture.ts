@@ -11,6 +11,7 @@ import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
 import { readLog } from '../../src/store/event-log.ts';
 import { createGroup, loadGroup } from '../../src/store/group-store.ts';
 import { type GroupPaths, groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
+import { awaitAnswer, type RequestAnswer, type RequestBody, sendRequest } from '../../src/store/requests.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import type { World } from '../../src/world/world.ts';
 
@@ -54,17 +55,34 @@ export interface RunningGroup {
   readonly result: Promise<RunResult>;
   /** As if this process got the signal. */
   signal(signal: RunnerSignal): void;
+  /** Asks the runner as another process would; its answer. */
+  ask(body: RequestBody): Promise<RequestAnswer | 'runner-gone'>;
   /** Resolves with the first event of the given type (and session), past or future. */
   event(type: GroupEvent['type'], sessionId?: string): Promise<GroupEvent>;
 }
 
-/** Numbers the sessions in the order given; every session has a project folder of its own unless told otherwise. */
-export function makeGroup(sketches: readonly SessionSketch[], config: Partial<GroupConfig> = {}): GroupFixture {
+/** The real world in which time passes `speed` times as fast: waits of minutes can be sat through in a test. */
+function fastWorld(speed: number): World {
   const world = createRealWorld();
+  const begin = world.clock.now();
+  const clock = {
+    now: () => begin + (world.clock.now() - begin) * speed,
+    after: (delayMs: number, action: () => void) => world.clock.after(delayMs / speed, action),
+  };
+  return { ...world, clock };
+}
+
+/** Numbers the sessions in the order given; every session has a project folder of its own unless told otherwise. */
+export function makeGroup(
+  sketches: readonly SessionSketch[],
+  config: Partial<GroupConfig> = {},
+  { speed = 1, root: sharedRoot }: { readonly speed?: number; readonly root?: string } = {},
+): GroupFixture {
+  const world = fastWorld(speed);
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca group ')));
-  const root = join(folder, 'data');
+  const root = sharedRoot ?? join(folder, 'data');
   const now = Date.parse('2026-01-04T14:30:22Z');
-  const groupId = makeGroupId(now, 'fixture');
+  const groupId = makeGroupId(now, `fixture-${crypto.randomUUID().slice(0, 8)}`);
   const ids = new Map(sketches.map(({ name }, index) => [name, makeSessionId(index + 1, crypto.randomUUID())]));
   const id = (name: string) => {
     const found = ids.get(name);
@@ -159,6 +177,15 @@ function startRun(
     result,
     signal: (signal) => {
       for (const handler of handlers) handler(signal);
+    },
+    ask: (body) => {
+      const paths = groupPaths(root, groupId);
+      const started = seen.findLast((event) => event.type === 'group_started' || event.type === 'group_resumed');
+      const runId = started && 'run' in started ? started.run.id : '';
+      const id = crypto.randomUUID();
+      const sinceSize = world.files.info(paths.events)?.size ?? 0;
+      sendRequest(world, paths, { id, runId, at: new Date().toISOString(), ...body });
+      return awaitAnswer(world, paths, id, sinceSize);
     },
     event: (type, sessionId) => {
       const past = seen.find((event) => matches(event, type, sessionId));

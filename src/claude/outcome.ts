@@ -109,6 +109,10 @@ function judgeSilence(input: JudgeInput): Verdict {
       next: 'If the system was short of memory, run fewer sessions at once; then retry the session.',
     };
   }
+  if (exit.kind === 'exited' && exit.code === 127 && /^cannot execute /.test(input.stderrTail ?? '')) {
+    const next = 'Check that the claude program is whole and made for this machine, then run `group resume`.';
+    return { status: 'failed', reason: 'claude-missing', message: `The system ${input.stderrTail}.`, next };
+  }
   const how = exit.kind === 'exited' ? `with exit code ${exit.code}` : 'in a way the system did not report';
   return {
     status: 'failed',

@@ -22,7 +22,7 @@ export interface Change<T> {
 }
 
 export async function changeGroup<T>(world: World, group: GroupReference, change: Change<T>): Promise<Result<T>> {
-  const deadline = world.clock.now() + patienceMs;
+  let deadline = world.clock.now() + patienceMs;
   for (;;) {
     const opened = openGroupWriter(world, group.root, group.groupId, `${shortRunPrefix}${world.random.uuid()}`);
     if (opened.ok) {
@@ -38,6 +38,8 @@ export async function changeGroup<T>(world: World, group: GroupReference, change
       if (change.viaRunner === undefined) return opened;
       const answer = await change.viaRunner(runId);
       if (answer !== 'runner-gone') return answer;
+      // The runner may have been waited for much longer than a short command.
+      deadline = world.clock.now() + patienceMs;
     }
     if (world.clock.now() > deadline) return opened;
     await pause(world, pollMs);

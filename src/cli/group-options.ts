@@ -1,7 +1,7 @@
 /** Options that set a group's configuration; the same names in `group create` and `group run`. */
 import { Option } from '@commander-js/extra-typings';
-import { type BudgetAction, budgetActions, type GroupConfig } from '../core/group.ts';
-import { parseConcurrent, parseMoney, parseShare, parseThreshold, parseWord } from './option-values.ts';
+import { type BudgetAction, budgetActions, type GroupConfig, type LimitAction, limitActions } from '../core/group.ts';
+import { parseConcurrent, parseMegabytes, parseMoney, parseShare, parseThreshold, parseWord } from './option-values.ts';
 
 export const options = {
   model: () =>
@@ -22,6 +22,14 @@ export const options = {
     new Option('--error-threshold <n>', 'failures after which nothing new starts (default: 2)').argParser(
       parseThreshold,
     ),
+  onLimit: () =>
+    new Option('--on-limit <action>', 'at a usage limit of the login (default: wait for its reset)').choices(
+      limitActions,
+    ),
+  minFreeMemory: () =>
+    new Option('--min-free-memory <mb>', 'memory that a start must leave free, in MB (default: 1 GiB)').argParser(
+      parseMegabytes,
+    ),
   pauseOnError: () => new Option('--pause-on-error', 'at the threshold pause the group (default)'),
   noPauseOnError: () => new Option('--no-pause-on-error', 'at the threshold end the group as failed'),
   respectDependencies: () => new Option('--respect-dependencies', 'start a session after its dependencies (default)'),
@@ -35,6 +43,9 @@ export interface ConfigOptions {
   readonly warningThreshold?: number | undefined;
   readonly concurrent?: number | undefined;
   readonly errorThreshold?: number | undefined;
+  readonly onLimit?: LimitAction | undefined;
+  /** Bytes. */
+  readonly minFreeMemory?: number | undefined;
   readonly pauseOnError?: boolean | undefined;
   readonly respectDependencies?: boolean | undefined;
 }
@@ -42,7 +53,7 @@ export interface ConfigOptions {
 /** Only what was given. */
 export function configOf(given: ConfigOptions): Partial<GroupConfig> {
   const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
-  const { pauseOnError, respectDependencies } = given;
+  const { pauseOnError, respectDependencies, onLimit, minFreeMemory } = given;
   return {
     ...(model === undefined ? {} : { model }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
@@ -50,6 +61,8 @@ export function configOf(given: ConfigOptions): Partial<GroupConfig> {
     ...(warningThreshold === undefined ? {} : { warningThreshold }),
     ...(concurrent === undefined ? {} : { maxConcurrentSessions: concurrent }),
     ...(errorThreshold === undefined ? {} : { errorThreshold }),
+    ...(onLimit === undefined ? {} : { onLimit }),
+    ...(minFreeMemory === undefined ? {} : { minFreeMemoryBytes: minFreeMemory }),
     ...(pauseOnError === undefined ? {} : { pauseOnError }),
     ...(respectDependencies === undefined ? {} : { respectDependencies }),
   };

@@ -36,9 +36,34 @@ export function parseThreshold(text: string): number {
   return parseWhole(text, 1_000_000);
 }
 
-function parseWhole(text: string, max: number): number {
+/** Further attempts after a transient failure. */
+export function parseRetries(text: string): number {
+  return parseWhole(text, 20, 0);
+}
+
+/** Megabytes (a million bytes) as they are typed; the value is in bytes. */
+export function parseMegabytes(text: string): number {
+  return parseWhole(text, 100_000_000, 0) * 1_000_000;
+}
+
+const durationMsMax = 30 * 24 * 3_600_000;
+const duration = /^(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/i;
+
+/** A time such as `90s`, `15m` or `1h30m`; the value is in milliseconds. */
+export function parseDuration(text: string): number {
+  const [, days = 0, hours = 0, minutes = 0, seconds = 0] = duration.exec(text) ?? [];
+  const ms = (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000;
+  if (!(ms >= 1000 && ms <= durationMsMax)) {
+    throw new InvalidArgumentError('It must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m.');
+  }
+  return ms;
+}
+
+function parseWhole(text: string, max: number, min = 1): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= 1 && value <= max)) throw new InvalidArgumentError(`It must be a whole number from 1 to ${max}.`);
+  if (!(value >= min && value <= max)) {
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  }
   return value;
 }
 

@@ -48,6 +48,21 @@ const entries: readonly Entry[] = [
     summary: 'follow a group that runs in another process',
     load: () => import('./commands/group-watch.ts'),
   },
+  {
+    path: 'group pause',
+    summary: 'pause a group: now, after its running sessions, or for a short break',
+    load: () => import('./commands/group-pause.ts'),
+  },
+  {
+    path: 'group budget',
+    summary: 'show what is spent, reserved and left, or raise the cap',
+    load: () => import('./commands/group-budget.ts'),
+  },
+  {
+    path: 'group why',
+    summary: 'say of each session why it is not running',
+    load: () => import('./commands/group-why.ts'),
+  },
   { path: 'group archive', summary: 'put a finished group away', load: () => import('./commands/group-archive.ts') },
   {
     path: 'group delete',
@@ -71,6 +86,15 @@ const entries: readonly Entry[] = [
     summary: 'read the transcript of a session',
     load: () => import('./commands/session-logs.ts'),
   },
+  { path: 'session pause', summary: 'pause one session', load: () => import('./commands/session-pause.ts') },
+  {
+    path: 'session resume',
+    summary: 'go on with a paused session',
+    load: () => import('./commands/session-resume.ts'),
+  },
+  { path: 'session retry', summary: 'try a failed session again', load: () => import('./commands/session-retry.ts') },
+  { path: 'session say', summary: 'tell a session something', load: () => import('./commands/session-say.ts') },
+  { path: 'stop', summary: 'pause every group on this machine', load: () => import('./commands/stop.ts') },
   {
     path: 'doctor',
     summary: 'check this machine, each trouble with its cure',

@@ -25,6 +25,11 @@ export async function readPrompt(context: Context, given: PromptOptions): Promis
   );
 }
 
+/** A text given on the command line, or on standard input when it is "-". `source` begins the sentence of a refusal. */
+export async function readText(context: Context, text: string, source: string): Promise<Result<string>> {
+  return text === '-' ? readStandardInput(context) : checkPrompt(text, source);
+}
+
 function readPromptFile(context: Context, file: string): Result<string> {
   const path = resolve(context.cwd, file);
   const info = context.world.files.info(path);

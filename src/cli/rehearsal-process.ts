@@ -5,9 +5,9 @@
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { findRehearsal, loadScript } from '../rehearsal/serve.ts';
-import { isolatedBunFlags } from '../runner/own-program.ts';
 import type { Rehearsal } from '../runner/run-group.ts';
 import type { GroupPaths } from '../store/paths.ts';
+import { isolatedBunFlags } from '../world/own-program.ts';
 import type { ExitStatus, World } from '../world/world.ts';
 
 export interface RehearsalProcessOptions {

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { ok, type Result } from '../core/failure.ts';
+import type { SessionId } from '../core/group.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
 import { liveRunner, waitForShortCommands } from './change-group.ts';
 import type { Context, Work } from './context.ts';
@@ -20,6 +21,8 @@ export interface RunCommandTexts {
   readonly example: string;
   /** Failed sessions are tried again without --retry-failed. */
   readonly retriesFailed: boolean;
+  /** Looked at first; null = run. */
+  readonly before?: (context: Context, group: GroupReference, config: ConfigOptions) => Promise<Work | null>;
 }
 
 export function defineRun(command: Command, context: Context, texts: RunCommandTexts): void {
@@ -34,6 +37,8 @@ export function defineRun(command: Command, context: Context, texts: RunCommandT
     .addOption(options.noPauseOnError())
     .addOption(options.maxBudgetUsd())
     .addOption(options.onBudgetExceeded())
+    .addOption(options.onLimit())
+    .addOption(options.minFreeMemory())
     .option('--retry-failed', 'try failed sessions again')
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
     .addOption(new Option('--output <kind>', 'what to print').choices(outputs).default('text' as const))
@@ -41,34 +46,50 @@ export function defineRun(command: Command, context: Context, texts: RunCommandT
     .action((reference, given) => {
       const { output, rehearse, retryFailed, ...config } = given;
       const wish = { config, output, rehearse, retryFailed: texts.retriesFailed || retryFailed === true };
-      return context.run(() => run(context, reference, wish));
+      return context.run(() => run(context, reference, wish, texts.before));
     });
 }
 
-interface Wish {
+export interface RunWish {
   readonly config: ConfigOptions;
   readonly output: OutputKind;
   readonly rehearse: string | true | undefined;
   readonly retryFailed: boolean;
+  /** Only these sessions are started; absent = all. */
+  readonly only?: readonly SessionId[];
 }
 
-async function run(context: Context, reference: string, wish: Wish): Promise<Work> {
+async function run(
+  context: Context,
+  reference: string,
+  wish: RunWish,
+  before: RunCommandTexts['before'],
+): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
+  const done = (await before?.(context, group.value, wish.config)) ?? null;
+  if (done !== null) return done;
+  const result = await runHere(context, group.value, wish);
+  return result.ok ? concludeRun(context, group.value, result.value) : result;
+}
+
+/** This command becomes the runner of the group until it is settled. Fails when the rehearsal script is not usable. */
+export async function runHere(context: Context, group: GroupReference, wish: RunWish): Promise<Result<RunResult>> {
   const rehearsal = rehearsalFor(context, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
-  const result = await runWhenFree(context, group.value, {
-    root: group.value.root,
-    groupId: group.value.groupId,
+  const result = await runWhenFree(context, group, {
+    root: group.root,
+    groupId: group.groupId,
     callerEnv: context.env,
     packageRoot: context.packageRoot,
-    reporter: createReporter(context, group.value, wish.output),
+    reporter: createReporter(context, group, wish.output),
     overrides: configOf(wish.config),
     retryFailed: wish.retryFailed,
+    ...(wish.only === undefined ? {} : { only: wish.only }),
     ...(rehearsal.value === undefined ? {} : { rehearsal: rehearsal.value }),
     onSignal,
   });
-  return concludeRun(context, group.value, result);
+  return ok(result);
 }
 
 function rehearsalFor(context: Context, rehearse: string | true | undefined): Result<Rehearsal | undefined> {
@@ -88,7 +109,8 @@ async function runWhenFree(context: Context, group: GroupReference, options: Run
   }
 }
 
-function concludeRun(context: Context, { groupId }: GroupReference, result: RunResult): Work {
+/** What is said about the end of a run, and its exit code. */
+export function concludeRun(context: Context, { groupId }: GroupReference, result: RunResult): Work {
   switch (result.kind) {
     case 'settled':
       return ok(exitCodeForStatus(result.status));

@@ -16,8 +16,8 @@ import { sessionLabel, sessionUuid } from '../core/id.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import { isolatedBunFlags } from '../world/own-program.ts';
 import { type World, writeFailure } from '../world/world.ts';
-import { isolatedBunFlags } from './own-program.ts';
 import type { Launch } from './worker.ts';
 
 export interface PreparerOptions {
@@ -128,7 +128,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   });
   const { fifo, transcript, stderr } = paths;
   const files = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr };
-  return ok({ spawn: { program, args, cwd: definition.projectPath, env, ...files }, prompt });
+  return ok({ spawn: { program, args, cwd: definition.projectPath, env, ...files, keepsOrphans: true }, prompt });
 }
 
 function instructionsFor(world: World, options: PreparerOptions, state: GroupState, record: SessionRecord) {

@@ -14,7 +14,7 @@ export const lockExclusive = 2;
 const lockNonBlocking = 4;
 
 /** glibc first, then musl (Alpine) under the names its loader knows. */
-const linuxNames = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', 'libc.so'];
+export const linuxNames = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', 'libc.so'];
 
 function open(): Libc {
   const isMac = process.platform === 'darwin';

@@ -1,9 +1,11 @@
 /** Starting, finding, following and signalling processes, ours and those an earlier runner left behind. */
-import { closeSync, constants, openSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
+import { isolatedBunFlags } from './own-program.ts';
 import { openPrivate } from './private-file.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
@@ -50,7 +52,7 @@ class SystemProcesses implements Processes {
   #start(program: string, options: SpawnOptions, files: StandardFiles): Result<RunningProcess> {
     const end = new Ending();
     try {
-      const child = Bun.spawn([program, ...options.args], {
+      const child = Bun.spawn([...commandFor(program, options), ...options.args], {
         cwd: options.cwd,
         env: { ...options.env },
         stdin: files.stdin,
@@ -118,6 +120,13 @@ class SystemProcesses implements Processes {
   #name(pid: number, startTime: string): ProcessIdentity {
     return { pid, startTime, host: this.#host, bootId: this.#bootId };
   }
+}
+
+/** The program itself, or our own that turns into it (see subreaper-exec.ts). Throws when it cannot be executed. */
+function commandFor(program: string, { keepsOrphans }: SpawnOptions): string[] {
+  if (!keepsOrphans || process.platform !== 'linux') return [program];
+  accessSync(program, constants.X_OK);
+  return [process.execPath, ...isolatedBunFlags, join(import.meta.dir, 'subreaper-exec.ts'), program];
 }
 
 interface StandardFiles {

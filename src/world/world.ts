@@ -80,6 +80,11 @@ export interface SpawnOptions {
   /** Regular files, opened for append. */
   readonly stdoutFile: string;
   readonly stderrFile: string;
+  /**
+   * Processes that lose their parent stay below this one while it lives, so that `findDescendants` finds them whatever
+   * they did to their environment. Only on Linux; elsewhere it has no effect.
+   */
+  readonly keepsOrphans?: true;
 }
 
 /** How a process ended. `unknown`: it was not our child, so the system told nobody we can ask. */

@@ -45,7 +45,9 @@ function addCommands(context: Context, root: RootCommand, node: ProgramNode, pat
     for (const argument of command.registeredArguments) {
       const name = argument.name();
       if (name === 'group') target.argument(name, (complete) => offerGroups(context, complete));
-      else if (name === 'session') target.argument(name, (complete) => offerSessions(context, complete));
+      else if (name === 'session' && commandPath.startsWith('group ')) {
+        target.argument(name, offerSiblings(context, words));
+      } else if (name === 'session') target.argument(name, (complete) => offerSessions(context, complete));
       else target.argument(name, offerChoices(argument.argChoices));
     }
     addCommands(context, root, command, commandPath, words);
@@ -90,7 +92,7 @@ function offerSessions(context: Context, complete: Complete): void {
   for (const [reference, status] of offers.slice(0, candidatesMax)) complete(reference, status);
 }
 
-/** Sessions of the group that the command line names: `session add <group> ... --depends-on`. */
+/** Sessions of the group that the command line names, as in `session add <group> ... --depends-on`. */
 function offerSiblings(context: Context, words: readonly string[]): (complete: Complete) => void {
   return (complete) => {
     const group = resolveGroup(context, words[2] ?? '');

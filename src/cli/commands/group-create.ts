@@ -29,6 +29,8 @@ export function define(command: Command, context: Context): void {
     .addOption(options.warningThreshold())
     .addOption(options.concurrent())
     .addOption(options.errorThreshold())
+    .addOption(options.onLimit())
+    .addOption(options.minFreeMemory())
     .addOption(options.pauseOnError())
     .addOption(options.noPauseOnError())
     .addHelpText('after', example)

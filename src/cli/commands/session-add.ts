@@ -10,7 +10,16 @@ import { nextSessionId } from '../../runner/request-answers.ts';
 import { changeGroup } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { collect, parseMoney, parseRules, parseSessionName, parseText, parseWord } from '../option-values.ts';
+import {
+  collect,
+  parseDuration,
+  parseMoney,
+  parseRetries,
+  parseRules,
+  parseSessionName,
+  parseText,
+  parseWord,
+} from '../option-values.ts';
 import { type PromptOptions, readPrompt } from '../prompt-source.ts';
 import { askRunner } from '../request.ts';
 import { findSessionOf, type GroupReference, loadReferredGroup } from '../resolve.ts';
@@ -35,6 +44,9 @@ export function define(command: Command, context: Context): void {
     .option('--max-budget-usd <usd>', 'cap for this session alone', parseMoney)
     .addOption(new Option('--permission-mode <mode>', "claude's permission mode").choices(permissionModes))
     .option('--allowed-tools <rules>', 'permission rules such as "Edit,Bash(git log:*)"', parseRules)
+    .option('--retries <n>', 'further attempts after a transient failure (default: 2)', parseRetries)
+    .option('--timeout <time>', 'longest wall time of one attempt, such as 90s, 15m or 1h30m', parseDuration)
+    .option('--stall-timeout <time>', 'longest time without any progress (default: 15m)', parseDuration)
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => add(context, reference, given)));
 }
@@ -48,6 +60,10 @@ interface Given extends PromptOptions {
   readonly maxBudgetUsd?: number | undefined;
   readonly permissionMode?: SessionDefinition['permissionMode'] | undefined;
   readonly allowedTools?: readonly string[] | undefined;
+  readonly retries?: number | undefined;
+  /** Milliseconds, like the next. */
+  readonly timeout?: number | undefined;
+  readonly stallTimeout?: number | undefined;
 }
 
 /** Everything but the id and the dependencies, which depend on the group's present sessions. */
@@ -92,7 +108,7 @@ async function draftOf(context: Context, given: Given): Promise<Result<Draft>> {
   if (!projectPath.ok) return projectPath;
   const prompt = await readPrompt(context, given);
   if (!prompt.ok) return prompt;
-  const { name, model, maxBudgetUsd, permissionMode, allowedTools } = given;
+  const { name, model, maxBudgetUsd, permissionMode, allowedTools, retries, timeout, stallTimeout } = given;
   return ok({
     ...(name === undefined ? {} : { name }),
     description: given.description ?? '',
@@ -102,6 +118,9 @@ async function draftOf(context: Context, given: Given): Promise<Result<Draft>> {
     ...(permissionMode === undefined ? {} : { permissionMode }),
     ...(allowedTools === undefined ? {} : { allowedTools }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
+    ...(retries === undefined ? {} : { retries }),
+    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+    ...(stallTimeout === undefined ? {} : { stallTimeoutMs: stallTimeout }),
     createdAt: new Date(context.world.clock.now()).toISOString(),
   });
 }

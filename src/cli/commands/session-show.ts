@@ -1,7 +1,7 @@
 /** `session show`: everything about one session. */
 import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
-import { noUsage } from '../../core/group.ts';
+import { defaultRetries, defaultStallTimeoutMs, noUsage } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
 import { explanation } from '../../core/progress.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
@@ -58,6 +58,7 @@ function describe(context: Context, session: LoadedSession): string[] {
     ['Model', record.model ?? definition.model],
     ['Permissions', permissions(session)],
     ['Budget', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
+    ['Limits', limits(session)],
     ['Attempts', String(record.attempts)],
     ['Cost', `${cost}, ${formatTokens(record.usage.tokens)}`],
     ['Time', formatDuration(record.usage.durationMs + running.durationMs)],
@@ -80,6 +81,15 @@ function describe(context: Context, session: LoadedSession): string[] {
 /** Only the status carries colours of ours; everything else came from outside. */
 function shown(name: string, value: string): string {
   return name === 'Status' ? value : safeLine(value, 1000);
+}
+
+function limits({ record }: LoadedSession): string {
+  const { retries = defaultRetries, timeoutMs, stallTimeoutMs = defaultStallTimeoutMs } = record.definition;
+  return [
+    timeoutMs === undefined ? 'no timeout' : `timeout ${formatDuration(timeoutMs)}`,
+    `stalled after ${formatDuration(stallTimeoutMs)} without progress`,
+    `${retries === 1 ? '1 retry' : `${retries} retries`} after transient failures`,
+  ].join(', ');
 }
 
 function permissions({ record }: LoadedSession): string | undefined {

@@ -1,0 +1,186 @@
+/**
+ * Promises, with the real claude: a pause in the middle of a tool call leaves no process, also none that wiped its
+ * environment or daemonised, and the conversation goes on afterwards; caps hold with and without a runner; a usage
+ * limit that hits two groups is waited out, one request goes first, and everything completes.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
+import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { pinnedClaude, until } from '../support/cli.ts';
+import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+
+const groups: GroupFixture[] = [];
+let api: ScriptedApi | null = null;
+let env: Record<string, string> = {};
+
+beforeEach(() => {
+  env = {};
+});
+afterEach(async () => {
+  await api?.stop();
+  for (const group of groups.splice(0)) group.remove();
+});
+
+function make(...args: Parameters<typeof makeGroup>): GroupFixture {
+  const group = makeGroup(...args);
+  groups.push(group);
+  return group;
+}
+
+function serve(script: RehearsalScript, more: Partial<Parameters<typeof startScriptedApi>[0]> = {}): ScriptedApi {
+  const nameOf = (id: string) => {
+    for (const group of groups) {
+      for (const { definition } of group.state().sessions.values()) {
+        if (definition.id.endsWith(id)) return definition.name;
+      }
+    }
+    return undefined;
+  };
+  api = startScriptedApi({ script, nameOf, ...more });
+  env = {
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+    ...env,
+  };
+  return api;
+}
+
+const steps = (...list: Step[]): RehearsalScript => ({ version: 1, sessions: { '*': { steps: list } } });
+
+/** Pids of living processes whose working folder is the project. */
+function processesIn(project: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === project;
+    } catch {
+      return false;
+    }
+  });
+}
+
+test('a pause in a tool call leaves nothing alive, and the conversation goes on', async () => {
+  const command = [
+    'if [ -e begun ]; then echo again; exit 0; fi',
+    '(setsid env -i PATH="$PATH" sleep 611 >/dev/null 2>&1 &)',
+    'env -i PATH="$PATH" sh -c "sleep 612 & wait" >/dev/null 2>&1 &',
+    'touch begun',
+    'sleep 613',
+  ].join('\n');
+  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+  const scripted = serve(steps({ tool: 'Bash', input: { command, timeout: 600_000 } }, { text: 'all done' }));
+  const run = group.run(env);
+  await until(() => existsSync(join(group.project('a'), 'begun')) && processesIn(group.project('a')).length >= 4);
+  await run.ask({ kind: 'pause', mode: 'now' });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(processesIn(group.project('a'))).toEqual([]);
+
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+  const resumed = JSON.stringify(scripted.requests.at(-1)?.body.messages);
+  expect(resumed).toContain('do a');
+  expect(resumed).toContain('sleep 613');
+  expect(resumed).toContain('Nobody rejected anything');
+  expect(scripted.problems).toEqual([]);
+  expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
+}, 60_000);
+
+/** Ten tool calls of a cent each, then an answer. */
+const tenCents = [
+  ...Array.from({ length: 9 }, (_, index): Step => ({ tool: 'Bash', input: { command: `echo ${index}` } })),
+  { text: 'ten cents spent' },
+];
+const ten = Array.from({ length: 10 }, (_, index) => ({ name: `s${index}`, fields: { maxBudgetUsd: 0.1 } }));
+
+test('a cap over ten parallel sessions holds, and raised lets all of them complete', async () => {
+  const group = make(ten, { maxBudgetUsd: 0.4, maxConcurrentSessions: 10 });
+  const scripted = serve(steps(...tenCents));
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(scripted.served.total.costUsd).toBeLessThanOrEqual(0.4 + 10 * 0.01 + 1e-9);
+  expect(group.state().reason).toBe('budget');
+  const types = group.events().map((event) => event.type);
+  expect(types.filter((type) => type === 'budget_warning')).toHaveLength(1);
+  expect(group.events()).toContainEqual(expect.objectContaining({ type: 'budget_exceeded', action: 'paused' }));
+
+  const more = group.run(env, { overrides: { maxBudgetUsd: 2 } });
+  expect(await more.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
+  expect(scripted.served.total.costUsd).toBeCloseTo(1, 6);
+}, 120_000);
+
+test('sessions without a cap of their own share the money by slices and still finish', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }, { name: 'c' }], { maxBudgetUsd: 0.45, maxConcurrentSessions: 3 });
+  const scripted = serve(steps(...tenCents));
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
+  expect(scripted.served.total.costUsd).toBeLessThanOrEqual(0.45 + 3 * 0.01);
+}, 120_000);
+
+test('the cap holds while nobody watches', async () => {
+  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }], { maxBudgetUsd: 0.05 });
+  const held = 'touch begun; until [ -e go ]; do sleep 0.05; done';
+  const spend = Array.from({ length: 20 }, (): Step => ({ tool: 'Bash', input: { command: 'echo spent' } }));
+  const scripted = serve(steps({ tool: 'Bash', input: { command: held } }, ...spend, { text: 'never' }));
+  const first = group.run(env);
+  await until(() => existsSync(join(group.project('a'), 'begun')));
+  first.signal('SIGHUP');
+  expect(await first.result).toMatchObject({ kind: 'left' });
+  writeFileSync(join(group.project('a'), 'go'), '');
+  await until(() => readFileSync(group.session('a').transcript, 'utf8').includes('error_max_budget_usd'));
+  expect(scripted.served.total.costUsd).toBeLessThanOrEqual(0.05 + 0.01 + 1e-9);
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
+}, 60_000);
+
+test('a limit hits six sessions in two groups: none fails, none starts early, one request goes first', async () => {
+  const trio = (prefix: string) => [1, 2, 3].map((number) => ({ name: `${prefix}${number}` }));
+  const first = make(trio('a'));
+  const second = make(trio('b'), {}, { root: first.root });
+  let resetMs = 0;
+  const arrivals: { atMs: number; before: number }[] = [];
+  let answered = 0;
+  const limited = new Set<string>();
+  const proxy = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    async fetch(request) {
+      const session = request.headers.get('x-claude-code-session-id') ?? '';
+      if (request.method !== 'POST' || !new URL(request.url).pathname.endsWith('/v1/messages')) {
+        return new Response(null, { status: 200 });
+      }
+      if (limited.size < 6 && !limited.has(session)) {
+        limited.add(session);
+        if (resetMs === 0) resetMs = (Math.ceil(Date.now() / 1000) + 6) * 1000;
+        const headers = {
+          'anthropic-ratelimit-unified-status': 'rejected',
+          'anthropic-ratelimit-unified-reset': String(resetMs / 1000),
+          'anthropic-ratelimit-unified-representative-claim': 'five_hour',
+        };
+        const error = { type: 'error', error: { type: 'rate_limit_error', message: 'limit' } };
+        return Response.json(error, { status: 429, headers });
+      }
+      arrivals.push({ atMs: Date.now(), before: answered });
+      const url = new URL(new URL(request.url).pathname, scripted.url);
+      const reply = await fetch(url, { method: 'POST', headers: request.headers, body: await request.text() });
+      const body = await reply.text();
+      answered += 1;
+      return new Response(body, { status: reply.status, headers: { 'content-type': 'text/event-stream' } });
+    },
+  });
+  const scripted = serve(steps({ text: 'after the limit' }));
+  const { ANTHROPIC_API_KEY: _key, ...login } = env;
+  const oauth = { ...login, ANTHROPIC_BASE_URL: `http://127.0.0.1:${proxy.port}`, CLAUDE_CODE_OAUTH_TOKEN: 'x' };
+  const runs = [first.run(oauth), second.run(oauth)];
+  for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  await proxy.stop(true);
+  expect(limited.size).toBe(6);
+  expect(Math.min(...arrivals.map(({ atMs }) => atMs))).toBeGreaterThanOrEqual(resetMs);
+  // The second request came only after the first one was answered.
+  expect(arrivals.filter(({ before }) => before === 0)).toHaveLength(1);
+  for (const group of [first, second]) {
+    expect(group.events().map((event) => event.type)).not.toContain('session_failed');
+    expect(group.events().map((event) => event.type)).toContain('limit_reached');
+  }
+}, 60_000);

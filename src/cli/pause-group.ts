@@ -2,7 +2,7 @@
 import { ok, type Result } from '../core/failure.ts';
 import { decide } from '../core/schedule.ts';
 import type { GroupStatus } from '../core/status.ts';
-import { foreignWorker } from '../runner/run-start.ts';
+import { refuseForeignWorkers } from '../runner/run-start.ts';
 import { stopGroup } from '../runner/stop-group.ts';
 import { readLog } from '../store/event-log.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -41,7 +41,7 @@ export function pauseGroup(world: World, group: GroupReference, mode: PauseReque
 }
 
 async function stopLeftWorkers(world: World, writer: GroupWriter): Promise<Result<PauseOutcome>> {
-  const foreign = foreignWorker(writer.state, world.machine.host);
+  const foreign = refuseForeignWorkers(writer.state, world.machine.host);
   if (foreign) return foreign;
   writer.record([{ type: 'group_pausing', reason: 'user' }]);
   await stopGroup(world, writer, 'user');
@@ -78,9 +78,9 @@ async function askForPause(
 /** Until when the request that was answered by event `seq` froze the group; null when it was being paused already. */
 function frozenBefore(world: World, group: GroupReference, seq: number): string | null {
   const log = readLog(world, group.paths.events);
-  const frozen = log.ok ? log.value.findLast((event) => event.seq <= seq && event.type === 'group_frozen') : undefined;
-  const later =
-    log.ok &&
-    log.value.some((event) => event.seq <= seq && event.type === 'group_pausing' && event.seq > (frozen?.seq ?? 0));
-  return frozen?.type === 'group_frozen' && !later ? frozen.until : null;
+  const events = log.ok ? log.value : [];
+  const last = events.findLast(
+    (event) => event.seq <= seq && (event.type === 'group_frozen' || event.type === 'group_pausing'),
+  );
+  return last?.type === 'group_frozen' ? last.until : null;
 }

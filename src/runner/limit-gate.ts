@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import { chooseLogin } from '../claude/login.ts';
 import type { ProcessIdentity } from '../core/event.ts';
+import type { GroupId } from '../core/group.ts';
 import type { World } from '../world/world.ts';
 
 export interface GateReading {
@@ -60,6 +61,11 @@ export function gateKey(callerEnv: Readonly<Record<string, string | undefined>>)
     callerEnv.ANTHROPIC_BASE_URL,
   ]);
   return `${login.kind}-${new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)}`;
+}
+
+/** A rehearsal has limits of its own, which concern no login. */
+export function rehearsalGateKey(groupId: GroupId): string {
+  return `rehearsal-${groupId}`;
 }
 
 export function openLimitGate(world: World, options: GateOptions): LimitGate {

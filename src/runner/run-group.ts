@@ -14,7 +14,7 @@ import type { World } from '../world/world.ts';
 import { createPreparer } from './attempt-setup.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
-import { gateKey, openLimitGate } from './limit-gate.ts';
+import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { startEvents } from './run-start.ts';
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
@@ -111,9 +111,8 @@ async function runOpened(
   return settledResult(writer.state);
 }
 
-/** A rehearsal has limits of its own, which concern no login. */
 function gateKeyFor({ rehearsal, groupId, callerEnv }: RunGroupOptions): string {
-  return rehearsal ? `rehearsal-${groupId}` : gateKey(callerEnv);
+  return rehearsal ? rehearsalGateKey(groupId) : gateKey(callerEnv);
 }
 
 function settledResult(state: GroupState): RunResult {

@@ -36,7 +36,7 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
   }
   const mixed = refuseMixing(state, wish.run);
   if (mixed) return mixed;
-  const foreign = refuseForeignWorkers(state, wish.run);
+  const foreign = refuseForeignWorkers(state, wish.run.runner.host);
   if (foreign) return foreign;
   const config = { ...state.group.config, ...wish.overrides };
   const events: EventBody[] = Object.keys(wish.overrides).length > 0 ? [{ type: 'group_changed', config }] : [];
@@ -77,15 +77,16 @@ function refuseMixing(state: GroupState, run: RunInfo): ReturnType<typeof fail> 
       );
 }
 
-function refuseForeignWorkers(state: GroupState, run: RunInfo): ReturnType<typeof fail> | null {
+/** A failure when a worker of the group may still be running on another machine than `host`. */
+export function refuseForeignWorkers(state: GroupState, host: string): ReturnType<typeof fail> | null {
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
-    const host = session?.status === 'running' ? session.attempt.process?.host : undefined;
-    if (host === undefined || host === run.runner.host) continue;
+    const other = session?.status === 'running' ? session.attempt.process?.host : undefined;
+    if (other === undefined || other === host) continue;
     return fail(
       'other-host',
-      `A session of group ${state.group.id} was started on the machine ${host} and may still be running there.`,
-      `Run the command on ${host}, or delete the group if that machine is gone.`,
+      `A session of group ${state.group.id} was started on the machine ${other} and may still be running there.`,
+      `Run the command on ${other}, or delete the group if that machine is gone.`,
     );
   }
   return null;

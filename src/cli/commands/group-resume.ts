@@ -1,10 +1,18 @@
-/** `group resume`: like `group run`, and failed sessions are tried again. */
+/** `group resume`: like `group run`, and failed sessions are tried again; a frozen group goes on where it stands. */
 import type { Command } from '@commander-js/extra-typings';
-import type { Context } from '../context.ts';
+import { ok } from '../../core/failure.ts';
+import { loadGroup } from '../../store/group-store.ts';
+import { liveRunner } from '../change-group.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { type ConfigOptions, configOf } from '../group-options.ts';
+import { askRunner } from '../request.ts';
+import type { GroupReference } from '../resolve.ts';
 import { defineRun } from '../run-command.ts';
 
 const description = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.
-Paused sessions continue their conversation. Options and exit codes are those of: group run.`;
+Paused sessions continue their conversation. Options and exit codes are those of: group run.
+A group that was frozen goes on under its own runner; the command returns at once.`;
 
 const example = `
 Example:
@@ -12,5 +20,24 @@ Example:
   $ claude-code-agent group resume auth-refactor --max-budget-usd 20      after the budget was used up`;
 
 export function define(command: Command, context: Context): void {
-  defineRun(command, context, { description, example, retriesFailed: true });
+  defineRun(command, context, { description, example, retriesFailed: true, before: thaw });
+}
+
+/** null when the group is not frozen under a live runner, so that it has to be run. */
+async function thaw(context: Context, group: GroupReference, config: ConfigOptions): Promise<Work | null> {
+  const { world } = context;
+  const runId = liveRunner(world, group);
+  if (runId === null) return null;
+  const state = loadGroup(world, group.root, group.groupId);
+  if (!state.ok) return state;
+  if (state.value.frozenUntil === undefined) return null;
+  const answer = await askRunner(world, group, runId, { kind: 'thaw' });
+  // The runner died while everything was frozen: what it left is taken over and thawed by a run.
+  if (answer === 'runner-gone') return null;
+  if (!answer.ok) return answer;
+  context.stdout.line(`Group ${group.groupId} goes on. Watch it: claude-code-agent group watch ${group.groupId}`);
+  if (Object.keys(configOf(config)).length > 0) {
+    context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
+  }
+  return ok(exitCode.done);
 }

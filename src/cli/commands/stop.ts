@@ -1,0 +1,76 @@
+/** `stop --all`: pauses every group of this machine, whoever runs it. */
+import type { Command } from '@commander-js/extra-typings';
+import { describeFailure, errorText, fail, ok, type Result } from '../../core/failure.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { listGroups, loadGroup } from '../../store/group-store.ts';
+import { groupPaths } from '../../store/paths.ts';
+import { liveRunner } from '../change-group.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
+import type { GroupReference } from '../resolve.ts';
+
+const example = `
+Example:
+  $ claude-code-agent stop --all
+  Paused 20260104-143022-auth-refactor. Go on: claude-code-agent group resume 20260104-143022-auth-refactor`;
+
+const sentenceColumnsMax = 400;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Pauses every group of the data folder that is running, now and resumably, also those without a runner.')
+    .option('--all', 'needed, so that nobody stops everything by mistake')
+    .addHelpText('after', example)
+    .action(({ all }) => context.run(() => stop(context, all === true)));
+}
+
+async function stop(context: Context, all: boolean): Promise<Work> {
+  if (!all) {
+    const next = 'Give --all to pause every group, or pause one with: claude-code-agent group pause <group>';
+    return fail('usage', 'It was not said what to stop.', next);
+  }
+  const groups = runningGroups(context);
+  if (!groups.ok) return groups;
+  const stopped = await Promise.all(groups.value.map((group) => stopOne(context, group)));
+  if (groups.value.length === 0) context.stdout.line('No group is running.');
+  return ok(stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+}
+
+/** By their logs: what meta.json says may be older than the death of a runner. */
+function runningGroups(context: Context): Result<GroupReference[]> {
+  const root = context.root();
+  if (!root.ok) return root;
+  const { world } = context;
+  const groups: GroupReference[] = [];
+  for (const listing of listGroups(world, root.value)) {
+    if ('meta' in listing && listing.meta.status === 'archived') continue;
+    const group = { root: root.value, groupId: listing.id, paths: groupPaths(root.value, listing.id) };
+    const state = loadGroup(world, root.value, listing.id);
+    if (!state.ok) context.stderr.line(`${listing.id}: ${safeLine(describeFailure(state.failure), sentenceColumnsMax)}`);
+    else if (state.value.status === 'running' || liveRunner(world, group) !== null) groups.push(group);
+  }
+  return ok(groups);
+}
+
+/** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */
+async function stopOne(context: Context, group: GroupReference): Promise<boolean> {
+  const { groupId } = group;
+  try {
+    const paused = await pauseGroup(context.world, group, 'now');
+    if (paused.ok) {
+      context.stdout.line(describe(groupId, paused.value));
+      return true;
+    }
+    context.stderr.line(`${groupId}: ${safeLine(describeFailure(paused.failure), sentenceColumnsMax)}`);
+  } catch (error) {
+    context.stderr.line(`${groupId}: ${safeLine(errorText(error), sentenceColumnsMax)}`);
+  }
+  return false;
+}
+
+function describe(groupId: string, outcome: PauseOutcome): string {
+  const status = 'status' in outcome ? outcome.status : 'running';
+  if (status === 'paused') return `Paused ${groupId}. Go on: claude-code-agent group resume ${groupId}`;
+  return `Group ${groupId} is ${status}.`;
+}

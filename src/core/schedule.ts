@@ -5,7 +5,7 @@
 
 import { isOwnDry, judgeBudget, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
-import { assert } from './failure.ts';
+import { assert, needsPerson } from './failure.ts';
 import type { SessionId } from './group.ts';
 import { allBlockers, type Plan, planOf } from './plan.ts';
 import type { GroupState, SessionRecord } from './state.ts';
@@ -121,7 +121,7 @@ function settle(state: GroupState, plan: Plan, holding: string | null): Decision
   if (holding !== null && left) {
     const message =
       holding === 'needs-person'
-        ? `${lastFailureMessage(state)} Nothing else was started.`
+        ? `${personMessage(state)} Nothing else was started.`
         : `${state.failures} sessions failed, so nothing else was started. See: group show. Then: group resume.`;
     const paused = group.config.pauseOnError || holding === 'needs-person';
     return [{ do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message }];
@@ -162,9 +162,11 @@ function settleDry(state: GroupState, plan: Plan): Decision[] {
   return [...notice, { do: 'settle', status, reason: 'budget', message }];
 }
 
-function lastFailureMessage(state: GroupState): string {
-  for (const record of [...state.sessions.values()].reverse()) {
-    if (record.state.status === 'failed') return `${record.state.failure.message} ${record.state.failure.next}`;
+/** The failure that a person has to cure; others may have come after it, and their cure would not help. */
+function personMessage(state: GroupState): string {
+  for (const { state: session } of [...state.sessions.values()].reverse()) {
+    if (session.status !== 'failed' || !needsPerson(session.failure.reason)) continue;
+    return `${session.failure.message} ${session.failure.next}`;
   }
-  return '';
+  return 'A failure needs you before anything else is started. See: group show.';
 }

@@ -11,7 +11,7 @@ const chunkBytes = 1024 * 1024;
 export interface TranscriptFollower {
   /** Reads to the present end of the file. */
   drain(): void;
-  /** Reads to the end, hands over a last half line too, and stops following. */
+  /** Reads to the end, hands over a last half line too, and stops following. Goes on following when it throws. */
   finish(): void;
   /** Stops following. */
   close(): void;
@@ -71,8 +71,8 @@ export function followTranscript(
     droppedLines: () => splitter.dropped,
     finish: () => {
       if (!open) return;
-      close();
       drain();
+      close();
       const rest = splitter.rest();
       if (rest !== null) onLine(rest);
     },

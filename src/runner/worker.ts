@@ -14,7 +14,7 @@ import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../world/world.ts';
 import type { Fact, WorkerNews } from './facts.ts';
 import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
-import { gatherProcesses, reap } from './reap.ts';
+import { gatherProcesses, pause, reap } from './reap.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
 
 /** How long claude may take to confirm an interrupt before it is signalled. */
@@ -25,6 +25,9 @@ const meterMs = 10_000;
 /** Usage is asked for at tool results too, but not more often than this. */
 const meterGapMs = 1_000;
 const stderrBytes = 4_096;
+/** A disk that does not answer is asked again this often, so many milliseconds apart. */
+const readTriesMax = 5;
+const readAgainMs = 200;
 /** More than anybody reads in one look. */
 const recentToolsMax = 20;
 
@@ -113,9 +116,12 @@ export class Worker {
     if (stopping !== undefined) this.stop(stopping);
   }
 
-  /** Reads what a worker left that died without a runner, and ends whatever of it is still alive. */
-  async bury(stopping: StopReason | undefined): Promise<void> {
-    if (stopping !== undefined) this.#stop = { reason: stopping, signalled: false };
+  /**
+   * Reads what a worker left that died without a runner, and ends whatever of it is still alive. `signalled`: it was
+   * told to end before it had printed anything, so that a success it printed since is no finished work.
+   */
+  async bury(stopping: StopReason | undefined, signalled = false): Promise<void> {
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#follower = this.#newFollower(this.#options.offset);
     await this.#finish({ kind: 'unknown' }, 'after-crash');
   }
@@ -218,8 +224,9 @@ export class Worker {
     if (this.#endedByUs || this.stream.results === 0 || this.stream.openTasks.size > 0) return;
     if (this.#stop && !this.stream.interruptAnswered) return;
     this.#endedByUs = true;
+    // Added to what a stop found: claude may be gone by now, and its tree with it.
     if (this.#process) {
-      this.#known = gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity);
+      this.#known.push(...gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity));
     }
     this.#signalThenKill();
   }
@@ -257,21 +264,40 @@ export class Worker {
   }
 
   async #finish(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
+    const unread = await this.#readToEnd();
     if (this.#over) return;
+    this.#over = true;
+    this.#release();
     try {
-      this.#follower?.finish();
-      this.#over = true;
-      this.#release();
-      await this.#conclude(exit, found);
+      const outcome = await this.#conclude(exit, found);
+      if (unread !== null) return this.#report(unexpectedEnd(unread));
+      // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
+      const { transcript } = this.#options.paths;
+      this.#report(outcome, found === 'after-crash' ? this.#world.files.info(transcript)?.mtimeMs : undefined);
     } catch (error) {
-      this.#end(unexpectedEnd(error));
+      this.#report(unexpectedEnd(error));
     }
   }
 
-  async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
-    const { attemptId, paths } = this.#options;
+  /** Takes in the rest of the transcript; the error of a disk that does not answer, also when it is asked again. */
+  async #readToEnd(): Promise<unknown> {
+    for (let tries = 1; !this.#over; tries += 1) {
+      try {
+        this.#follower?.finish();
+        return null;
+      } catch (error) {
+        if (tries === readTriesMax) return error;
+        await pause(this.#world, readAgainMs);
+      }
+    }
+    return null;
+  }
+
+  /** Ends what is left of the worker, whatever could be read of it, and judges it. */
+  async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<Outcome> {
+    const { attemptId } = this.#options;
     const reaped = await reap(this.#world, attemptId, this.#known);
-    this.#world.files.remove(paths.fifo);
+    this.#removeFifo();
     const outcome = judge({
       stream: this.stream,
       exit,
@@ -289,9 +315,14 @@ export class Worker {
       expectHook: this.#options.expectHook,
       stderrTail: this.#lastStderrLine(),
     });
-    // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
-    const endedAtMs = found === 'after-crash' ? this.#world.files.info(paths.transcript)?.mtimeMs : undefined;
-    this.#report(reaped < 0 ? withLeftovers(outcome) : outcome, endedAtMs);
+    return reaped < 0 ? withLeftovers(outcome) : outcome;
+  }
+
+  /** Nobody reads it any more; that it cannot be removed is no reason to call the session failed. */
+  #removeFifo(): void {
+    try {
+      this.#world.files.remove(this.#options.paths.fifo);
+    } catch {}
   }
 
   #lastStderrLine(): string {

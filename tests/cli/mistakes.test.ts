@@ -105,7 +105,7 @@ test.each<Record<string, string>>([{ CLAUDE_CODE_AGENT_HOME: 'relative' }, { CLA
 );
 
 test('what the system refuses is one sentence; the stack only when asked for', async () => {
-  const env = { CLAUDE_CODE_AGENT_HOME: join(user.folder, 'file') };
+  const env = { CLAUDE_CODE_AGENT_HOME: '/proc/nowhere' };
   const refused = await user.runWith({ env }, 'group', 'create', 'x');
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^claude-code-agent: [^\n]+\n$/);

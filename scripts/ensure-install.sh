@@ -6,6 +6,8 @@ cd "$root" || exit 1
 marker=node_modules/.package-lock.json
 if [ ! -f "$marker" ] || [ package-lock.json -nt "$marker" ]; then
   echo "Installing packages (once) ..." >&2
-  npm ci --no-audit --no-fund --loglevel=error >&2 || exit 1
+  # A registry may lack packages for other platforms that the lock file names; an ordinary install passes over them.
+  npm ci --no-audit --no-fund --loglevel=error >&2 ||
+    npm install --no-save --no-audit --no-fund --loglevel=error >&2 || exit 1
   touch "$marker"
 fi

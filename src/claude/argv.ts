@@ -26,7 +26,7 @@ export interface WorkerArgsInput {
 /** Below this claude would be given "0.0000", with which it crashes. */
 const leastUsd = 0.001;
 /** claude stops at its limit, and turns even a finished answer into an error there; our caps may be used up in full. */
-const inclusive = 0.0001;
+const inclusive = 0.000001;
 
 export function workerArgs(input: WorkerArgsInput): string[] {
   const { conversation, reservedUsd } = input;
@@ -47,7 +47,7 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
     ...(reservedUsd === undefined
       ? []
-      : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(4)]),
+      : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(6)]),
     ...(input.rehearsal ? ['--setting-sources', 'user'] : []),
     '--permission-mode',
     input.permissionMode,

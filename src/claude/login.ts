@@ -55,7 +55,10 @@ export async function checkLogin(
 ): Promise<Result<{ readonly method: string }>> {
   const run = { program, args: ['auth', 'status', '--json'], cwd, env, timeoutMs: statusTimeoutMs };
   const ran = await world.processes.run(run);
-  if (!ran.ok) return ran;
+  if (!ran.ok) {
+    const isMissing = ran.failure.reason === 'not-found';
+    return isMissing ? { ok: false, failure: { ...ran.failure, reason: 'claude-missing' } } : ran;
+  }
   const { exitCode, stdout, stderr } = ran.value;
   const status = readStatus(stdout);
   if (status?.loggedIn === true) return ok({ method: status.method });

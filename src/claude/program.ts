@@ -24,7 +24,7 @@ export function findClaude(
   caller: Readonly<Record<string, string | undefined>>,
   options: FindClaudeOptions,
 ): Result<ClaudeProgram> {
-  const isFile = (path: string) => world.files.info(path)?.kind === 'file';
+  const isFile = (path: string) => isReachableFile(world, path);
   const chosen = caller.CLAUDE_CODE_AGENT_CLAUDE ?? '';
   if (chosen !== '') {
     // A worker starts in another folder, so the path must not stay relative.
@@ -44,6 +44,15 @@ export function findClaude(
   if (found !== undefined) return ok(found);
   const next = 'Install Claude Code (https://claude.com/claude-code), or set CLAUDE_CODE_AGENT_CLAUDE to its path.';
   return fail('claude-missing', 'There is no claude on PATH, and this package’s own is not installed.', next);
+}
+
+/** PATH may name folders into which we cannot look; they hold nothing for us. */
+function isReachableFile(world: World, path: string): boolean {
+  try {
+    return world.files.info(path)?.kind === 'file';
+  } catch {
+    return false;
+  }
 }
 
 /** Empty and relative entries are left out: they would run what the current folder calls claude. */

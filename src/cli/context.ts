@@ -1,15 +1,16 @@
 /** What every command gets: the world, the environment, the data root and the two output streams. */
-import { describeFailure, errorText, type Failure, type Result } from '../core/failure.ts';
+import { errorText, type Failure, type Result } from '../core/failure.ts';
 import { safeLine } from '../report/terminal-text.ts';
-import { dataRoot } from '../store/paths.ts';
 import { createRealWorld } from '../world/real-world.ts';
 import type { World } from '../world/world.ts';
+import { findDataRoot } from './data-root.ts';
 import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
 import { createOutput, type Output } from './output.ts';
 
 export const programName = 'claude-code-agent';
 
-const sentenceColumnsMax = 2000;
+/** Each sentence is cut by itself, so that what was wrong can never crowd out what to do. */
+const sentenceColumnsMax = 1000;
 
 export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -47,7 +48,9 @@ export function createContext(packageRoot: string): Context {
       world ??= createRealWorld();
       return world;
     },
-    root: () => dataRoot(env),
+    root() {
+      return findDataRoot(this.world, env);
+    },
     async run(work) {
       const result = await work();
       if (result.ok) this.code = result.value;
@@ -60,20 +63,34 @@ export function createContext(packageRoot: string): Context {
   };
 }
 
+/** Waits until all output was handed over. Output that was lost is no success, unless its reader wanted no more. */
+export async function finishOutput(context: Context): Promise<void> {
+  const { stdout, stderr } = context;
+  await stdout.flush();
+  if (stdout.trouble !== null) {
+    const message = `Not everything could be written to standard output: ${stdout.trouble}.`;
+    const next = 'Free some disk space, or send the output somewhere else.';
+    sayFailure(stderr, { reason: 'write-failed', message, next });
+    if (context.code === exitCode.done) context.code = exitCode.failed;
+  }
+  await stderr.flush();
+}
+
 /** One sentence about what went wrong and one about what to do next. */
 export function sayFailure(stderr: Output, failure: Failure): void {
-  stderr.line(`${programName}: ${safeLine(describeFailure(failure), sentenceColumnsMax)}`);
+  const sentences = [failure.message, failure.next].map((text) => safeLine(text, sentenceColumnsMax));
+  stderr.line(`${programName}: ${sentences.join(' ').trim()}`);
 }
 
 /** For exceptions: what the system refused is said as such, anything else is a defect of ours. */
 export function sayException(context: Pick<Context, 'stderr' | 'env'>, error: unknown): void {
   const { code, path, syscall } = error as { code?: unknown; path?: unknown; syscall?: unknown };
-  const isSystemError = typeof code === 'string' && typeof syscall === 'string';
+  const isSystemError = typeof code === 'string' && /^E[A-Z0-9]+$/.test(code);
   const where = typeof path === 'string' ? ` at ${path}` : '';
   const failure: Failure = isSystemError
     ? {
         reason: 'write-failed',
-        message: `The system refused ${syscall}${where}: ${code}.`,
+        message: `The system refused ${syscall ?? 'a call'}${where}: ${code}.`,
         next: 'Check that path, its permissions and the free disk space, then run the command again.',
       }
     : {

@@ -30,6 +30,7 @@ export function exitCodeFor(failure: Failure): ExitCode {
     case 'unknown-dependency':
     case 'duplicate':
     case 'project-missing':
+    case 'claude-missing':
       return exitCode.usage;
     default:
       return exitCode.failed;

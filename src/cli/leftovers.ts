@@ -1,6 +1,8 @@
 /** Processes that a group can leave behind when its runner died: ended before its folder goes. */
+import type { GroupState } from '../core/state.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
+import { refuseForeignWorkers } from '../runner/run-start.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { pause } from './change-group.ts';
@@ -9,6 +11,11 @@ const attemptId = /"(?:attemptId|attempt)":(?:\{"id":)?"([0-9a-f-]{36})"/;
 const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
 const stopPatienceMs = 5_000;
 const pollMs = 25;
+
+/** A failure when a worker of the group may still be running on another machine, where nobody here can stop it. */
+export function foreignWorker(world: World, state: GroupState): ReturnType<typeof refuseForeignWorkers> {
+  return refuseForeignWorkers(state, world.machine.host, (process) => world.processes.isAlive(process));
+}
 
 /**
  * Ends every process of attempts that began and did not end, for a group whose log cannot be read as a whole: they are

@@ -73,10 +73,11 @@ function toNumber(text: string): number {
 
 /** A session's name: used in references and on every line of a report, so it is short and plain. */
 export function parseSessionName(text: string): string {
-  const isPlain = /^[A-Za-z0-9._-]+$/.test(text) && text.length <= sessionNameLengthMax;
+  const isPlain = /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(text) && text.length <= sessionNameLengthMax;
   if (!isPlain || /^\d+$/.test(text)) {
     throw new InvalidArgumentError(
-      `It must have 1 to ${sessionNameLengthMax} letters, digits, "-", "_" or ".", and not only digits.`,
+      `It must have 1 to ${sessionNameLengthMax} letters, digits, "-", "_" or ".", ` +
+        'not only digits, and begin with a letter or digit.',
     );
   }
   return text;
@@ -106,9 +107,11 @@ export function parseRules(text: string, before: readonly string[] = []): readon
   const rules: string[] = [];
   let rule = '';
   let depth = 0;
+  let isBalanced = true;
   for (const char of text) {
     if (char === '(') depth += 1;
     if (char === ')') depth -= 1;
+    isBalanced &&= depth >= 0;
     if (depth === 0 && /[,\s]/.test(char)) {
       if (rule !== '') rules.push(rule);
       rule = '';
@@ -116,7 +119,7 @@ export function parseRules(text: string, before: readonly string[] = []): readon
   }
   if (rule !== '') rules.push(rule);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-  if (depth !== 0 || rules.length === 0 || rules.some((one) => /^[-(]|[\u0000-\u001f]/.test(one))) {
+  if (!isBalanced || depth !== 0 || rules.length === 0 || rules.some((one) => /^[-(]|[\u0000-\u001f]/.test(one))) {
     throw new InvalidArgumentError('It must be a list of permission rules such as "Edit,Bash(git log:*)".');
   }
   return [...before, ...rules];

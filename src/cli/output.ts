@@ -1,6 +1,6 @@
 /**
  * The two output streams. Writing never blocks the program and never fails: when the reader of a pipe goes away
- * (`| head -1`), what follows is dropped, and whoever cares is told once.
+ * (`| head -1`) or the disk is full, what follows is dropped, and whoever cares is told once.
  */
 import type { WriteStream } from 'node:tty';
 import { colourStyle, plainStyle, type Style } from '../report/format.ts';
@@ -19,6 +19,8 @@ export interface Output {
   readonly columns: number;
   /** True once nobody reads any more. */
   readonly isClosed: boolean;
+  /** What the system said when it could take no more, such as ENOSPC; null too when only the reader went away. */
+  readonly trouble: string | null;
   /** Calls `action` once when the reader is gone. */
   onClosed(action: () => void): void;
   /** Resolves when everything was handed to the system, or nobody reads any more. */
@@ -30,15 +32,32 @@ type Env = Readonly<Record<string, string | undefined>>;
 /** `stream` is one of the process's own; it is used by nothing else. */
 export function createOutput(stream: NodeJS.WriteStream | WriteStream, env: Env): Output {
   const closedActions: (() => void)[] = [];
+  const flushed: (() => void)[] = [];
+  let pending = 0;
   let closed = false;
-  stream.on('error', () => {
+  let trouble: string | null = null;
+  const tell = (actions: (() => void)[]): void => {
+    for (const action of actions.splice(0)) action();
+  };
+  const close = (error: Error): void => {
     if (closed) return;
     closed = true;
-    for (const action of closedActions.splice(0)) action();
-  });
+    const { code } = error as { code?: string };
+    if (code !== 'EPIPE') trouble = code ?? error.message;
+    tell(closedActions);
+    tell(flushed);
+  };
+  stream.on('error', close);
   const isTerminal = stream.isTTY === true;
   const write = (data: string | Uint8Array): void => {
-    if (!closed && data.length > 0) stream.write(data);
+    if (closed || data.length === 0) return;
+    // Each write is waited for by itself: Bun calls back for an empty one although a full pipe still holds up others.
+    pending += 1;
+    stream.write(data, (error) => {
+      if (error) close(error);
+      pending -= 1;
+      if (pending === 0) tell(flushed);
+    });
   };
   return {
     write,
@@ -50,15 +69,17 @@ export function createOutput(stream: NodeJS.WriteStream | WriteStream, env: Env)
     get isClosed() {
       return closed;
     },
+    get trouble() {
+      return trouble;
+    },
     onClosed: (action) => {
       if (closed) action();
       else closedActions.push(action);
     },
     flush: () =>
       new Promise((resolve) => {
-        if (closed) return resolve();
-        closedActions.push(resolve);
-        stream.write('', () => resolve());
+        if (closed || pending === 0) resolve();
+        else flushed.push(resolve);
       }),
   };
 }

@@ -2,7 +2,6 @@
 import { ok, type Result } from '../core/failure.ts';
 import { decide } from '../core/schedule.ts';
 import type { GroupStatus } from '../core/status.ts';
-import { refuseForeignWorkers } from '../runner/run-start.ts';
 import { stopGroup } from '../runner/stop-group.ts';
 import { readLog } from '../store/event-log.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -10,7 +9,7 @@ import type { PauseRequestMode } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { awaitRelease, awaitState } from './await-state.ts';
 import { changeGroup } from './change-group.ts';
-import { stopRehearsal } from './leftovers.ts';
+import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import { askRunner } from './request.ts';
 import type { GroupReference } from './resolve.ts';
 
@@ -41,7 +40,7 @@ export function pauseGroup(world: World, group: GroupReference, mode: PauseReque
 }
 
 async function stopLeftWorkers(world: World, writer: GroupWriter): Promise<Result<PauseOutcome>> {
-  const foreign = refuseForeignWorkers(writer.state, world.machine.host);
+  const foreign = foreignWorker(world, writer.state);
   if (foreign) return foreign;
   writer.record([{ type: 'group_pausing', reason: 'user' }]);
   await stopGroup(world, writer, 'user');

@@ -186,9 +186,14 @@ export async function runProgram(context: Context, argv: readonly string[], vers
   }
 }
 
+/** A long quoted value, up to the last quote that can end it. */
+const longValue = /'(.{80}).*'(?= is invalid|$)/s;
+
 /** Commander's message as one sentence, with the place where more is said. */
 function explainUsage(error: CommanderError, program: { commands: readonly Named[] }, argv: readonly string[]): string {
-  const text = safeLine(error.message.replace(/^error: /, ''), 600);
+  // Commander repeats the value; a long one would crowd out what is wrong with it.
+  const brief = error.message.replace(longValue, (_, head: string) => `'${head}…'`);
+  const text = safeLine(brief.replace(/^error: /, '').replace(/^command-argument value/, 'the value'), 600);
   const suggestion = /\s*\((Did you mean [^)]*\?)\)$/.exec(text);
   const said = suggestion === null ? text : text.slice(0, suggestion.index);
   const sentence = `${said[0]?.toUpperCase() ?? ''}${said.slice(1)}${/[.?!]$/.test(said) ? '' : '.'}`;

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Context } from './context.ts';
+import { briefPath, lookAt, tryPath } from './path-argument.ts';
 
 const promptBytesMax = 1024 * 1024;
 
@@ -17,7 +18,7 @@ export async function readPrompt(context: Context, given: PromptOptions): Promis
   }
   if (given.promptFile !== undefined) return readPromptFile(context, given.promptFile);
   if (given.prompt === '-') return readStandardInput(context);
-  if (given.prompt !== undefined) return checkPrompt(given.prompt, '--prompt');
+  if (given.prompt !== undefined) return checkPrompt(given.prompt, 'The text of --prompt');
   return fail(
     'usage',
     'The session has no task.',
@@ -31,14 +32,21 @@ export async function readText(context: Context, text: string, source: string): 
 }
 
 function readPromptFile(context: Context, file: string): Result<string> {
+  const next = 'Give the path of a text file to --prompt-file.';
+  if (file === '') return fail('usage', 'The path of the prompt file is empty.', next);
   const path = resolve(context.cwd, file);
-  const info = context.world.files.info(path);
-  if (info === null || info.kind === 'folder') {
-    const what = info === null ? 'does not exist' : 'is a folder';
-    return fail('usage', `The prompt file ${path} ${what}.`, 'Give the path of a text file to --prompt-file.');
-  }
-  if (info.size > promptBytesMax) return tooLong(`The prompt file ${path}`);
-  return checkPrompt(context.world.files.readText(path) ?? '', `The prompt file ${path}`);
+  const source = `The prompt file ${briefPath(path)}`;
+  const { files } = context.world;
+  const found = lookAt(files, path);
+  if (!found.ok) return fail('usage', `${source} ${found.trouble}.`, next);
+  if (found.value === 'folder') return fail('usage', `${source} is a folder.`, next);
+  // A device such as /dev/zero may have no end.
+  if (found.value === 'other') return fail('usage', `${source} is not a file.`, next);
+  // A pipe, such as bash makes for <(command), has no size and no places in it: it can only be read to its end.
+  const read = tryPath(() =>
+    found.value === 'fifo' ? Buffer.from(files.readText(path) ?? '') : files.readBytes(path, 0, promptBytesMax + 1),
+  );
+  return read.ok ? decodePrompt(read.value, source) : fail('usage', `${source} ${read.trouble}.`, next);
 }
 
 async function readStandardInput(context: Context): Promise<Result<string>> {
@@ -50,7 +58,18 @@ async function readStandardInput(context: Context): Promise<Result<string>> {
     size += part.byteLength;
     if (size > promptBytesMax) return tooLong('The prompt on standard input');
   }
-  return checkPrompt(Buffer.concat(parts).toString('utf8'), 'The prompt on standard input');
+  return decodePrompt(Buffer.concat(parts), 'The prompt on standard input');
+}
+
+function decodePrompt(bytes: Uint8Array, source: string): Result<string> {
+  if (bytes.byteLength > promptBytesMax) return tooLong(source);
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return fail('usage', `${source} is not UTF-8.`, 'Give plain text in UTF-8.');
+  }
+  return checkPrompt(text, source);
 }
 
 function checkPrompt(text: string, source: string): Result<string> {

@@ -47,7 +47,12 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
     program: world.machine.bun,
     args: [...isolatedBunFlags, main, 'rehearsal-serve', '--group-folder', paths.folder, ...script],
     cwd: paths.folder,
-    env: { PATH: options.env.PATH ?? '', HOME: join(paths.folder, 'rehearsal-home') },
+    env: {
+      PATH: options.env.PATH ?? '',
+      HOME: join(paths.folder, 'rehearsal-home'),
+      // Bun would keep compiled sources in that home, for everybody to read.
+      BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
+    },
     stdoutFile: log,
     stderrFile: log,
   });

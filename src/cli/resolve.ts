@@ -1,7 +1,7 @@
 /** From what users type to ids: groups by id, prefix or slug; sessions by id, prefix or `<group>/<number-or-name>`. */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
-import { findGroup, findSession } from '../core/id.ts';
+import { findGroup, findSession, quoted } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
@@ -67,10 +67,9 @@ export function findSessionOf(state: GroupState, reference: string): Result<Sess
   const sessions = [...state.sessions.values()].map(({ definition }) => definition);
   const found = findSession(sessions, reference);
   if (found.ok || found.failure.reason !== 'not-found') return found;
-  const shown = JSON.stringify(reference.slice(0, 120));
   return fail(
     'not-found',
-    `There is no session ${shown} in the group ${state.group.id}.`,
+    `There is no session ${quoted(reference)} in the group ${state.group.id}.`,
     `See: claude-code-agent session list ${state.group.id}`,
   );
 }
@@ -103,10 +102,9 @@ function searchAllGroups(context: Context, reference: string): Result<Split> {
 }
 
 function needsGroup(reference: string): Result<never> {
-  const shown = JSON.stringify(reference.slice(0, 120));
   return fail(
     'not-found',
-    `There is no session with the id ${shown}.`,
+    `There is no session with the id ${quoted(reference)}.`,
     'Numbers and names need their group: <group>/<number-or-name>.',
   );
 }

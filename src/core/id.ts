@@ -21,13 +21,25 @@ export function slugify(text: string): string {
 export function checkSlug(slug: string): Result<string> {
   if (slugPattern.test(slug) && slug.length <= slugLengthMax) return ok(slug);
   const suggestion = slugify(slug);
-  const shown = JSON.stringify(slug.slice(0, 80));
-  return fail(
-    'usage',
-    `The slug ${shown} is not made of lower-case letters, digits and single hyphens (at most ${slugLengthMax}).`,
-    suggestion === '' ? 'Give a slug such as "auth-refactor".' : `Try "${suggestion}" and put the rest into --name.`,
-  );
+  const next =
+    suggestion === '' ? 'Give a slug such as "auth-refactor".' : `Try "${suggestion}" and put the rest into --name.`;
+  if (slug.trim() === '') return fail('usage', 'The slug is blank.', next);
+  const what = slugPattern.test(slug)
+    ? `has ${slug.length} characters where ${slugLengthMax} are allowed`
+    : 'is not made of lower-case letters, digits and single hyphens';
+  return fail('usage', `The slug ${quoted(slug)} ${what}.`, next);
 }
+
+const quotedLengthMax = 120;
+
+/** What a user typed, in double quotes: long texts are cut, characters that cannot be seen are spelled out. */
+export function quoted(text: string): string {
+  const shown = text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text;
+  return JSON.stringify(shown).replace(invisible, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** DEL, C1, and the characters of Unicode that have no width or turn the direction of writing. */
+const invisible = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 /** `YYYYMMDD-HHMMSS-slug` in UTC, so that ids sort by creation time wherever they were made. */
 export function makeGroupId(atMs: number, slug: string): GroupId {
@@ -92,7 +104,8 @@ export function findSession(
   sessions: readonly { readonly id: SessionId; readonly name?: string | undefined }[],
   reference: string,
 ): Result<SessionId> {
-  const exact = sessions.find((session) => session.id === reference || session.name === reference);
+  const exact =
+    sessions.find((session) => session.id === reference) ?? sessions.find((session) => session.name === reference);
   if (exact) return ok(exact.id);
   if (/^\d{1,6}$/.test(reference)) {
     const byNumber = sessions.find((session) => sessionNumber(session.id) === Number.parseInt(reference, 10));
@@ -105,13 +118,16 @@ export function findSession(
   return onlyMatch(matches, 'session', reference, sessionListing);
 }
 
+const candidatesMax = 10;
 const sessionListing = 'claude-code-agent session list <group>';
 
 function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: string): Result<string> {
   const [first, second] = matches;
-  const shown = JSON.stringify(reference.slice(0, 120));
+  const shown = quoted(reference);
   if (first === undefined) return fail('not-found', `There is no ${noun} ${shown}.`, `See: ${listing}`);
   if (second === undefined) return ok(first);
-  const candidates = matches.slice(0, 10).join(', ');
-  return fail('ambiguous', `${shown} fits ${matches.length} ${noun}s: ${candidates}.`, 'Give more of the id.');
+  const candidates = matches.slice(0, candidatesMax).join(', ');
+  const rest = matches.length - candidatesMax;
+  const more = rest > 0 ? ` and ${rest} more` : '';
+  return fail('ambiguous', `${shown} fits ${matches.length} ${noun}s: ${candidates}${more}.`, 'Give more of the id.');
 }

@@ -1,5 +1,6 @@
 /** How a run ends when nothing runs and nothing can be started: the status, the reason code and the next step. */
 import { isOwnDry } from './budget.ts';
+import { needsPerson } from './failure.ts';
 import { allBlockers, type Plan } from './plan.ts';
 import type { Decision } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
@@ -33,7 +34,7 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
 function settleHeld(state: GroupState, holding: string): Settle {
   const message =
     holding === 'needs-person'
-      ? `${lastFailureMessage(state)} Nothing else was started.`
+      ? `${personMessage(state)} Nothing else was started.`
       : `${state.failures} sessions failed, so nothing else was started. See: group show. Then: group resume.`;
   const paused = state.group.config.pauseOnError || holding === 'needs-person';
   return { do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message };
@@ -76,9 +77,11 @@ export function settleForLimit(untilMs: number | undefined): Settle {
   return { do: 'settle', status: 'paused', reason: 'limit', message };
 }
 
-function lastFailureMessage(state: GroupState): string {
-  for (const record of [...state.sessions.values()].reverse()) {
-    if (record.state.status === 'failed') return `${record.state.failure.message} ${record.state.failure.next}`;
+/** The failure that a person has to cure; others may have come after it, and their cure would not help. */
+function personMessage(state: GroupState): string {
+  for (const { state: session } of [...state.sessions.values()].reverse()) {
+    if (session.status !== 'failed' || !needsPerson(session.failure.reason)) continue;
+    return `${session.failure.message} ${session.failure.next}`;
   }
-  return '';
+  return 'A failure needs you before anything else is started. See: group show.';
 }

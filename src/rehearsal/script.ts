@@ -162,7 +162,7 @@ export function parseScript(text: string, file: string): Result<RehearsalScript>
   const amount = sorted.length === 1 ? 'a problem' : `${sorted.length} problems`;
   return fail(
     'usage',
-    `The rehearsal script has ${amount}:\n${sorted.join('\n')}`,
+    `The rehearsal script has ${amount}:\n${sorted.join('\n')}.`,
     'Correct the script and run the command again.',
   );
 }
@@ -179,7 +179,8 @@ function describeIssue(issue: z.core.$ZodIssue, root: Node | null): Problem[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ offset: keyOffset(root, path, key), message: `${where} has no "${key}"` }));
   }
-  return [{ offset: offsetOf(root, path), message: `${where}: ${issue.message}` }];
+  const isAbsent = issue.message.endsWith('received undefined');
+  return [{ offset: offsetOf(root, path), message: isAbsent ? `${where} is missing` : `${where}: ${issue.message}` }];
 }
 
 /** The node at `path`, or the nearest one above it when something is missing. */

@@ -20,7 +20,7 @@ import {
 } from './format.ts';
 import type { LiveView } from './reporter.ts';
 import { safeLine } from './terminal-text.ts';
-import { listTitles, projectName, sessionTitle, statusTone } from './wording.ts';
+import { conditionOf, listTitles, projectName, sessionTitle, statusTone } from './wording.ts';
 
 const columns: readonly Column[] = [
   { title: 'SESSION' },
@@ -100,7 +100,8 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
   const running = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
   const budget = state.group.config.maxBudgetUsd;
   const money = formatMoney(usage.costUsd, usage.estimated);
-  const reason = state.reason === undefined ? '' : ` (${safeLine(state.reason, 40)})`;
+  const why = conditionOf(state) ?? state.reason;
+  const reason = why === undefined ? '' : ` (${safeLine(why, 60)})`;
   const parts = [
     `${style(statusTone(state.status), state.status)}${reason}`,
     `${state.counts.completed} of ${plural(state.sessions.size, 'session')} completed`,

@@ -5,7 +5,7 @@ import type { SessionId } from '../core/group.ts';
 import { sessionNumber } from '../core/id.ts';
 import { planOf } from '../core/plan.ts';
 import type { GroupState } from '../core/state.ts';
-import type { Tone } from './format.ts';
+import { formatClock, formatDate, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
 const labelColumnsMax = 32;
@@ -38,6 +38,17 @@ const tones: Readonly<Record<string, Tone>> = {
 /** The tone of a group's or session's status or reason. */
 export function statusTone(status: string): Tone {
   return tones[status] ?? 'dim';
+}
+
+/** What is special about a running group, in words: frozen, being paused, held by a usage limit; null = nothing. */
+export function conditionOf(state: GroupState): string | null {
+  if (state.status !== 'running') return null;
+  if (state.pausing !== undefined) {
+    return state.draining ? 'pausing: running sessions finish first' : `pausing: ${state.pausing}`;
+  }
+  if (state.frozenUntil !== undefined) return `frozen until ${formatClock(state.frozenUntil)}`;
+  if (state.limitResetsAt === undefined) return null;
+  return `usage limit until ${formatDate(state.limitResetsAt)}`;
 }
 
 /** Sessions that cannot start because this one failed: all its direct and indirect dependents that are pending. */

@@ -6,6 +6,7 @@ import { attemptMark } from '../claude/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { RunningProcess, World } from '../world/world.ts';
+import { gatherProcesses, reap } from './reap.ts';
 
 export type Adoption =
   /** It lives and has begun to work: follow it. */
@@ -25,6 +26,15 @@ export function judgeUnfinished(world: World, attempt: Attempt, transcriptBytes:
   const living = process ? attached(world, process) : oldestMarked(world, attempt.id);
   if (living) return hasSpoken ? { do: 'adopt', process: living } : { do: 'restart' };
   return process || hasSpoken ? { do: 'bury' } : { do: 'restart' };
+}
+
+/**
+ * Ends all processes of an attempt that was judged `restart`. False when its worker spoke while it was being ended:
+ * then it had begun to work, and what it printed decides as for any other that is gone.
+ */
+export async function endSilently(world: World, attempt: Attempt, transcript: string): Promise<boolean> {
+  await reap(world, attempt.id, gatherProcesses(world, attempt.id, attempt.process));
+  return (world.files.info(transcript)?.size ?? 0) <= attempt.offset;
 }
 
 function attached(world: World, process: ProcessIdentity): RunningProcess | null {

@@ -12,13 +12,12 @@ import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { judgeUnfinished } from './adopt.ts';
+import { endSilently, judgeUnfinished } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import { eventsOf } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
-import { gatherProcesses, reap } from './reap.ts';
 import { answerRequests } from './request-answers.ts';
 import { Slots } from './slots.ts';
 import { Surroundings } from './surroundings.ts';
@@ -196,9 +195,9 @@ export class GroupRunner {
       }
     } else {
       for (const [sessionId, { worker }] of this.#workers) {
-        worker.tick(tickMs);
+        worker.notes.tick(tickMs, worker.stream);
         const record = state.sessions.get(sessionId) as SessionRecord;
-        bodies.push(...overdueEvents(record, worker, this.#noticed));
+        bodies.push(...overdueEvents(record, worker.notes, this.#noticed));
       }
     }
     this.#recordAndAct(bodies);
@@ -341,23 +340,29 @@ export class GroupRunner {
       const attempt = this.#attemptOf(sessionId);
       const { transcript } = sessionPaths(this.#writer.paths, sessionId);
       const adoption = judgeUnfinished(this.#world, attempt, this.#world.files.info(transcript)?.size ?? 0);
+      if (adoption.do === 'restart' && (await endSilently(this.#world, attempt, transcript))) {
+        this.#startAgain(sessionId, attempt);
+        continue;
+      }
+      // It spoke only while it was being ended: whatever it said, it was interrupted.
+      const isEnded = adoption.do === 'restart';
+      this.#adopted.set(attempt.id, { stopBegun: isEnded || attempt.stopping !== undefined });
+      const worker = this.#newWorker(sessionId);
       if (adoption.do === 'adopt') {
-        this.#adopted.set(attempt.id, { stopBegun: attempt.stopping !== undefined });
-        const worker = this.#newWorker(sessionId);
         worker.adopt(adoption.process, attempt.stopping);
         // An earlier runner may have died while it had everything frozen.
         for (const process of worker.processes()) this.#world.processes.signal(process, 'SIGCONT');
-      } else if (adoption.do === 'bury') {
-        this.#adopted.set(attempt.id, { stopBegun: attempt.stopping !== undefined });
-        void this.#newWorker(sessionId).bury(attempt.stopping);
       } else {
-        await reap(this.#world, attempt.id, gatherProcesses(this.#world, attempt.id, attempt.process));
-        const { id, number, kind, reservedUsd } = attempt;
-        const offset = this.#transcriptEnd(sessionId);
-        const intent = { id, number, kind, offset, ...(reservedUsd === undefined ? {} : { reservedUsd }) };
-        this.#recordAndAct([{ type: 'session_starting', sessionId, attempt: intent }]);
+        void worker.bury(isEnded ? (attempt.stopping ?? 'signal') : attempt.stopping, isEnded);
       }
     }
+  }
+
+  /** Begins the same attempt once more: so far it has cost nothing. */
+  #startAgain(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
+    const offset = this.#transcriptEnd(sessionId);
+    const attempt = { id, number, kind, offset, ...(reservedUsd === undefined ? {} : { reservedUsd }) };
+    this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
   }
 
   #noteActivity(sessionId: SessionId): void {

@@ -6,7 +6,7 @@ import type { Worker } from './worker.ts';
 /** `durationMs` is the wall time of the attempt so far. Tool calls are handed out once. */
 export function liveSession(worker: Worker, durationMs: number): LiveSession {
   const { stream } = worker;
-  const recentTools = worker.takeRecentTools();
+  const recentTools = worker.notes.takeRecentTools();
   return {
     usage: usageOf(stream, durationMs),
     ...(stream.currentTool === undefined ? {} : { currentTool: stream.currentTool }),

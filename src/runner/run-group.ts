@@ -78,7 +78,8 @@ async function runOpened(
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
   };
   const { overrides, retryFailed, only } = options;
-  const events = startEvents(writer.state, { run, overrides, retryFailed, ...(only ? { only } : {}) });
+  const lives = (process: ProcessIdentity): boolean => world.processes.isAlive(process);
+  const events = startEvents(writer.state, { run, overrides, retryFailed, lives, ...(only ? { only } : {}) });
   if (!events.ok) return { kind: 'refused', failure: events.failure };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state };
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);

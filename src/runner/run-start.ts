@@ -1,5 +1,5 @@
 /** May a group run, and with which sessions? Pure: the answer is a list of events or a refusal (DESIGN §4). */
-import type { EventBody, RunInfo } from '../core/event.ts';
+import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
@@ -10,6 +10,8 @@ export interface StartWish {
   readonly retryFailed: boolean;
   /** Only these sessions are to start; failed ones among them are tried again. */
   readonly only?: readonly SessionId[];
+  /** Whether that very process lives on this machine. */
+  readonly lives: (process: ProcessIdentity) => boolean;
 }
 
 /**
@@ -36,7 +38,7 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
   }
   const mixed = refuseMixing(state, wish.run);
   if (mixed) return mixed;
-  const foreign = refuseForeignWorkers(state, wish.run.runner.host);
+  const foreign = refuseForeignWorkers(state, wish.run.runner.host, wish.lives);
   if (foreign) return foreign;
   const config = { ...state.group.config, ...wish.overrides };
   const events: EventBody[] = Object.keys(wish.overrides).length > 0 ? [{ type: 'group_changed', config }] : [];
@@ -77,12 +79,20 @@ function refuseMixing(state: GroupState, run: RunInfo): ReturnType<typeof fail> 
       );
 }
 
-/** A failure when a worker of the group may still be running on another machine than `host`. */
-export function refuseForeignWorkers(state: GroupState, host: string): ReturnType<typeof fail> | null {
+/**
+ * A failure when a worker of the group may still be running on another machine than `host`. `lives` tells whether that
+ * very process lives here: a machine may have been renamed meanwhile.
+ */
+export function refuseForeignWorkers(
+  state: GroupState,
+  host: string,
+  lives: (process: ProcessIdentity) => boolean,
+): ReturnType<typeof fail> | null {
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
-    const other = session?.status === 'running' ? session.attempt.process?.host : undefined;
-    if (other === undefined || other === host) continue;
+    const process = session?.status === 'running' ? session.attempt.process : undefined;
+    if (process === undefined || process.host === host || lives(process)) continue;
+    const other = process.host;
     return fail(
       'other-host',
       `A session of group ${state.group.id} was started on the machine ${other} and may still be running there.`,

@@ -4,15 +4,15 @@ import { noUsage, type SessionId } from '../core/group.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { judgeUnfinished } from './adopt.ts';
+import { endSilently, judgeUnfinished } from './adopt.ts';
 import { eventsOf } from './fact-events.ts';
 import type { Fact } from './facts.ts';
-import { gatherProcesses, reap } from './reap.ts';
 import { Worker } from './worker.ts';
 
 /**
  * Stops every worker of the group by the ladder of DESIGN §5 and logs how each attempt ended. Returns when no process
- * of the group is left. The caller holds the group's lock through `writer`.
+ * of the group is left. Throws the system's error when an end cannot be logged. The caller holds the group's lock
+ * through `writer`.
  */
 export async function stopGroup(world: World, writer: GroupWriter, reason: StopReason): Promise<void> {
   await Promise.all([...writer.state.running].map((sessionId) => stopSession(world, writer, sessionId, reason)));
@@ -31,22 +31,26 @@ export async function stopSession(
   const paths = sessionPaths(writer.paths, sessionId);
   writer.record([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason }]);
   const adoption = judgeUnfinished(world, attempt, world.files.info(paths.transcript)?.size ?? 0);
-  if (adoption.do === 'restart') {
-    await reap(world, attempt.id, gatherProcesses(world, attempt.id, attempt.process));
+  if (adoption.do === 'restart' && (await endSilently(world, attempt, paths.transcript))) {
     const message = 'Stopped before claude began to work.';
     writer.record([{ type: 'session_paused', sessionId, attemptId: attempt.id, reason, message, usage: noUsage }]);
     return;
   }
-  await new Promise<void>((resolve) => {
+  await new Promise<void>((resolve, reject) => {
     const emit = (fact: Fact) => {
       if (!('sessionId' in fact) || fact.kind !== 'ended') return;
-      writer.record(eventsOf(writer.state, fact, { adopted: new Map(), nowMs: world.clock.now(), jitter: 0.5 }));
-      resolve();
+      // Thrown from here it would reach nobody: who waits for the end of the stop has to be told.
+      try {
+        writer.record(eventsOf(writer.state, fact, { adopted: new Map(), nowMs: world.clock.now(), jitter: 0.5 }));
+        resolve();
+      } catch (error) {
+        reject(error);
+      }
     };
     const startedAtMs = Date.parse(attempt.startedAt);
     const options = { sessionId, attemptId: attempt.id, paths, offset: attempt.offset, startedAtMs, emit };
     const worker = new Worker(world, { ...options, expectHook: false });
     if (adoption.do === 'adopt') worker.adopt(adoption.process, reason);
-    else void worker.bury(reason);
+    else void worker.bury(reason, adoption.do === 'restart');
   });
 }

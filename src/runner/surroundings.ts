@@ -78,7 +78,7 @@ export class Surroundings {
   }
 
   #answeredAfter(reading: GateReading): boolean {
-    return [...this.#workers.values()].some(({ worker }) => worker.answeredAtMs > reading.untilMs);
+    return [...this.#workers.values()].some(({ worker }) => worker.notes.answeredAtMs > reading.untilMs);
   }
 
   #isNearLimit(nowMs: number): boolean {

@@ -11,7 +11,7 @@ const chunkBytes = 1024 * 1024;
 export interface TranscriptFollower {
   /** Reads to the present end of the file. */
   drain(): void;
-  /** Reads to the end, hands over a last half line too, and stops following. */
+  /** Reads to the end, hands over a last half line too, and stops following. Goes on following when it throws. */
   finish(): void;
   /** Stops following. */
   close(): void;
@@ -34,21 +34,23 @@ export function followTranscript(
   let open = true;
   let cancelPoll = () => {};
 
-  const drain = () => {
-    for (;;) {
-      const chunk = world.files.readBytes(path, position, chunkBytes);
-      if (chunk.length === 0) return;
+  const readWith = (read: () => Uint8Array) => {
+    for (let chunk = read(); chunk.length > 0; chunk = read()) {
       position += chunk.length;
       for (const line of splitter.push(chunk)) onLine(line);
     }
   };
-  const look = () => {
-    try {
-      drain();
-    } catch {
-      // A disk that does not answer now may do so at the next look; `finish` reports it if it does not.
-    }
-  };
+  const read = () => world.files.readBytes(path, position, chunkBytes);
+  const drain = () => readWith(read);
+  const look = () =>
+    readWith(() => {
+      try {
+        return read();
+      } catch {
+        // A disk that does not answer now may do so at the next look; `finish` reports it if it does not.
+        return new Uint8Array(0);
+      }
+    });
   const poll = () => {
     if (!open) return;
     look();
@@ -71,8 +73,8 @@ export function followTranscript(
     droppedLines: () => splitter.dropped,
     finish: () => {
       if (!open) return;
-      close();
       drain();
+      close();
       const rest = splitter.rest();
       if (rest !== null) onLine(rest);
     },

@@ -14,8 +14,9 @@ import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../world/world.ts';
 import type { Fact, WorkerNews } from './facts.ts';
 import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
-import { gatherProcesses, reap } from './reap.ts';
+import { gatherProcesses, pause, reap } from './reap.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
+import { WorkerNotes } from './worker-notes.ts';
 
 /** How long claude may take to confirm an interrupt before it is signalled. */
 const interruptGraceMs = 5_000;
@@ -25,8 +26,9 @@ const meterMs = 10_000;
 /** Usage is asked for at tool results too, but not more often than this. */
 const meterGapMs = 1_000;
 const stderrBytes = 4_096;
-/** More than anybody reads in one look. */
-const recentToolsMax = 20;
+/** A disk that does not answer is asked again this often, so many milliseconds apart. */
+const readTriesMax = 5;
+const readAgainMs = 200;
 
 export interface WorkerOptions {
   readonly sessionId: SessionId;
@@ -55,6 +57,7 @@ interface Stop {
 
 export class Worker {
   readonly stream: AttemptStream = emptyStream();
+  readonly notes = new WorkerNotes();
   readonly #world: World;
   readonly #options: WorkerOptions;
   #process: RunningProcess | null = null;
@@ -68,11 +71,6 @@ export class Worker {
   #lastMeterMs = 0;
   #requests = 0;
   #announced = '';
-  #lastToolId: string | undefined;
-  readonly #recentTools: string[] = [];
-  #answeredAtMs = Number.NEGATIVE_INFINITY;
-  #ageMs = 0;
-  #silentMs = 0;
   #stderrOffset = 0;
   #over = false;
 
@@ -110,15 +108,20 @@ export class Worker {
    * had begun; it is carried on, for nobody knows how far it came.
    */
   adopt(process: RunningProcess, stopping: StopReason | undefined): void {
+    // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled: false };
     this.#follow(process, this.#options.offset);
     this.#follower?.drain();
     this.#emit({ kind: 'spawned', process: process.identity });
-    if (stopping !== undefined) this.stop(stopping);
+    if (stopping !== undefined) this.#beginStop();
   }
 
-  /** Reads what a worker left that died without a runner, and ends whatever of it is still alive. */
-  async bury(stopping: StopReason | undefined): Promise<void> {
-    if (stopping !== undefined) this.#stop = { reason: stopping, signalled: false };
+  /**
+   * Reads what a worker left that died without a runner, and ends whatever of it is still alive. `signalled`: it was
+   * told to end before it had printed anything, so that a success it printed since is no finished work.
+   */
+  async bury(stopping: StopReason | undefined, signalled = false): Promise<void> {
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#follower = this.#newFollower(this.#options.offset);
     await this.#finish({ kind: 'unknown' }, 'after-crash');
   }
@@ -135,7 +138,11 @@ export class Worker {
     // A worker that is being ended after its last result has done its work.
     if (this.#stop || this.#over || this.#endedByUs) return;
     this.#stop = { reason, signalled: false };
-    if (!this.#process) return;
+    this.#beginStop();
+  }
+
+  #beginStop(): void {
+    if (!this.#process || this.#over || this.#endedByUs) return;
     this.#known = gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity);
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
     if (this.stream.lines === 0) {
@@ -151,31 +158,6 @@ export class Worker {
     this.#fifo?.writeLine(userMessage(text));
   }
 
-  /**
-   * Counts time for timeouts and stalls; `ms` of it passed. Counted by ticks of a timer and not by the clock, so that
-   * neither a jump of the clock nor a machine that slept makes a session look old.
-   */
-  tick(ms: number): void {
-    this.#ageMs += ms;
-    const works = this.stream.openTools.size > 0 || this.stream.openTasks.size > 0;
-    this.#silentMs = works ? 0 : this.#silentMs + ms;
-  }
-
-  /** Milliseconds since it was begun, or since this runner took it over. */
-  get ageMs(): number {
-    return this.#ageMs;
-  }
-
-  /** Milliseconds without a line and without a running tool. */
-  get silentMs(): number {
-    return this.#silentMs;
-  }
-
-  /** When the model answered last, ms since 1970. */
-  get answeredAtMs(): number {
-    return this.#answeredAtMs;
-  }
-
   /** The living processes of the attempt, the worker included. */
   processes(): ProcessIdentity[] {
     return gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
@@ -185,11 +167,6 @@ export class Worker {
   leave(): void {
     this.#over = true;
     this.#release();
-  }
-
-  /** Tool calls begun since this was asked last. */
-  takeRecentTools(): string[] {
-    return this.#recentTools.splice(0);
   }
 
   #emit(fact: WorkerNews): void {
@@ -220,25 +197,12 @@ export class Worker {
     if (this.#over) return;
     const message = parseLine(line);
     foldMessage(this.stream, message);
-    // Answers to our own questions are no progress of the session.
-    if (message.kind !== 'control-response') this.#silentMs = 0;
-    if (message.kind === 'assistant' && message.error === undefined && message.model !== '<synthetic>') {
-      this.#answeredAtMs = this.#world.clock.now();
-    }
-    this.#noteTool();
+    this.notes.line(message, this.stream, this.#world.clock.now());
     this.#announce();
     this.#emit({ kind: 'activity' });
     if (message.kind === 'user') this.#meter();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     if (message.kind === 'result' || message.kind === 'task') this.#endWhenIdle();
-  }
-
-  #noteTool(): void {
-    const { currentTool, currentToolId } = this.stream;
-    if (currentTool === undefined || currentToolId === this.#lastToolId) return;
-    this.#lastToolId = currentToolId;
-    this.#recentTools.push(currentTool);
-    if (this.#recentTools.length > recentToolsMax) this.#recentTools.shift();
   }
 
   /** Tells the runner who claude says it is, once and again whenever that changes. */
@@ -261,8 +225,9 @@ export class Worker {
     if (this.#endedByUs || this.stream.results === 0 || this.stream.openTasks.size > 0) return;
     if (this.#stop && !this.stream.interruptAnswered) return;
     this.#endedByUs = true;
+    // Added to what a stop found: claude may be gone by now, and its tree with it.
     if (this.#process) {
-      this.#known = gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity);
+      this.#known.push(...gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity));
     }
     this.#signalThenKill();
   }
@@ -287,6 +252,8 @@ export class Worker {
 
   #meterRegularly(): void {
     this.#meter();
+    // Should claude end by itself, what it started is known all the same.
+    this.#known = this.processes();
     this.#after(meterMs, () => this.#meterRegularly());
   }
 
@@ -300,21 +267,40 @@ export class Worker {
   }
 
   async #finish(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
+    const unread = await this.#readToEnd();
     if (this.#over) return;
+    this.#over = true;
+    this.#release();
     try {
-      this.#follower?.finish();
-      this.#over = true;
-      this.#release();
-      await this.#conclude(exit, found);
+      const outcome = await this.#conclude(exit, found);
+      if (unread !== null) return this.#report(unexpectedEnd(unread));
+      // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
+      const { transcript } = this.#options.paths;
+      this.#report(outcome, found === 'after-crash' ? this.#world.files.info(transcript)?.mtimeMs : undefined);
     } catch (error) {
-      this.#end(unexpectedEnd(error));
+      this.#report(unexpectedEnd(error));
     }
   }
 
-  async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
-    const { attemptId, paths } = this.#options;
+  /** Takes in the rest of the transcript; the error of a disk that does not answer, also when it is asked again. */
+  async #readToEnd(): Promise<unknown> {
+    for (let tries = 1; !this.#over; tries += 1) {
+      try {
+        this.#follower?.finish();
+        return null;
+      } catch (error) {
+        if (tries === readTriesMax) return error;
+        await pause(this.#world, readAgainMs);
+      }
+    }
+    return null;
+  }
+
+  /** Ends what is left of the worker, whatever could be read of it, and judges it. */
+  async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<Outcome> {
+    const { attemptId } = this.#options;
     const reaped = await reap(this.#world, attemptId, this.#known);
-    this.#world.files.remove(paths.fifo);
+    this.#tidyUp();
     const outcome = judge({
       stream: this.stream,
       exit,
@@ -332,9 +318,17 @@ export class Worker {
       expectHook: this.#options.expectHook,
       stderrTail: this.#lastStderrLine(),
     });
-    // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
-    const endedAtMs = found === 'after-crash' ? this.#world.files.info(paths.transcript)?.mtimeMs : undefined;
-    this.#report(reaped < 0 ? withLeftovers(outcome) : outcome, endedAtMs);
+    return reaped < 0 ? withLeftovers(outcome) : outcome;
+  }
+
+  /** That something cannot be tidied is no reason to call the session failed. */
+  #tidyUp(): void {
+    const { fifo, config, tmp } = this.#options.paths;
+    try {
+      this.#world.files.remove(fifo);
+      // claude and its tools made files there with the user's umask.
+      for (const folder of [config, tmp]) this.#world.files.makePrivate(folder);
+    } catch {}
   }
 
   #lastStderrLine(): string {

@@ -1,6 +1,7 @@
 /** From the events of a log to the state of the group, with a damaged log told as a failure. */
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { buildGraph } from '../core/graph.ts';
 import type { GroupId } from '../core/group.ts';
 import { IllegalEvent } from '../core/session-state.ts';
 import { type GroupState, initialState, reduce } from '../core/state.ts';
@@ -19,6 +20,9 @@ export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]
   }
   if (state === null) return corrupt(`The event log ${path} does not say which group it is for.`);
   if (state.group.id !== id) return corrupt(`The event log ${path} belongs to the group ${state.group.id}.`);
+  // Commands never log sessions that make no graph; somebody who edits a log can.
+  const graph = buildGraph([...state.sessions.values()].map(({ definition }) => definition));
+  if (!graph.ok) return corrupt(`The sessions in ${path} cannot be planned: ${graph.failure.message}`);
   return ok(state);
 }
 

@@ -40,7 +40,7 @@ export function listGroups(world: World, root: string): GroupListing[] {
 function listGroup(world: World, root: string, id: GroupId): GroupListing | null {
   const paths = groupPaths(root, id);
   try {
-    const text = world.files.readText(paths.meta);
+    const text = readView(world, paths.meta);
     const meta = text === null ? null : parseGroupMeta(text);
     if (meta?.ok && meta.value.id === id) return { id, meta: meta.value };
     if (world.files.info(paths.folder)?.kind !== 'folder') return null;
@@ -49,6 +49,15 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
   } catch (error) {
     const problem = fail('corrupt-file', `Cannot read ${paths.folder}: ${errorText(error)}.`, 'Check its permissions.');
     return { id, problem: problem.failure };
+  }
+}
+
+/** meta.json is only a view: when it cannot be read, whatever it is, the log tells the same. */
+function readView(world: World, path: string): string | null {
+  try {
+    return world.files.readText(path);
+  } catch {
+    return null;
   }
 }
 

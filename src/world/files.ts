@@ -1,5 +1,6 @@
 /** Files and folders on the real disk: private, replaced as a whole or appended to, read without tearing. */
 import {
+  chmodSync,
   closeSync,
   constants,
   fdatasyncSync,
@@ -35,6 +36,7 @@ export function createFiles(): Files {
     openAppend,
     truncate,
     makeFolder: makePrivateFolder,
+    makePrivate,
     list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
     info,
     realPath: (path) => unlessMissing(() => realpathSync(path), null),
@@ -50,6 +52,16 @@ export function createFiles(): Files {
 function rename(from: string, to: string): void {
   renameSync(from, to);
   syncFolder(dirname(to));
+}
+
+/** Programs that we start make files with the umask of the user, who may share a folder with a group. */
+function makePrivate(folder: string): void {
+  for (const entry of unlessMissing(() => readdirSync(folder, { withFileTypes: true }), [])) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) makePrivate(path);
+    else if (entry.isFile()) unlessMissing(() => chmodSync(path, statSync(path).mode & 0o700), undefined);
+  }
+  unlessMissing(() => chmodSync(folder, 0o700), undefined);
 }
 
 /** Opened once and read to its end: a file that is replaced meanwhile is seen wholly old or wholly new. */

@@ -2,9 +2,9 @@
  * Locks between processes by flock(2): the system itself frees them when their holder ends, however it ends. The file
  * stays for good, because a lock file that is removed can be held twice, once under each of its lives.
  */
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync } from 'node:fs';
 import { lockExclusive, lockShared, tryFlock } from './libc.ts';
-import { openPrivate } from './private-file.ts';
+import { openPrivate, writeFully } from './private-file.ts';
 import { unlessMissing } from './system-error.ts';
 import type { Lock, LockHolder, Locks } from './world.ts';
 
@@ -44,7 +44,7 @@ function tryOnce(path: string, holder: LockHolder): Lock | null {
   try {
     if (tryFlock(fd, lockExclusive, path) && isStillThere(fd, path)) {
       ftruncateSync(fd, 0);
-      writeSync(fd, `${JSON.stringify(holder)}\n`, 0);
+      writeFully(fd, Buffer.from(`${JSON.stringify(holder)}\n`));
       return heldLock(fd);
     }
   } catch (error) {

@@ -53,14 +53,21 @@ function isDanglingLink(path: string): boolean {
 /** Makes a folder and its missing parents, each 0700; nothing happens when it is there. */
 export function makePrivateFolder(path: string): void {
   try {
+    makeOne(path);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error;
+    makePrivateFolder(dirname(path));
+    // Not tried for ever: in /proc the system says ENOENT although the parent is there.
+    makeOne(path);
+  }
+}
+
+function makeOne(path: string): void {
+  try {
     mkdirSync(path, folderMode);
     chmodSync(path, folderMode);
   } catch (error) {
-    const code = errorCode(error);
-    if (code === 'EEXIST' && statSync(path).isDirectory()) return;
-    if (code !== 'ENOENT' || dirname(path) === path) throw error;
-    makePrivateFolder(dirname(path));
-    makePrivateFolder(path);
+    if (errorCode(error) !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
   }
 }
 

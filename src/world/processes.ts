@@ -107,7 +107,8 @@ class SystemProcesses implements Processes {
   }
 
   #living(identities: readonly ProcessIdentity[]): Set<ProcessIdentity> {
-    const here = identities.filter(({ host, bootId }) => host === this.#host && bootId === this.#bootId);
+    // Not the host's name, which changes with the network a laptop is in: pid and start time are unique in a boot.
+    const here = identities.filter(({ bootId }) => bootId === this.#bootId);
     const entries = this.#table.find(here.map(({ pid }) => pid)).filter((entry) => !entry.zombie);
     const startTimes = new Map(entries.map((entry) => [entry.pid, entry.startTime]));
     return new Set(here.filter(({ pid, startTime }) => startTimes.get(pid) === startTime));

@@ -41,6 +41,8 @@ export interface Files {
   /** Cuts the file to `size` bytes and fsyncs it. */
   truncate(path: string, size: number): void;
   makeFolder(path: string): void;
+  /** Takes all rights of others from a folder and what it holds; links are not followed, what vanishes is skipped. */
+  makePrivate(folder: string): void;
   /** Names in a folder, sorted; empty when it does not exist. */
   list(path: string): string[];
   /** Follows symbolic links; null when nothing is there. */

@@ -46,7 +46,23 @@ test.each<[string[], number, string]>([
   [['group', 'graph', 'auth', '--format', 'svg'], 2, 'text, mermaid, dot'],
   [['group', 'run', 'auth', '--rehearse', 'nope.yaml'], 2, 'There is no rehearsal script'],
   [['group', 'run', 'auth', '--detach'], 2, "Unknown option '--detach'"],
-  [['group', 'pause', 'auth'], 2, "Unknown command 'pause'"],
+  [['group', 'pause', 'auth'], 2, 'was not started yet'],
+  [['group', 'pause', 'auth', '--drain', '--freeze'], 2, 'Give one of them'],
+  [['group', 'budget', 'auth', '--raise-to', '0'], 2, 'amount in US dollars'],
+  [['group', 'budget', 'auth', '--raise-to', '5'], 2, 'which is more than $5.00'],
+  [['group', 'why', 'auth', 'nope'], 2, 'There is no session "nope"'],
+  [['group', 'run', 'auth', '--on-limit', 'cry'], 2, 'wait, pause'],
+  [['group', 'run', 'auth', '--min-free-memory', '1GB'], 2, 'whole number from 0'],
+  [['session', 'retry', 'auth/api'], 2, 'Only a failed session can be retried'],
+  [['session', 'retry', 'auth/api', '--prompt', ' '], 2, 'is blank'],
+  [['session', 'resume', 'auth/web'], 2, 'waits for 001 api'],
+  [['session', 'say', 'auth/api', ''], 2, 'is blank'],
+  [['session', 'pause', 'auth/9'], 2, 'There is no session "9"'],
+  [['stop'], 2, 'Give --all'],
+  [[...add, '--prompt', 'x', '--retries', '21'], 2, 'whole number from 0 to 20'],
+  [[...add, '--prompt', 'x', '--timeout', '90'], 2, 'such as 90s'],
+  [[...add, '--prompt', 'x', '--timeout', '0s'], 2, 'from 1s'],
+  [[...add, '--prompt', 'x', '--stall-timeout', '1m1h'], 2, 'such as 90s'],
   [['session', 'add', 'auth', '--prompt', 'x'], 2, "Required option '--project <dir>'"],
   [['session', 'add', 'auth', '--project', 'nope', '--prompt', 'x'], 2, 'does not exist'],
   [['session', 'add', 'auth', '--project', 'file', '--prompt', 'x'], 2, 'is not a folder'],
@@ -105,7 +121,7 @@ test.each<Record<string, string>>([{ CLAUDE_CODE_AGENT_HOME: 'relative' }, { CLA
 );
 
 test('what the system refuses is one sentence; the stack only when asked for', async () => {
-  const env = { CLAUDE_CODE_AGENT_HOME: join(user.folder, 'file') };
+  const env = { CLAUDE_CODE_AGENT_HOME: '/proc/nowhere' };
   const refused = await user.runWith({ env }, 'group', 'create', 'x');
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^claude-code-agent: [^\n]+\n$/);
@@ -117,13 +133,27 @@ test.each([[[]], [['group']], [['session']]])('%j alone shows help on stderr and
   expect(stderr).toContain('Usage: claude-code-agent');
 });
 
-const commands = ['create', 'list', 'show', 'graph', 'run', 'resume', 'watch', 'archive', 'delete'];
+const commands = [
+  'create',
+  'list',
+  'show',
+  'graph',
+  'run',
+  'resume',
+  'watch',
+  'pause',
+  'budget',
+  'why',
+  'archive',
+  'delete',
+];
 const levels = [
   [],
   ['group'],
   ...commands.map((name) => ['group', name]),
   ['session'],
-  ...['add', 'list', 'show', 'remove', 'logs'].map((name) => ['session', name]),
+  ...['add', 'list', 'show', 'remove', 'logs', 'pause', 'resume', 'retry', 'say'].map((name) => ['session', name]),
+  ['stop'],
   ['doctor'],
   ['completion'],
 ];

@@ -5,7 +5,16 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import type { Alteration } from '../support/altered-world.ts';
-import { expectSettled, expectWorkedOnce, markedProcesses, Runners, work } from '../support/crash-rig.ts';
+import {
+  answerAll,
+  begin,
+  expectSettled,
+  expectWorkedOnce,
+  finish,
+  markedProcesses,
+  Runners,
+  work,
+} from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 
@@ -20,55 +29,65 @@ afterEach(() => group.remove());
 interface Crash {
   readonly at: string;
   /** What the first runner's worker is made to do before the crash can come. */
-  readonly worker: 'never starts' | 'silent' | 'prompted' | 'works';
+  readonly worker: 'never starts' | 'is silent' | 'has its prompt' | 'is stopped' | 'begins' | 'works';
   /** What the next run does with the attempt. */
-  readonly then: 'starts' | 'starts again' | 'adopts' | 'buries' | 'nothing';
+  readonly next: 'starts' | 'starts again' | 'adopts' | 'buries' | 'nothing';
   readonly how?: Alteration['how'];
 }
 
 const crashes: readonly Crash[] = [
-  { at: 'after lock', worker: 'never starts', then: 'starts' },
-  { at: 'before log group_started', worker: 'never starts', then: 'starts' },
-  { at: 'before log session_starting', worker: 'never starts', then: 'starts' },
-  { at: 'before sync session_starting', worker: 'never starts', then: 'starts again' },
-  { at: 'after log session_starting', worker: 'never starts', then: 'starts again' },
-  { at: 'after fifo', worker: 'never starts', then: 'starts again' },
-  { at: 'after spawn', worker: 'silent', then: 'starts again' },
-  { at: 'after log session_started', worker: 'silent', then: 'starts again' },
-  { at: 'after prompt', worker: 'prompted', then: 'starts again' },
-  { at: 'after prompt', worker: 'silent', then: 'starts again', how: 'frozen' },
-  { at: 'after read transcript.jsonl', worker: 'works', then: 'adopts' },
-  { at: 'after log session_identified', worker: 'works', then: 'adopts' },
-  { at: 'before signal SIGTERM', worker: 'works', then: 'adopts' },
-  { at: 'before log session_completed', worker: 'works', then: 'buries' },
-  { at: 'before sync session_completed', worker: 'works', then: 'nothing' },
-  { at: 'after log session_completed', worker: 'works', then: 'nothing' },
+  { at: 'after lock', worker: 'never starts', next: 'starts' },
+  { at: 'before log group_started', worker: 'never starts', next: 'starts' },
+  { at: 'before log session_starting', worker: 'never starts', next: 'starts' },
+  { at: 'before sync session_starting', worker: 'never starts', next: 'starts again' },
+  { at: 'after log session_starting', worker: 'never starts', next: 'starts again' },
+  { at: 'after fifo', worker: 'never starts', next: 'starts again' },
+  { at: 'after spawn', worker: 'is silent', next: 'starts again' },
+  { at: 'after log session_started', worker: 'is silent', next: 'starts again' },
+  { at: 'after prompt', worker: 'has its prompt', next: 'starts again' },
+  { at: 'after prompt', worker: 'is stopped', next: 'starts again', how: 'frozen' },
+  { at: 'after read transcript.jsonl', worker: 'begins', next: 'adopts' },
+  { at: 'before log session_identified', worker: 'begins', next: 'adopts' },
+  { at: 'after log session_identified', worker: 'begins', next: 'adopts' },
+  { at: 'before signal SIGTERM', worker: 'works', next: 'adopts' },
+  { at: 'before log session_completed', worker: 'works', next: 'buries' },
+  { at: 'before sync session_completed', worker: 'works', next: 'nothing' },
+  { at: 'after log session_completed', worker: 'works', next: 'nothing' },
 ];
 
 test.each([...crashes])(
-  'killed $at ($worker, $how): the next run $then',
-  async ({ at, worker, then, how }) => {
+  'killed $at, the worker $worker: the next run $next',
+  async (crash) => {
+    const { at, worker, next, how } = crash;
     group = makeGroup([{ name: 'one' }, { name: 'two', after: ['one'] }]);
     const runners = new Runners(group, rig.env);
     const first = runners.crash({ at, ...(how === undefined ? {} : { how }) });
-    const left = worker === 'never starts' ? null : await rig.nextFor(group.claudeId('one'));
-    if (worker === 'prompted') await left?.prompt();
-    if (worker === 'works' && left) await work(left);
+    const connects = worker !== 'never starts' && worker !== 'is stopped';
+    const left = connects ? await rig.nextFor(group.claudeId('one')) : null;
+    if (left && worker === 'has its prompt') await left.prompt();
+    if (left && worker === 'begins') await begin(left);
+    if (left && worker === 'works') await work(left);
     await first;
-    expect(markedProcesses(group).length).toBe(left === null || then === 'buries' || then === 'nothing' ? 0 : 1);
+    expect(markedProcesses(group).length).toBe(worker === 'never starts' || endedBefore(next) ? 0 : 1);
 
     const second = runners.complete();
-    if (then === 'starts' || then === 'starts again') await work(await rig.nextFor(group.claudeId('one')));
+    if (left && worker === 'begins') await finish(left);
+    if (next === 'starts' || next === 'starts again') answerAll(rig, [group.claudeId('one')]);
     await left?.ended;
     await work(await rig.nextFor(group.claudeId('two')));
     await second;
     expectWorkedOnce(group, ['one', 'two']);
     const types = group.events().map(({ type }) => type);
-    expect(types.filter((type) => type === 'session_adopted').length).toBe(then === 'adopts' ? 1 : 0);
-    expect(types.filter((type) => type === 'session_starting').length).toBe(then === 'starts again' ? 3 : 2);
+    expect(types.filter((type) => type === 'session_adopted').length).toBe(next === 'adopts' ? 1 : 0);
+    expect(types.filter((type) => type === 'session_starting').length).toBe(next === 'starts again' ? 3 : 2);
   },
   60_000,
 );
+
+/** The first runner had ended its worker, or at least asked it to go, before it was killed. */
+function endedBefore(next: Crash['next']): boolean {
+  return next === 'buries' || next === 'nothing';
+}
 
 const settling = [
   'before log group_completed',

@@ -45,8 +45,8 @@ describe('parseScript', () => {
       'x.yaml:5:9: sessions.2.steps.0: a step needs "text", "tool", "tools", "status" or "hang"',
       'x.yaml:7:18: sessions.2.steps.1.delayMs: Too small: expected number to be >=0',
       'x.yaml:9:16: sessions.2.steps.2.times: "times" needs "status" or "hang" beside it',
-      'x.yaml:11:5: sessions.*.steps: Invalid input: expected array, received undefined',
-      'x.yaml:11:5: sessions.* has no "stpes"',
+      'x.yaml:11:5: sessions.*.steps is missing',
+      'x.yaml:11:5: sessions.* has no "stpes".',
     ]);
   });
 

@@ -146,7 +146,8 @@ test('a cap is handed out as reservations and holds without us', async () => {
     const { args } = fake.hello;
     return Number(args[args.indexOf('--max-budget-usd') + 1]);
   };
-  expect(cap(a) + cap(b)).toBeLessThanOrEqual(1);
+  // claude stops at its limit, ours may be used up in full: a millionth of a dollar is between the two.
+  expect(cap(a) + cap(b)).toBeLessThanOrEqual(1 + 2e-6);
   await a.succeed(0.5);
   await b.succeed(0.48);
   const result = await run.result;

@@ -49,10 +49,10 @@ function jumpingNow(now: () => number): () => number {
   return () => now() + (jumpsMs[looks++ % jumpsMs.length] as number);
 }
 
-/** What macOS would be asked, in the words of the ps of Linux. `bootId` stands in for sysctl. */
-export function psTable(bootId: string) {
+/** What macOS would be asked, on Linux in the words of its own ps. `bootId` stands in for sysctl. */
+function psTable(bootId: string) {
   const table = createPsTable((program, args) => {
-    const spoken = args[0] === '-axEww' ? ['axeww', ...args.slice(1)] : args;
+    const spoken = process.platform === 'linux' && args[0] === '-axEww' ? ['axeww', ...args.slice(1)] : args;
     return Bun.spawnSync([program, ...spoken], { env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' } }).stdout.toString();
   });
   return { ...table, bootId: () => bootId };

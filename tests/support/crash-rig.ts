@@ -9,13 +9,14 @@ import { attemptMark } from '../../src/claude/environment.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import type { Alteration } from './altered-world.ts';
-import type { Finished, Started } from './cli.ts';
+import type { Started } from './cli.ts';
 import type { Invocation, Rig } from './fake-claude-rig.ts';
 import { type GroupFixture, packageRoot } from './group-fixture.ts';
 
-const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 const bunFlags = ['--no-env-file', '--config=/dev/null', '--no-install'];
-const alteredProgram = [process.execPath, ...bunFlags, join(import.meta.dir, 'altered-main.ts')];
+/** Runs on the world that TEST_WORLD describes. */
+export const alteredProgram = [process.execPath, ...bunFlags, join(import.meta.dir, 'altered-main.ts')];
 
 /** Starts a command as a user would, with an emptied environment plus `env`. */
 export function startCommand(command: readonly string[], env: Readonly<Record<string, string>>): Started {
@@ -63,7 +64,8 @@ export class Runners {
 
   /** `group run` by the launcher until it is settled; it must complete the group. */
   async complete(): Promise<void> {
-    expect(await this.start().finished).toEqual({ code: 0, stdout: '', stderr: '' } satisfies Finished);
+    const { code, stderr } = await this.start().finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expectSettled(this.group);
   }
 }
@@ -74,12 +76,21 @@ function workLine(fake: Invocation): object {
   return { type: 'assistant', message: { id: `m${fake.hello.pid}`, content: [{ type: 'text', text }] } };
 }
 
-/** Lets a fake take its prompt, work once and succeed. */
-export async function work(fake: Invocation, costUsd = 0.01): Promise<void> {
+/** Lets a fake take its prompt and say who it is. */
+export async function begin(fake: Invocation): Promise<void> {
   await fake.prompt();
   await fake.init();
+}
+
+/** Lets a fake that has begun work once and succeed. */
+export async function finish(fake: Invocation, costUsd = 0.01, result = 'done'): Promise<void> {
   await fake.print(workLine(fake));
-  await fake.succeed(costUsd);
+  await fake.succeed(costUsd, result);
+}
+
+export async function work(fake: Invocation): Promise<void> {
+  await begin(fake);
+  await finish(fake);
 }
 
 /** Every fake of these sessions works as soon as it is started. */

@@ -38,7 +38,7 @@ function archiveNow(context: Context, writer: GroupWriter): Result<ExitCode> {
       'illegal-transition',
       `Group ${group.id} is ${status}; only completed, failed and paused groups can be archived.`,
       status === 'running'
-        ? `Its runner is gone: finish it with group run ${group.id}, or delete it.`
+        ? `Its runner is gone. Finish it with: claude-code-agent group run ${group.id}`
         : `Run it first, or remove it with: claude-code-agent group delete ${group.id}`,
     );
   }

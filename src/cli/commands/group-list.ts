@@ -4,8 +4,8 @@ import { describeFailure, ok } from '../../core/failure.ts';
 import { activeGroupStatuses, groupStatuses } from '../../core/status.ts';
 import { type Cell, formatMoney, formatTable } from '../../report/format.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { statusTone } from '../../report/wording.ts';
-import { type GroupListing, listGroups } from '../../store/group-store.ts';
+import { conditionOf, statusTone } from '../../report/wording.ts';
+import { type GroupListing, listGroups, loadGroup } from '../../store/group-store.ts';
 import type { GroupMeta } from '../../store/meta.ts';
 import { groupPaths } from '../../store/paths.ts';
 import { liveRunner } from '../change-group.ts';
@@ -74,7 +74,7 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
     const status = statusOf(context, root, meta);
     return [
       listing.id,
-      { text: status, tone: statusTone(status) },
+      { text: status, tone: statusTone(status.split(' ')[0] ?? '') },
       `${done}/${meta.sessions.length}`,
       formatMoney(meta.cost, meta.estimated),
       meta.name === meta.slug ? '' : safeLine(meta.name, 60),
@@ -86,5 +86,8 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
 /** A group that says it is running while nobody runs it was interrupted. */
 function statusOf(context: Context, root: string, meta: GroupMeta): string {
   if (meta.status !== 'running') return meta.status;
-  return liveRunner(context.world, { paths: groupPaths(root, meta.id) }) === null ? 'interrupted' : 'running';
+  if (liveRunner(context.world, { paths: groupPaths(root, meta.id) }) === null) return 'interrupted';
+  const state = loadGroup(context.world, root, meta.id);
+  const condition = state.ok ? conditionOf(state.value) : null;
+  return condition === null ? 'running' : `running (${condition})`;
 }

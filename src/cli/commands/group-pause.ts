@@ -20,7 +20,7 @@ Example:
 
 export function define(command: Command, context: Context): void {
   command
-    .description(`Pauses a group and returns when it is paused. Works from any process, and also when the runner is gone.
+    .description(`Pauses a group and returns when it is paused, from any process, also when its runner is gone.
 Every session keeps its conversation; nothing of it is left running.`)
     .argument('<group>', 'id, unique prefix or slug')
     .option('--drain', 'start nothing new and wait until running sessions have finished')
@@ -68,7 +68,8 @@ function conclude(
       if (mode === 'freeze' && outcome.had === 'workers') {
         context.stderr.line(`The runner of ${groupId} is gone and nobody could end a freeze, so it was paused.`);
       }
-      if (outcome.status === 'paused') stdout.line(`Paused ${groupId}. Go on: claude-code-agent group resume ${groupId}`);
+      if (outcome.status === 'paused')
+        stdout.line(`Paused ${groupId}. Go on: claude-code-agent group resume ${groupId}`);
       else stdout.line(`Group ${groupId} ${outcome.status} before it could be paused.`);
       return ok(outcome.status === 'failed' ? exitCode.failed : exitCode.done);
   }

@@ -33,7 +33,7 @@ function show(context: Context, reference: string, json: boolean): Work {
   const { state } = group.value;
   if (json) {
     const progress = groupProgress(state, standing.live, standing.atMs);
-    context.stdout.line(JSON.stringify({ ...groupMeta(state), progress }, null, 2));
+    context.stdout.line(JSON.stringify({ ...groupMeta(state), ...conditions(state), progress }, null, 2));
   } else {
     for (const line of describe(context, group.value, standing)) context.stdout.line(line);
   }
@@ -61,6 +61,16 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
   ];
 }
 
+/** Only while they hold. */
+function conditions(state: LoadedGroup['state']): object {
+  const { pausing, draining, frozenUntil, limitResetsAt } = state;
+  return {
+    ...(pausing === undefined ? {} : { pausing: draining ? 'drain' : pausing }),
+    ...(frozenUntil === undefined ? {} : { frozenUntil }),
+    ...(limitResetsAt === undefined ? {} : { limitResetsAt }),
+  };
+}
+
 function settings(config: LoadedGroup['state']['group']['config']): string {
   return [
     `${config.maxConcurrentSessions} at once`,
@@ -69,6 +79,8 @@ function settings(config: LoadedGroup['state']['group']['config']): string {
       : `budget ${formatMoney(config.maxBudgetUsd)} (then ${config.onBudgetExceeded})`,
     `stops starting after ${config.errorThreshold} failed`,
     ...(config.model === undefined ? [] : [`model ${safeLine(config.model, 60)}`]),
+    ...(config.onLimit === 'pause' ? ['pauses at a usage limit'] : []),
+    ...(config.minFreeMemoryBytes === undefined ? [] : [`keeps ${config.minFreeMemoryBytes / 1_000_000} MB free`]),
     ...(config.respectDependencies ? [] : ['dependencies ignored']),
   ].join(', ');
 }

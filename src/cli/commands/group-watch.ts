@@ -10,7 +10,7 @@ import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { followGroup } from '../follow-group.ts';
 import { readLive } from '../live-view.ts';
 import { createReporter } from '../reporters.ts';
-import { type GroupReference, resolveGroup } from '../resolve.ts';
+import { type GroupReference, loadReferredGroup } from '../resolve.ts';
 
 const example = `
 Example:
@@ -33,7 +33,8 @@ Ends when the group is not running any more. Exit codes: 0 completed, 1 failed, 
 }
 
 async function watch(context: Context, reference: string, output: (typeof outputs)[number]): Promise<Work> {
-  const group = resolveGroup(context, reference);
+  // Read as a whole first: a damaged log is refused before anything of it is shown.
+  const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   const reporter = createReporter(context, group.value, output);
   return new Promise((resolve, reject) => follow(context, group.value, reporter, { resolve, reject }));

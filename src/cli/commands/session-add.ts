@@ -20,6 +20,7 @@ import {
   parseText,
   parseWord,
 } from '../option-values.ts';
+import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import { type PromptOptions, readPrompt } from '../prompt-source.ts';
 import { askRunner } from '../request.ts';
 import { findSessionOf, type GroupReference, loadReferredGroup } from '../resolve.ts';
@@ -127,13 +128,19 @@ async function draftOf(context: Context, given: Given): Promise<Result<Draft>> {
 
 /** The project's absolute path without symbolic links: claude keeps a conversation under exactly that path. */
 function projectOf(context: Context, project: string): Result<string> {
+  const next = 'Give the path of an existing folder to --project.';
+  if (project === '') return fail('usage', 'The path of the project is empty.', next);
   const path = resolve(context.cwd, project);
   const { files } = context.world;
-  const kind = files.info(path)?.kind;
-  const real = kind === 'folder' ? files.realPath(path) : null;
-  if (real !== null) return ok(real);
-  const what = kind === undefined ? 'does not exist' : 'is not a folder';
-  return fail('usage', `The project ${path} ${what}.`, 'Give the path of an existing folder to --project.');
+  const found = lookAt(files, path);
+  if (!found.ok) return fail('usage', `The project ${briefPath(path)} ${found.trouble}.`, next);
+  if (found.value !== 'folder') return fail('usage', `The project ${briefPath(path)} is not a folder.`, next);
+  // Looking through the folder takes the right to enter it, which claude needs as well.
+  const entered = lookAt(files, `${path}/.`);
+  if (!entered.ok) return fail('usage', `The project ${briefPath(path)} ${entered.trouble}.`, next);
+  const real = tryPath(() => files.realPath(path));
+  if (!real.ok) return fail('usage', `The project ${briefPath(path)} ${real.trouble}.`, next);
+  return real.value === null ? fail('usage', `The project ${briefPath(path)} is gone.`, next) : ok(real.value);
 }
 
 /** The session as it would be added to the group as it is now. */
@@ -154,11 +161,16 @@ function newSession(
   const dependsOn = new Set<SessionId>();
   for (const reference of dependencies) {
     const found = findSessionOf(state, reference);
-    if (!found.ok) return found;
+    if (!found.ok) return reference === draft.name ? needsItself(reference) : found;
     dependsOn.add(found.value);
   }
   const id = nextSessionId(context.world, state);
   const session: SessionDefinition = { id, ...draft, dependsOn: [...dependsOn] };
   const graph = buildGraph([...[...state.sessions.values()].map(({ definition }) => definition), session]);
   return graph.ok ? ok(session) : graph;
+}
+
+function needsItself(name: string): Result<never> {
+  const message = `The session would wait for itself: ${name} -> ${name}.`;
+  return fail('cycle', message, `Leave out --depends-on ${name}.`);
 }

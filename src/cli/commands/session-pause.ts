@@ -6,7 +6,6 @@ import type { SessionState } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import { titleOf } from '../../report/wording.ts';
-import { refuseForeignWorkers } from '../../runner/run-start.ts';
 import { stopSession } from '../../runner/stop-group.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import type { World } from '../../world/world.ts';
@@ -14,6 +13,7 @@ import { awaitState } from '../await-state.ts';
 import { changeGroup } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { type ExitCode, exitCode } from '../exit-code.ts';
+import { foreignWorker } from '../leftovers.ts';
 import { askRunner } from '../request.ts';
 import { type LoadedSession, loadReferredSession } from '../resolve.ts';
 import { recordWish } from '../wish.ts';
@@ -47,7 +47,7 @@ async function pause(context: Context, reference: string): Promise<Work> {
 
 async function pauseDirectly(world: World, writer: GroupWriter, sessionId: string): Promise<Result<SessionState>> {
   if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
-    const foreign = refuseForeignWorkers(writer.state, world.machine.host);
+    const foreign = foreignWorker(world, writer.state);
     if (foreign) return foreign;
     await stopSession(world, writer, sessionId, 'user');
   } else {
@@ -95,7 +95,9 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
       stdout.line(`${title} completed before it could be paused.`);
       return exitCode.done;
     case 'failed':
-      stdout.line(`${title} ${wasRunning ? 'failed' : 'is failed'}: ${safeLine(ended.failure.message, sentenceColumnsMax)}`);
+      stdout.line(
+        `${title} ${wasRunning ? 'failed' : 'is failed'}: ${safeLine(ended.failure.message, sentenceColumnsMax)}`,
+      );
       return wasRunning ? exitCode.failed : exitCode.done;
     case 'running':
       // Not reached: nobody returns before it has ended.

@@ -9,7 +9,7 @@ import { nextGroupStatus } from '../../core/status.ts';
 import { listTitles, titleOf } from '../../report/wording.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { sessionPaths } from '../../store/paths.ts';
-import { changeGroup } from '../change-group.ts';
+import { changeGroup, liveRunner } from '../change-group.ts';
 import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -33,7 +33,8 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const { sessionId, state, record, paths } = session.value;
-  const possible = checkRemovable(state, sessionId);
+  const hasRunner = liveRunner(context.world, session.value) !== null;
+  const possible = checkRemovable(state, sessionId, hasRunner);
   if (!possible.ok) return possible;
   const title = titleOf(state, sessionId);
   // A session that never ran has nothing to lose but its definition.
@@ -55,25 +56,31 @@ async function remove(context: Context, reference: string, force: boolean): Prom
 }
 
 function removeNow(writer: GroupWriter, sessionId: SessionId): Result<void> {
-  const possible = checkRemovable(writer.state, sessionId);
+  const possible = checkRemovable(writer.state, sessionId, false);
   if (!possible.ok) return possible;
   writer.record([{ type: 'session_removed', sessionId }]);
   return ok(undefined);
 }
 
-function checkRemovable(state: GroupState, sessionId: SessionId): Result<void> {
+/** `hasRunner`: somebody is running the group at this moment. */
+function checkRemovable(state: GroupState, sessionId: SessionId, hasRunner: boolean): Result<void> {
   const record = state.sessions.get(sessionId);
-  if (record === undefined) return fail('not-found', `Session ${sessionId} is gone already.`, '');
+  if (record === undefined)
+    return fail('not-found', `Session ${sessionId} is gone already.`, 'There is nothing left to do.');
   const title = titleOf(state, sessionId);
   if (nextGroupStatus(state.status, 'session_removed') === null) {
     const next = `Delete it as a whole with: claude-code-agent group delete ${state.group.id}`;
     return fail('illegal-transition', `Group ${state.group.id} is ${state.status}; its sessions stay.`, next);
   }
   if (record.state.status === 'completed') {
-    return fail('illegal-transition', `Session ${title} is completed; its result stays in the group.`, '');
+    const next = `Delete the group as a whole with: claude-code-agent group delete ${state.group.id}`;
+    return fail('illegal-transition', `Session ${title} is completed; its result stays in the group.`, next);
   }
   if (record.state.status === 'running') {
-    return fail('illegal-transition', `Session ${title} is running.`, 'Wait until it has ended, or pause the group.');
+    const next = hasRunner
+      ? 'Wait until it has ended, or pause the group.'
+      : `Its runner is gone; go on with: claude-code-agent group run ${state.group.id}`;
+    return fail('illegal-transition', `Session ${title} is running.`, next);
   }
   const dependents = dependentsOf(planOf(state).graph.graph, sessionId);
   if (dependents.length > 0) {

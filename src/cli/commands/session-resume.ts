@@ -6,7 +6,7 @@ import { titleOf } from '../../report/wording.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { type LoadedSession, loadReferredSession } from '../resolve.ts';
+import { loadReferredSession } from '../resolve.ts';
 import { checkStartable, runSession } from '../run-session.ts';
 import { makeWish } from '../wish.ts';
 
@@ -25,26 +25,21 @@ Exit codes: 0 completed (or asked for), 1 failed, 2 bad input, 3 paused again.`)
     .action((reference, { rehearse }) => context.run(() => resume(context, reference, rehearse)));
 }
 
-async function resume(context: Context, reference: string, rehearse: string | true | undefined): Promise<Work> {
-  const session = loadReferredSession(context, reference);
+async function resume(context: Context, named: string, rehearse: string | true | undefined): Promise<Work> {
+  const session = loadReferredSession(context, named);
   if (!session.ok) return session;
-  // What a dead runner left running needs no wish, only a runner.
-  if (isLeftRunning(context, session.value)) return runSession(context, session.value, rehearse);
-  const granted = await makeWish(context.world, session.value, {
-    kind: 'resume-session',
-    sessionId: session.value.sessionId,
-  });
-  if (!granted.ok) return granted;
-  if (granted.value === 'log') {
-    const startable = checkStartable(session.value);
-    return startable.ok ? runSession(context, session.value, rehearse) : startable;
-  }
   const { state, sessionId, record } = session.value;
-  const follow = `claude-code-agent session logs ${state.group.id}/${sessionLabel(sessionId, record.definition.name)} --follow`;
+  if (liveRunner(context.world, session.value) === null) {
+    // What a dead runner left running needs no wish, only a runner.
+    if (record.state.status === 'running') return runSession(context, session.value, rehearse);
+    const startable = checkStartable(session.value);
+    if (!startable.ok) return startable;
+  }
+  const granted = await makeWish(context.world, session.value, { kind: 'resume-session', sessionId });
+  if (!granted.ok) return granted;
+  if (granted.value === 'log') return runSession(context, session.value, rehearse);
+  const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
+  const follow = `claude-code-agent session logs ${reference} --follow`;
   context.stdout.line(`Session ${titleOf(state, sessionId)} goes on as soon as there is a slot. Follow it: ${follow}`);
   return ok(exitCode.done);
-}
-
-function isLeftRunning({ world }: Context, session: LoadedSession): boolean {
-  return session.record.state.status === 'running' && liveRunner(world, session) === null;
 }

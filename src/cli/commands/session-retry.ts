@@ -3,6 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
 import { titleOf } from '../../report/wording.ts';
+import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { readText } from '../prompt-source.ts';
@@ -32,13 +33,14 @@ interface Given {
   readonly rehearse?: string | true | undefined;
 }
 
-async function retry(context: Context, reference: string, given: Given): Promise<Work> {
-  const session = loadReferredSession(context, reference);
+async function retry(context: Context, named: string, given: Given): Promise<Work> {
+  const session = loadReferredSession(context, named);
   if (!session.ok) return session;
   const { state, sessionId, record } = session.value;
-  const prompt = given.prompt === undefined ? ok(undefined) : await readText(context, given.prompt, 'The text of --prompt');
+  const prompt =
+    given.prompt === undefined ? ok(undefined) : await readText(context, given.prompt, 'The text of --prompt');
   if (!prompt.ok) return prompt;
-  const startable = checkStartable(session.value);
+  const startable = liveRunner(context.world, session.value) === null ? checkStartable(session.value) : ok(undefined);
   if (!startable.ok) return startable;
   const granted = await makeWish(context.world, session.value, {
     kind: 'retry-session',
@@ -47,7 +49,9 @@ async function retry(context: Context, reference: string, given: Given): Promise
   });
   if (!granted.ok) return granted;
   if (granted.value === 'log') return runSession(context, session.value, given.rehearse);
-  const follow = `claude-code-agent session logs ${state.group.id}/${sessionLabel(sessionId, record.definition.name)} --follow`;
-  context.stdout.line(`Session ${titleOf(state, sessionId)} is tried again as soon as there is a slot. Follow it: ${follow}`);
+  const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
+  const follow = `claude-code-agent session logs ${reference} --follow`;
+  const title = titleOf(state, sessionId);
+  context.stdout.line(`Session ${title} is tried again as soon as there is a slot. Follow it: ${follow}`);
   return ok(exitCode.done);
 }

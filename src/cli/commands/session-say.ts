@@ -3,7 +3,6 @@ import type { Command } from '@commander-js/extra-typings';
 import { userMessage } from '../../claude/control.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { titleOf } from '../../report/wording.ts';
-import { refuseForeignWorkers } from '../../runner/run-start.ts';
 import { stopSession } from '../../runner/stop-group.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { sessionPaths } from '../../store/paths.ts';
@@ -11,6 +10,7 @@ import type { World } from '../../world/world.ts';
 import { changeGroup } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
+import { foreignWorker } from '../leftovers.ts';
 import { readText } from '../prompt-source.ts';
 import { askRunner } from '../request.ts';
 import { loadReferredSession } from '../resolve.ts';
@@ -70,7 +70,7 @@ interface Message {
 async function sayDirectly(world: World, writer: GroupWriter, message: Message): Promise<Result<Heard>> {
   const { sessionId, text } = message;
   if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
-    const foreign = refuseForeignWorkers(writer.state, world.machine.host);
+    const foreign = foreignWorker(world, writer.state);
     if (foreign) return foreign;
     const fifo = world.fifos.openWriter(sessionPaths(writer.paths, sessionId).fifo);
     if (fifo !== null) {

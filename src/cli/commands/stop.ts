@@ -19,7 +19,9 @@ const sentenceColumnsMax = 400;
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Pauses every group of the data folder that is running, now and resumably, also those without a runner.')
+    .description(
+      'Pauses every group of the data folder that is running, now and resumably, also those without a runner.',
+    )
     .option('--all', 'needed, so that nobody stops everything by mistake')
     .addHelpText('after', example)
     .action(({ all }) => context.run(() => stop(context, all === true)));
@@ -32,25 +34,35 @@ async function stop(context: Context, all: boolean): Promise<Work> {
   }
   const groups = runningGroups(context);
   if (!groups.ok) return groups;
-  const stopped = await Promise.all(groups.value.map((group) => stopOne(context, group)));
-  if (groups.value.length === 0) context.stdout.line('No group is running.');
-  return ok(stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+  const { running, unreadable } = groups.value;
+  const stopped = await Promise.all(running.map((group) => stopOne(context, group)));
+  if (running.length === 0) context.stdout.line('No group is running.');
+  return ok(unreadable === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+}
+
+interface Found {
+  readonly running: readonly GroupReference[];
+  /** Groups of which nobody can tell whether they are running. */
+  readonly unreadable: number;
 }
 
 /** By their logs: what meta.json says may be older than the death of a runner. */
-function runningGroups(context: Context): Result<GroupReference[]> {
+function runningGroups(context: Context): Result<Found> {
   const root = context.root();
   if (!root.ok) return root;
-  const { world } = context;
-  const groups: GroupReference[] = [];
+  const { world, stderr } = context;
+  const running: GroupReference[] = [];
+  let unreadable = 0;
   for (const listing of listGroups(world, root.value)) {
     if ('meta' in listing && listing.meta.status === 'archived') continue;
     const group = { root: root.value, groupId: listing.id, paths: groupPaths(root.value, listing.id) };
     const state = loadGroup(world, root.value, listing.id);
-    if (!state.ok) context.stderr.line(`${listing.id}: ${safeLine(describeFailure(state.failure), sentenceColumnsMax)}`);
-    else if (state.value.status === 'running' || liveRunner(world, group) !== null) groups.push(group);
+    if (!state.ok) {
+      unreadable += 1;
+      stderr.line(`${listing.id}: ${safeLine(describeFailure(state.failure), sentenceColumnsMax)}`);
+    } else if (state.value.status === 'running' || liveRunner(world, group) !== null) running.push(group);
   }
-  return ok(groups);
+  return ok({ running, unreadable });
 }
 
 /** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */

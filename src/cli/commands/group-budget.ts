@@ -1,0 +1,98 @@
+/** `group budget`: what is spent, reserved and left, by session and by model; raises the cap. */
+import type { Command } from '@commander-js/extra-typings';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
+import { nextGroupStatus } from '../../core/status.ts';
+import { type BudgetReport, budgetLines, budgetReport } from '../../report/budget.ts';
+import { formatMoney } from '../../report/format.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
+import { attemptUsages } from '../attempt-usage.ts';
+import { changeGroup } from '../change-group.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { parseMoney } from '../option-values.ts';
+import { askRunner } from '../request.ts';
+import { type LoadedGroup, loadReferredGroup } from '../resolve.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group budget auth-refactor
+  $ claude-code-agent group budget auth-refactor --raise-to 20 && claude-code-agent group resume auth-refactor
+  $ claude-code-agent group budget auth-refactor --json | jq .leftUsd`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(`Shows what a group has spent, what running sessions have reserved, and what is left.
+Figures marked with "~" are estimates: a lower bound until claude says what it charged.`)
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--raise-to <usd>', 'set the cap, while the group runs too', parseMoney)
+    .option('--json', 'one JSON document, amounts in US dollars')
+    .addHelpText('after', example)
+    .action((reference, { raiseTo, json }) => context.run(() => budget(context, reference, raiseTo, json === true)));
+}
+
+async function budget(context: Context, reference: string, raiseTo: number | undefined, json: boolean): Promise<Work> {
+  const group = loadReferredGroup(context, reference);
+  if (!group.ok) return group;
+  if (raiseTo !== undefined) {
+    const raised = await raise(context, group.value, raiseTo);
+    if (!raised.ok) return raised;
+    sayRaised(context, group.value, raiseTo);
+  }
+  const now = raiseTo === undefined ? group : loadReferredGroup(context, group.value.groupId);
+  if (!now.ok) return now;
+  const report = reportOf(context, now.value);
+  if (json) context.stdout.line(JSON.stringify(report, null, 2));
+  else for (const line of budgetLines(report, context.stdout.style)) context.stdout.line(line);
+  return ok(exitCode.done);
+}
+
+function reportOf({ world }: Context, { paths, state }: Pick<LoadedGroup, 'paths' | 'state'>): BudgetReport {
+  return budgetReport(state, attemptUsages(world, paths, state));
+}
+
+async function raise(context: Context, group: LoadedGroup, maxBudgetUsd: number): Promise<Result<void>> {
+  // A mistake is told before anybody is asked; what may have changed meanwhile is checked again under the lock.
+  const possible = checkRaise(group.state, reportOf(context, group), maxBudgetUsd);
+  if (!possible.ok) return possible;
+  return changeGroup<void>(context.world, group, {
+    direct: (writer) => raiseDirectly(context, writer, maxBudgetUsd),
+    async viaRunner(runId) {
+      const answer = await askRunner(context.world, group, runId, { kind: 'raise-budget', maxBudgetUsd });
+      if (answer === 'runner-gone' || !answer.ok) return answer;
+      return ok(undefined);
+    },
+  });
+}
+
+function raiseDirectly(context: Context, writer: GroupWriter, maxBudgetUsd: number): Result<void> {
+  const possible = checkRaise(writer.state, reportOf(context, writer), maxBudgetUsd);
+  if (!possible.ok) return possible;
+  writer.record([{ type: 'group_changed', config: { ...writer.state.group.config, maxBudgetUsd } }]);
+  return ok(undefined);
+}
+
+function checkRaise(state: GroupState, { spentUsd, estimated }: BudgetReport, wantedUsd: number): Result<void> {
+  const { id, config } = state.group;
+  const wanted = formatMoney(wantedUsd);
+  if (nextGroupStatus(state.status, 'group_changed') === null) {
+    return fail('usage', `Group ${id} is ${state.status}; its budget stays as it is.`, 'Create a new group.');
+  }
+  if (wantedUsd <= spentUsd) {
+    const spent = formatMoney(spentUsd, estimated);
+    const message = `Group ${id} has spent ${spent} already, so it cannot be held to ${wanted}.`;
+    return fail('usage', message, 'Give --raise-to an amount above that.');
+  }
+  if (config.maxBudgetUsd !== undefined && wantedUsd < config.maxBudgetUsd) {
+    const message = `The cap of group ${id} is ${formatMoney(config.maxBudgetUsd)}, which is more than ${wanted}.`;
+    return fail('usage', message, `Lower it with: claude-code-agent group run ${id} --max-budget-usd ${wantedUsd}`);
+  }
+  return ok(undefined);
+}
+
+/** On stderr, so that stdout is the report alone. */
+function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo: number): void {
+  const next = state.status === 'paused' || state.status === 'failed';
+  const goOn = next ? ` Go on: claude-code-agent group resume ${groupId}` : '';
+  stderr.line(`The cap of ${groupId} is ${formatMoney(raiseTo)} now.${goOn}`);
+}

@@ -1,0 +1,171 @@
+/** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
+import type { Command } from '@commander-js/extra-typings';
+import { ok, type Result } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import { planOf } from '../../core/plan.ts';
+import type { LiveSession } from '../../core/progress.ts';
+import type { Circumstances, Gate } from '../../core/schedule.ts';
+import type { Attempt, SessionRecord } from '../../core/session-state.ts';
+import { whyNot } from '../../core/why.ts';
+import { formatClock, formatTable } from '../../report/format.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { sessionTitle, statusTone } from '../../report/wording.ts';
+import { gateKey, openLimitGate, rehearsalGateKey } from '../../runner/limit-gate.ts';
+import { watchRoom } from '../../runner/room.ts';
+import { attemptUsages } from '../attempt-usage.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { type Standing, standingOf } from '../live-view.ts';
+import { type LoadedGroup, loadReferredGroup, sessionOf } from '../resolve.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group why auth-refactor
+  $ claude-code-agent group why auth-refactor web
+  $ claude-code-agent group why auth-refactor --json | jq -r '.sessions[] | select(.reason == "blocked") | .id'`;
+
+const sentenceColumnsMax = 400;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Says of each session why it is not running, with a reason code and what to do about it.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .argument('[session]', 'id, unique prefix, number or name; all otherwise')
+    .option('--json', 'one JSON document')
+    .addHelpText('after', example)
+    .action((reference, session, { json }) => context.run(() => why(context, reference, session, json === true)));
+}
+
+/** `reason` is a code, `message` a sentence. */
+interface Answer {
+  readonly id: SessionId;
+  readonly name?: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+function why(context: Context, reference: string, wanted: string | undefined, json: boolean): Work {
+  const group = loadReferredGroup(context, reference);
+  if (!group.ok) return group;
+  const only = wanted === undefined ? ok(undefined) : findWanted(group.value, wanted);
+  if (!only.ok) return only;
+  const answers = answersFor(context, group.value);
+  const { state, groupId } = group.value;
+  if (json) {
+    const sessions = answers.filter(({ id }) => only.value === undefined || id === only.value);
+    context.stdout.line(JSON.stringify({ groupId, status: state.status, sessions }, null, 2));
+    return ok(exitCode.done);
+  }
+  const shown = answers.filter(({ id, status }) =>
+    only.value === undefined ? status !== 'completed' : id === only.value,
+  );
+  for (const line of lines(context, group.value, shown)) context.stdout.line(line);
+  return ok(exitCode.done);
+}
+
+/** The group is known already, but a reference that names it again is no mistake. */
+function findWanted(group: LoadedGroup, wanted: string): Result<SessionId> {
+  const found = sessionOf(group, wanted.slice(wanted.indexOf('/') + 1));
+  return found.ok ? ok(found.value.sessionId) : found;
+}
+
+function lines(context: Context, { state }: LoadedGroup, answers: readonly Answer[]): string[] {
+  if (answers.length === 0) {
+    const { size } = state.sessions;
+    return [size === 0 ? 'The group has no sessions.' : `All sessions are completed (${size}).`];
+  }
+  const columns = [{ title: 'SESSION' }, { title: 'STATUS' }, { title: 'REASON' }, { title: 'WHY' }];
+  const rows = answers.map(({ id, name, status, reason, message }) => [
+    sessionTitle(id, name),
+    { text: status, tone: statusTone(status) },
+    reason,
+    safeLine(message, sentenceColumnsMax),
+  ]);
+  return formatTable(columns, rows, context.stdout.style);
+}
+
+function answersFor(context: Context, group: LoadedGroup): Answer[] {
+  const { state } = group;
+  const standing = standingOf(context.world, group);
+  const notRunning = new Map(whyNot(state, circumstancesOf(context, group)).map((one) => [one.sessionId, one]));
+  // Without a runner nothing starts, whatever the rules would allow.
+  const idle = new Set(standing.isInterrupted ? planOf(state).ready : []);
+  return [...state.sessions.values()].map((record): Answer => {
+    const { id, name } = record.definition;
+    const head = { id, ...(name === undefined ? {} : { name }), status: record.state.status };
+    if (record.state.status === 'running') {
+      return { ...head, ...whatItDoes(context, group, standing, record, record.state.attempt) };
+    }
+    if (idle.has(id)) return { ...head, ...runnerGone(group) };
+    const answer = notRunning.get(id);
+    return answer === undefined
+      ? { ...head, reason: 'completed', message: 'It is completed.' }
+      : { ...head, reason: answer.reason, message: answer.message };
+  });
+}
+
+type Said = Pick<Answer, 'reason' | 'message'>;
+
+function runnerGone({ groupId }: LoadedGroup): Said {
+  const message = `The group's runner is gone. Go on with: claude-code-agent group run ${groupId}`;
+  return { reason: 'runner-gone', message };
+}
+
+function whatItDoes(
+  { world }: Context,
+  group: LoadedGroup,
+  { isInterrupted, live }: Standing,
+  record: SessionRecord,
+  { process, stopping, identified }: Attempt,
+): Said {
+  if (isInterrupted) {
+    const { reason, message } = runnerGone(group);
+    const lives = process !== undefined && world.processes.isAlive(process);
+    const what = lives ? `It works on by itself (process ${process.pid}).` : 'Its process has ended.';
+    return { reason, message: `${what} ${message}` };
+  }
+  if (stopping !== undefined) return { reason: 'stopping', message: `It is being stopped (${stopping}).` };
+  const { frozenUntil } = group.state;
+  if (frozenUntil !== undefined) {
+    return { reason: 'frozen', message: `It is halted where it stood until ${formatClock(frozenUntil)}.` };
+  }
+  return {
+    reason: identified ? 'working' : 'preparing',
+    message: activity(live.get(record.definition.id), identified),
+  };
+}
+
+function activity(now: LiveSession | undefined, identified: boolean): string {
+  if (now?.currentTool !== undefined) return `It uses a tool: ${now.currentTool}`;
+  if (now?.lastText !== undefined) return `It said last: ${now.lastText}`;
+  return identified ? 'It waits for the model.' : 'claude is starting.';
+}
+
+/** What the runner knows besides the log, looked at from outside; nothing is claimed. */
+function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
+  const { world } = context;
+  const { state, root, paths } = group;
+  const nowMs = world.clock.now();
+  const gate = gateOf(context, group, nowMs);
+  const room = watchRoom(world, root)(state.group.config, 0);
+  const liveUsd = [...attemptUsages(world, paths, state)].map(([id, usage]) => [id, usage.costUsd] as const);
+  return {
+    preparingMax: 2 * world.machine.cores,
+    nowMs,
+    liveUsd: new Map(liveUsd),
+    ...(gate === null ? {} : { gate }),
+    ...(room === undefined ? {} : { room }),
+  };
+}
+
+/** The limit as its file tells it; as the log does when this command is called with another login than the run. */
+function gateOf({ world, env }: Context, { root, groupId, state }: LoadedGroup, nowMs: number): Gate | null {
+  const key = state.run?.rehearsal ? rehearsalGateKey(groupId) : gateKey(env);
+  const reading = openLimitGate(world, { root, key, runId: world.random.uuid() }).read();
+  if (reading !== null) {
+    return { untilMs: reading.untilMs, mayProbe: nowMs >= reading.untilMs && reading.probe === 'nobody' };
+  }
+  const known = state.status === 'running' ? state.limitResetsAt : undefined;
+  return known === undefined ? null : { untilMs: Date.parse(known), mayProbe: false };
+}

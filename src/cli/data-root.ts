@@ -1,0 +1,28 @@
+/** The data root of a command: a folder, or a place where one can be made. */
+import { dirname } from 'node:path';
+import { fail, type Result } from '../core/failure.ts';
+import { dataRoot, groupsFolder } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { doesNotExist, lookAt } from './path-argument.ts';
+
+/** Fails with `usage` when the environment names none, or something that cannot hold groups. */
+export function findDataRoot(world: World, env: Readonly<Record<string, string | undefined>>): Result<string> {
+  const root = dataRoot(env);
+  if (!root.ok) return root;
+  // Otherwise a list of groups would be empty and hide that it was looked for in the wrong place.
+  for (const path of [root.value, groupsFolder(root.value)]) {
+    const trouble = troubleAt(world, path);
+    if (trouble === null) continue;
+    const next = 'Set CLAUDE_CODE_AGENT_HOME to a folder of yours, or to a path where one can be made.';
+    return fail('usage', `The data folder cannot be ${root.value}: ${trouble}.`, next);
+  }
+  return root;
+}
+
+/** Why no folder is there or can be made; null when one can, as far as that is known before trying. */
+function troubleAt(world: World, path: string): string | null {
+  const found = lookAt(world.files, path);
+  if (!found.ok && found.trouble === doesNotExist && dirname(path) !== path) return troubleAt(world, dirname(path));
+  if (!found.ok) return `${path} ${found.trouble}`;
+  return found.value === 'folder' ? null : `${path} is not a folder`;
+}

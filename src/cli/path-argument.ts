@@ -1,0 +1,39 @@
+/** Paths that a user named: whatever the system says about them is part of a sentence, never an exception. */
+import type { FileInfo, Files } from '../world/world.ts';
+
+/** `trouble` completes a sentence that begins with the path. */
+export type Looked<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly trouble: string };
+
+/** Does something with a path; errors of the system become `trouble`, all others are thrown again. */
+export function tryPath<T>(action: () => T): Looked<T> {
+  try {
+    return { ok: true, value: action() };
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (typeof code !== 'string') throw error;
+    return { ok: false, trouble: troubles[code] ?? `cannot be read (${code})` };
+  }
+}
+
+const troubles: Readonly<Record<string, string>> = {
+  ELOOP: 'is a symbolic link that leads back to itself',
+  ENAMETOOLONG: 'is longer than a path can be',
+};
+
+export const doesNotExist = 'does not exist';
+
+/** What is there, links followed. */
+export function lookAt(files: Files, path: string): Looked<FileInfo['kind']> {
+  const info = tryPath(() => files.info(path));
+  if (!info.ok) return info;
+  return info.value === null ? { ok: false, trouble: doesNotExist } : { ok: true, value: info.value.kind };
+}
+
+const briefHead = 300;
+const briefTail = 80;
+
+/** The path for a sentence; of a very long one only both ends, so that what is wrong with it can still be read. */
+export function briefPath(path: string): string {
+  if (path.length <= briefHead + briefTail) return path;
+  return `${path.slice(0, briefHead)}…${path.slice(-briefTail)}`;
+}

@@ -1,0 +1,160 @@
+/** Money of a group: spent, reserved and left, by session and by model. Estimates are marked. */
+import { addTokens, addUsage, type ModelUsage, noTokens, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
+import { safeLine } from './terminal-text.ts';
+import { sessionTitle, statusTone } from './wording.ts';
+
+/** Amounts in US dollars. `estimated` = a lower bound, not claude's own figure. */
+interface Spent {
+  readonly spentUsd: number;
+  readonly estimated?: true;
+}
+
+export interface SessionBudget extends Spent {
+  readonly id: SessionId;
+  readonly name?: string;
+  readonly status: string;
+  /** What its running attempt may still spend. */
+  readonly reservedUsd: number;
+  /** The session's own cap. */
+  readonly limitUsd?: number;
+}
+
+export interface ModelBudget extends ModelUsage {
+  readonly model: string;
+  readonly estimated?: true;
+}
+
+/** `spentUsd + reservedUsd + leftUsd` is the cap. */
+export interface BudgetReport extends Spent {
+  readonly groupId: string;
+  /** Absent = no cap. */
+  readonly limitUsd?: number;
+  readonly reservedUsd: number;
+  readonly leftUsd?: number;
+  readonly onBudgetExceeded: string;
+  readonly sessions: readonly SessionBudget[];
+  /** What sessions cost that were removed since. */
+  readonly removedUsd: number;
+  readonly models: readonly ModelBudget[];
+}
+
+/** `live`: what running attempts have used so far. */
+export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usage>): BudgetReport {
+  const rows = [...state.sessions.values()].map((record) => {
+    const now = live.get(record.definition.id) ?? noUsage;
+    return { usage: addUsage(record.usage, now), session: sessionBudget(record, now) };
+  });
+  let usage = state.usage;
+  for (const now of live.values()) usage = addUsage(usage, now);
+  const reservedUsd = rows.reduce((sum, { session }) => sum + session.reservedUsd, 0);
+  const ofSessions = rows.reduce((sum, { session }) => sum + session.spentUsd, 0);
+  const { maxBudgetUsd: limitUsd, onBudgetExceeded } = state.group.config;
+  const left = limitUsd === undefined ? {} : { limitUsd, leftUsd: Math.max(0, limitUsd - usage.costUsd - reservedUsd) };
+  return {
+    groupId: state.group.id,
+    ...spentOf(usage),
+    reservedUsd,
+    ...left,
+    onBudgetExceeded,
+    sessions: rows.map(({ session }) => session),
+    removedUsd: withoutNoise(usage.costUsd - ofSessions),
+    models: modelBudgets(
+      usage,
+      rows.map((row) => row.usage),
+    ),
+  };
+}
+
+function spentOf(usage: Usage): Spent {
+  return { spentUsd: usage.costUsd, ...(usage.estimated ? { estimated: true as const } : {}) };
+}
+
+function sessionBudget({ definition, state, usage }: SessionRecord, now: Usage): SessionBudget {
+  const { id, name, maxBudgetUsd } = definition;
+  const reserved = state.status === 'running' ? (state.attempt.reservedUsd ?? 0) : 0;
+  return {
+    id,
+    ...(name === undefined ? {} : { name }),
+    status: state.status,
+    ...spentOf(addUsage(usage, now)),
+    reservedUsd: Math.max(0, reserved - now.costUsd),
+    ...(maxBudgetUsd === undefined ? {} : { limitUsd: maxBudgetUsd }),
+  };
+}
+
+/** Sums of fractions differ in their last digits; what is left of that is no money. */
+function withoutNoise(usd: number): number {
+  return usd < 1e-9 ? 0 : usd;
+}
+
+function modelBudgets(total: Usage, parts: readonly Usage[]): ModelBudget[] {
+  const guessed = new Set(parts.filter(({ estimated }) => estimated).flatMap(({ models }) => Object.keys(models)));
+  return Object.entries(total.models)
+    .map(([model, { costUsd, tokens }]) => ({
+      model,
+      costUsd,
+      tokens,
+      ...(guessed.has(model) ? { estimated: true as const } : {}),
+    }))
+    .sort((a, b) => b.costUsd - a.costUsd);
+}
+
+const sessionColumns: readonly Column[] = [
+  { title: 'SESSION' },
+  { title: 'STATUS' },
+  { title: 'SPENT', align: 'right' },
+  { title: 'RESERVED', align: 'right' },
+  { title: 'CAP', align: 'right' },
+];
+
+const modelColumns: readonly Column[] = [
+  { title: 'MODEL' },
+  { title: 'COST', align: 'right' },
+  { title: 'INPUT', align: 'right' },
+  { title: 'OUTPUT', align: 'right' },
+  { title: 'CACHE READ', align: 'right' },
+  { title: 'CACHE WRITE', align: 'right' },
+];
+
+export function budgetLines(report: BudgetReport, style: Style): string[] {
+  const { limitUsd, onBudgetExceeded } = report;
+  const lines = [
+    `Cap: ${limitUsd === undefined ? 'none' : `${formatMoney(limitUsd)} (then ${onBudgetExceeded})`}`,
+    `Spent: ${formatMoney(report.spentUsd, report.estimated)}`,
+    `Reserved: ${formatMoney(report.reservedUsd)}`,
+    ...(report.leftUsd === undefined ? [] : [`Left: ${formatMoney(report.leftUsd, report.estimated)}`]),
+  ];
+  if (report.sessions.length > 0) lines.push('', ...formatTable(sessionColumns, sessionRows(report), style));
+  if (report.models.length > 0) lines.push('', ...formatTable(modelColumns, modelRows(report.models), style));
+  if (report.estimated) lines.push('', '~ estimated: a lower bound, until claude says what it charged');
+  return lines;
+}
+
+function sessionRows({ sessions, removedUsd }: BudgetReport): Cell[][] {
+  const rows = sessions.map((session): Cell[] => [
+    sessionTitle(session.id, session.name),
+    { text: session.status, tone: statusTone(session.status) },
+    formatMoney(session.spentUsd, session.estimated),
+    session.reservedUsd > 0 ? formatMoney(session.reservedUsd) : '',
+    session.limitUsd === undefined ? '' : formatMoney(session.limitUsd),
+  ]);
+  return removedUsd > 0 ? [...rows, ['(removed)', '', formatMoney(removedUsd)]] : rows;
+}
+
+function modelRows(models: readonly ModelBudget[]): Cell[][] {
+  const sum = models.reduce((tokens, model) => addTokens(tokens, model.tokens), noTokens);
+  const row = (name: string, cost: string, tokens: typeof sum): Cell[] => {
+    const counts = [tokens.input, tokens.output, tokens.cacheRead, tokens.cacheCreation];
+    return [name, cost, ...counts.map(formatCount)];
+  };
+  const rows = models.map(({ model, costUsd, tokens, estimated }) =>
+    row(safeLine(model, 60), formatMoney(costUsd, estimated), tokens),
+  );
+  if (models.length === 1) return rows;
+  const total = models.reduce((usd, { costUsd }) => usd + costUsd, 0);
+  const guessed = models.some(({ estimated }) => estimated);
+  return [...rows, row('all', formatMoney(total, guessed), sum)];
+}

@@ -1,0 +1,46 @@
+/** What the runner wants to know of a worker besides its stream: how long it runs, is silent, and what it did last. */
+import type { ClaudeMessage } from '../claude/messages.ts';
+import type { AttemptStream } from '../claude/stream.ts';
+
+/** More than anybody reads in one look. */
+const recentToolsMax = 20;
+
+export class WorkerNotes {
+  /** Milliseconds since it was begun, or since this runner took it over. */
+  ageMs = 0;
+  /** Milliseconds without a line of its own and without a running tool. */
+  silentMs = 0;
+  /** When the model answered last, ms since 1970. */
+  answeredAtMs = Number.NEGATIVE_INFINITY;
+  #lastToolId: string | undefined;
+  readonly #recentTools: string[] = [];
+
+  /** A line was taken into the stream at `nowMs`. */
+  line(message: ClaudeMessage, stream: AttemptStream, nowMs: number): void {
+    // Answers to our own questions are no progress of the session.
+    if (message.kind !== 'control-response') this.silentMs = 0;
+    if (message.kind === 'assistant' && message.error === undefined && message.model !== '<synthetic>') {
+      this.answeredAtMs = nowMs;
+    }
+    const { currentTool, currentToolId } = stream;
+    if (currentTool === undefined || currentToolId === this.#lastToolId) return;
+    this.#lastToolId = currentToolId;
+    this.#recentTools.push(currentTool);
+    if (this.#recentTools.length > recentToolsMax) this.#recentTools.shift();
+  }
+
+  /**
+   * Counts time for timeouts and stalls; `ms` of it passed. Counted by ticks of a timer and not by the clock, so that
+   * neither a jump of the clock nor a machine that slept makes a session look old.
+   */
+  tick(ms: number, stream: AttemptStream): void {
+    this.ageMs += ms;
+    const works = stream.openTools.size > 0 || stream.openTasks.size > 0;
+    this.silentMs = works ? 0 : this.silentMs + ms;
+  }
+
+  /** Tool calls begun since this was asked last. */
+  takeRecentTools(): string[] {
+    return this.#recentTools.splice(0);
+  }
+}

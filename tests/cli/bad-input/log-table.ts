@@ -1,0 +1,86 @@
+/** Event logs that somebody tore, edited or wrote with another version: each is met by four commands. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type Ground, sessionId, story } from './ground.ts';
+import { type Mistake, mistake } from './mistake.ts';
+
+const restore = 'Restore the file from a backup';
+const untouched = 'Nothing was changed';
+const newer = 'newer version of claude-code-agent';
+
+type Line = string | Buffer;
+type Change = (lines: readonly string[]) => readonly Line[];
+
+/** Exchanges something in one line, counted from 1. */
+function edit(number: number, from: string, to: string | ((line: string) => Line)): Change {
+  return (lines) =>
+    lines.map((line, index) => {
+      if (index + 1 !== number) return line;
+      if (!line.includes(from)) throw new Error(`${from} is not in ${line}`);
+      return typeof to === 'string' ? line.replaceAll(from, to) : to(line);
+    });
+}
+
+const needing = (...numbers: number[]): string => `"dependsOn":${JSON.stringify(numbers.map(sessionId))}`;
+
+/** Every log has six lines: the header, the group, the sessions one, two and three (which needs two), the start. */
+const damages: readonly (readonly [slug: string, culprit: string, next: string, change: Change])[] = [
+  ['no-bytes', 'ends before its first line does', restore, () => []],
+  ['torn-header', 'Line 1 of', restore, ([first = '', ...rest]) => [first.slice(0, 20), ...rest]],
+  ['no-header', 'Line 1 of', restore, (lines) => lines.slice(1)],
+  ['null-header', 'Line 1 of', restore, (lines) => ['null', ...lines.slice(1)]],
+  ['blank-header', 'Line 1 of', restore, (lines) => ['', ...lines]],
+  ['only-header', 'does not say which group it is for', restore, (lines) => lines.slice(0, 1)],
+  ['newer', 'says version 2', newer, edit(1, '"version":1', '"version":2')],
+  ['far-newer', 'says version 1e+300', newer, edit(1, '"version":1', '"version":1e300')],
+  ['future-event', 'Line 4 of', newer, edit(4, 'session_added', 'session_cloned')],
+  ['torn-middle', 'Line 3 of', untouched, edit(3, '{', (line) => line.slice(0, 40))],
+  ['blank-middle', 'Line 4 of', untouched, edit(4, '{', () => '')],
+  ['glued', 'Line 4 of', untouched, edit(4, '{', (line) => line + line)],
+  ['not-utf-8', 'Line 3 of', untouched, edit(3, '{', (line) => Buffer.from(line.replace('Do', 'D\u00fc'), 'latin1'))],
+  ['not-a-cost', 'Line 2 of', untouched, edit(2, '"warningThreshold":0.8', '"warningThreshold":"0.8"')],
+  ['path-as-id', 'Line 3 of', untouched, edit(3, sessionId(1), '001-../../../evil')],
+  ['bad-time', 'Line 3 of', untouched, edit(3, '"at":"', '"at":"soon')],
+  ['lost-line', 'has number 4 where 3 was due', untouched, (lines) => lines.filter((_, index) => index !== 3)],
+  [
+    'line-twice',
+    'has number 3 where 4 was due',
+    untouched,
+    (lines) => lines.flatMap((line, at) => (at === 3 ? [line, line] : [line])),
+  ],
+  [
+    'other-log',
+    'belongs to the group 20',
+    restore,
+    (lines) => lines.map((line) => line.replaceAll('-other-log"', '-x"')),
+  ],
+  ['impossible', 'cannot have happened', restore, edit(6, 'group_started', 'group_completed')],
+  [
+    'cycle',
+    'cycle: one -> two -> one',
+    restore,
+    (lines) => edit(4, needing(), needing(1))(edit(3, needing(), needing(2))(lines) as string[]),
+  ],
+  ['long-cycle', 'cycle: two -> three -> two', restore, edit(4, needing(), needing(3))],
+  ['itself', 'cycle: one -> one', restore, edit(3, needing(), needing(1))],
+  ['unknown-need', `depends on ${sessionId(9)}`, restore, edit(5, needing(2), needing(9))],
+  ['same-name', 'two sessions called one', restore, edit(4, '"two"', '"one"')],
+];
+
+/** Damages one group each, and gives the commands that meet the damage. */
+export function damagedLogs(ground: Ground): readonly Mistake[] {
+  const met = damages.flatMap(([slug, culprit, next, change]) => {
+    const sessions = [{ name: 'one' }, { name: 'two' }, { name: 'three', needs: [2] }];
+    const { events, meta } = ground.paths(ground.make(slug, sessions, [story.started]));
+    const lines = change(readFileSync(events, 'utf8').trimEnd().split('\n'));
+    writeFileSync(events, Buffer.concat(lines.flatMap((line) => [Buffer.from(line), Buffer.from('\n')])));
+    // Listings believe meta.json; without it they have to look into the log.
+    rmSync(meta);
+    return [
+      ['group', 'show', slug, '--json'],
+      ['group', 'run', slug],
+      ['group', 'watch', slug],
+      ['session', 'add', slug, '--project', '.', '--prompt', 'x'],
+    ].map((args) => mistake(args, 1, culprit, next));
+  });
+  return [...met, mistake(['group', 'show', '2026'], 2, / fits 3\d groups: .* and 2\d more\./, 'Give more of the id.')];
+}

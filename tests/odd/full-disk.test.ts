@@ -1,0 +1,135 @@
+/**
+ * Promises: on a full disk every command ends with one sentence, nothing is half-written, and once there is room again
+ * the next command works. A run that meets a full disk ends with code 1 while its workers go on; the next run adopts
+ * them and completes the group. The disk is a tmpfs of this test, so mounting must be allowed.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { until } from '../support/cli.ts';
+import { begin, finish } from '../support/crash-rig.ts';
+import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { OddMachine } from './odd-machine.ts';
+
+const mount = (...args: string[]): boolean => Bun.spawnSync(['mount', ...args], { stderr: 'ignore' }).success;
+const unmount = (path: string): boolean => Bun.spawnSync(['umount', '-l', path], { stderr: 'ignore' }).success;
+
+function canMount(): boolean {
+  if (Bun.which('mount') === null || process.getuid?.() !== 0) return false;
+  const folder = mkdtempSync(join(tmpdir(), 'cca-mount-'));
+  const mounted = mount('-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder);
+  if (mounted) unmount(folder);
+  rmSync(folder, { recursive: true, force: true });
+  return mounted;
+}
+
+/** What the tests need to be allowed; without it they are reported as skipped. */
+const mountable = canMount();
+
+let rig: Rig;
+let machine: OddMachine;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  machine = new OddMachine(rig);
+  mkdirSync(machine.data);
+  if (mountable) mount('-t', 'tmpfs', '-o', 'size=512k,mode=0700', 'tmpfs', machine.data);
+});
+afterEach(() => {
+  if (mountable) unmount(machine.data);
+  machine.remove();
+});
+
+const ballast = () => join(machine.data, 'ballast');
+
+/** Leaves not one free page. */
+function fill(): void {
+  for (let size = 1 << 18; size >= 1; size >>= 1) {
+    for (;;) {
+      try {
+        writeFileSync(ballast(), Buffer.alloc(size), { flag: 'a' });
+      } catch {
+        break;
+      }
+    }
+  }
+}
+
+const free = () => rmSync(ballast());
+const groups = () => readdirSync(join(machine.data, 'session-groups'));
+
+test.skipIf(!mountable)(
+  'creating and adding',
+  async () => {
+    fill();
+    expect(await machine.refused(1, 'group', 'create', 'x')).toMatch(/ENOSPC.*[Ff]ree some disk space/);
+    expect(groups()).toEqual([]);
+    free();
+    const group = await machine.ok('group', 'create', 'x');
+    fill();
+    const add = ['session', 'add', group, '--project', machine.project('a'), '--prompt', 'x'.repeat(9_000)];
+    expect(await machine.refused(1, ...add)).toMatch(/ENOSPC.*[Ff]ree some disk space/);
+    expect(JSON.parse(await machine.ok('session', 'list', group, '--json'))).toEqual([]);
+    expect(await machine.refused(1, 'group', 'run', group)).toContain('ENOSPC');
+    free();
+    expect(groups()).toEqual([group]);
+    await machine.ok(...add);
+    await machine.completeGroup();
+  },
+  60_000,
+);
+
+test.skipIf(!mountable)(
+  'a run that meets it leaves, its workers go on, the next run completes the group',
+  async () => {
+    const group = await machine.ok('group', 'create', 'x');
+    const ids = [await machine.add(group, 'one'), await machine.add(group, 'two')];
+    const first = machine.start('group', 'run', group, '--output', 'quiet');
+    const [one, two] = await Promise.all(ids.map((id) => rig.nextFor(id)));
+    if (one === undefined || two === undefined) throw new Error('both sessions have a worker');
+    await begin(one);
+    await begin(two);
+    const journal = join(machine.data, 'session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').split('session_identified').length === 3);
+    // The runner sleeps while the disk fills behind a result that is too long for the journal's last page.
+    process.kill(first.pid, 'SIGSTOP');
+    await one.print({ type: 'system', subtype: 'filler', text: 'x'.repeat(9_000) });
+    await finish(one, 0.01, 'long '.repeat(2_000));
+    fill();
+    process.kill(first.pid, 'SIGCONT');
+    const { code, stdout, stderr } = await first.finished;
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^claude-code-agent: Cannot write [^\n]*ENOSPC[^\n]*[Ff]ree some disk space[^\n]*\n$/);
+    expect(machine.alive(two.hello.pid)).toBe(true);
+    expect(await machine.refused(1, 'group', 'run', group, '--output', 'quiet')).toContain('ENOSPC');
+    expect(machine.alive(two.hello.pid)).toBe(true);
+
+    free();
+    const second = machine.start('group', 'run', group, '--output', 'quiet');
+    await finish(two);
+    expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
+    await machine.expectCompleted(group);
+    expect(machine.alive(two.hello.pid)).toBe(false);
+    expect(rig.invocations.filter(({ claudeSessionId }) => ids.includes(claudeSessionId)).length).toBe(2);
+  },
+  60_000,
+);
+
+test.skipIf(!mountable)(
+  'a disk that is read-only for everybody',
+  async () => {
+    const group = await machine.makeGroup();
+    mount('-o', 'remount,ro', machine.data);
+    expect(await machine.refused(1, 'group', 'create', 'y')).toContain('EROFS');
+    expect(await machine.refused(1, 'group', 'run', group)).toContain('EROFS');
+    expect(JSON.parse(await machine.ok('group', 'show', group, '--json'))).toMatchObject({ status: 'created' });
+    expect(await machine.ok('group', 'list')).toContain(group);
+    mount('-o', 'remount,rw', machine.data);
+    await machine.ok('group', 'run', group);
+    await machine.expectCompleted(group);
+  },
+  60_000,
+);

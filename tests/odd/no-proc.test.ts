@@ -1,0 +1,63 @@
+/**
+ * Promises: where there is no /proc and processes are looked up by ps(1), a worker that a killed runner left behind is
+ * adopted, and everything it started is ended with it. ps is the one of this machine, asked as macOS would be; which
+ * environments macOS hides is not shown here.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { begin, expectSettled, expectWorkedOnce, finish, Runners } from '../support/crash-rig.ts';
+import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => group.remove());
+
+const alive = (pid: number) => group.world.processes.identify(pid) !== null;
+
+test.skipIf(Bun.which('ps') === null)(
+  'adopted and reaped by what ps says',
+  async () => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at: 'after log session_identified', table: 'ps' });
+    const fake = await rig.nextFor(group.claudeId('one'));
+    await begin(fake);
+    await first;
+    const marked = await fake.spawn(['sleep', '600']);
+    const wiped = await fake.spawn(['sleep', '601'], 'wiped');
+    expect([fake.hello.pid, marked, wiped].filter(alive).length).toBe(3);
+
+    const second = runners.startAltered({ table: 'ps' });
+    await finish(fake);
+    expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
+    expect([fake.hello.pid, marked, wiped].filter(alive)).toEqual([]);
+    expectSettled(group);
+    expectWorkedOnce(group, ['one']);
+    expect(group.events().filter(({ type }) => type === 'session_adopted').length).toBe(1);
+  },
+  60_000,
+);
+
+test.skipIf(Bun.which('ps') === null)(
+  'a silent worker is found by its mark alone and started again',
+  async () => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at: 'after spawn', table: 'ps' });
+    const fake = await rig.nextFor(group.claudeId('one'));
+    await first;
+    const second = runners.startAltered({ table: 'ps' });
+    await fake.ended;
+    const again = await rig.nextFor(group.claudeId('one'));
+    await begin(again);
+    await finish(again);
+    expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
+    expectSettled(group);
+    expectWorkedOnce(group, ['one']);
+  },
+  60_000,
+);

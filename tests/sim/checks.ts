@@ -1,0 +1,218 @@
+/**
+ * The promises of DESIGN §1, checked from outside: against the books of the machine and the log as anybody can read it,
+ * after every step and at the moments when the program acts.
+ */
+import { dirname } from 'node:path';
+import type { GroupState } from '../../src/core/state.ts';
+import type { ClaudeBook } from './books.ts';
+import { EventChecks } from './event-checks.ts';
+import { dearestMessageUsd } from './scenario.ts';
+import type { VirtualMachine } from './virtual-machine.ts';
+import type { VirtualProcess } from './virtual-processes.ts';
+import type { VirtualRunner } from './virtual-runner.ts';
+
+/** Names of the promises, as they appear in reports. */
+export const invariants = {
+  slots: 'never more sessions than slots',
+  dependencies: 'no start before its dependencies',
+  once: 'an attempt works once',
+  conversation: 'one process per conversation',
+  money: 'the cap holds',
+  totals: 'totals are right',
+  leftovers: 'no process is left over',
+  fold: 'the log is the state',
+  final: 'ends are final',
+  completed: 'completed is completed',
+  loggedFirst: 'logged before acted',
+  reasons: 'every end has a reason',
+  liveness: 'nobody waits for ever',
+  writer: 'one writer',
+  exceptions: 'nothing throws',
+} as const;
+
+/** No claude lives, no answer is due: after so long a runner must have come to an end, virtual milliseconds. */
+const patienceMs = 120_000;
+const cent = 1e-7;
+
+export class Checks {
+  readonly #machine: VirtualMachine;
+  readonly #events: EventChecks;
+  /** The state inside each runner that is alive. */
+  readonly #inner = new Map<VirtualRunner, GroupState>();
+  #busyAtMs = 0;
+  #chargedUsd = 0;
+
+  constructor(machine: VirtualMachine) {
+    this.#machine = machine;
+    this.#events = new EventChecks(machine);
+  }
+
+  /** The state that a runner folds for itself. */
+  knows(runner: VirtualRunner, state: GroupState): void {
+    this.#inner.set(runner, state);
+  }
+
+  /** A claude process was started. */
+  spawned(book: ClaudeBook): void {
+    const { log, claudes } = this.#machine;
+    log.catchUp();
+    const session = log.state?.sessions.get(book.sessionId)?.state;
+    const isLogged = session?.status === 'running' && session.attempt.id === book.attemptId && log.isDurable;
+    if (!isLogged)
+      this.#violate(invariants.loggedFirst, `${book.process.name} starts, and no durable session_starting says so`);
+    for (const other of claudes) {
+      if (other === book) continue;
+      if (other.claudeSessionId === book.claudeSessionId && other.process.alive) {
+        this.#violate(
+          invariants.conversation,
+          `${book.process.name} starts while ${other.process.name} is in the same conversation`,
+        );
+      }
+      if (other.attemptId === book.attemptId && (other.chargedUsd > 0 || other.reports.length > 0)) {
+        this.#violate(
+          invariants.once,
+          `${book.process.name} starts the attempt that ${other.process.name} has worked on`,
+        );
+      }
+    }
+  }
+
+  /** A claude read its prompt. */
+  began(book: ClaudeBook): void {
+    const twin = this.#machine
+      .livingClaudes()
+      .find((other) => other !== book && other.attemptId === book.attemptId && other.begun);
+    if (twin) this.#violate(invariants.once, `${book.process.name} and ${twin.process.name} work on one attempt`);
+  }
+
+  /** A line goes into the FIFO of a session; its attempt id. */
+  writesToClaude(fifo: string, line: string): string {
+    const { log } = this.#machine;
+    const book = this.#machine.livingClaudes().find(({ transcript }) => dirname(transcript) === dirname(fifo));
+    if (book === undefined) return '';
+    log.catchUp();
+    const session = log.state?.sessions.get(book.sessionId)?.state;
+    const attempt =
+      session?.status === 'running' && session.attempt.id === book.attemptId ? session.attempt : undefined;
+    const isPrompt = line.startsWith('{"type":"user"');
+    if (isPrompt && (attempt?.process?.pid !== book.process.identity.pid || !log.isDurable)) {
+      this.#violate(invariants.loggedFirst, `${book.process.name} gets its prompt before its process is on record`);
+    }
+    if (line.includes('"interrupt"') && (attempt?.stopping === undefined || !log.isDurable)) {
+      this.#violate(
+        invariants.loggedFirst,
+        `${book.process.name} is interrupted, and no durable session_stopping says so`,
+      );
+    }
+    return book.attemptId;
+  }
+
+  /** A process writes the log. */
+  appends(runner: VirtualRunner): void {
+    const { locks, log } = this.#machine;
+    const owner = locks.get(`${dirname(log.path)}/runner.lock`)?.owner;
+    if (owner !== runner.process) this.#violate(invariants.writer, `${runner.process.name} writes without the lock`);
+  }
+
+  attached(_runner: VirtualRunner, _process: VirtualProcess): void {
+    this.#machine.coverage.note('adopted');
+  }
+
+  /** A runner noted the process as one of a worker's, so it can be held to end it. */
+  gathered(runner: VirtualRunner, process: VirtualProcess): void {
+    process.gatheredBy = runner.process;
+  }
+
+  /** Everything that must hold whenever the machine comes to rest. */
+  step(): void {
+    const { log } = this.#machine;
+    log.catchUp();
+    const fresh = log.takeNew();
+    if (fresh.length > 0) {
+      this.#busyAtMs = this.#machine.timeline.nowMs;
+      this.#events.take(fresh, log.takeReplay());
+      this.#checkSlots();
+      this.#checkFold();
+    }
+    this.#checkMoney();
+    this.#checkLiveness();
+  }
+
+  /** A run came to its end by itself. One that leaves may still be reaping; its exit ends that. */
+  ended(runner: VirtualRunner): void {
+    this.#inner.delete(runner);
+    const { timers, name } = runner.process;
+    if (timers > 0) this.#violate(invariants.liveness, `${timers} timers of ${name} are still set after its end`);
+  }
+
+  /** The group is settled and its runner gone. */
+  settled(): void {
+    this.step();
+    const { table, log } = this.#machine;
+    for (const process of table.living.values()) {
+      if (process.kind === 'runner' || this.#events.isExcused(process)) continue;
+      this.#violate(invariants.leftovers, `${process.name} lives although the group is ${log.state?.status}`);
+    }
+  }
+
+  #violate(invariant: string, message: string): void {
+    this.#machine.violate(invariant, message);
+  }
+
+  #checkSlots(): void {
+    const { state } = this.#machine.log;
+    if (state === null) return;
+    const slots = state.group.config.maxConcurrentSessions;
+    const living = this.#machine.livingClaudes().length;
+    if (state.running.size > slots)
+      this.#violate(invariants.slots, `${state.running.size} sessions run in ${slots} slots`);
+    if (living > slots) this.#violate(invariants.slots, `${living} claudes live for ${slots} slots`);
+  }
+
+  #checkFold(): void {
+    const outer = this.#machine.log.state;
+    for (const [runner, inner] of this.#inner) {
+      if (!runner.alive) this.#inner.delete(runner);
+      else if (outer !== null && inner.lastSeq > 0 && !sameState(outer, inner)) {
+        this.#violate(
+          invariants.fold,
+          `${runner.process.name} is at event ${inner.lastSeq}, the log at ${outer.lastSeq}, and they differ`,
+        );
+      }
+    }
+  }
+
+  #checkMoney(): void {
+    const { claudes, log } = this.#machine;
+    const config = log.state?.group.config;
+    let chargedUsd = 0;
+    for (const book of claudes) chargedUsd += book.chargedUsd;
+    if (chargedUsd === this.#chargedUsd || config === undefined) return;
+    this.#chargedUsd = chargedUsd;
+    this.#busyAtMs = this.#machine.timeline.nowMs;
+    const { maxBudgetUsd, onBudgetExceeded, maxConcurrentSessions } = config;
+    if (maxBudgetUsd === undefined || onBudgetExceeded === 'warn') return;
+    let unknownUsd = 0;
+    for (const book of claudes) unknownUsd += book.recordedUsd === null ? 0 : book.chargedUsd - book.recordedUsd;
+    const most = maxBudgetUsd + dearestMessageUsd * maxConcurrentSessions + unknownUsd + cent;
+    if (chargedUsd > most) {
+      this.#violate(invariants.money, `$${chargedUsd.toFixed(4)} were spent; at most $${most.toFixed(4)} may be`);
+    }
+  }
+
+  #checkLiveness(): void {
+    const { timeline, log, runners } = this.#machine;
+    const isRunning = log.state?.status === 'running' && [...this.#inner.keys()].some(({ alive }) => alive);
+    if (!isRunning || runners.length === 0 || this.#machine.livingClaudes().length > 0) this.#busyAtMs = timeline.nowMs;
+    if (timeline.nowMs - this.#busyAtMs > patienceMs) {
+      this.#violate(invariants.liveness, `nothing has happened for ${patienceMs / 1_000} s, and no claude lives`);
+    }
+  }
+}
+
+/** Whether both are the same but for what is no fact: which sessions the plan has not looked at yet. */
+function sameState(a: GroupState, b: GroupState): boolean {
+  const { touched: _a, ...left } = a;
+  const { touched: _b, ...right } = b;
+  return Bun.deepEquals(left, right);
+}

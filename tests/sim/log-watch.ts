@@ -1,0 +1,124 @@
+/** Reads the group's log as any other process would, folds it, and tells what the last decision about an attempt was. */
+import { basename, dirname, join } from 'node:path';
+import type { GroupEvent } from '../../src/core/event.ts';
+import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
+import type { DecisionKind } from './coverage.ts';
+import type { Disk, FileNode } from './virtual-disk.ts';
+import type { Violation } from './virtual-machine.ts';
+
+/** The decisions that a batch of log lines carries out. */
+export function decisionsIn(text: string): DecisionKind[] {
+  const found: DecisionKind[] = [];
+  for (const line of text.split('\n')) {
+    const type = /"type":"(\w+)"/.exec(line)?.[1];
+    if (type === 'session_starting') found.push((/"kind":"(\w+)"/.exec(line)?.[1] ?? 'start') as DecisionKind);
+    else if (type === 'session_stopping') found.push('stop');
+    else if (type === 'budget_warning') found.push('warn-budget');
+    else if (type === 'budget_exceeded') found.push('exceed-budget');
+    else if (type === 'group_completed' || type === 'group_failed' || type === 'group_paused') {
+      found.push(`settle-${type.slice(6) as 'completed' | 'failed' | 'paused'}`);
+    }
+  }
+  return found;
+}
+
+export class LogWatch {
+  readonly path: string;
+  readonly metaPath: string;
+  /** The fold of what is on disk; null before the first event. */
+  state: GroupState | null = null;
+  /** Events read since the last `takeNew`. */
+  #fresh: GroupEvent[] = [];
+  readonly #disk: Disk;
+  readonly #violate: (violation: Violation) => void;
+  #offset = 0;
+  #isReplay = false;
+  #node: FileNode | null = null;
+  readonly #decoder = new TextDecoder();
+
+  constructor(disk: Disk, path: string, violate: (violation: Violation) => void) {
+    this.#disk = disk;
+    this.path = path;
+    this.metaPath = join(dirname(path), 'meta.json');
+    this.#violate = violate;
+  }
+
+  /** Reads from the start again: after a power cut the log may have lost its end. */
+  forget(): void {
+    this.#offset = 0;
+    this.state = null;
+    this.#fresh = [];
+    this.#isReplay = true;
+  }
+
+  /** Whether the events of the last `takeNew` were read before; to be asked after it. */
+  takeReplay(): boolean {
+    const isReplay = this.#isReplay;
+    this.#isReplay = false;
+    return isReplay;
+  }
+
+  /** True when everything in the log would survive a power cut. */
+  get isDurable(): boolean {
+    const node = this.#disk.file(this.path);
+    return node !== null && node.durableSize === node.size;
+  }
+
+  /** Reads what was added since the last time. */
+  catchUp(): void {
+    const node = this.#disk.file(this.path);
+    if (node === null) return;
+    if (node !== this.#node || node.size < this.#offset) {
+      this.forget();
+      this.#node = node;
+    }
+    if (node.size === this.#offset) return;
+    const bytes = node.read(this.#offset, Number.MAX_SAFE_INTEGER);
+    const length = bytes.lastIndexOf(10) + 1;
+    const isStart = this.#offset === 0;
+    const lines = this.#decoder
+      .decode(bytes.subarray(0, length))
+      .split('\n')
+      .slice(isStart ? 1 : 0, -1);
+    this.#offset += length;
+    for (const line of lines) if (!this.#take(line)) return;
+  }
+
+  /** The events read since this was asked last. */
+  takeNew(): GroupEvent[] {
+    const fresh = this.#fresh;
+    this.#fresh = [];
+    return fresh;
+  }
+
+  /** The last decision about a running attempt: how it was begun, or that it is to stop. */
+  decisionsOfAttempt(attemptId: string): DecisionKind[] {
+    this.catchUp();
+    for (const id of this.state?.running ?? []) {
+      const session = this.state?.sessions.get(id)?.state;
+      if (session?.status !== 'running' || session.attempt.id !== attemptId) continue;
+      return [session.attempt.stopping === undefined ? session.attempt.kind : 'stop'];
+    }
+    return [];
+  }
+
+  decisionsOfSession(folder: string): DecisionKind[] {
+    this.catchUp();
+    const session = this.state?.sessions.get(basename(folder))?.state;
+    return session?.status === 'running' ? this.decisionsOfAttempt(session.attempt.id) : [];
+  }
+
+  #take(line: string): boolean {
+    try {
+      const event = JSON.parse(line) as GroupEvent;
+      this.#fresh.push(event);
+      this.state = this.state === null ? initialState(event) : reduce(this.state, event);
+      return true;
+    } catch (error) {
+      // Zeros and half lines that a crash left are cut off by the next writer.
+      if (error instanceof SyntaxError) this.#offset = Math.min(this.#offset, this.#disk.file(this.path)?.size ?? 0);
+      else this.#violate({ invariant: 'the log folds', message: `${error}: ${line}` });
+      return false;
+    }
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * Promises: the simulation is not blind. For each promise there is a bug that breaks it, and some seed among the first
+ * few notices; what it tells is short, and a tale that was made smaller is still about the same promise.
+ */
+import { expect, test } from 'bun:test';
+import { invariants } from './checks.ts';
+import { type PlantedBug, plantedBugs } from './planted-bugs.ts';
+import { scenarioOf } from './scenario.ts';
+import { shrink, tell } from './shrink.ts';
+import { simulate } from './simulation.ts';
+
+/** Seeds within which each bug has to be found. */
+const seedsMax = 300;
+
+function firstSeed({ wrap, invariant }: PlantedBug): number | null {
+  for (let seed = 0; seed < seedsMax; seed += 1) {
+    if (simulate(scenarioOf(seed), { wrap, only: invariant }).violation !== null) return seed;
+  }
+  return null;
+}
+
+test('there is a bug for every promise', () => {
+  expect([...new Set(plantedBugs.map(({ invariant }) => invariant))].sort()).toEqual(Object.values(invariants).sort());
+});
+
+test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
+  '%s: found',
+  (_name, bug) => expect(firstSeed(bug)).not.toBeNull(),
+  60_000,
+);
+
+test('what is told of a broken promise is the smallest story of it', () => {
+  const bug = plantedBugs.find(({ invariant }) => invariant === invariants.completed) as PlantedBug;
+  const scenario = scenarioOf(firstSeed(bug) ?? 0);
+  const options = { wrap: bug.wrap, only: bug.invariant };
+  const small = shrink(scenario, options);
+  expect(small.acts.length + small.crashes.length).toBeLessThanOrEqual(scenario.acts.length + scenario.crashes.length);
+  expect(small.crashes).toEqual([]);
+  const story = tell(small, options);
+  expect(story).toContain(`seed ${scenario.seed} breaks the promise "${bug.invariant}"`);
+  expect(story).toContain('session_completed');
+  expect(story.split('\n').length).toBeLessThan(40);
+}, 60_000);

@@ -1,0 +1,181 @@
+/**
+ * Bugs to be found: each one breaks one promise, by a World that lies to the program or does less than it was asked to.
+ * The program itself is unchanged, so each is also a picture of how that promise could be broken.
+ */
+import type { AppendFile, Files, Processes, RunningProcess, World } from '../../src/world/world.ts';
+import { invariants } from './checks.ts';
+import type { Wrap } from './user.ts';
+
+export interface PlantedBug {
+  readonly name: string;
+  readonly invariant: string;
+  readonly wrap: Wrap;
+}
+
+const log = '/events.jsonl';
+const transcript = '/transcript.jsonl';
+
+/** The bug is in what is read: replacements keep the length, so that offsets stay right. */
+function reading(suffix: string, change: (text: string) => string): Wrap {
+  return (world) => ({
+    ...world,
+    files: {
+      ...world.files,
+      readBytes: (path, offset, most) => {
+        const bytes = world.files.readBytes(path, offset, most);
+        // Parts of characters would not survive being decoded, but are left alone by what is looked for here.
+        if (!path.endsWith(suffix) || bytes.length < 2) return bytes;
+        return Buffer.from(change(Buffer.from(bytes).toString('latin1')), 'latin1');
+      },
+    },
+  });
+}
+
+/** The bug is in what is appended to the log. */
+function appending(change: (text: string) => string): Wrap {
+  return withLog((file) => ({ ...file, append: (text) => file.append(change(text)), sync: () => file.sync() }));
+}
+
+function withLog(change: (file: AppendFile) => AppendFile): Wrap {
+  return (world) => ({
+    ...world,
+    files: {
+      ...world.files,
+      openAppend: (path) => (path.endsWith(log) ? change(world.files.openAppend(path)) : world.files.openAppend(path)),
+    },
+  });
+}
+
+function withFiles(world: World, files: Partial<Files>): World {
+  return { ...world, files: { ...world.files, ...files } };
+}
+
+function withProcesses(world: World, processes: Partial<Processes>): World {
+  return { ...world, processes: { ...world.processes, ...processes } };
+}
+
+function withSpawned(change: (process: RunningProcess) => RunningProcess): Wrap {
+  return (world) =>
+    withProcesses(world, {
+      spawn: (options) => {
+        const spawned = world.processes.spawn(options);
+        return spawned.ok ? { ok: true, value: change(spawned.value) } : spawned;
+      },
+    });
+}
+
+/** A worker that has spoken looks as if it had not, and cannot be ended. */
+const forgetsWorkers: Wrap = (world) =>
+  withProcesses(
+    withFiles(world, {
+      info: (path) => {
+        const info = world.files.info(path);
+        return info !== null && path.endsWith(transcript) ? { ...info, size: 0 } : info;
+      },
+    }),
+    { isAlive: () => false, findMarked: () => [], findDescendants: () => [] },
+  );
+
+function beginsAgain(text: string): string {
+  return text.replace(/^.*"type":"session_completed".*\n/m, (line) => {
+    const { seq, ...rest } = JSON.parse(line) as { seq: number };
+    return `${line}${JSON.stringify({ seq: seq + 1, ...rest, type: 'session_starting', attempt: {} })}\n`;
+  });
+}
+
+export const plantedBugs: readonly PlantedBug[] = [
+  {
+    name: 'slots are counted wrong',
+    invariant: invariants.slots,
+    wrap: reading(log, (text) => text.replace(/"maxConcurrentSessions":\d/g, '"maxConcurrentSessions":9')),
+  },
+  {
+    name: 'dependencies are overlooked',
+    invariant: invariants.dependencies,
+    wrap: reading(log, (text) =>
+      text.replace(/("dependsOn":\[)("[^\]]*)\]/g, (_, head, ids) => `${head}${' '.repeat(ids.length)}]`),
+    ),
+  },
+  { name: 'an attempt is started beside itself', invariant: invariants.once, wrap: forgetsWorkers },
+  { name: 'a conversation is continued twice', invariant: invariants.conversation, wrap: forgetsWorkers },
+  {
+    name: 'a worker gets no cap',
+    invariant: invariants.money,
+    wrap: (world) =>
+      withProcesses(world, {
+        spawn: (options) => {
+          const at = options.args.indexOf('--max-budget-usd');
+          return world.processes.spawn(at < 0 ? options : { ...options, args: options.args.toSpliced(at, 2) });
+        },
+      }),
+  },
+  {
+    name: 'what claude says it cost is not read',
+    invariant: invariants.totals,
+    wrap: reading(transcript, (text) =>
+      text.replaceAll('"total_cost_usd"', '"total_cost_xxx"').replaceAll('"costUSD"', '"costXXX"'),
+    ),
+  },
+  {
+    name: 'only the worker itself is ended',
+    invariant: invariants.leftovers,
+    wrap: (world) => withProcesses(world, { findMarked: () => [], findDescendants: () => [] }),
+  },
+  {
+    name: 'the log differs from what is in memory',
+    invariant: invariants.fold,
+    wrap: appending((text) => text.replace('"turns":1', '"turns":2')),
+  },
+  { name: 'a completed session begins again', invariant: invariants.final, wrap: appending(beginsAgain) },
+  {
+    name: 'a prompt that never arrived counts as done',
+    invariant: invariants.completed,
+    wrap: reading(transcript, (text) => text.replaceAll('"num_turns":0', '"num_turns":1')),
+  },
+  {
+    name: 'exit codes are overlooked',
+    invariant: invariants.completed,
+    wrap: withSpawned(({ identity, onExit }) => ({
+      identity,
+      onExit: (action) => onExit(() => action({ kind: 'exited', code: 0 })),
+    })),
+  },
+  {
+    name: 'the log is not synced',
+    invariant: invariants.loggedFirst,
+    wrap: withLog((file) => ({ ...file, append: (text) => file.append(text), sync: () => {} })),
+  },
+  {
+    name: 'failures have no sentence',
+    invariant: invariants.reasons,
+    wrap: appending((text) => text.replace(/("type":"session_failed".*?"message":)"[^"]*"/, '$1""')),
+  },
+  {
+    name: 'ends are not heard of',
+    invariant: invariants.liveness,
+    wrap: withSpawned(({ identity }) => ({ identity, onExit: () => {} })),
+  },
+  {
+    name: 'the lock lets everybody in',
+    invariant: invariants.writer,
+    wrap: (world) => ({
+      ...world,
+      locks: {
+        ...world.locks,
+        tryLock: (path, holder) => world.locks.tryLock(path, holder) ?? { release: () => {} },
+      },
+    }),
+  },
+  {
+    name: 'the clock breaks',
+    invariant: invariants.exceptions,
+    wrap: (world) => {
+      let looks = 0;
+      const now = () => {
+        looks += 1;
+        return looks === 60 ? Number.NaN : world.clock.now();
+      };
+      return { ...world, clock: { ...world.clock, now } };
+    },
+  },
+];

@@ -1,0 +1,80 @@
+/** From a scenario that breaks a promise to the smallest one that breaks the same promise, and to a story of it. */
+import type { Behaviour, Scenario } from './scenario.ts';
+import { type SimulationOptions, simulate } from './simulation.ts';
+
+/** Simulations that are spent on finding a smaller scenario. */
+const triesMax = 400;
+
+const plainBehaviour: Behaviour = {
+  messages: 1,
+  tools: false,
+  ending: 'success',
+  slowness: 1,
+  interrupt: 'obeyed',
+  term: 'obeyed',
+  tool: 'tame',
+  pieces: false,
+  forgets: false,
+};
+
+/** The smallest scenario found that breaks the same promise as the given one. */
+export function shrink(scenario: Scenario, options: SimulationOptions = {}): Scenario {
+  const invariant = simulate(scenario, options).violation?.invariant;
+  if (invariant === undefined) return scenario;
+  let smallest = scenario;
+  let tries = 0;
+  for (let isSmaller = true; isSmaller && tries < triesMax; ) {
+    isSmaller = false;
+    for (const candidate of smallerOnes(smallest)) {
+      tries += 1;
+      if (tries > triesMax) break;
+      if (simulate(candidate, options).violation?.invariant !== invariant) continue;
+      smallest = candidate;
+      isSmaller = true;
+      break;
+    }
+  }
+  return smallest;
+}
+
+/** Scenarios with one thing less, the largest things first. */
+function* smallerOnes(scenario: Scenario): Generator<Scenario> {
+  const { sessions, acts, crashes, logins } = scenario;
+  if (crashes.length > 0) yield { ...scenario, crashes: [] };
+  if (acts.length > 1) yield { ...scenario, acts: acts.slice(0, 1) };
+  // The last session can go without changing what the others depend on.
+  if (sessions.length > 1) yield { ...scenario, sessions: sessions.slice(0, -1) };
+  for (const [index] of acts.entries()) if (index > 0) yield { ...scenario, acts: acts.toSpliced(index, 1) };
+  for (const [index] of crashes.entries()) yield { ...scenario, crashes: crashes.toSpliced(index, 1) };
+  if (logins.length > 0) yield { ...scenario, logins: [] };
+  for (const [index, session] of sessions.entries()) {
+    const replaced = (behaviours: readonly Behaviour[]) => ({
+      ...scenario,
+      sessions: sessions.with(index, { ...session, behaviours }),
+    });
+    if (session.dependsOn.length > 0) {
+      yield { ...scenario, sessions: sessions.with(index, { ...session, dependsOn: [] }) };
+    }
+    if (session.behaviours.length > 0) yield replaced(session.behaviours.slice(0, -1));
+    for (const [place, behaviour] of session.behaviours.entries()) {
+      for (const key of Object.keys(plainBehaviour) as (keyof Behaviour)[]) {
+        if (behaviour[key] === plainBehaviour[key]) continue;
+        yield replaced(session.behaviours.with(place, { ...behaviour, [key]: plainBehaviour[key] }));
+      }
+    }
+  }
+}
+
+/** What a person needs to understand a broken promise: the seed, what is left of its scenario, and what happened. */
+export function tell(scenario: Scenario, options: SimulationOptions = {}): string {
+  const { violation, trace } = simulate(scenario, { ...options, trace: true });
+  const { seed, config, sessions, acts, crashes } = scenario;
+  return [
+    `seed ${seed} breaks the promise "${violation?.invariant}": ${violation?.message}`,
+    `  config   ${JSON.stringify(config)}`,
+    ...sessions.map((session, index) => `  session  ${index + 1} ${JSON.stringify(session)}`),
+    ...acts.map((act) => `  act      ${JSON.stringify(act)}`),
+    ...crashes.map((crash) => `  crash    ${JSON.stringify(crash)}`),
+    ...trace,
+  ].join('\n');
+}

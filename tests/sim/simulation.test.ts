@@ -1,0 +1,47 @@
+/**
+ * Promises: whatever is done to a group at whatever moment, DESIGN §1 holds. The real runner, store and core run over a
+ * virtual machine; every seed is a story of crashes, faults, commands and moody claudes, the same each time it is told.
+ * Not promised: anything about the real system calls behind the World; tests/world and tests/crash are for that.
+ */
+import { expect, test } from 'bun:test';
+import { scenarioOf } from './scenario.ts';
+import { leastPerCellAndPart, leastStepsPerPart, runSeeds, seedsPerPart } from './seed-run.ts';
+import { seededFor } from './seeded.ts';
+import { simulate } from './simulation.ts';
+
+/** How much more is tried with TEST_LONG=1: twenty times both parts of a plain run, with seeds of their own. */
+const longParts = 40;
+const minutes = 60_000;
+
+test('the same seed tells the same story', () => {
+  for (const seed of [3, 14, 159, 2_653]) {
+    const [first, second] = [1, 2].map(() => simulate(scenarioOf(seed), { trace: true }));
+    expect(second?.trace).toEqual(first?.trace ?? []);
+    expect(second?.steps).toBe(first?.steps ?? 0);
+  }
+});
+
+test(
+  'every promise holds after every step, and every decision meets every crash',
+  () => {
+    const { broken, steps, coverage } = runSeeds(0, seedsPerPart);
+    if (broken !== null) throw new Error(broken);
+    expect(steps).toBeGreaterThan(leastStepsPerPart);
+    expect(coverage.thinCells(leastPerCellAndPart)).toEqual([]);
+  },
+  10 * minutes,
+);
+
+test.if(process.env.TEST_LONG === '1')(
+  'every promise holds for seeds that nobody has tried',
+  () => {
+    const luck = seededFor(Math.floor(performance.timeOrigin), 'long run');
+    for (let part = 1; part <= longParts; part += 1) {
+      const first = luck.int(1_000_000, 2_000_000_000);
+      console.log(`part ${part} of ${longParts}: ${seedsPerPart} seeds from ${first}`);
+      const { broken } = runSeeds(first, seedsPerPart);
+      if (broken !== null) throw new Error(broken);
+    }
+  },
+  longParts * 10 * minutes,
+);

@@ -1,0 +1,320 @@
+/** The people at the keyboard and the mishaps of the machine: what a scenario says, and then whatever brings the group to its end. */
+
+import { changeGroup } from '../../src/cli/change-group.ts';
+import { askRunner } from '../../src/cli/request.ts';
+import type { GroupReference } from '../../src/cli/resolve.ts';
+import type { Result } from '../../src/core/failure.ts';
+import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
+import { nextGroupStatus } from '../../src/core/status.ts';
+import type { RunnerSignal } from '../../src/runner/facts.ts';
+import { additionProblem, nextSessionId, removalProblem } from '../../src/runner/request-answers.ts';
+import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
+import { stopGroup } from '../../src/runner/stop-group.ts';
+import { deleteGroup } from '../../src/store/group-store.ts';
+import type { GroupWriter } from '../../src/store/group-writer.ts';
+import type { RequestAnswer } from '../../src/store/requests.ts';
+import type { World } from '../../src/world/world.ts';
+import { invariants } from './checks.ts';
+import { callerEnv, newDefinition, packageRoot } from './group-setup.ts';
+import type { Act } from './scenario.ts';
+import { SystemError } from './virtual-files.ts';
+import type { VirtualMachine } from './virtual-machine.ts';
+import { VirtualRunner } from './virtual-runner.ts';
+
+/** What planted bugs put between the program and the machine. */
+export type Wrap = (world: World, runner: VirtualRunner) => World;
+
+const lookMs = 900;
+/** How long a hanging claude is watched before somebody presses Ctrl-C. */
+const patienceMs = 8_000;
+const roundsMax = 7;
+/** A command, or a run without anything that hangs, takes no longer. */
+const longestMs = 3_600_000;
+
+interface Run {
+  readonly runner: VirtualRunner;
+  readonly signals: Set<(signal: RunnerSignal) => void>;
+  readonly sinceMs: number;
+}
+
+export class User {
+  /** The group came to its end, and nothing more is going to be done. */
+  isDone = false;
+  readonly #machine: VirtualMachine;
+  readonly #group: GroupReference;
+  readonly #wrap: Wrap;
+  #run: Run | null = null;
+  #actsLeft = 0;
+  #rounds = 0;
+  #hangsSinceMs: number | null = null;
+  #raised: Partial<GroupConfig> = {};
+  readonly #commands = new Map<VirtualRunner, number>();
+
+  constructor(machine: VirtualMachine, group: GroupReference, wrap: Wrap) {
+    this.#machine = machine;
+    this.#group = group;
+    this.#wrap = wrap;
+    const { acts } = machine.scenario;
+    this.#actsLeft = acts.length;
+    for (const { atMs, ...act } of acts) {
+      machine.timeline.schedule(atMs, `user: ${act.do}`, null, () => {
+        this.#actsLeft -= 1;
+        this.#do(act as Act);
+      });
+    }
+    this.#lookLater();
+  }
+
+  #lookLater(): void {
+    this.#machine.timeline.schedule(lookMs, 'user looks', null, () => {
+      this.#look();
+      if (!this.isDone) this.#lookLater();
+    });
+  }
+
+  #do(act: Act): void {
+    const { machine } = this;
+    machine.say(`USER ${JSON.stringify(act)}`);
+    machine.coverage.note(`act ${act.do}`);
+    switch (act.do) {
+      case 'run':
+        this.#start(act.retryFailed);
+        return;
+      case 'signal':
+        this.#signal(act.signal);
+        return;
+      case 'kill':
+        this.#run?.runner.die('kill -9');
+        return;
+      case 'power-cut':
+        machine.cutPower();
+        return;
+      case 'disk-full':
+        machine.trouble.full = true;
+        machine.timeline.schedule(act.forMs, 'the disk has room again', null, () => {
+          machine.trouble.full = false;
+        });
+        return;
+      case 'disk-fault':
+        if (act.onRead) machine.trouble.faultyReads += act.calls;
+        else machine.trouble.faultyCalls += act.calls;
+        return;
+      case 'clock-jump':
+        machine.timeline.wallOffsetMs += act.byMs;
+        return;
+      case 'add-session':
+        this.#addSession(act.dependsOnLast);
+        return;
+      case 'remove-session':
+        this.#removeSession(act.index);
+        return;
+      case 'pause':
+        this.#pause();
+        return;
+      case 'delete':
+        this.#delete();
+        return;
+    }
+  }
+
+  /** Whoever sits there goes on until the group has come to an end that only a person could change. */
+  #look(): void {
+    const { machine } = this;
+    for (const [runner, sinceMs] of this.#commands) {
+      if (!runner.alive) this.#commands.delete(runner);
+      else if (machine.timeline.nowMs - sinceMs > longestMs) this.#stuck(runner);
+    }
+    if (this.#run !== null && !this.#run.runner.alive) this.#run = null;
+    if (this.#run !== null) {
+      this.#watchRun(this.#run);
+      return;
+    }
+    if (this.#actsLeft > 0) {
+      if (machine.luck.chance(0.5)) this.#start(false);
+      return;
+    }
+    const { state } = machine.log;
+    const isOver = state?.status === 'completed' || (this.#rounds >= roundsMax && state?.status !== 'running');
+    // Without sessions there is nothing to run, whatever state a crash left the group in.
+    const isEmpty = state === null || state.sessions.size === 0;
+    if ((isOver || isEmpty) && machine.locks.size === 0) {
+      this.isDone = true;
+      return;
+    }
+    machine.trouble.full = false;
+    machine.trouble.faultyCalls = 0;
+    machine.trouble.faultyReads = 0;
+    if (this.#rounds >= roundsMax) machine.callOffCrashes();
+    this.#rounds += 1;
+    this.#start(this.#rounds % 2 === 0);
+  }
+
+  #watchRun({ runner, sinceMs }: Run): void {
+    const { timeline } = this.#machine;
+    if (this.#machine.livingClaudes().some(({ hangs }) => hangs)) {
+      this.#hangsSinceMs ??= timeline.nowMs;
+      if (timeline.nowMs - this.#hangsSinceMs < patienceMs) return;
+      this.#hangsSinceMs = null;
+      this.#signal('SIGINT');
+    } else if (timeline.nowMs - sinceMs > longestMs) this.#stuck(runner);
+  }
+
+  #stuck(runner: VirtualRunner): void {
+    this.#machine.violate(
+      invariants.liveness,
+      `${runner.process.name} has been at work for ${longestMs / 60_000} minutes`,
+    );
+  }
+
+  #start(retryFailed: boolean): void {
+    const runner = new VirtualRunner(this.#machine);
+    const run: Run = { runner, signals: new Set(), sinceMs: this.#machine.timeline.nowMs };
+    // A second `group run` beside the first is refused; the first one stays the one that gets signals.
+    if (this.#run === null || !this.#run.runner.alive) this.#run = run;
+    const overrides = this.#raised;
+    this.#raised = {};
+    const work = runGroup(this.#wrap(runner.world, runner), {
+      root: this.#group.root,
+      groupId: this.#group.groupId,
+      callerEnv,
+      packageRoot,
+      overrides,
+      retryFailed,
+      reporter: {
+        event: (_event, state) => this.#machine.checks.knows(runner, state),
+        progress: () => {},
+        summarize: () => {},
+      },
+      onSignal: (handler) => {
+        run.signals.add(handler);
+        return () => run.signals.delete(handler);
+      },
+    });
+    this.#conclude(runner, work, (result) => this.#onResult(runner, result));
+  }
+
+  #onResult(runner: VirtualRunner, result: RunResult): void {
+    const { machine } = this;
+    machine.say(`group run: ${result.kind} ${result.kind === 'refused' ? JSON.stringify(result.failure) : ''}`);
+    machine.coverage.note(`run ${result.kind === 'refused' ? `refused ${result.failure.reason}` : result.kind}`);
+    if (result.kind === 'refused' && /^(?:corrupt-file|internal|newer-version)$/.test(result.failure.reason)) {
+      machine.violate(invariants.exceptions, `the run was refused: ${result.failure.message}`);
+    }
+    if (result.kind !== 'settled') return;
+    machine.checks.ended(runner);
+    machine.checks.settled();
+    if (result.status !== 'completed' && result.state.reason === 'budget') {
+      const { maxBudgetUsd } = result.state.group.config;
+      if (maxBudgetUsd !== undefined) this.#raised = { maxBudgetUsd: maxBudgetUsd + 0.5 };
+    }
+  }
+
+  #signal(signal: RunnerSignal): void {
+    const run = this.#run;
+    if (run === null || !run.runner.alive) return;
+    // Without a handler a signal ends the process.
+    if (run.signals.size === 0) run.runner.die(signal);
+    for (const handler of run.signals) handler(signal);
+  }
+
+  /** A process of the user that acts on the group and ends. */
+  #command<T>(work: (world: World, runner: VirtualRunner) => Promise<Result<T>>): void {
+    const runner = new VirtualRunner(this.#machine);
+    this.#commands.set(runner, this.#machine.timeline.nowMs);
+    this.#conclude(runner, work(this.#wrap(runner.world, runner), runner), (result) => {
+      this.#machine.say(`command: ${result.ok ? 'done' : result.failure.message}`);
+      this.#machine.coverage.note(result.ok ? 'command done' : `command refused ${result.failure.reason}`);
+    });
+  }
+
+  #conclude<T>(runner: VirtualRunner, work: Promise<T>, onEnd: (result: T) => void): void {
+    const over = (end: () => void) => {
+      if (!runner.alive) return;
+      runner.exit();
+      end();
+    };
+    work.then(
+      (result) => over(() => onEnd(result)),
+      (error: unknown) =>
+        over(() => {
+          this.#machine.say(`${runner.process.name} failed: ${error}`);
+          if (error instanceof SystemError) return;
+          this.#machine.violate(
+            invariants.exceptions,
+            error instanceof Error ? (error.stack ?? String(error)) : String(error),
+          );
+        }),
+    );
+  }
+
+  #change(
+    direct: (writer: GroupWriter, world: World, runner: VirtualRunner) => Result<unknown> | Promise<Result<unknown>>,
+    viaRunner?: (world: World, runId: string) => Promise<Result<RequestAnswer> | 'runner-gone'>,
+  ): void {
+    this.#command((world, runner) =>
+      changeGroup<unknown>(world, this.#group, {
+        direct: (writer) => direct(writer, world, runner),
+        ...(viaRunner === undefined ? {} : { viaRunner: (runId: string) => viaRunner(world, runId) }),
+      }),
+    );
+  }
+
+  #addSession(dependsOnLast: boolean): void {
+    const last = [...(this.#machine.log.state?.sessions.keys() ?? [])].at(-1);
+    const draft = newDefinition(this.#machine.timeline.wall(), dependsOnLast && last !== undefined ? [last] : []);
+    this.#change(
+      (writer, world) => {
+        if (nextGroupStatus(writer.state.status, 'session_added') === null) return refusal('the group is over');
+        const session: SessionDefinition = { ...draft, id: nextSessionId(world, writer.state) };
+        const problem = additionProblem(writer.state, session);
+        if (problem !== null) return refusal(problem);
+        writer.record([{ type: 'session_added', sessionId: session.id, session }]);
+        return { ok: true, value: null };
+      },
+      (world, runId) => askRunner(world, this.#group, runId, { kind: 'add-session', session: draft }),
+    );
+  }
+
+  #removeSession(index: number): void {
+    const sessionId = [...(this.#machine.log.state?.sessions.keys() ?? [])][index];
+    if (sessionId === undefined) return;
+    this.#change(
+      (writer) => {
+        const problem = removalProblem(writer.state, sessionId);
+        if (problem !== null) return refusal(problem);
+        if (nextGroupStatus(writer.state.status, 'session_removed') === null) return refusal('the group is over');
+        writer.record([{ type: 'session_removed', sessionId }]);
+        return { ok: true, value: null };
+      },
+      (world, runId) => askRunner(world, this.#group, runId, { kind: 'remove-session', sessionId }),
+    );
+  }
+
+  #pause(): void {
+    this.#change(
+      () => refusal('nothing runs'),
+      (world, runId) => askRunner(world, this.#group, runId, { kind: 'pause' }),
+    );
+  }
+
+  #delete(): void {
+    this.#change(async (writer, world, runner) => {
+      await stopGroup(world, writer, 'deleted');
+      if (!runner.alive) return refusal('it died');
+      this.#machine.checks.step();
+      this.#machine.checks.settled();
+      deleteGroup(world, this.#group.root, this.#group.groupId);
+      this.#machine.log.forget();
+      this.isDone = true;
+      return { ok: true, value: null };
+    });
+  }
+
+  private get machine(): VirtualMachine {
+    return this.#machine;
+  }
+}
+
+function refusal(message: string): Result<never> {
+  return { ok: false, failure: { reason: 'usage', message, next: '' } };
+}

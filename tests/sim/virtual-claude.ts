@@ -1,0 +1,251 @@
+/**
+ * A model of the claude process as `claude -p --input-format stream-json` behaves: it reads its FIFO, calls the model,
+ * runs tools, prints lines into the transcript, keeps a conversation, answers control requests and ends in many ways.
+ */
+import type { SignalName, SpawnOptions } from '../../src/world/world.ts';
+import type { ClaudeBook } from './books.ts';
+import {
+  answerLine,
+  firstUsd,
+  hookLines,
+  initLine,
+  type ModelCall,
+  messageLine,
+  type ResultKind,
+  resultLine,
+  toolResultLine,
+  troubleLines,
+  wholeUsd,
+} from './claude-lines.ts';
+import { ClaudeOutput } from './claude-output.ts';
+import type { Behaviour } from './scenario.ts';
+import type { Seeded } from './seeded.ts';
+import type { VirtualMachine } from './virtual-machine.ts';
+import type { VirtualProcess } from './virtual-processes.ts';
+
+/** CLAUDE_CODE_EXIT_AFTER_STOP_DELAY of our workers. */
+const idleExitMs = 60_000;
+
+export class VirtualClaude {
+  readonly #machine: VirtualMachine;
+  readonly #book: ClaudeBook;
+  readonly #process: VirtualProcess;
+  readonly #options: SpawnOptions;
+  readonly #luck: Seeded;
+  readonly #output: ClaudeOutput;
+  readonly #input: string[] = [];
+  readonly #calls: ModelCall[] = [];
+  #behaviour: Behaviour | null = null;
+  #isReady = false;
+  /** Raised when what was planned is no longer to happen: an interrupt, a signal. */
+  #turn = 0;
+  #totalUsd = 0;
+  #tool: VirtualProcess | null = null;
+  #isIdle = false;
+  #isDying = false;
+
+  constructor(machine: VirtualMachine, book: ClaudeBook, options: SpawnOptions, luck: Seeded) {
+    this.#machine = machine;
+    this.#book = book;
+    this.#process = book.process;
+    this.#options = options;
+    this.#luck = luck;
+    this.#output = new ClaudeOutput(machine, book, options.stdoutFile, luck);
+    this.#process.onSignal = (signal) => this.#onSignal(signal);
+    this.#process.onDeath = () => this.#onDeath();
+    this.#later(luck.delay(200, 3_000), 'is up', () => this.#boot());
+  }
+
+  /** A line from the FIFO. */
+  take(line: string): void {
+    this.#input.push(line);
+    if (this.#isReady) this.#later(this.#luck.delay(10, 300), 'reads stdin', () => this.#read());
+  }
+
+  #later(delayMs: number, label: string, action: () => void): void {
+    this.#machine.timeline.schedule(delayMs, label, this.#process, action);
+  }
+
+  /** Like `#later`, unless the turn is over by then. */
+  #next(delayMs: number, label: string, action: () => void): void {
+    const turn = this.#turn;
+    this.#later(delayMs, label, () => {
+      if (turn === this.#turn) action();
+    });
+  }
+
+  #boot(): void {
+    if (this.#isDying) return;
+    const { disk } = this.#machine;
+    const exists = (disk.file(this.#book.conversation)?.size ?? 0) > 0;
+    if (this.#book.resumes && !exists) {
+      this.#print(resultLine('no-conversation', 0, [], null));
+      this.#exit(1);
+    } else if (!this.#book.resumes && exists) {
+      this.#exit(1);
+    } else {
+      this.#isReady = true;
+      this.#read();
+    }
+  }
+
+  #read(): void {
+    for (const line of this.#input.splice(0)) {
+      const message = JSON.parse(line) as { type: string; request_id?: string; request?: { subtype: string } };
+      if (message.type === 'user') this.#begin();
+      else if (message.request?.subtype === 'get_usage') this.#answerUsage(message.request_id ?? '');
+      else if (message.request?.subtype === 'interrupt') this.#onInterrupt(message.request_id ?? '');
+    }
+  }
+
+  #begin(): void {
+    if (this.#behaviour !== null || this.#isDying) return;
+    this.#behaviour = this.#machine.nextBehaviour(this.#book);
+    this.#book.begun = true;
+    this.#machine.checks.began(this.#book);
+    for (const line of hookLines()) this.#print(line);
+    this.#print(initLine(this.#options.cwd));
+    // What comes before the first request is in the file before that request is paid.
+    this.#output.inPieces = this.#behaviour.pieces;
+    if (this.#behaviour.ending === 'not-sent') this.#next(20, 'refuses the prompt', () => this.#conclude('not-sent'));
+    else this.#think(0);
+  }
+
+  #think(index: number): void {
+    const { slowness } = this.#behaviour as Behaviour;
+    this.#next(slowness * this.#luck.delay(700, 6_000), 'hears from the model', () => this.#speak(index));
+  }
+
+  #speak(index: number): void {
+    const { messages, tools, ending } = this.#behaviour as Behaviour;
+    const call: ModelCall = { input: this.#luck.int(200, 3_000), output: this.#luck.int(1, 600) };
+    const isLast = index + 1 >= messages;
+    const usesTool = ending === 'denied' || (tools && !isLast);
+    const toolId = usesTool ? `tool-${this.#process.identity.pid}-${index}` : null;
+    this.#book.charge(firstUsd(call));
+    this.#remember();
+    this.#print(messageLine(`m-${this.#process.identity.pid}-${index}`, call, toolId));
+    this.#next(this.#luck.delay(300, 2_000), 'ends a message', () => {
+      this.#book.charge(wholeUsd(call) - firstUsd(call));
+      this.#calls.push(call);
+      this.#totalUsd += wholeUsd(call);
+      const { capUsd } = this.#book;
+      if (capUsd !== undefined && this.#totalUsd >= capUsd) this.#conclude('budget');
+      else if (toolId !== null) this.#useTool(toolId, isLast, index);
+      else if (isLast) this.#finish();
+      else this.#think(index + 1);
+    });
+  }
+
+  #useTool(toolId: string, isLast: boolean, index: number): void {
+    const { ending } = this.#behaviour as Behaviour;
+    const isDenied = ending === 'denied';
+    if (!isDenied) this.#tool = this.#machine.startTool(this.#process, this.#behaviour as Behaviour);
+    this.#next(this.#luck.delay(800, 5_000), 'gets a tool’s result', () => {
+      this.#endTool();
+      this.#print(toolResultLine(toolId, isDenied));
+      if (isLast) this.#finish(isDenied ? toolId : null);
+      else this.#think(index + 1);
+    });
+  }
+
+  #finish(deniedToolId: string | null = null): void {
+    const { ending } = this.#behaviour as Behaviour;
+    switch (ending) {
+      case 'hangs':
+        this.#book.hangs = true;
+        return;
+      case 'killed':
+        this.#machine.table.end(this.#process, { kind: 'signalled', signal: 'SIGKILL' });
+        return;
+      case 'silent':
+      case 'silent-code':
+        this.#exit(ending === 'silent' ? 0 : 3);
+        return;
+      case 'exit-code':
+        this.#book.contradicted = true;
+        this.#conclude('success');
+        this.#exit(1);
+        return;
+      default:
+        this.#conclude(ending, deniedToolId);
+    }
+  }
+
+  #conclude(kind: ResultKind, deniedToolId: string | null = null): void {
+    for (const line of troubleLines(kind, Math.floor(this.#machine.timeline.wall() / 1_000) + 60)) this.#print(line);
+    const isSuccess = kind === 'success';
+    this.#print(resultLine(kind, this.#totalUsd, this.#calls, deniedToolId), (end) => {
+      this.#book.report(end, this.#totalUsd);
+      if (isSuccess) this.#book.successEnds.push(end);
+    });
+    this.#isIdle = true;
+    if (kind === 'budget' || (kind !== 'success' && this.#luck.chance(0.5))) this.#exit(1);
+    else this.#next(idleExitMs, 'has idled long enough', () => this.#exit(0));
+  }
+
+  #answerUsage(requestId: string): void {
+    if (this.#isDying || this.#behaviour?.interrupt === 'ignored') return;
+    const usd = this.#totalUsd;
+    this.#print(answerLine(requestId, { usd, calls: [...this.#calls] }), (end) => this.#book.report(end, usd));
+  }
+
+  #onInterrupt(requestId: string): void {
+    const how = this.#behaviour?.interrupt ?? 'obeyed';
+    if (how === 'ignored' || this.#isDying) return;
+    this.#later(how === 'slow' ? this.#luck.int(500, 7_000) : this.#luck.int(1, 40), 'obeys an interrupt', () => {
+      if (this.#isDying) return;
+      this.#print(answerLine(requestId));
+      if (this.#isIdle || this.#behaviour === null) return;
+      this.#turn += 1;
+      this.#endTool();
+      this.#conclude('interrupted');
+    });
+  }
+
+  #onSignal(signal: SignalName): void {
+    if (signal !== 'SIGTERM') return;
+    const how = this.#behaviour?.term ?? 'obeyed';
+    if (how === 'ignored' || this.#isDying) return;
+    this.#turn += 1;
+    if (how === 'success-while-dying' && !this.#isIdle && this.#behaviour !== null) {
+      this.#process.dyingSuccessFor = this.#process.toldToEndBy;
+      this.#conclude('success');
+    }
+    this.#isDying = true;
+    this.#turn += 1;
+    const delayMs = how === 'slow' ? this.#luck.int(1_000, 9_500) : this.#luck.int(5, 200);
+    this.#later(delayMs, 'ends after SIGTERM', () => this.#exit(143));
+  }
+
+  /** Ends by itself once all it printed is written. */
+  #exit(code: number): void {
+    this.#isDying = true;
+    this.#turn += 1;
+    this.#output.whenWritten(() => {
+      this.#later(this.#luck.delay(30, 500), `exits with ${code}`, () => {
+        this.#machine.table.end(this.#process, { kind: 'exited', code });
+      });
+    });
+  }
+
+  #onDeath(): void {
+    this.#machine.closeFifo(this.#options.stdinFifo ?? '', this.#process);
+    const { status } = this.#process;
+    if (status?.kind === 'signalled' && this.#behaviour?.forgets) this.#machine.forget(this.#book.conversation);
+  }
+
+  #endTool(): void {
+    const tool = this.#tool;
+    this.#tool = null;
+    if (tool?.alive && this.#behaviour?.tool === 'tame') this.#machine.table.end(tool, { kind: 'exited', code: 0 });
+  }
+
+  #remember(): void {
+    this.#machine.appendQuietly(this.#book.conversation, new Uint8Array([10]));
+  }
+
+  #print(line: object, onWritten: (end: number) => void = () => {}): void {
+    this.#output.print({ session_id: this.#book.claudeSessionId, ...line }, onWritten);
+  }
+}

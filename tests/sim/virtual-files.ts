@@ -1,0 +1,212 @@
+/** The Files of one process over the virtual disk: faults are met here, and folders that are watched hear of changes. */
+import type { AppendFile, Files } from '../../src/world/world.ts';
+import type { Seeded } from './seeded.ts';
+import type { Owner, Timeline } from './virtual-clock.ts';
+import { type Disk, FileNode } from './virtual-disk.ts';
+
+/** An error as the system gives it. */
+export class SystemError extends Error {
+  readonly code: string;
+  readonly path: string;
+  readonly syscall: string;
+
+  constructor(code: string, syscall: string, path: string) {
+    super(`${code}: ${syscall} '${path}'`);
+    this.code = code;
+    this.syscall = syscall;
+    this.path = path;
+  }
+}
+
+/** What is wrong with the disk at the moment. */
+export interface DiskTrouble {
+  /** Nothing that needs room succeeds. */
+  full: boolean;
+  /** This many writing calls more fail with EIO. */
+  faultyCalls: number;
+  /** This many reads of a transcript more fail with EIO. */
+  faultyReads: number;
+}
+
+/** Who watches which folder; hints come late, twice or never. */
+export class Watchers {
+  readonly #timeline: Timeline;
+  readonly #luck: Seeded;
+  readonly #byFolder = new Map<string, Set<{ readonly owner: Owner; readonly onChange: () => void }>>();
+
+  constructor(timeline: Timeline, luck: Seeded) {
+    this.#timeline = timeline;
+    this.#luck = luck;
+  }
+
+  watch(owner: Owner, folder: string, onChange: () => void): () => void {
+    const watcher = { owner, onChange };
+    const set = this.#byFolder.get(folder) ?? new Set();
+    this.#byFolder.set(folder, set);
+    set.add(watcher);
+    return () => set.delete(watcher);
+  }
+
+  /** Something in the folder of `path` changed. */
+  changed(path: string): void {
+    const folder = path.slice(0, path.lastIndexOf('/'));
+    const set = this.#byFolder.get(folder);
+    if (set === undefined || set.size === 0) return;
+    for (const watcher of set) {
+      if (!watcher.owner.alive) {
+        set.delete(watcher);
+        continue;
+      }
+      if (this.#luck.chance(0.3)) continue;
+      const hints = this.#luck.chance(0.1) ? 2 : 1;
+      for (let hint = 0; hint < hints; hint += 1) {
+        this.#timeline.schedule(this.#luck.delay(5, 2_000), 'watcher hint', watcher.owner, () => {
+          if (set.has(watcher)) watcher.onChange();
+        });
+      }
+    }
+  }
+}
+
+export interface FilesParts {
+  readonly disk: Disk;
+  readonly timeline: Timeline;
+  readonly watchers: Watchers;
+  readonly trouble: DiskTrouble;
+  readonly owner: Owner;
+}
+
+const encoder = new TextEncoder();
+
+export class VirtualFiles implements Files {
+  readonly #parts: FilesParts;
+
+  constructor(parts: FilesParts) {
+    this.#parts = parts;
+  }
+
+  /** Throws what the disk has against a writing call just now. */
+  writing(syscall: string, path: string, needsRoom = true): void {
+    const { trouble } = this.#parts;
+    if (trouble.faultyCalls > 0) {
+      trouble.faultyCalls -= 1;
+      throw new SystemError('EIO', syscall, path);
+    }
+    if (trouble.full && needsRoom) throw new SystemError('ENOSPC', syscall, path);
+  }
+
+  readText(path: string): string | null {
+    return this.#parts.disk.file(path)?.text() ?? null;
+  }
+
+  readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
+    return this.#parts.disk.file(path)?.read(offset, maxBytes) ?? new Uint8Array(0);
+  }
+
+  writeAtomic(path: string, text: string, options?: { readonly durable?: boolean }): void {
+    this.writing('write', path);
+    const { folder, name } = this.#place('open', path);
+    const node = new FileNode(this.#parts.timeline.wall(), text);
+    folder.put(name, node);
+    if (options?.durable === true) {
+      node.durableSize = node.size;
+      folder.sync();
+    }
+    this.#parts.watchers.changed(path);
+  }
+
+  openAppend(path: string): AppendFile {
+    const { disk, timeline, watchers } = this.#parts;
+    const { folder, name } = this.#place('open', path);
+    let node = disk.file(path);
+    if (node === null) {
+      this.writing('open', path);
+      node = new FileNode(timeline.wall());
+      folder.put(name, node);
+    }
+    const file = node;
+    const writing = (syscall: string, needsRoom: boolean) => this.writing(syscall, path, needsRoom);
+    let size = file.size;
+    return {
+      get size() {
+        return size;
+      },
+      append(text) {
+        writing('write', true);
+        const bytes = encoder.encode(text);
+        file.append(bytes, timeline.wall());
+        size += bytes.length;
+        watchers.changed(path);
+      },
+      sync() {
+        writing('fdatasync', false);
+        file.durableSize = file.size;
+        folder.sync();
+      },
+      close() {},
+    };
+  }
+
+  truncate(path: string, size: number): void {
+    this.writing('ftruncate', path, false);
+    const node = this.#parts.disk.file(path);
+    if (node === null) throw new SystemError('ENOENT', 'open', path);
+    node.cut(size);
+    node.durableSize = node.size;
+    this.#parts.watchers.changed(path);
+  }
+
+  makeFolder(path: string): void {
+    if (this.#parts.disk.find(path)?.kind === 'folder') return;
+    this.writing('mkdir', path);
+    this.#parts.disk.makeFolder(path, this.#parts.timeline.wall());
+  }
+
+  list(path: string): string[] {
+    const node = this.#parts.disk.find(path);
+    return node?.kind === 'folder' ? [...node.entries.keys()].sort() : [];
+  }
+
+  info(path: string) {
+    return this.#parts.disk.info(path);
+  }
+
+  realPath(path: string): string | null {
+    return this.#parts.disk.find(path) === null ? null : path;
+  }
+
+  rename(from: string, to: string): void {
+    this.writing('rename', to);
+    const source = this.#place('rename', from);
+    const target = this.#place('rename', to);
+    const node = source.folder.entries.get(source.name);
+    if (node === undefined) throw new SystemError('ENOENT', 'rename', from);
+    source.folder.drop(source.name);
+    target.folder.put(target.name, node);
+    target.folder.sync();
+    this.#parts.watchers.changed(from);
+    this.#parts.watchers.changed(to);
+  }
+
+  remove(path: string): void {
+    const place = this.#parts.disk.place(path);
+    if (place === null || !place.folder.entries.has(place.name)) return;
+    this.writing('unlink', path, false);
+    place.folder.drop(place.name);
+    this.#parts.watchers.changed(path);
+  }
+
+  freeBytes(): number {
+    return this.#parts.trouble.full ? 0 : 1e12;
+  }
+
+  watch(folder: string, onChange: () => void): () => void {
+    return this.#parts.watchers.watch(this.#parts.owner, folder, onChange);
+  }
+
+  #place(syscall: string, path: string) {
+    const place = this.#parts.disk.place(path);
+    if (place === null) throw new SystemError('ENOENT', syscall, path);
+    return place;
+  }
+}

@@ -1,0 +1,137 @@
+/** The process table of the virtual machine: who lives, who started whom, who bears which mark, how each one ended. */
+import type { ProcessIdentity } from '../../src/core/event.ts';
+import type { ExitStatus, RunningProcess, SignalName } from '../../src/world/world.ts';
+import type { Seeded } from './seeded.ts';
+import type { Owner, Timeline } from './virtual-clock.ts';
+
+export class VirtualProcess implements Owner {
+  readonly name: string;
+  readonly identity: ProcessIdentity;
+  readonly kind: 'runner' | 'claude' | 'tool';
+  /** The attempt whose mark is in its environment; absent when it has wiped that. */
+  readonly mark: string | undefined;
+  /** Who started it, as long as that one lives. */
+  parent: VirtualProcess | null;
+  /** Who started it. */
+  readonly origin: VirtualProcess | null;
+  /** The runner that noted it last as one of a worker's processes. */
+  gatheredBy: VirtualProcess | null = null;
+  /** The runner that told it to end. */
+  toldToEndBy: VirtualProcess | null = null;
+  /** The runner whose SIGTERM came before its only success. */
+  dyingSuccessFor: VirtualProcess | null = null;
+  alive = true;
+  timers = 0;
+  status: ExitStatus | null = null;
+  /** What it does about a signal; SIGKILL never gets there. */
+  onSignal: (signal: SignalName) => void = () => {};
+  onDeath: () => void = () => {};
+  readonly followers: { readonly owner: Owner; readonly isParent: boolean; tell(status: ExitStatus): void }[] = [];
+
+  constructor(
+    name: string,
+    identity: ProcessIdentity,
+    kind: VirtualProcess['kind'],
+    parent: VirtualProcess | null,
+    mark?: string,
+  ) {
+    this.name = name;
+    this.identity = identity;
+    this.kind = kind;
+    this.parent = parent;
+    this.origin = parent;
+    this.mark = mark;
+  }
+}
+
+const host = 'virtual';
+/** How often a runner looks for processes that are not its children, milliseconds. */
+const exitPollMs = 200;
+
+export class ProcessTable {
+  bootId = 'boot-1';
+  readonly living = new Map<number, VirtualProcess>();
+  readonly #timeline: Timeline;
+  readonly #luck: Seeded;
+  #lastPid = 100;
+
+  constructor(timeline: Timeline, luck: Seeded) {
+    this.#timeline = timeline;
+    this.#luck = luck;
+  }
+
+  start(kind: VirtualProcess['kind'], parent: VirtualProcess | null, mark?: string): VirtualProcess {
+    this.#lastPid += 1;
+    const pid = this.#lastPid;
+    const identity = { pid, startTime: String(1_000 + pid), host, bootId: this.bootId };
+    const process = new VirtualProcess(`${kind} ${pid}`, identity, kind, parent, mark);
+    this.living.set(pid, process);
+    return process;
+  }
+
+  find(identity: ProcessIdentity): VirtualProcess | null {
+    if (identity.host !== host || identity.bootId !== this.bootId) return null;
+    const process = this.living.get(identity.pid);
+    return process?.identity.startTime === identity.startTime ? process : null;
+  }
+
+  marked(attemptId: string): VirtualProcess[] {
+    return [...this.living.values()].filter((process) => process.mark === attemptId);
+  }
+
+  descendants(pid: number): VirtualProcess[] {
+    const found: VirtualProcess[] = [];
+    for (const process of this.living.values()) {
+      for (let above = process.parent; above !== null; above = above.parent) {
+        if (above.identity.pid === pid) found.push(process);
+      }
+    }
+    return found;
+  }
+
+  /** Sends a signal; it arrives a little later. */
+  signal(sender: VirtualProcess, identity: ProcessIdentity, signal: SignalName): boolean {
+    const process = this.find(identity);
+    if (process === null) return false;
+    process.toldToEndBy = sender;
+    this.#timeline.schedule(this.#luck.delay(2, 60), `gets ${signal}`, process, () => {
+      if (signal === 'SIGKILL') this.end(process, { kind: 'signalled', signal });
+      else process.onSignal(signal);
+    });
+    return true;
+  }
+
+  /** The process is gone; its children belong to nobody then, and who follows it will hear of it. */
+  end(process: VirtualProcess, status: ExitStatus): void {
+    if (!process.alive) return;
+    process.alive = false;
+    process.status = status;
+    this.living.delete(process.identity.pid);
+    for (const other of this.living.values()) if (other.parent === process) other.parent = null;
+    process.onDeath();
+    for (const follower of process.followers) this.#tell(follower, status);
+  }
+
+  /** A view of the process for one of those who follow it. */
+  followed(process: VirtualProcess, owner: Owner, isParent: boolean): RunningProcess {
+    return {
+      identity: process.identity,
+      onExit: (action) => {
+        const follower = { owner, isParent, tell: action };
+        if (process.status === null) process.followers.push(follower);
+        else this.#tell(follower, process.status);
+      },
+    };
+  }
+
+  #tell({ owner, isParent, tell }: VirtualProcess['followers'][number], status: ExitStatus): void {
+    const delayMs = isParent ? this.#luck.delay(5, 800) : this.#luck.next() * exitPollMs;
+    const told: ExitStatus = isParent ? status : { kind: 'unknown' };
+    this.#timeline.schedule(delayMs, `hears of an exit (${describeStatus(told)})`, owner, () => tell(told));
+  }
+}
+
+export function describeStatus(status: ExitStatus): string {
+  if (status.kind === 'exited') return `code ${status.code}`;
+  return status.kind === 'signalled' ? status.signal : 'unknown';
+}

@@ -1,0 +1,290 @@
+/**
+ * One process of the program under test: its World over the virtual machine. When it dies nothing it does any more has
+ * an effect, so the code may run to its next pause and then waits for ever, as if the process were gone.
+ */
+
+import type { ProcessIdentity } from '../../src/core/event.ts';
+import { fail, ok } from '../../src/core/failure.ts';
+import type {
+  AppendFile,
+  Fifos,
+  Files,
+  Locks,
+  Processes,
+  RunOptions,
+  RunOutput,
+  SpawnOptions,
+  World,
+} from '../../src/world/world.ts';
+import type { CrashPoint, DecisionKind } from './coverage.ts';
+import { decisionsIn } from './log-watch.ts';
+import { type Seeded, seededFor } from './seeded.ts';
+import { clockOf } from './virtual-clock.ts';
+import { SystemError, VirtualFiles } from './virtual-files.ts';
+import type { VirtualMachine } from './virtual-machine.ts';
+import type { VirtualProcess } from './virtual-processes.ts';
+
+export class VirtualRunner {
+  readonly machine: VirtualMachine;
+  readonly process: VirtualProcess;
+  readonly world: World;
+  readonly #luck: Seeded;
+  readonly #files: VirtualFiles;
+  /** Decisions logged since the group's snapshot was written last. */
+  #unsaved: DecisionKind[] = [];
+  /** Decisions of the batch that is being logged. */
+  #batch: readonly DecisionKind[] = [];
+  /** What was read makes it die at its next step. */
+  #doom: { readonly point: CrashPoint; readonly decisions: readonly DecisionKind[] } | null = null;
+
+  constructor(machine: VirtualMachine) {
+    this.machine = machine;
+    this.process = machine.table.start('runner', null);
+    this.#luck = seededFor(machine.scenario.seed, this.process.name);
+    const { disk, timeline, watchers, trouble } = machine;
+    this.#files = new VirtualFiles({ disk, timeline, watchers, trouble, owner: this.process });
+    this.world = {
+      clock: clockOf(timeline, this.process, this.#luck),
+      files: this.#guardedFiles(),
+      processes: this.#processes(),
+      fifos: this.#fifos(),
+      locks: this.#locks(),
+      random: { uuid: () => this.#luck.uuid() },
+      machine: {
+        host: this.process.identity.host,
+        bootId: machine.table.bootId,
+        cores: 2,
+        bun: '/usr/bin/bun',
+        self: this.process.identity,
+      },
+    };
+    machine.runners.push(this);
+  }
+
+  get alive(): boolean {
+    return this.process.alive;
+  }
+
+  /** From now on nothing it does has an effect; its locks are free. */
+  die(how: string): void {
+    if (!this.alive) return;
+    this.machine.say(`${this.process.name} dies by ${how}`);
+    this.machine.table.end(this.process, { kind: 'signalled', signal: 'SIGKILL' });
+    this.leaveBehind();
+  }
+
+  /** Ends as a process does that has done its work. */
+  exit(): void {
+    this.machine.table.end(this.process, { kind: 'exited', code: 0 });
+    this.leaveBehind();
+  }
+
+  private leaveBehind(): void {
+    const { locks, runners } = this.machine;
+    for (const [path, { owner }] of locks) if (owner === this.process) locks.delete(path);
+    this.machine.runners = runners.filter((other) => other !== this);
+  }
+
+  /** Passes a point at which it may die; false when it is dead afterwards. */
+  #pass(point: CrashPoint, decisions: readonly DecisionKind[]): boolean {
+    if (!this.alive) return false;
+    const how = this.machine.crashAt(point, decisions);
+    if (how === null) return true;
+    this.#fall(how);
+    return false;
+  }
+
+  #fall(how: 'kill' | 'power-cut'): void {
+    if (how === 'kill') this.die('kill -9');
+    else this.machine.cutPower();
+  }
+
+  /** Called first by everything that has an effect or tells something. */
+  #lives(): boolean {
+    const doom = this.#doom;
+    this.#doom = null;
+    if (doom !== null) this.#pass(doom.point, doom.decisions);
+    return this.alive;
+  }
+
+  #guardedFiles(): Files {
+    const files = this.#files;
+    const { log } = this.machine;
+    return {
+      readText: (path) => files.readText(path),
+      readBytes: (path, offset, most) => this.#readBytes(path, offset, most),
+      list: (path) => files.list(path),
+      info: (path) => files.info(path),
+      realPath: (path) => files.realPath(path),
+      freeBytes: () => files.freeBytes(),
+      writeAtomic: (path, text, options) => {
+        if (!this.#lives()) return;
+        const isSnapshot = path === log.metaPath;
+        if (isSnapshot && !this.#pass('before-snapshot', this.#unsaved)) return;
+        files.writeAtomic(path, text, options);
+        if (isSnapshot && this.#pass('after-snapshot', this.#unsaved)) this.#unsaved = [];
+      },
+      openAppend: (path) => (this.#lives() ? this.#appendFile(path) : deadFile),
+      truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
+      makeFolder: (path) => void (this.#lives() && files.makeFolder(path)),
+      rename: (from, to) => void (this.#lives() && files.rename(from, to)),
+      remove: (path) => void (this.#lives() && files.remove(path)),
+      watch: (folder, onChange) => files.watch(folder, onChange),
+    };
+  }
+
+  #readBytes(path: string, offset: number, most: number): Uint8Array {
+    const { trouble } = this.machine;
+    if (trouble.faultyReads > 0 && this.alive && path.endsWith('/transcript.jsonl')) {
+      trouble.faultyReads -= 1;
+      throw new SystemError('EIO', 'read', path);
+    }
+    const bytes = this.#files.readBytes(path, offset, most);
+    if (!this.#lives() || bytes.length === 0 || !path.endsWith('/transcript.jsonl')) return bytes;
+    if (most > 1 && bytesInclude(bytes, resultMark)) {
+      const decisions = this.machine.log.decisionsOfSession(path.slice(0, path.lastIndexOf('/')));
+      if (!this.#pass('before-result-read', decisions)) return new Uint8Array(0);
+      this.#doom = { point: 'after-result-read', decisions };
+    }
+    return bytes;
+  }
+
+  #appendFile(path: string): AppendFile {
+    const file = this.#files.openAppend(path);
+    if (path !== this.machine.log.path) {
+      return {
+        ...file,
+        append: (text) => void (this.#lives() && file.append(text)),
+        sync: () => this.#lives() && file.sync(),
+      };
+    }
+    return {
+      get size() {
+        return file.size;
+      },
+      append: (text) => {
+        if (!this.#lives()) return;
+        this.machine.checks.appends(this);
+        this.#batch = decisionsIn(text);
+        if (!this.#pass('before-append', this.#batch)) return;
+        file.append(text);
+        if (!this.#pass('after-append', this.#batch)) return;
+      },
+      sync: () => {
+        if (!this.#lives()) return;
+        file.sync();
+        this.#unsaved.push(...this.#batch);
+        this.#pass('after-fsync', this.#batch);
+      },
+      close: () => file.close(),
+    };
+  }
+
+  #processes(): Processes {
+    const { table } = this.machine;
+    return {
+      spawn: (options) => this.#spawn(options),
+      run: (options) => this.#run(options),
+      attach: (identity) => {
+        const process = this.#lives() ? table.find(identity) : null;
+        const decisions = this.machine.log.decisionsOfAttempt(this.#attemptOf(identity));
+        if (!this.#pass('during-adopt', decisions) || process === null) return null;
+        this.machine.checks.attached(this, process);
+        return table.followed(process, this.process, false);
+      },
+      identify: (pid) => table.living.get(pid)?.identity ?? null,
+      isAlive: (identity) => this.#lives() && table.find(identity) !== null,
+      findMarked: (_name, value) => {
+        if (!this.#lives()) return [];
+        const claudes = this.machine.claudes.filter(({ attemptId }) => attemptId === value);
+        const isReaping = claudes.length > 0 && claudes.every(({ process }) => !process.alive);
+        if (isReaping && !this.#pass('during-reap', this.machine.log.decisionsOfAttempt(value))) return [];
+        return table.marked(value).map(({ identity }) => identity);
+      },
+      findDescendants: (pid) => {
+        if (!this.#lives()) return [];
+        const found = table.descendants(pid);
+        for (const process of found) this.machine.checks.gathered(this, process);
+        return found.map(({ identity }) => identity);
+      },
+      signal: (identity, signal) => this.#lives() && table.signal(this.process, identity, signal),
+    };
+  }
+
+  #attemptOf(identity: ProcessIdentity): string {
+    return this.machine.claudes.find(({ process }) => process.identity.pid === identity.pid)?.attemptId ?? '';
+  }
+
+  #spawn(options: SpawnOptions): ReturnType<Processes['spawn']> {
+    const { machine } = this;
+    if (!this.#lives()) return ok({ identity: this.process.identity, onExit: () => {} });
+    if (machine.trouble.full && machine.disk.file(options.stdoutFile) === null) {
+      return fail('spawn-failed', 'Cannot write the transcript: ENOSPC.', 'Free some disk space.');
+    }
+    const process = machine.startClaude(this.process, options);
+    this.#pass('after-spawn', machine.log.decisionsOfAttempt(process.mark ?? ''));
+    return ok(machine.table.followed(process, this.process, true));
+  }
+
+  #run(_options: RunOptions): ReturnType<Processes['run']> {
+    const login = this.machine.nextLogin();
+    return new Promise((resolve) => {
+      const answer = (output: RunOutput) => resolve(ok(output));
+      this.machine.timeline.schedule(this.#luck.delay(600, 9_000), 'auth status ends', this.process, () => {
+        if (login === 'silent') answer({ exitCode: null, stdout: '', stderr: '' });
+        else
+          answer({
+            exitCode: 0,
+            stdout: JSON.stringify({ loggedIn: login === 'in', authMethod: 'api_key' }),
+            stderr: '',
+          });
+      });
+    });
+  }
+
+  #fifos(): Fifos {
+    const { machine } = this;
+    return {
+      create: (path) => {
+        if (!this.#lives()) return;
+        this.#files.writing('mkfifo', path);
+        if (machine.disk.place(path) === null) throw new SystemError('ENOENT', 'mkfifo', path);
+        machine.makeFifo(path);
+      },
+      openWriter: (path) => {
+        const node = machine.disk.find(path);
+        if (!this.#lives() || node?.kind !== 'fifo' || node.reader === null) return null;
+        return {
+          writeLine: (line) => {
+            if (!this.#lives()) return;
+            const attemptId = machine.checks.writesToClaude(path, line);
+            node.reader?.(line);
+            if (line.startsWith('{"type":"user"'))
+              this.#pass('after-prompt', machine.log.decisionsOfAttempt(attemptId));
+          },
+          close: () => {},
+        };
+      },
+    };
+  }
+
+  #locks(): Locks {
+    const { locks } = this.machine;
+    return {
+      tryLock: (path, holder) => {
+        if (!this.#lives() || locks.has(path)) return null;
+        locks.set(path, { owner: this.process, holder });
+        return { release: () => void (locks.get(path)?.owner === this.process && locks.delete(path)) };
+      },
+      holder: (path) => locks.get(path)?.holder ?? null,
+    };
+  }
+}
+
+const deadFile: AppendFile = { size: 0, append: () => {}, sync: () => {}, close: () => {} };
+
+const resultMark = new TextEncoder().encode('"type":"result"');
+
+function bytesInclude(bytes: Uint8Array, mark: Uint8Array): boolean {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(mark);
+}

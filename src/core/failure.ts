@@ -112,7 +112,7 @@ export function describeFailure(failure: Failure): string {
  * Starting more sessions would only spread it, so nothing new starts after one of these.
  */
 export function needsPerson(reason: string): boolean {
-  return reason === 'not-logged-in' || reason === 'billing' || reason === 'claude-missing';
+  return reason === 'not-logged-in' || reason === 'billing' || reason === 'claude-missing' || reason === 'write-failed';
 }
 
 /** Throws when a promise of the code itself is broken; never used for input. */

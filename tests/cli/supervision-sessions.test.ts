@@ -17,7 +17,6 @@ beforeEach(() => {
 });
 afterEach(() => user.remove());
 
-const patience = 60_000;
 const failure = resultLine(0.01, { is_error: true, result: 'It went wrong.' });
 
 interface Why {
@@ -31,206 +30,176 @@ async function reasons(group: string, ...session: string[]): Promise<Record<stri
   return Object.fromEntries(sessions.map(({ name, reason }) => [name, reason]));
 }
 
-test(
-  'a live runner pauses one session, the other goes on, and it is resumed',
-  async () => {
-    const group = await user.group('auth', { api: [], web: [] });
-    const run = user.start('group', 'run', group, '--output', 'quiet');
-    const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
-    const pause = user.start('session', 'pause', 'auth/api');
-    await obeyInterrupt(api, 0.01);
-    expect(await pause.finished).toMatchObject({
-      code: 0,
-      stdout: `Session 001 api is paused. Go on: claude-code-agent session resume ${group}/api\n`,
-      stderr: '',
-    });
-    expect([lives(api), lives(web)]).toEqual([false, true]);
-    expect(await reasons(group)).toEqual({ api: 'user', web: 'working' });
-    expect((await user.run('session', 'resume', 'auth/web')).code).toBe(2);
-    const resumed = await user.run('session', 'resume', 'auth/api');
-    expect(resumed).toMatchObject({ code: 0, stderr: '' });
-    expect(resumed.stdout).toContain('as soon as there is a slot');
-    await (await user.begun(group, 'api')).succeed(0.02);
-    await web.succeed(0.03);
-    expect((await run.finished).code).toBe(0);
-  },
-  patience,
-);
+test('a live runner pauses one session, the other goes on, and it is resumed', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  const pause = user.start('session', 'pause', 'auth/api');
+  await obeyInterrupt(api, 0.01);
+  expect(await pause.finished).toMatchObject({
+    code: 0,
+    stdout: `Session 001 api is paused. Go on: claude-code-agent session resume ${group}/api\n`,
+    stderr: '',
+  });
+  expect([lives(api), lives(web)]).toEqual([false, true]);
+  expect(await reasons(group)).toEqual({ api: 'user', web: 'working' });
+  expect((await user.run('session', 'resume', 'auth/web')).code).toBe(2);
+  const resumed = await user.run('session', 'resume', 'auth/api');
+  expect(resumed).toMatchObject({ code: 0, stderr: '' });
+  expect(resumed.stdout).toContain('as soon as there is a slot');
+  await (await user.begun(group, 'api')).succeed(0.02);
+  await web.succeed(0.03);
+  expect((await run.finished).code).toBe(0);
+}, 60_000);
 
-test(
-  'a session of a dead runner is paused and resumed alone, the other works on',
-  async () => {
-    const group = await user.group('auth', { api: [], web: [] });
-    const [api, web] = await user.abandoned(group, 'api', 'web');
-    if (!api || !web) throw new Error('no fakes');
-    expect(await reasons(group)).toEqual({ api: 'runner-gone', web: 'runner-gone' });
-    const pause = user.start('session', 'pause', 'auth/api');
-    await obeyInterrupt(api, 0.01);
-    expect(await pause.finished).toMatchObject({ code: 0, stderr: '' });
-    expect([lives(api), lives(web)]).toEqual([false, true]);
-    const resume = user.start('session', 'resume', 'auth/api');
-    await (await user.begun(group, 'api')).succeed(0.02);
-    await web.succeed(0.03);
-    const resumed = await resume.finished;
-    expect(resumed).toMatchObject({ code: 0, stderr: '' });
-    expect(resumed.stdout).toContain('001 api');
-    expect((await user.json<Why>('group', 'why', group)).status).toBe('completed');
-  },
-  patience,
-);
+test('a session of a dead runner is paused and resumed alone, the other works on', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const [api, web] = await user.abandoned(group, 'api', 'web');
+  if (!api || !web) throw new Error('no fakes');
+  expect(await reasons(group)).toEqual({ api: 'runner-gone', web: 'runner-gone' });
+  const pause = user.start('session', 'pause', 'auth/api');
+  await obeyInterrupt(api, 0.01);
+  expect(await pause.finished).toMatchObject({ code: 0, stderr: '' });
+  expect([lives(api), lives(web)]).toEqual([false, true]);
+  const resume = user.start('session', 'resume', 'auth/api');
+  await (await user.begun(group, 'api')).succeed(0.02);
+  await web.succeed(0.03);
+  const resumed = await resume.finished;
+  expect(resumed).toMatchObject({ code: 0, stderr: '' });
+  expect(resumed.stdout).toContain('001 api');
+  expect((await user.json<Why>('group', 'why', group)).status).toBe('completed');
+}, 60_000);
 
-test(
-  'resuming one session of a paused group runs no other',
-  async () => {
-    const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'], docs: [] }, '--concurrent', '1');
-    const [api] = await user.abandoned(group, 'api');
-    const pause = user.start('group', 'pause', group);
-    if (api) await obeyInterrupt(api, 0.01);
-    await pause.finished;
-    expect(await reasons(group)).toEqual({ api: 'user', web: 'waiting', docs: 'user' });
-    expect(await user.run('session', 'resume', 'auth/web')).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('waits for 001 api'),
-    });
-    const resume = user.start('session', 'resume', 'auth/api');
-    await (await user.begun(group, 'api')).succeed(0.02);
-    expect((await resume.finished).code).toBe(0);
-    const { progress } = await user.json<{ progress: object }>('group', 'show', group);
-    expect(progress).toMatchObject({ completed: 1, pending: 2 });
-  },
-  patience,
-);
+test('resuming one session of a paused group runs no other', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'], docs: [] }, '--concurrent', '1');
+  const [api] = await user.abandoned(group, 'api');
+  const pause = user.start('group', 'pause', group);
+  if (api) await obeyInterrupt(api, 0.01);
+  await pause.finished;
+  expect(await reasons(group)).toEqual({ api: 'user', web: 'waiting', docs: 'user' });
+  expect(await user.run('session', 'resume', 'auth/web')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('waits for 001 api'),
+  });
+  const resume = user.start('session', 'resume', 'auth/api');
+  await (await user.begun(group, 'api')).succeed(0.02);
+  expect((await resume.finished).code).toBe(0);
+  const { progress } = await user.json<{ progress: object }>('group', 'show', group);
+  expect(progress).toMatchObject({ completed: 1, pending: 2 });
+}, 60_000);
 
-test(
-  'a failed session is tried again with a word of the user, without a runner',
-  async () => {
-    const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
-    const run = user.start('group', 'run', group, '--output', 'quiet');
-    const api = await user.begun(group, 'api');
-    expect((await user.run('session', 'retry', 'auth/api')).code).toBe(2);
-    await api.print(failure);
-    expect((await run.finished).code).toBe(1);
-    expect(await reasons(group)).toEqual({ api: 'claude-error', web: 'blocked' });
-    expect((await user.run('session', 'resume', 'auth/api')).code).toBe(2);
-    const retry = user.start('session', 'retry', 'auth/api', '--prompt', 'Mind the database.');
-    const again = await user.next('api');
-    expect(await again.prompt()).toContain('Mind the database.');
-    await again.init();
-    await again.print(failure);
-    expect((await retry.finished).code).toBe(1);
-    const third = user.start('session', 'retry', 'auth/api');
-    const last = await user.next('api');
-    expect(await last.prompt()).not.toContain('Mind the database.');
-    await last.init();
-    await last.succeed(0.02);
-    expect((await third.finished).code).toBe(0);
-  },
-  patience,
-);
+test('a failed session is tried again with a word of the user, without a runner', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  expect((await user.run('session', 'retry', 'auth/api')).code).toBe(2);
+  await api.print(failure);
+  expect((await run.finished).code).toBe(1);
+  expect(await reasons(group)).toEqual({ api: 'claude-error', web: 'blocked' });
+  expect((await user.run('session', 'resume', 'auth/api')).code).toBe(2);
+  const retry = user.start('session', 'retry', 'auth/api', '--prompt', 'Mind the database.');
+  const again = await user.next('api');
+  expect(await again.prompt()).toContain('Mind the database.');
+  await again.init();
+  await again.print(failure);
+  expect((await retry.finished).code).toBe(1);
+  const third = user.start('session', 'retry', 'auth/api');
+  const last = await user.next('api');
+  expect(await last.prompt()).not.toContain('Mind the database.');
+  await last.init();
+  await last.succeed(0.02);
+  expect((await third.finished).code).toBe(0);
+}, 60_000);
 
-test(
-  'a failed session is tried again by a live runner',
-  async () => {
-    const group = await user.group('auth', { api: [], web: [] });
-    const run = user.start('group', 'run', group, '--output', 'quiet');
-    const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
-    await api.print(failure);
-    await user.event(group, 'session_failed');
-    const retried = await user.run('session', 'retry', 'auth/api', '--prompt', 'Once more.');
-    expect(retried).toMatchObject({ code: 0, stderr: '' });
-    const again = await user.next('api');
-    expect(await again.prompt()).toContain('Once more.');
-    await again.init();
-    await again.succeed(0.02);
-    await web.succeed(0.02);
-    expect((await run.finished).code).toBe(0);
-  },
-  patience,
-);
+test('a failed session is tried again by a live runner', async () => {
+  const group = await user.group('auth', { api: [], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await api.print(failure);
+  await user.event(group, 'session_failed');
+  const retried = await user.run('session', 'retry', 'auth/api', '--prompt', 'Once more.');
+  expect(retried).toMatchObject({ code: 0, stderr: '' });
+  const again = await user.next('api');
+  expect(await again.prompt()).toContain('Once more.');
+  await again.init();
+  await again.succeed(0.02);
+  await web.succeed(0.02);
+  expect((await run.finished).code).toBe(0);
+}, 60_000);
 
-test(
-  'what is said reaches a running session at once, also without a runner, and another one later',
-  async () => {
-    const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
-    const run = user.start('group', 'run', group, '--output', 'quiet');
-    const api = await user.begun(group, 'api');
-    expect(await user.run('session', 'say', 'auth/api', 'first')).toMatchObject({
-      code: 0,
-      stdout: 'Told session 001 api.\n',
-    });
-    expect(await api.prompt()).toBe('first');
-    expect((await user.run('session', 'say', 'auth/web', 'to web')).stdout).toContain('is told with its next attempt');
-    run.kill('SIGKILL');
-    await run.finished;
-    const line = ['session', 'say', 'auth/api', '-'];
-    expect(await user.runWith({ stdin: 'second' }, ...line)).toMatchObject({
-      code: 0,
-      stdout: 'Told session 001 api.\n',
-    });
-    expect(await api.prompt()).toBe('second');
-    const tooMuch = await user.runWith({ stdin: 'x'.repeat(40_000) }, ...line);
-    expect(tooMuch).toMatchObject({ code: 2, stderr: expect.stringContaining('32 KiB') });
-    api.die('SIGKILL');
-    await api.ended;
-    expect((await user.run('session', 'say', 'auth/api', 'third')).stdout).toContain('is told with its next attempt');
-    const next = user.start('group', 'run', group, '--output', 'quiet');
-    const again = await user.next('api');
-    expect(await again.prompt()).toContain('third');
-    await again.init();
-    await again.succeed(0.01);
-    const web = await user.next('web');
-    expect(await web.prompt()).toContain('to web');
-    await web.init();
-    await web.succeed(0.01);
-    expect((await next.finished).code).toBe(0);
-    expect((await user.run('session', 'say', 'auth/api', 'too late')).code).toBe(2);
-  },
-  patience,
-);
+test('what is said reaches a running session at once, also without a runner, and another one later', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  expect(await user.run('session', 'say', 'auth/api', 'first')).toMatchObject({
+    code: 0,
+    stdout: 'Told session 001 api.\n',
+  });
+  expect(await api.prompt()).toBe('first');
+  expect((await user.run('session', 'say', 'auth/web', 'to web')).stdout).toContain('is told with its next attempt');
+  run.kill('SIGKILL');
+  await run.finished;
+  const line = ['session', 'say', 'auth/api', '-'];
+  expect(await user.runWith({ stdin: 'second' }, ...line)).toMatchObject({
+    code: 0,
+    stdout: 'Told session 001 api.\n',
+  });
+  expect(await api.prompt()).toBe('second');
+  const tooMuch = await user.runWith({ stdin: 'x'.repeat(40_000) }, ...line);
+  expect(tooMuch).toMatchObject({ code: 2, stderr: expect.stringContaining('32 KiB') });
+  api.die('SIGKILL');
+  await api.ended;
+  expect((await user.run('session', 'say', 'auth/api', 'third')).stdout).toContain('is told with its next attempt');
+  const next = user.start('group', 'run', group, '--output', 'quiet');
+  const again = await user.next('api');
+  expect(await again.prompt()).toContain('third');
+  await again.init();
+  await again.succeed(0.01);
+  const web = await user.next('web');
+  expect(await web.prompt()).toContain('to web');
+  await web.init();
+  await web.succeed(0.01);
+  expect((await next.finished).code).toBe(0);
+  expect((await user.run('session', 'say', 'auth/api', 'too late')).code).toBe(2);
+}, 60_000);
 
-test(
-  'a session that has not started is held back, and the reason is told',
-  async () => {
-    const group = await user.group('auth', { api: [], web: [] }, '--concurrent', '1');
-    expect(await reasons(group)).toEqual({ api: 'not-started', web: 'not-started' });
-    const run = user.start('group', 'run', group, '--output', 'quiet');
-    const api = await user.begun(group, 'api');
-    expect(await reasons(group, 'web')).toEqual({ web: 'slot' });
-    expect((await user.run('session', 'pause', 'auth/web')).stdout).toContain('Session 002 web is held back.');
-    expect(await reasons(group)).toEqual({ api: 'working', web: 'held' });
-    const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make tests' } };
-    await api.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
-    const told = async () => (await user.ok('group', 'why', group)).split('\n');
-    let lines = await told();
-    // The runner shows what sessions do with a delay.
-    while (!lines[1]?.includes('make tests')) lines = await told();
-    expect(lines[0]).toMatch(/^SESSION +STATUS +REASON +WHY$/);
-    expect(lines[1]).toMatch(/^001 api +running +working +It uses a tool: Bash make tests$/);
-    expect(lines).toHaveLength(3);
-    await api.succeed(0.01);
-    expect((await run.finished).code).toBe(3);
-  },
-  patience,
-);
+test('a session that has not started is held back, and the reason is told', async () => {
+  const group = await user.group('auth', { api: [], web: [] }, '--concurrent', '1');
+  expect(await reasons(group)).toEqual({ api: 'not-started', web: 'not-started' });
+  const offered = (await user.ok('complete', '--', 'group', 'why', 'auth', '')).split('\n');
+  expect(offered.map((line) => line.split('\t')[0]).filter((word) => !word?.startsWith(':'))).toEqual(['api', 'web']);
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  expect(await reasons(group, 'web')).toEqual({ web: 'slot' });
+  expect((await user.run('session', 'pause', 'auth/web')).stdout).toContain('Session 002 web is held back.');
+  expect(await reasons(group)).toEqual({ api: 'working', web: 'held' });
+  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make tests' } };
+  await api.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
+  const told = async () => (await user.ok('group', 'why', group)).split('\n');
+  let lines = await told();
+  // The runner shows what sessions do with a delay.
+  while (!lines[1]?.includes('make tests')) lines = await told();
+  expect(lines[0]).toMatch(/^SESSION +STATUS +REASON +WHY$/);
+  expect(lines[1]).toMatch(/^001 api +running +working +It uses a tool: Bash make tests$/);
+  expect(lines).toHaveLength(3);
+  await api.succeed(0.01);
+  expect((await run.finished).code).toBe(3);
+}, 60_000);
 
-test(
-  'limits of a session and of the machine are kept and shown',
-  async () => {
-    const given = ['--retries', '0', '--timeout', '90s', '--stall-timeout', '1h30m'];
-    const group = await user.group('auth', { api: given }, '--on-limit', 'pause', '--min-free-memory', '512');
-    expect(await user.ok('session', 'show', 'auth/api')).toContain(
-      'Limits: timeout 1m 30s, stalled after 1h 30m without progress, 0 retries after transient failures',
-    );
-    const [added] = user.events(group).filter((event) => event.type === 'session_added');
-    expect(added).toMatchObject({ session: { retries: 0, timeoutMs: 90_000, stallTimeoutMs: 5_400_000 } });
-    const [created] = user.events(group);
-    expect(created).toMatchObject({ group: { config: { onLimit: 'pause', minFreeMemoryBytes: 512_000_000 } } });
-    const run = user.start('group', 'run', group, '--output', 'quiet', '--on-limit', 'wait', '--min-free-memory', '0');
-    const api = await user.begun(group, 'api');
-    await api.succeed(0.01);
-    expect((await run.finished).code).toBe(0);
-    const changed = user.events(group).find((event) => event.type === 'group_changed');
-    expect(changed).toMatchObject({ config: { onLimit: 'wait', minFreeMemoryBytes: 0 } });
-  },
-  patience,
-);
+test('limits of a session and of the machine are kept and shown', async () => {
+  const given = ['--retries', '0', '--timeout', '90s', '--stall-timeout', '1h30m'];
+  const group = await user.group('auth', { api: given }, '--on-limit', 'pause', '--min-free-memory', '512');
+  expect(await user.ok('session', 'show', 'auth/api')).toContain(
+    'Limits: timeout 1m 30s, stalled after 1h 30m without progress, 0 retries after transient failures',
+  );
+  const [added] = user.events(group).filter((event) => event.type === 'session_added');
+  expect(added).toMatchObject({ session: { retries: 0, timeoutMs: 90_000, stallTimeoutMs: 5_400_000 } });
+  const [created] = user.events(group);
+  expect(created).toMatchObject({ group: { config: { onLimit: 'pause', minFreeMemoryBytes: 512_000_000 } } });
+  const run = user.start('group', 'run', group, '--output', 'quiet', '--on-limit', 'wait', '--min-free-memory', '0');
+  const api = await user.begun(group, 'api');
+  await api.succeed(0.01);
+  expect((await run.finished).code).toBe(0);
+  const changed = user.events(group).find((event) => event.type === 'group_changed');
+  expect(changed).toMatchObject({ config: { onLimit: 'wait', minFreeMemoryBytes: 0 } });
+}, 60_000);

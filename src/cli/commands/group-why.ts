@@ -122,7 +122,8 @@ function whatItDoes(
   if (isInterrupted) {
     const { reason, message } = runnerGone(group);
     const lives = process !== undefined && world.processes.isAlive(process);
-    const what = lives ? `It works on by itself (process ${process.pid}).` : 'Its process has ended.';
+    const doing = group.state.frozenUntil === undefined ? 'works on by itself' : 'is halted where it stood';
+    const what = lives ? `It ${doing} (process ${process.pid}).` : 'Its process has ended.';
     return { reason, message: `${what} ${message}` };
   }
   if (stopping !== undefined) return { reason: 'stopping', message: `It is being stopped (${stopping}).` };

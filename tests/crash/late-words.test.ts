@@ -1,6 +1,6 @@
 /**
  * Promises: a worker that had printed nothing when the next runner looked, but does before it is ended, has begun to
- * work: what it printed and cost counts, and the attempt is not made again.
+ * work. What it cost counts; what it printed after our signal is no finished work, so the next attempt goes on.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { appendFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { runGroup } from '../../src/runner/run-group.ts';
 import { stopGroup } from '../../src/runner/stop-group.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import type { World } from '../../src/world/world.ts';
-import { expectSettled } from '../support/crash-rig.ts';
+import { expectSettled, work } from '../support/crash-rig.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup, packageRoot } from '../support/group-fixture.ts';
 import { unwrap } from '../support/store-world.ts';
@@ -33,24 +33,26 @@ async function leaveSilentWorker(): Promise<World> {
   let words = `${JSON.stringify({ session_id: group.claudeId('one'), ...resultLine(0.07) })}\n`;
   return {
     ...group.world,
-    processes: Object.assign(Object.create(processes), {
-      findMarked: processes.findMarked.bind(processes),
-      findDescendants: processes.findDescendants.bind(processes),
-      isAlive: processes.isAlive.bind(processes),
-      attach: processes.attach.bind(processes),
-      signal: (...[identity, name]: Parameters<typeof processes.signal>) => {
+    processes: {
+      spawn: (options) => processes.spawn(options),
+      run: (options) => processes.run(options),
+      attach: (identity) => processes.attach(identity),
+      identify: (pid) => processes.identify(pid),
+      isAlive: (identity) => processes.isAlive(identity),
+      findMarked: (name, value) => processes.findMarked(name, value),
+      findDescendants: (pid) => processes.findDescendants(pid),
+      signal: (identity, name) => {
         appendFileSync(group.session('one').transcript, words);
         words = '';
         return processes.signal(identity, name);
       },
-    }),
+    },
   };
 }
 
 test('the next run counts it', async () => {
   const world = await leaveSilentWorker();
-  const started = rig.invocations.length;
-  const result = await runGroup(world, {
+  const run = runGroup(world, {
     root: group.root,
     groupId: group.groupId,
     callerEnv: { PATH: process.env.PATH, ...rig.env },
@@ -60,10 +62,11 @@ test('the next run counts it', async () => {
     reporter: { event: () => {}, progress: () => {}, summarize: () => {} },
     onSignal: () => () => {},
   });
-  expect(result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(rig.invocations.length).toBe(started);
+  await work(await rig.nextFor(group.claudeId('one')));
+  expect(await run).toMatchObject({ kind: 'settled', status: 'completed' });
   expectSettled(group);
-  expect(group.state().usage.costUsd).toBeCloseTo(0.07);
+  expect(group.state().usage.costUsd).toBeCloseTo(0.07 + 0.01);
+  expect(group.state().sessions.get(group.id('one'))?.attempts).toBe(2);
 }, 30_000);
 
 test('so does a command that only stops the group', async () => {
@@ -72,5 +75,5 @@ test('so does a command that only stops the group', async () => {
   await stopGroup(world, writer, 'user');
   writer.close();
   expect(group.state().usage.costUsd).toBeCloseTo(0.07);
-  expect(group.state().sessions.get(group.id('one'))?.state.status).toBe('completed');
+  expect(group.state().sessions.get(group.id('one'))?.state.status).toBe('paused');
 }, 30_000);

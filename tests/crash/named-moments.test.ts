@@ -13,6 +13,7 @@ import {
   finish,
   markedProcesses,
   Runners,
+  removeGroup,
   work,
 } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
@@ -24,7 +25,7 @@ beforeAll(async () => {
   rig = await startRig();
 });
 afterAll(() => rig.stop());
-afterEach(() => group.remove());
+afterEach(() => removeGroup(group));
 
 interface Crash {
   readonly at: string;

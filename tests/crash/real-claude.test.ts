@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { pinnedClaude } from '../support/cli.ts';
-import { Runners } from '../support/crash-rig.ts';
+import { Runners, removeGroup } from '../support/crash-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 
 const steps = (name: string) => [
@@ -34,7 +34,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await api.stop();
-  group.remove();
+  removeGroup(group);
 });
 
 test.each([

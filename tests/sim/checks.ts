@@ -68,7 +68,7 @@ export class Checks {
           `${book.process.name} starts while ${other.process.name} is in the same conversation`,
         );
       }
-      if (other.attemptId === book.attemptId && (other.chargedUsd > 0 || other.reports.length > 0)) {
+      if (other.attemptId === book.attemptId && (other.chargedUsd > 0 || other.printedBytes > 0)) {
         this.#violate(
           invariants.once,
           `${book.process.name} starts the attempt that ${other.process.name} has worked on`,

@@ -1,4 +1,4 @@
-/** stdout of a virtual claude: a file opened for append, into which lines come whole or in pieces, late, or not at all. */
+/** stdout of a virtual claude: a file opened for append, into which lines come whole, in pieces, late or never. */
 import type { ClaudeBook } from './books.ts';
 import type { Seeded } from './seeded.ts';
 import type { VirtualMachine } from './virtual-machine.ts';

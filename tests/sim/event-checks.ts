@@ -3,6 +3,7 @@ import type { GroupEvent } from '../../src/core/event.ts';
 import type { SessionDefinition, Usage } from '../../src/core/group.ts';
 import type { ClaudeBook } from './books.ts';
 import { invariants } from './checks.ts';
+import { dearestMessageUsd } from './scenario.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 
@@ -112,6 +113,7 @@ export class EventChecks {
     }
     // Only one process of an attempt ever worked, so it bears the whole sum.
     for (const book of books) book.recordedUsd = book.chargedUsd > 0 ? event.usage.costUsd : 0;
+    if (!isReplay) this.#checkOwnCap(sessionId);
   }
 
   #checkTotals(books: readonly ClaudeBook[], usage: Usage, sessionId: string): void {
@@ -121,6 +123,21 @@ export class EventChecks {
     if (costUsd <= charged + sameUsd && costUsd >= provable - sameUsd) return;
     const message = `${sessionId} counts $${costUsd}; charged were $${charged}, of which claude told $${provable}`;
     this.#violate(invariants.totals, message);
+  }
+
+  /** A session's own cap holds like the group's: one message more, and what nobody could know of. */
+  #checkOwnCap(sessionId: string): void {
+    const cap = this.#definitions.get(sessionId)?.maxBudgetUsd;
+    if (cap === undefined) return;
+    let chargedUsd = 0;
+    let unknownUsd = 0;
+    for (const book of this.#machine.claudes) {
+      if (book.sessionId !== sessionId) continue;
+      chargedUsd += book.chargedUsd;
+      if (book.recordedUsd !== null) unknownUsd += book.chargedUsd - book.recordedUsd;
+    }
+    if (chargedUsd <= cap + dearestMessageUsd + unknownUsd + sameUsd) return;
+    this.#violate(invariants.money, `${sessionId} was charged $${chargedUsd}, its own cap is $${cap}`);
   }
 
   #checkLeftovers(books: readonly ClaudeBook[], attemptId: string): void {

@@ -1,4 +1,4 @@
-/** Reads the group's log as any other process would, folds it, and tells what the last decision about an attempt was. */
+/** Reads the group's log as any other process would, folds it, and tells the last decision about an attempt. */
 import { basename, dirname, join } from 'node:path';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
@@ -48,7 +48,7 @@ export class LogWatch {
     this.#offset = 0;
     this.state = null;
     this.#fresh = [];
-    this.#isReplay = true;
+    this.#isReplay = this.#node !== null;
   }
 
   /** Whether the events of the last `takeNew` were read before; to be asked after it. */

@@ -1,4 +1,4 @@
-/** What a simulation is made of, as plain data: the group, what its claudes do, what the user and the machine do to it. */
+/** What a simulation is made of, as plain data: the group, its claudes, and what user and machine do to them. */
 import type { AttemptKind } from '../../src/core/event.ts';
 import { defaultGroupConfig, type GroupConfig } from '../../src/core/group.ts';
 import { applicableCells, type Cell, type CrashPoint, type DecisionKind } from './coverage.ts';

@@ -1,4 +1,4 @@
-/** One simulation from its scenario to its end: the driver takes one pending thing after the other and checks everything. */
+/** One simulation from its scenario to its end: one pending thing after the other is let happen, and all is checked. */
 import { drainMicrotasks } from 'bun:jsc';
 import { Checks, invariants } from './checks.ts';
 import type { Coverage } from './coverage.ts';

@@ -1,4 +1,7 @@
-/** The people at the keyboard and the mishaps of the machine: what a scenario says, and then whatever brings the group to its end. */
+/**
+ * The people at the keyboard and the mishaps of the machine: what a scenario says, and then whatever brings the group
+ * to its end.
+ */
 
 import { changeGroup } from '../../src/cli/change-group.ts';
 import { askRunner } from '../../src/cli/request.ts';

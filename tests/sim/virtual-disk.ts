@@ -1,6 +1,6 @@
 /**
  * A disk in memory that keeps what was fsynced and may lose the rest: what was appended since is cut anywhere, what was
- * renamed or created since is there or not, each by itself. Contents only ever grow, are cut, or are replaced as a whole.
+ * renamed or created since is there or not, each by itself. Contents only grow, are cut, or are replaced as a whole.
  */
 import type { FileInfo } from '../../src/world/world.ts';
 import type { Seeded } from './seeded.ts';
@@ -10,7 +10,7 @@ export class FileNode {
   mtimeMs: number;
   /** Bytes that a power cut leaves alone; more may survive, but nobody may rely on it. */
   durableSize = 0;
-  /** Bytes from the start that are what was written; what a power cut filled with zeros lies behind. */
+  /** Bytes from the start that the last power cut did not fill with zeros. */
   intactSize = Number.POSITIVE_INFINITY;
   #bytes: Uint8Array = new Uint8Array(0);
   #size = 0;
@@ -59,6 +59,7 @@ export class FileNode {
   /** What a power cut leaves: everything durable, then some of the rest, its last part perhaps as zeros. */
   losePower(luck: Seeded): void {
     const size = this.size;
+    this.intactSize = Number.POSITIVE_INFINITY;
     if (this.durableSize >= size) return;
     this.cut(luck.int(this.durableSize, size));
     this.intactSize = Math.min(this.intactSize, this.#size);

@@ -1,4 +1,4 @@
-/** The Files of one process over the virtual disk: faults are met here, and folders that are watched hear of changes. */
+/** The Files of one process over the virtual disk: faults are met here, and watched folders hear of changes. */
 import type { AppendFile, Files } from '../../src/world/world.ts';
 import type { Seeded } from './seeded.ts';
 import type { Owner, Timeline } from './virtual-clock.ts';

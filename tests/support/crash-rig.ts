@@ -139,6 +139,12 @@ export function expectSettled(group: GroupFixture): void {
   expect(markedProcesses(group)).toEqual([]);
 }
 
+/** Removes a group and what still lives of it: after a failed test a worker that was stopped cannot end by itself. */
+export function removeGroup(group: GroupFixture): void {
+  for (const pid of markedProcesses(group)) process.kill(pid, 'SIGKILL');
+  group.remove();
+}
+
 /** Living processes that carry the mark of any attempt in the log. */
 export function markedProcesses(group: GroupFixture): number[] {
   const attempts = group.events().flatMap((event) => (event.type === 'session_starting' ? [event.attempt.id] : []));

@@ -168,6 +168,7 @@ test('a session that has not started is held back, and the reason is told', asyn
   expect(await reasons(group)).toEqual({ api: 'not-started', web: 'not-started' });
   const offered = (await user.ok('complete', '--', 'group', 'why', 'auth', '')).split('\n');
   expect(offered.map((line) => line.split('\t')[0]).filter((word) => !word?.startsWith(':'))).toEqual(['api', 'web']);
+  expect(await user.ok('session', 'pause', 'auth/web')).toContain('is not running. It starts with its group');
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
   expect(await reasons(group, 'web')).toEqual({ web: 'slot' });

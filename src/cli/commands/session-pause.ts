@@ -10,7 +10,7 @@ import { stopSession } from '../../runner/stop-group.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import type { World } from '../../world/world.ts';
 import { awaitState } from '../await-state.ts';
-import { changeGroup } from '../change-group.ts';
+import { changeGroup, liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { type ExitCode, exitCode } from '../exit-code.ts';
 import { foreignWorker } from '../leftovers.ts';
@@ -89,7 +89,9 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
       stdout.line(`${title} is paused${wasRunning ? '' : ' already'}. Go on: ${goOn}`);
       return exitCode.done;
     case 'pending':
-      stdout.line(`${title} is held back. Let it start: ${goOn}`);
+      // A later run begins with every session that is left.
+      if (liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. Let it start: ${goOn}`);
+      else stdout.line(`${title} is not running. It starts with its group: group run ${state.group.id}`);
       return exitCode.done;
     case 'completed':
       stdout.line(`${title} completed before it could be paused.`);

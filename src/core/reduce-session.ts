@@ -1,5 +1,5 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
-import type { AttemptIntent, GroupEvent } from './event.ts';
+import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
 import { needsPerson, unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
 import { type Attempt, IllegalEvent, ownBudgetLeft, type SessionRecord } from './session-state.ts';
@@ -92,7 +92,7 @@ function applySessionEvent(
       return;
     }
     case 'session_stopping':
-      attemptOf(record, event.attemptId).stopping ??= event.reason;
+      stopAttempt(attemptOf(record, event.attemptId), event.reason);
       return;
     case 'session_warning':
       record.warnings.push(event.warning);
@@ -117,6 +117,8 @@ function applySessionEvent(
       return;
     case 'session_queued':
       queue(record, event.queued);
+      // Asked for by name, it belongs to what this run is to start.
+      if (event.queued && state.only !== undefined) state.only = new Set([...state.only, event.sessionId]);
       if (event.prompt !== undefined) record.messages.push(event.prompt);
       state.touched.add(event.sessionId);
       return;
@@ -150,6 +152,12 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   record.startedAt ??= at;
   delete record.endedAt;
   state.reservedUsd += (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0);
+}
+
+/** The first cause stays, but what goes on by itself afterwards gives way to a person who wants it to rest. */
+function stopAttempt(attempt: Attempt, reason: StopReason): void {
+  const passing = attempt.stopping === 'slice' || attempt.stopping === 'stall';
+  if (attempt.stopping === undefined || (passing && reason === 'user')) attempt.stopping = reason;
 }
 
 /** Why it paused decides whether it goes on by itself. */

@@ -44,6 +44,10 @@ function whyNoneStarts(state: GroupState, circumstances: Circumstances): General
 
 function whyNow(state: GroupState, circumstances: Circumstances): General {
   if (state.pausing !== undefined) return { reason: 'pausing', message: 'The group is being paused.' };
+  if (state.frozenUntil !== undefined) {
+    const message = `Everything is halted; at ${state.frozenUntil} it becomes a pause. Go on with: group resume.`;
+    return { reason: 'frozen', message };
+  }
   if (state.needsPerson) {
     return { reason: 'needs-person', message: 'Another session failed in a way that only a person can cure.' };
   }
@@ -52,6 +56,10 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
     return { reason: 'error-threshold', message };
   }
   const { wait } = nextStarts(state, circumstances);
+  if (wait?.reason === 'limit' && wait.untilMs !== undefined) {
+    const message = `A usage limit holds; it is lifted at ${new Date(wait.untilMs).toISOString()}, then it goes on.`;
+    return { reason: 'limit', message };
+  }
   if (wait !== null && wait.reason !== 'backoff') return wait;
   for (const decision of decide(state, circumstances)) {
     if (decision.do === 'wait' && decision.reason !== 'backoff') return decision;

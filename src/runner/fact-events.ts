@@ -30,7 +30,7 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
     case 'identified':
       return identifiedEvents(record, attempt, fact);
     case 'ended':
-      return endedEvents(record, fact, context);
+      return endedEvents(record, attempt, fact, context);
   }
 }
 
@@ -64,7 +64,7 @@ function identifiedEvents(
 
 type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 
-function endedEvents(record: SessionRecord, fact: Ended, context: FactContext): EventBody[] {
+function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: FactContext): EventBody[] {
   const { sessionId, attemptId, outcome, usage } = fact;
   const events: EventBody[] = outcome.warnings.map((warning) => ({ type: 'session_warning', sessionId, warning }));
   const failed = (reason: SessionFailureReason, message: string, next: string): EventBody[] => [
@@ -86,6 +86,7 @@ function endedEvents(record: SessionRecord, fact: Ended, context: FactContext): 
     case 'paused':
       // A stop that an earlier runner began is over once this run was asked for: the session is to go on.
       if (context.adopted.get(attemptId)?.stopBegun) return paused('interrupted', outcome.message);
+      if (attempt.stopping === 'user') return paused('user', outcome.message);
       if (outcome.reason === 'timeout') {
         return failed('timeout', outcome.message, 'Give it a longer --timeout or a smaller task, then retry it.');
       }

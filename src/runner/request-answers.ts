@@ -116,7 +116,8 @@ function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   if (record.state.status === 'running') {
     const { attempt } = record.state;
-    if (attempt.stopping !== undefined) return ok([]);
+    const passing = attempt.stopping === 'slice' || attempt.stopping === 'stall';
+    if (attempt.stopping !== undefined && !passing) return ok([]);
     return ok([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason: 'user' }]);
   }
   if (record.state.status === 'completed') return refused(record, 'paused', 'Its result stays as it is.');

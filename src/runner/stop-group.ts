@@ -50,7 +50,10 @@ export async function stopSession(
     const startedAtMs = Date.parse(attempt.startedAt);
     const options = { sessionId, attemptId: attempt.id, paths, offset: attempt.offset, startedAtMs, emit };
     const worker = new Worker(world, { ...options, expectHook: false });
-    if (adoption.do === 'adopt') worker.adopt(adoption.process, reason);
-    else void worker.bury(reason, adoption.do === 'restart');
+    if (adoption.do === 'adopt') {
+      worker.adopt(adoption.process, reason);
+      // What an earlier runner froze could not hear that it is to stop.
+      for (const process of worker.processes()) world.processes.signal(process, 'SIGCONT');
+    } else void worker.bury(reason, adoption.do === 'restart');
   });
 }

@@ -162,6 +162,6 @@ function busy(id: GroupId, holder: LockHolder | null): Result<never> {
   return fail(
     'busy',
     `The group ${id} is held by ${who}.`,
-    `Watch it with "claude-code-agent group watch ${id}", or wait until it is free.`,
+    `Watch it with "claude-code-agent group watch ${id}", stop it with "claude-code-agent group pause ${id}", or wait.`,
   );
 }

@@ -8,8 +8,8 @@ find_bun() {
   fi
   for modules in "$1/node_modules" "$1/.."; do
     for candidate in "$modules"/bun/bin/bun.exe "$modules"/@oven/bun-*/bin/bun; do
-      # The npm package holds a small placeholder script until its postinstall has run; only a big file is Bun.
-      if [ -x "$candidate" ] && [ -n "$(find "$candidate" -size +1000k 2>/dev/null)" ]; then
+      # Until its postinstall has run, the npm package holds a script there that only explains itself and fails.
+      if [ -x "$candidate" ] && "$candidate" --version >/dev/null 2>&1; then
         printf '%s\n' "$candidate"
         return
       fi

@@ -9,10 +9,7 @@ const words = (
 ).split(' ');
 const wideWords = ['prüfen', 'größer', '→', '“quoted”', '✓', '日本語', '🚀', '├──'];
 
-export interface Stream {
-  readonly text: string;
-  readonly lines: number;
-}
+const pieceBytes = 4_000_000;
 
 /** Numbers from 0 to 1 that depend on the seed alone. */
 function seeded(seed: number): () => number {
@@ -120,20 +117,21 @@ export class StreamWriter {
   }
 }
 
-/** A transcript of at least `bytes` bytes. The steps of one megabyte are repeated: making text takes its time. */
-export function makeStream(bytes: number, seed = 1): Stream {
-  const writer = new StreamWriter(seed);
+/** Calls `write` with the pieces of a transcript of at least `bytes` bytes; returns its number of lines. */
+export function writeStream(bytes: number, write: (piece: string) => void): number {
+  const writer = new StreamWriter(1);
   const lines: string[] = [];
   let size = 0;
-  while (size < Math.min(bytes, 4_000_000)) {
+  while (size < Math.min(bytes, pieceBytes)) {
     for (const line of writer.step()) {
       lines.push(line);
       size += Buffer.byteLength(line) + 1;
     }
   }
+  // The steps of one piece are repeated: making text takes its time.
+  const piece = `${lines.join('\n')}\n`;
   const times = Math.ceil(bytes / size);
-  return {
-    text: `${writer.init()}\n${`${lines.join('\n')}\n`.repeat(times)}`,
-    lines: 1 + lines.length * times,
-  };
+  write(`${writer.init()}\n`);
+  for (let count = 0; count < times; count += 1) write(piece);
+  return 1 + lines.length * times;
 }

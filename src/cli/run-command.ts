@@ -140,11 +140,14 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
   switch (result.kind) {
     case 'settled':
       return ok(exitCodeForStatus(result.status));
-    case 'left':
-      context.stderr.line(
-        `Left group ${groupId}; its workers go on. Take over again with: claude-code-agent group run ${groupId}`,
-      );
+    case 'left': {
+      const { pausing, run } = result.state;
+      const command = `claude-code-agent group run ${groupId}${run?.rehearsal ? ' --rehearse' : ''}`;
+      const workers =
+        pausing === undefined ? 'its workers go on' : 'its workers were asked to stop and end by themselves';
+      context.stderr.line(`Left group ${groupId}; ${workers}. Take over again with: ${command}`);
       return ok(exitCode.interrupted);
+    }
     case 'already-completed':
       context.stderr.line(`Group ${groupId} is completed already; there is nothing to run.`);
       return ok(exitCode.done);

@@ -136,6 +136,8 @@ export function troubleLines(state: GroupState, style: Style): string[] {
 /** What the user can do now. `hasRunner` = a live process runs the group. */
 export function nextSteps(state: GroupState, hasRunner = false): string[] {
   const { id } = state.group;
+  // A rehearsed group goes on as a rehearsal only, so the command must say so to work as printed.
+  const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
   switch (state.status) {
     case 'created':
       return [
@@ -146,11 +148,13 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
     case 'running':
       return hasRunner
         ? [`Next: claude-code-agent group watch ${id}`]
-        : [`The group was interrupted. Next: claude-code-agent group run ${id} (continues it)`];
+        : [`The group was interrupted. Next: claude-code-agent group run ${id}${rehearse} (continues it)`];
     case 'paused':
-      return [...groupMessage(state), `Next: claude-code-agent group resume ${id}`];
+      return [...groupMessage(state), `Next: claude-code-agent group resume ${id}${rehearse}${raised(state)}`];
     case 'failed':
-      return [...groupMessage(state), `Next: claude-code-agent group run ${id} --retry-failed`];
+      return state.counts.failed > 0
+        ? [...groupMessage(state), `Next: claude-code-agent group run ${id} --retry-failed${rehearse}`]
+        : [...groupMessage(state), `Next: claude-code-agent group resume ${id}${rehearse}${raised(state)}`];
     case 'completed': {
       const first = state.sessions.values().next().value?.definition;
       return first ? [`Next: claude-code-agent session logs ${id}/${sessionLabel(first.id, first.name)}`] : [];
@@ -158,6 +162,12 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
     case 'archived':
       return [];
   }
+}
+
+/** What must be given with the command for it to get anywhere: more money, when that is what was short. */
+function raised(state: GroupState): string {
+  const cap = state.group.config.maxBudgetUsd;
+  return state.reason === 'budget' && cap !== undefined ? ` --max-budget-usd ${Math.ceil(cap * 2 * 100) / 100}` : '';
 }
 
 function groupMessage(state: GroupState): string[] {

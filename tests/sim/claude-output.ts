@@ -1,6 +1,7 @@
 /** stdout of a virtual claude: a file opened for append, into which lines come whole, in pieces, late or never. */
 import type { ClaudeBook } from './books.ts';
 import type { Seeded } from './seeded.ts';
+import type { FileNode } from './virtual-disk.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 
 interface Piece {
@@ -20,8 +21,7 @@ export class ClaudeOutput {
   #pieces: Piece[] = [];
   #isWriting = false;
   #isLineBroken = false;
-  /** The last line has no end, so the next one is glued to it. */
-  #isGlued = false;
+  #isLineStart = true;
   #whenWritten: (() => void) | null = null;
 
   constructor(machine: VirtualMachine, book: ClaudeBook, path: string, luck: Seeded) {
@@ -34,7 +34,7 @@ export class ClaudeOutput {
   print(line: object, onWritten: (end: number) => void): void {
     const bytes = encoder.encode(`${JSON.stringify(line)}\n`);
     // Split anywhere, in the middle of a character too.
-    const at = this.inPieces ? this.#luck.int(1, bytes.length - 1) : bytes.length;
+    const at = this.inPieces ? this.#luck.int(1, bytes.length - 2) : bytes.length;
     if (at < bytes.length) this.#pieces.push({ bytes: bytes.subarray(0, at), onWritten: null });
     this.#pieces.push({ bytes: bytes.subarray(at === bytes.length ? 0 : at), onWritten });
     if (!this.inPieces && this.#pieces.length === 1) this.#write();
@@ -61,12 +61,18 @@ export class ClaudeOutput {
   #write(): void {
     const piece = this.#pieces.shift();
     if (piece === undefined) return;
+    // Half a line that a full disk left has no end, so this one is glued to it.
+    if (this.#isLineStart && !endsWithLine(this.#machine.disk.file(this.#path))) this.#isLineBroken = true;
+    this.#isLineStart = piece.onWritten !== null;
     const end = this.#machine.appendQuietly(this.#path, piece.bytes);
     if (end === null) this.#isLineBroken = true;
     else this.#book.printedBytes += piece.bytes.length;
     if (piece.onWritten === null) return;
-    if (end !== null && !this.#isLineBroken && !this.#isGlued) piece.onWritten(end);
-    this.#isGlued = end === null;
+    if (end !== null && !this.#isLineBroken) piece.onWritten(end);
     this.#isLineBroken = false;
   }
+}
+
+function endsWithLine(file: FileNode | null): boolean {
+  return file === null || file.size === 0 || file.read(file.size - 1, 1)[0] === 10;
 }

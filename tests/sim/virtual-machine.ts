@@ -169,8 +169,9 @@ export class VirtualMachine {
       if (this.trouble.full) return null;
       node = this.disk.createFile(path, this.timeline.wall());
     }
-    const written =
-      this.trouble.full && bytes.length > 0 ? bytes.subarray(0, this.luck.int(0, bytes.length - 1)) : bytes;
+    // Never all but the line end: such a line can be read, and nobody could say that it was lost.
+    const most = this.trouble.full ? this.luck.int(0, Math.max(0, bytes.length - 2)) : bytes.length;
+    const written = bytes.subarray(0, most);
     if (written.length > 0) node.append(written, this.timeline.wall());
     this.watchers.changed(path);
     return written.length === bytes.length ? node.size : null;

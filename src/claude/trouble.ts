@@ -77,7 +77,7 @@ function claudeError(result: ResultMessage, said: string): Verdict {
   return failed('claude-error', `claude reported ${kind}`, said, 'Look at the session’s log, then retry the session.');
 }
 
-/** Trouble of the server or the network (docs/claude-contract.md): not the request is at fault, so it may work later. */
+/** Trouble of the server or the network (docs/claude-contract.md): the same request may work later. */
 function isTransient(status: number | undefined, error: string): boolean {
   if (status !== undefined) return status === 408 || status === 409 || status >= 500;
   return error !== 'invalid_request' && error !== 'max_output_tokens';

@@ -144,7 +144,7 @@ test('transient failures beyond the retries are failures', async () => {
   expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'api-error' } });
 });
 
-test('a silent session is noticed, interrupted, resumed, and given up the second time; a running tool is progress', async () => {
+test('a silent session is interrupted and resumed, and given up the second time; a tool is progress', async () => {
   const group = make([{ name: 'a', fields: { stallTimeoutMs: 20_000 } }], {}, { speed: 40 });
   const run = group.run(rig.env);
   const a = await begin(group, 'a');

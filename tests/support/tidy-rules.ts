@@ -53,7 +53,7 @@ const packages: Readonly<Record<string, RegExp>> = {
 /** Modules of the runtime that only compute. All others reach the system and belong to src/world. */
 const pureModules = /^node:(path|util|tty|url)$/;
 
-export const entries = ['src/main.ts', 'src/hook-main.ts'];
+export const entries = ['src/main.ts', 'src/hook-main.ts', 'src/world/subreaper-exec.ts'];
 
 /** What makes a hook slow to start. */
 const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|p-queue|yaml)$/;

@@ -1,0 +1,79 @@
+/** Groups in a temporary data root, of any size. */
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
+import { makeGroupId, makeSessionId } from '../../src/core/id.ts';
+import { createGroup } from '../../src/store/group-store.ts';
+import type { World } from '../../src/world/world.ts';
+
+export const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);
+
+export interface BenchFolder {
+  readonly path: string;
+  /** Data root. */
+  readonly root: string;
+  /** A project folder. */
+  readonly project: string;
+  /** The environment of a command that works on this data root. */
+  readonly env: Readonly<Record<string, string>>;
+  remove(): void;
+}
+
+export interface BenchGroup {
+  readonly groupId: string;
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export function makeFolder(): BenchFolder {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), 'cca-bench-')));
+  const [home, root, project] = ['home', 'data', 'project'].map((name) => join(path, name)) as [string, string, string];
+  for (const folder of [home, root, project]) mkdirSync(folder);
+  return {
+    path,
+    root,
+    project,
+    env: { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', HOME: home, CLAUDE_CODE_AGENT_HOME: root },
+    remove: () => rmSync(path, { recursive: true, force: true }),
+  };
+}
+
+export interface GroupShape {
+  readonly sessions: number;
+  /** Each session depends on the one so many before it; absent = none depends on any. */
+  readonly chains?: number;
+  readonly config?: Partial<GroupConfig>;
+  readonly session?: Partial<SessionDefinition>;
+}
+
+/** Creates a group; `number` makes its id differ from others. */
+export function makeGroup(world: World, folder: BenchFolder, shape: GroupShape, number = 0): BenchGroup {
+  const groupId = makeGroupId(startMs + number * 1000, `bench-${number}`);
+  const createdAt = new Date(startMs).toISOString();
+  const ids = Array.from({ length: shape.sessions }, (_, index) => makeSessionId(index + 1, crypto.randomUUID()));
+  const sessions = ids.map((id, index): SessionDefinition => {
+    const before = shape.chains === undefined ? undefined : ids[index - shape.chains];
+    return {
+      id,
+      name: `session-${index + 1}`,
+      description: '',
+      projectPath: folder.project,
+      prompt: `Do part ${index + 1} of the work.`,
+      dependsOn: before === undefined ? [] : [before],
+      createdAt,
+      ...shape.session,
+    };
+  });
+  const definition = {
+    id: groupId,
+    name: `Bench ${number}`,
+    description: 'A group to measure with.',
+    slug: `bench-${number}`,
+    createdAt,
+    config: { ...defaultGroupConfig, ...shape.config },
+  };
+  const created = createGroup(world, folder.root, definition, sessions);
+  if (!created.ok) throw new Error(created.failure.message);
+  return { groupId, folder: folder.path, env: folder.env };
+}

@@ -1,0 +1,29 @@
+#!/bin/sh
+# The smallest program that a runner takes for claude: it works for BENCH_WORK_SECONDS, says a few lines and then waits
+# for SIGTERM. Only `sleep` is a process of its own.
+case $1 in
+auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
+--version) echo '2.1.197 (tiny)'; exit 0 ;;
+esac
+while [ $# -gt 0 ]; do
+  case $1 in --session-id | --resume) id=$2 ;; esac
+  shift
+done
+hook='"type":"system","hook_id":"h","hook_name":"SessionStart:startup","hook_event":"SessionStart"'
+usage='"inputTokens":1000,"outputTokens":200,"cacheReadInputTokens":30,"cacheCreationInputTokens":4,"costUSD":0.01'
+say() { printf '%s\n' "{\"session_id\":\"$id\",$1}"; }
+IFS= read -r prompt
+say "$hook,\"subtype\":\"hook_response\",\"outcome\":\"success\""
+say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.197","cwd":"/p","tools":[]'
+step=1
+while [ "$step" -le 3 ]; do
+  call='{"type":"tool_use","id":"t'$step'","name":"Bash","input":{"command":"make part"}}'
+  say '"type":"assistant","message":{"id":"m'$step'","model":"claude-opus-4-8","content":['"$call"']}'
+  sleep "$((${BENCH_WORK_SECONDS:-3} / 3))"
+  result='{"type":"tool_result","tool_use_id":"t'$step'","content":"made","is_error":false}'
+  say '"type":"user","message":{"role":"user","content":['"$result"']}'
+  step=$((step + 1))
+done
+money='"total_cost_usd":0.01,"modelUsage":{"claude-opus-4-8":{'$usage'}}'
+say '"type":"result","subtype":"success","is_error":false,"num_turns":4,"duration_ms":9,"result":"done",'"$money"
+while IFS= read -r request; do :; done

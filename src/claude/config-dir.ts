@@ -9,7 +9,13 @@ import { type World, writeFailure } from '../world/world.ts';
 import type { Environment } from './environment.ts';
 import { type InstructionsInput, instructions } from './instructions.ts';
 import type { JsonObject } from './lenient.ts';
-import { type ConfigSettingsInput, configSettings, readBackCheck, workerSettings } from './settings.ts';
+import {
+  type ConfigSettingsInput,
+  configSettings,
+  inCleanEnvironment,
+  readBackCheck,
+  workerSettings,
+} from './settings.ts';
 
 export interface ConfigDirInput {
   readonly paths: SessionPaths;
@@ -21,10 +27,12 @@ export interface ConfigDirInput {
 
 /** Fails with `write-failed` when a file cannot be written, or would not be what claude needs. */
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
-  const { paths } = input;
+  const { paths, env } = input;
+  const { base, sessionStart, deny = [] } = input.settings;
+  const hook = sessionStart === undefined ? {} : { sessionStart: inCleanEnvironment(sessionStart, env) };
   const files: readonly (readonly [string, JsonObject])[] = [
-    [join(paths.config, 'settings.json'), configSettings(input.settings)],
-    [paths.workerSettings, workerSettings(input.env, { deny: input.settings.deny ?? [] })],
+    [join(paths.config, 'settings.json'), configSettings({ ...input.settings, ...hook })],
+    [paths.workerSettings, workerSettings(env, { deny, ...(base === undefined ? {} : { base }) })],
   ];
   let path = paths.config;
   try {

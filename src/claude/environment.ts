@@ -86,6 +86,9 @@ const traces: ReadonlySet<string> = new Set([
   'BUN_INSPECT',
   'BUN_INSPECT_CONNECT_TO',
   'BUN_INSPECT_NOTIFY',
+  'BUN_INSPECT_PRELOAD',
+  // It would print the key into a file of ours.
+  'BUN_CONFIG_VERBOSE_FETCH',
   // Decided anew for every worker.
   'CLAUDE_CONFIG_DIR',
   'CLAUDE_SECURESTORAGE_CONFIG_DIR',

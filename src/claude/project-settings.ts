@@ -1,29 +1,73 @@
 /**
  * Looks at a project's own claude settings for what our settings cannot undo.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
 import type { Environment } from './environment.ts';
-import { isObject, type JsonObject, object } from './lenient.ts';
+import { isObject, type JsonObject, list, object } from './lenient.ts';
 import { unprotectedVariables } from './settings.ts';
 
 /**
- * Refuses a project whose settings would lead a worker with this environment to another payer or reader. What cannot
- * be read as JSON claude ignores as well. Fails with `spawn-failed`, naming the file and the variable.
+ * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
+ * programs from running, or hide its instructions from it. What cannot be read as JSON claude ignores as well. Fails
+ * with `spawn-failed`, naming the file and the variable or setting.
  */
 export function checkProjectSettings(world: World, projectPath: string, env: Environment): Result<void> {
   const forbidden = unprotectedVariables(env);
+  const instructions = join(env.CLAUDE_CONFIG_DIR ?? '', 'CLAUDE.md');
   for (const name of ['settings.json', 'settings.local.json']) {
     const path = join(projectPath, '.claude', name);
-    const stated = object(readSettings(world, path).env);
+    const settings = readSettings(world, path);
+    const stated = object(settings.env);
     const found = forbidden.find((variable) => stated[variable] !== undefined && stated[variable] !== env[variable]);
     if (found !== undefined) {
-      const message = `${path} sets ${found}, which would change who pays for the session or who reads its requests.`;
+      const effect = 'change who pays for the session, who reads its requests, or what its programs do';
+      const message = `${path} sets ${found}, which could ${effect}; no setting of ours beats it.`;
       return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
+    }
+    const pattern = list(settings.claudeMdExcludes).find((item) => mayExclude(world, item, instructions));
+    if (pattern !== undefined) {
+      const message = `${path} excludes ${JSON.stringify(pattern)} (claudeMdExcludes), which hides the session’s own instructions.`;
+      return fail(
+        'spawn-failed',
+        message,
+        `Name the project’s files there more narrowly, so that ${instructions} stays.`,
+      );
     }
   }
   return ok(undefined);
+}
+
+/**
+ * True when the pattern may match the path, as claude matches: lists of all sources add up, and links in the fixed part
+ * of an absolute pattern are followed. Rather says yes: what is not understood counts as a match.
+ */
+function mayExclude(world: World, pattern: unknown, path: string): boolean {
+  if (typeof pattern !== 'string') return false;
+  const plain = pattern.replaceAll('\\', '/');
+  const candidates = [plain];
+  if (plain.startsWith('/')) {
+    const magic = plain.search(/[*?{[]/);
+    const folder = dirname(magic === -1 ? plain : plain.slice(0, magic));
+    const real = world.files.realPath(folder);
+    if (real !== null) candidates.push(real + plain.slice(folder.length));
+  }
+  return candidates.some((candidate) => widePattern(candidate)?.test(path.normalize('NFC')) ?? true);
+}
+
+/** Matches all that the glob matches and more; null when the glob has parts that are not understood. */
+function widePattern(glob: string): RegExp | null {
+  const wide = glob
+    .replace(/\[[^[\]{}()]*\]|\{[^[\]{}()]*\}/g, '*')
+    .replace(/^\.\//, '')
+    .replace(/\/+(\.\/+)*/g, '/');
+  if (/[!|()[\]{}"]/.test(wide)) return null;
+  const source = wide
+    .split(/\/?\*+\/?/)
+    .map((part) => RegExp.escape(part).replaceAll('\\?', '.'))
+    .join('.*');
+  return new RegExp(`^${source}$`, 's');
 }
 
 function readSettings(world: World, path: string): JsonObject {

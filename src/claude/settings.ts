@@ -10,10 +10,12 @@ import {
   cloudVariables,
   isOn,
   isSecret,
+  loaderVariables,
   managedSwitch,
   managedVariables,
   providerSwitches,
   restatedVariables,
+  steeringVariables,
 } from './variables.ts';
 
 /** Our own means of control, which a project could switch off as well. */
@@ -44,7 +46,18 @@ const helperSettings = [
 export interface WorkerSettingsOptions {
   /** Permission rules that no project can lift. */
   readonly deny?: readonly string[];
+  /** Settings of a template or of the session; its word on compaction stands, a project's does not. */
+  readonly base?: JsonObject;
 }
+
+/** Every variable that `--settings` states, with its value or as empty. */
+const statedVariables: readonly string[] = [
+  ...controlVariables,
+  ...managedVariables,
+  ...restatedVariables,
+  ...loaderVariables,
+  ...steeringVariables,
+];
 
 /**
  * What `--settings` says for a worker with this environment. A variable that is not set is stated as empty, which
@@ -53,7 +66,7 @@ export interface WorkerSettingsOptions {
  */
 export function workerSettings(env: Environment, options: WorkerSettingsOptions = {}): JsonObject {
   const stated: Record<string, string> = {};
-  for (const name of [...controlVariables, ...managedVariables, ...restatedVariables]) {
+  for (const name of statedVariables) {
     const value = env[name] ?? '';
     if (value === '' || !isSecret(name, value)) stated[name] = value;
   }
@@ -66,6 +79,8 @@ export function workerSettings(env: Environment, options: WorkerSettingsOptions 
   return {
     env: stated,
     disableAllHooks: false,
+    // Without it a long conversation ends in an error instead of being compacted.
+    autoCompactEnabled: options.base?.autoCompactEnabled !== false,
     ...Object.fromEntries(helperSettings.map((name) => [name, ''])),
     ...permissionsOf({ deny: options.deny }),
   };
@@ -73,12 +88,13 @@ export function workerSettings(env: Environment, options: WorkerSettingsOptions 
 
 /**
  * Variables that no settings of ours can protect: when the project's settings set one of these, the session must not
- * start. A socket cannot be taken back once it is set; a secret of the user's is not written into our settings.
+ * start. A socket cannot be taken back once it is set, tracing is on whatever its value, and a secret of the user's is
+ * not written into our settings.
  */
 export function unprotectedVariables(env: Environment): string[] {
   const secrets = restatedVariables.filter((name) => (env[name] ?? '') !== '' && isSecret(name, env[name] ?? ''));
   const cloud = cloudVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
-  return ['ANTHROPIC_UNIX_SOCKET', ...secrets, ...(usesProvider(env) ? cloud : [])];
+  return ['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS', ...secrets, ...(usesProvider(env) ? cloud : [])];
 }
 
 function usesProvider(env: Environment): boolean {
@@ -90,6 +106,19 @@ export interface HookProgram {
   /** Absolute path. */
   readonly program: string;
   readonly args: readonly string[];
+}
+
+/** What a hook of ours may know: nothing that a project says, but what its user needs to load any program. */
+const hookVariables = [attemptMark, 'CLAUDE_CONFIG_DIR', ...loaderVariables, 'NIX_LD', 'NIX_LD_LIBRARY_PATH'];
+
+/**
+ * The same program in an environment of its own. Hooks get what a project's settings say, and a Bun obeys variables
+ * that no empty value switches off again: `BUN_INSPECT_PRELOAD` runs code in it, `BUN_JSC_*` keeps it from starting.
+ */
+export function inCleanEnvironment({ program, args }: HookProgram, env: Environment): HookProgram {
+  const kept = hookVariables.flatMap((name) => (env[name] === undefined ? [] : [`${name}=${env[name]}`]));
+  // The shell is there because `env` takes a program for a variable when its path holds a `=`.
+  return { program: '/usr/bin/env', args: ['-i', ...kept, '/bin/sh', '-c', 'exec "$0" "$@"', program, ...args] };
 }
 
 export interface ConfigSettingsInput {

@@ -83,6 +83,41 @@ export const restatedVariables: readonly string[] = [
   'BUN_OPTIONS',
 ];
 
+/** Decide what code runs in every program that claude starts, our hook among them. */
+export const loaderVariables: readonly string[] = [
+  'LD_PRELOAD',
+  'LD_AUDIT',
+  'LD_LIBRARY_PATH',
+  'LD_DEBUG',
+  'DYLD_INSERT_LIBRARIES',
+  'DYLD_LIBRARY_PATH',
+  'DYLD_FRAMEWORK_PATH',
+  'DYLD_FALLBACK_LIBRARY_PATH',
+  'DYLD_FALLBACK_FRAMEWORK_PATH',
+];
+
+/**
+ * Take our instructions, our hook, the record of the conversation, its tools or its compaction away, or make requests
+ * that nobody asked for. The last one prints every request into stderr, key and all.
+ */
+export const steeringVariables: readonly string[] = [
+  'CLAUDE_CODE_SIMPLE',
+  'CLAUDE_CODE_SAFE_MODE',
+  'CLAUDE_CODE_DISABLE_CLAUDE_MDS',
+  'CLAUDE_CODE_SKIP_PROMPT_HISTORY',
+  'CLAUDE_CODE_RESUME_INTERRUPTED_TURN',
+  'CLAUDE_CODE_COORDINATOR_MODE',
+  'CLAUDE_CODE_REPL',
+  'CLAUDE_CODE_BRIEF',
+  'CLAUDE_CODE_PROACTIVE',
+  'CLAUDE_CODE_SESSION_KIND',
+  'DISABLE_COMPACT',
+  'DISABLE_AUTO_COMPACT',
+  'CLAUDE_AUTOCOMPACT_PCT_OVERRIDE',
+  'API_TIMEOUT_MS',
+  'BUN_CONFIG_VERBOSE_FETCH',
+];
+
 /** Whose cloud account pays when a provider is used. Tools of the session read them too, and break on empty values. */
 export const cloudVariables: readonly string[] = [
   'AWS_PROFILE',
@@ -123,7 +158,6 @@ export const keptVariables: ReadonlySet<string> = new Set([
   'CLAUDE_CODE_DISABLE_1M_CONTEXT',
   'CLAUDE_CODE_DISABLE_ADAPTIVE_THINKING',
   'CLAUDE_CODE_DISABLE_AUTO_MEMORY',
-  'CLAUDE_CODE_DISABLE_CLAUDE_MDS',
   'CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS',
   'CLAUDE_CODE_DISABLE_FAST_MODE',
   'CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING',

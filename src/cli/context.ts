@@ -39,7 +39,10 @@ export function createContext(packageRoot: string): Context {
   let world: World | undefined;
   return {
     env,
-    cwd: process.cwd(),
+    // Asked for only by commands that were given a relative path: the folder may have been removed meanwhile.
+    get cwd() {
+      return process.cwd();
+    },
     packageRoot,
     stdout: createOutput(process.stdout, env),
     stderr,
@@ -78,8 +81,10 @@ export async function finishOutput(context: Context): Promise<void> {
 
 /** One sentence about what went wrong and one about what to do next. */
 export function sayFailure(stderr: Output, failure: Failure): void {
-  const sentences = [failure.message, failure.next].map((text) => safeLine(text, sentenceColumnsMax));
-  stderr.line(`${programName}: ${sentences.join(' ').trim()}`);
+  // Several problems of one file come one a line.
+  const [first = '', ...others] = failure.message.split('\n').map((text) => safeLine(text, sentenceColumnsMax));
+  const next = safeLine(failure.next, sentenceColumnsMax);
+  stderr.line(`${programName}: ${[first, ...others.map((line) => `\n  ${line}`)].join('')} ${next}`.trimEnd());
 }
 
 /** For exceptions: what the system refused is said as such, anything else is a defect of ours. */

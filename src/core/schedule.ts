@@ -2,7 +2,6 @@
  * `decide`: what to do next in a running group. Total and deterministic; when nothing can run there is always a
  * reason. Rules: DESIGN §4 (starting, errors, settling) and §6 (reservations).
  */
-
 import { deservesNewSlice, judgeBudget, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
 import type { SessionId } from './group.ts';

@@ -2,6 +2,7 @@
 import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
 import type { Reporter } from './reporter.ts';
+import { safeJson } from './terminal-text.ts';
 
 const formatVersion = 1;
 /** session_progress may be thinned: at most one line per session in this time. */
@@ -16,7 +17,7 @@ export interface JsonReporterOptions {
 
 export function createJsonReporter(options: JsonReporterOptions): Reporter {
   const { groupId, now } = options;
-  const write = (line: object): void => options.write(`${JSON.stringify(line)}\n`);
+  const write = (line: object): void => options.write(`${safeJson(line)}\n`);
   const lastProgressMs = new Map<SessionId, number>();
   let isBegun = false;
 

@@ -22,6 +22,12 @@ export function safeLine(text: string, columns: number): string {
   return fitColumns(line, columns);
 }
 
+/** JSON that a terminal can show: JSON itself escapes only the first 32 control characters. */
+export function safeJson(value: unknown, indent = 0): string {
+  const spell = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value, null, indent).replace(/[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, spell);
+}
+
 /** Cuts to at most `columns` terminal columns, with an ellipsis when something was cut off. */
 export function fitColumns(text: string, columns: number): string {
   if (Bun.stringWidth(text) <= columns) return text;

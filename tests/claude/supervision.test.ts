@@ -86,6 +86,16 @@ test('a pause in a tool call leaves nothing alive, and the conversation goes on'
   expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
 }, 60_000);
 
+test('what a tool left running does not outlive its completed session', async () => {
+  const command =
+    '(setsid env -i PATH="$PATH" sleep 621 >/dev/null 2>&1 &)\nenv -i PATH="$PATH" sleep 622 >/dev/null 2>&1 &\ntouch begun';
+  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+  serve(steps({ tool: 'Bash', input: { command } }, { text: 'left something running' }));
+  expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(existsSync(join(group.project('a'), 'begun'))).toBe(true);
+  expect(processesIn(group.project('a'))).toEqual([]);
+}, 60_000);
+
 /** Ten tool calls of a cent each, then an answer. */
 const tenCents = [
   ...Array.from({ length: 9 }, (_, index): Step => ({ tool: 'Bash', input: { command: `echo ${index}` } })),

@@ -138,6 +138,31 @@ test('a stop that an earlier runner had begun is carried on, and the session goe
   expect(group.state().usage.costUsd).toBeCloseTo(0.06);
 });
 
+test('a stop that was obeyed while nobody watched is an interruption, not a failure', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const first = group.run(rig.env);
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await fake.prompt();
+  await fake.init();
+  await first.event('session_identified');
+  first.signal('SIGINT');
+  const requestId = await fake.control('interrupt');
+  first.signal('SIGINT');
+  expect(await first.result).toMatchObject({ kind: 'left' });
+  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+  const aborted = { subtype: 'error_during_execution', is_error: true, terminal_reason: 'aborted_tools' };
+  await fake.print(resultLine(0.01, aborted));
+
+  const second = group.run(rig.env);
+  const again = await rig.nextFor(group.claudeId('one'));
+  await again.prompt();
+  await again.init();
+  await again.succeed(0.02);
+  expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.events().find((event) => event.type === 'session_paused')).toMatchObject({ reason: 'interrupted' });
+  expect(group.state().usage.costUsd).toBeCloseTo(0.03);
+});
+
 test('everything the worker started is ended with it, also what left its tree or wiped its environment', async () => {
   group = makeGroup([{ name: 'one' }]);
   const run = group.run(rig.env);

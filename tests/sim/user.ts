@@ -2,7 +2,6 @@
  * The people at the keyboard and the mishaps of the machine: what a scenario says, and then whatever brings the group
  * to its end.
  */
-
 import { changeGroup } from '../../src/cli/change-group.ts';
 import { askRunner } from '../../src/cli/request.ts';
 import type { GroupReference } from '../../src/cli/resolve.ts';

@@ -1,5 +1,4 @@
 /** The machine on which everything happens: time, disk, processes, pipes, locks, what befalls them, and the books. */
-
 import { basename, dirname, join } from 'node:path';
 import type { LockHolder, SpawnOptions } from '../../src/world/world.ts';
 import { ClaudeBook } from './books.ts';

@@ -2,7 +2,6 @@
  * One process of the program under test: its World over the virtual machine. When it dies nothing it does any more has
  * an effect, so the code may run to its next pause and then waits for ever, as if the process were gone.
  */
-
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import { fail, ok } from '../../src/core/failure.ts';
 import type {

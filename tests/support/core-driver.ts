@@ -2,7 +2,6 @@
  * The smallest runner there can be: does what `decide` says, ends sessions as the test says, and after every step
  * checks the promises of a run against books of its own. What it knows of a session it has not read from GroupState.
  */
-
 import { buildGraph } from '../../src/core/graph.ts';
 import type { GroupConfig, SessionDefinition, SessionId, Usage } from '../../src/core/group.ts';
 import { planOf } from '../../src/core/plan.ts';

@@ -2,7 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../report/format.ts';
-import { safeLine } from '../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import type { Finding, FindingLevel } from '../doctor/finding.ts';
 import { checkGroups } from '../doctor/groups.ts';
@@ -34,7 +34,7 @@ async function examine(context: Context, json: boolean): Promise<Work> {
   const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
   if (isReadable) findings.push(...checkGroups(context.world, root.value));
   const isBroken = findings.some(({ level }) => level === 'broken');
-  if (json) context.stdout.line(JSON.stringify({ ok: !isBroken, checks: findings }, null, 2));
+  if (json) context.stdout.line(safeJson({ ok: !isBroken, checks: findings }, 2));
   else for (const finding of findings) for (const line of describe(context, finding)) context.stdout.line(line);
   return ok(isBroken ? exitCode.failed : exitCode.done);
 }

@@ -5,6 +5,7 @@ import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { type BudgetReport, budgetLines, budgetReport } from '../../report/budget.ts';
 import { formatMoney } from '../../report/format.ts';
+import { safeJson } from '../../report/terminal-text.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { attemptUsages } from '../attempt-usage.ts';
 import { changeGroup } from '../change-group.ts';
@@ -42,7 +43,7 @@ async function budget(context: Context, reference: string, raiseTo: number | und
   const now = raiseTo === undefined ? group : loadReferredGroup(context, group.value.groupId);
   if (!now.ok) return now;
   const report = reportOf(context, now.value);
-  if (json) context.stdout.line(JSON.stringify(report, null, 2));
+  if (json) context.stdout.line(safeJson(report, 2));
   else for (const line of budgetLines(report, context.stdout.style)) context.stdout.line(line);
   return ok(exitCode.done);
 }

@@ -2,6 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { dotGraph, graphNodes, mermaidGraph, textGraph } from '../../report/graph.ts';
+import { safeJson } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { loadReferredGroup } from '../resolve.ts';
@@ -29,7 +30,7 @@ function print(context: Context, reference: string, format: Format, json: boolea
   if (!group.ok) return group;
   const { state } = group.value;
   const { stdout } = context;
-  if (json) stdout.line(JSON.stringify(graphNodes(state), null, 2));
+  if (json) stdout.line(safeJson(graphNodes(state), 2));
   else if (format === 'mermaid') stdout.line(mermaidGraph(state).join('\n'));
   else if (format === 'dot') stdout.line(dotGraph(state).join('\n'));
   else stdout.line(textGraph(state, stdout.style).join('\n'));

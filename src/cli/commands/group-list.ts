@@ -3,7 +3,7 @@ import { type Command, Option } from '@commander-js/extra-typings';
 import { describeFailure, ok } from '../../core/failure.ts';
 import { activeGroupStatuses, groupStatuses } from '../../core/status.ts';
 import { type Cell, formatMoney, formatTable } from '../../report/format.ts';
-import { safeLine } from '../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { conditionOf, statusTone } from '../../report/wording.ts';
 import { type GroupListing, listGroups, loadGroup } from '../../store/group-store.ts';
 import type { GroupMeta } from '../../store/meta.ts';
@@ -34,7 +34,7 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
   if (!root.ok) return root;
   const listings = listGroups(context.world, root.value).filter((listing) => isWanted(listing, status));
   if (json) {
-    context.stdout.line(JSON.stringify(listings.map(plain), null, 2));
+    context.stdout.line(safeJson(listings.map(plain), 2));
     return ok(exitCode.done);
   }
   if (listings.length === 0) {

@@ -5,7 +5,7 @@ import { planOf } from '../../core/plan.ts';
 import { groupProgress } from '../../core/progress.ts';
 import { formatDate, formatMoney } from '../../report/format.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../report/summary.ts';
-import { safeLine } from '../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { groupMeta } from '../../store/meta.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -33,7 +33,7 @@ function show(context: Context, reference: string, json: boolean): Work {
   const { state } = group.value;
   if (json) {
     const progress = groupProgress(state, standing.live, standing.atMs);
-    context.stdout.line(JSON.stringify({ ...groupMeta(state), ...conditions(state), progress }, null, 2));
+    context.stdout.line(safeJson({ ...groupMeta(state), ...conditions(state), progress }, 2));
   } else {
     for (const line of describe(context, group.value, standing)) context.stdout.line(line);
   }

@@ -8,7 +8,7 @@ import type { Circumstances, Gate } from '../../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import { whyNot } from '../../core/why.ts';
 import { formatClock, formatTable } from '../../report/format.ts';
-import { safeLine } from '../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { sessionTitle, statusTone } from '../../report/wording.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from '../../runner/limit-gate.ts';
 import { watchRoom } from '../../runner/room.ts';
@@ -54,7 +54,7 @@ function why(context: Context, reference: string, wanted: string | undefined, js
   const { state, groupId } = group.value;
   if (json) {
     const sessions = answers.filter(({ id }) => only.value === undefined || id === only.value);
-    context.stdout.line(JSON.stringify({ groupId, status: state.status, sessions }, null, 2));
+    context.stdout.line(safeJson({ groupId, status: state.status, sessions }, 2));
     return ok(exitCode.done);
   }
   const shown = answers.filter(({ id, status }) =>

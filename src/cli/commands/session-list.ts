@@ -4,6 +4,7 @@ import { ok } from '../../core/failure.ts';
 import { planOf } from '../../core/plan.ts';
 import { groupProgress } from '../../core/progress.ts';
 import { sessionTable } from '../../report/summary.ts';
+import { safeJson } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { standingOf } from '../live-view.ts';
@@ -32,9 +33,8 @@ function list(context: Context, reference: string, json: boolean): Work {
   if (json) {
     const byId = new Map(groupProgress(state, live, atMs).sessions.map((session) => [session.id, session]));
     context.stdout.line(
-      JSON.stringify(
+      safeJson(
         order.map((id) => byId.get(id)),
-        null,
         2,
       ),
     );

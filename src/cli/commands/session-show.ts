@@ -5,7 +5,7 @@ import { defaultRetries, defaultStallTimeoutMs, noUsage } from '../../core/group
 import { planOf } from '../../core/plan.ts';
 import { explanation } from '../../core/progress.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
-import { safeLine, safeText } from '../../report/terminal-text.ts';
+import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
 import { listTitles, sessionTitle, statusTone } from '../../report/wording.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
@@ -31,7 +31,7 @@ export function define(command: Command, context: Context): void {
 function show(context: Context, reference: string, json: boolean): Work {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  if (json) context.stdout.line(JSON.stringify(sessionMeta(session.value.record), null, 2));
+  if (json) context.stdout.line(safeJson(sessionMeta(session.value.record), 2));
   else for (const line of describe(context, session.value)) context.stdout.line(line);
   return ok(exitCode.done);
 }

@@ -60,7 +60,7 @@ function mayExclude(world: World, pattern: unknown, path: string): boolean {
 function widePattern(glob: string): RegExp | null {
   const wide = glob
     .replace(/\[[^[\]{}()]*\]|\{[^[\]{}()]*\}/g, '*')
-    .replace(/^\.\//, '')
+    .replace(/^\.\/|\/+$/g, '')
     .replace(/\/+(\.\/+)*/g, '/');
   if (/[!|()[\]{}"]/.test(wide)) return null;
   const source = wide
@@ -71,9 +71,13 @@ function widePattern(glob: string): RegExp | null {
 }
 
 function readSettings(world: World, path: string): JsonObject {
-  if (world.files.info(path)?.kind !== 'file') return {};
+  const info = world.files.info(path);
+  if (info?.kind !== 'file') return {};
+  const bytes = world.files.readBytes(path, 0, info.size);
+  // claude accepts both marks of an encoding; the decoder takes them away, which a JSON parser would stumble over.
+  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
   try {
-    const value: unknown = JSON.parse(world.files.readText(path) ?? '');
+    const value: unknown = JSON.parse(new TextDecoder(encoding).decode(bytes));
     return isObject(value) ? value : {};
   } catch {
     return {};

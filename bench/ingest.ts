@@ -94,17 +94,19 @@ function takeIn(path: string): number {
 function parseAll(path: string): number {
   const fd = openSync(path, 'r');
   const chunk = Buffer.alloc(chunkBytes);
-  let half = Buffer.alloc(0);
+  let half: Buffer[] = [];
   let lines = 0;
   for (let got = readSync(fd, chunk); got > 0; got = readSync(fd, chunk)) {
-    const bytes = half.length === 0 ? chunk.subarray(0, got) : Buffer.concat([half, chunk.subarray(0, got)]);
+    const bytes = chunk.subarray(0, got);
     let start = 0;
-    for (let end = bytes.indexOf(10, half.length); end !== -1; end = bytes.indexOf(10, start)) {
-      JSON.parse(bytes.toString('utf8', start, end));
+    for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, start)) {
+      const piece = bytes.subarray(start, end);
+      JSON.parse((half.length === 0 ? piece : Buffer.concat([...half, piece])).toString());
+      half = [];
       lines += 1;
       start = end + 1;
     }
-    half = Buffer.from(bytes.subarray(start));
+    if (start < got) half.push(Buffer.from(bytes.subarray(start)));
   }
   closeSync(fd);
   return lines;

@@ -81,10 +81,8 @@ export async function finishOutput(context: Context): Promise<void> {
 
 /** One sentence about what went wrong and one about what to do next. */
 export function sayFailure(stderr: Output, failure: Failure): void {
-  // Several problems of one file come one a line.
-  const [first = '', ...others] = failure.message.split('\n').map((text) => safeLine(text, sentenceColumnsMax));
-  const next = safeLine(failure.next, sentenceColumnsMax);
-  stderr.line(`${programName}: ${[first, ...others.map((line) => `\n  ${line}`)].join('')} ${next}`.trimEnd());
+  const sentences = [failure.message, failure.next].map((text) => safeLine(text, sentenceColumnsMax));
+  stderr.line(`${programName}: ${sentences.join(' ').trim()}`);
 }
 
 /** For exceptions: what the system refused is said as such, anything else is a defect of ours. */

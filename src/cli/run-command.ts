@@ -1,12 +1,9 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
-import { findClaude } from '../claude/program.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
-import type { GroupStatus } from '../core/status.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
-import { loadGroup } from '../store/group-store.ts';
 import { liveRunner, waitForShortCommands } from './change-group.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
@@ -81,8 +78,6 @@ async function run(
 export async function runHere(context: Context, group: GroupReference, wish: RunWish): Promise<Result<RunResult>> {
   const rehearsal = rehearsalFor(context, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
-  const missing = rehearsal.value === undefined ? missingProgram(context, group) : null;
-  if (missing !== null) return missing;
   const result = await runWhenFree(context, group, {
     root: group.root,
     groupId: group.groupId,
@@ -107,22 +102,6 @@ function rehearsalFor(context: Context, rehearse: string | true | undefined): Re
   if (made.ok) return made.value;
   const next = 'Give the path of a YAML file to --rehearse, or no path at all.';
   return fail('usage', `The rehearsal script ${briefPath(scriptFile)} ${made.trouble}.`, next);
-}
-
-/**
- * A failure when there is no claude to start. A group that would start nothing, or whose workers are to be adopted,
- * runs without.
- */
-function missingProgram(context: Context, { root, groupId }: GroupReference): Result<never> | null {
-  const claude = findClaude(context.world, context.env, { packageRoot: context.packageRoot });
-  if (claude.ok) return null;
-  const state = loadGroup(context.world, root, groupId);
-  const startsSomething = state.ok && state.value.running.size === 0 && state.value.sessions.size > 0;
-  return startsSomething && !isOver(state.value.status) ? claude : null;
-}
-
-function isOver(status: GroupStatus): boolean {
-  return status === 'completed' || status === 'archived';
 }
 
 /** A short command of another process, such as `session add`, is waited for; another runner is not. */

@@ -102,6 +102,7 @@ describe('workerEnvironment', () => {
     ...['CLAUDECODE', 'CLAUDECODE_X', 'AI_AGENT', 'CLAUDE_EFFORT', 'CLAUDE_CODE_ENTRYPOINT', 'CLAUDE_CODE_SESSION_ID'],
     ...['CLAUDE_CODE_CHILD_SESSION', 'CLAUDE_CODE_EXECPATH', 'CLAUDE_CODE_SIMPLE', 'CLAUDE_PROJECT_DIR'],
     ...['CLAUDE_PLUGIN_ROOT', 'CLAUDE_ENV_FILE', 'BUN_OPTIONS', 'BUN_INSPECT', 'CLAUDE_CODE_SOMETHING_NEW'],
+    ...['BUN_INSPECT_PRELOAD', 'BUN_CONFIG_VERBOSE_FETCH', 'CLAUDE_CODE_DISABLE_CLAUDE_MDS'],
   ])('%s is a trace and is dropped', (name) => {
     expect(environment({ [name]: '1' })[name]).toBeUndefined();
   });

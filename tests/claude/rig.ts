@@ -10,9 +10,10 @@ import { prepareConfigDir } from '../../src/claude/config-dir.ts';
 import { type Environment, workerEnvironment } from '../../src/claude/environment.ts';
 import { chooseLogin } from '../../src/claude/login.ts';
 import { type ClaudeMessage, parseLine } from '../../src/claude/messages.ts';
+import type { HookProgram } from '../../src/claude/settings.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
-import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
+import { groupPathsIn, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 
 const root = join(import.meta.dir, '..', '..');
@@ -143,6 +144,7 @@ export function startClaude(rig: Rig, args: readonly string[], env: Readonly<Rec
 export interface Session {
   readonly args: string[];
   readonly env: Environment;
+  readonly paths: SessionPaths;
   readonly claudeSessionId: string;
 }
 
@@ -151,6 +153,8 @@ export interface SessionOptions {
   readonly caller?: Readonly<Record<string, string>>;
   readonly allowedTools?: readonly string[];
   readonly dependencyResult?: string;
+  /** Instead of one that prints CONTEXT of the session. */
+  readonly hook?: HookProgram;
 }
 
 /** Everything a worker is started with, made by the same functions that the runner uses. */
@@ -177,7 +181,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
           ? []
           : [{ name: 'lib', status: 'completed', projectPath: '/lib', result: options.dependencyResult }],
     },
-    settings: { sessionStart: { program: '/bin/sh', args: ['-c', 'echo "CONTEXT of the session"'] } },
+    settings: { sessionStart: options.hook ?? { program: '/bin/sh', args: ['-c', 'echo "CONTEXT of the session"'] } },
   });
   if (!prepared.ok) throw new Error(prepared.failure.message);
   const args = workerArgs({
@@ -188,5 +192,5 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     allowedTools: options.allowedTools ?? ['Bash'],
     rehearsal: false,
   });
-  return { args, env, claudeSessionId };
+  return { args, env, paths, claudeSessionId };
 }

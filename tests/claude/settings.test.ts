@@ -3,7 +3,19 @@
  * would silently ignore is refused. That claude obeys them is in payer.test.ts.
  */
 import { describe, expect, test } from 'bun:test';
-import { configSettings, readBackCheck, unprotectedVariables, workerSettings } from '../../src/claude/settings.ts';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  configSettings,
+  inCleanEnvironment,
+  readBackCheck,
+  unprotectedVariables,
+  workerSettings,
+} from '../../src/claude/settings.ts';
+
+/** What a shell sets by itself. */
+const shellNames = new Set(['PWD', 'OLDPWD', 'SHLVL', '_']);
 
 const env = {
   CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
@@ -48,6 +60,14 @@ describe('workerSettings', () => {
     expect([provider.AWS_PROFILE, provider.AWS_REGION]).toEqual(['work', undefined]);
   });
 
+  test('lets the user preload a library and switch compaction off, but nobody else', () => {
+    const users = workerSettings({ ...env, LD_PRELOAD: '/lib/jemalloc.so', DISABLE_AUTO_COMPACT: '1' });
+    expect(stated(users)).toMatchObject({ LD_PRELOAD: '/lib/jemalloc.so', DISABLE_AUTO_COMPACT: '1' });
+    expect(stated(workerSettings(env))).toMatchObject({ LD_PRELOAD: '', DISABLE_AUTO_COMPACT: '' });
+    expect(workerSettings(env).autoCompactEnabled).toBe(true);
+    expect(workerSettings(env, { base: { autoCompactEnabled: false } }).autoCompactEnabled).toBe(false);
+  });
+
   test('keeps our hooks on, silences credential programs and denies', () => {
     const settings = workerSettings(env, { deny: ['Bash(git push:*)'] });
     expect(settings).toMatchObject({
@@ -63,12 +83,35 @@ describe('workerSettings', () => {
 
 describe('unprotectedVariables', () => {
   test('are a socket, secrets of the user, and with a provider the cloud’s variables that are not set', () => {
-    expect(unprotectedVariables({})).toEqual(['ANTHROPIC_UNIX_SOCKET']);
-    expect(unprotectedVariables(env)).toEqual(['ANTHROPIC_UNIX_SOCKET', 'ANTHROPIC_CUSTOM_HEADERS']);
+    expect(unprotectedVariables({})).toEqual(['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS']);
+    expect(unprotectedVariables(env)).toContain('ANTHROPIC_CUSTOM_HEADERS');
     const provider = unprotectedVariables({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
     expect(provider).toContain('AWS_REGION');
     expect(provider).toContain('AWS_SECRET_ACCESS_KEY');
     expect(provider).not.toContain('AWS_PROFILE');
+  });
+});
+
+describe('inCleanEnvironment', () => {
+  test('hands a program nothing but our mark, its config dir and what the user needs to load programs', () => {
+    const worker = { ...env, BUN_INSPECT_PRELOAD: '/x', LD_LIBRARY_PATH: '/a=b lib' };
+    const program = { program: process.execPath, args: ['-e', 'console.log(JSON.stringify(process.env))'] };
+    const hook = inCleanEnvironment(program, worker);
+    const ran = Bun.spawnSync([hook.program, ...hook.args], { env: { BUN_INSPECT_PRELOAD: '/x', STRAY: '1' } });
+    const seen = Object.entries(JSON.parse(ran.stdout.toString())).filter(([name]) => !shellNames.has(name));
+    expect(Object.fromEntries(seen)).toEqual({
+      CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
+      CLAUDE_CONFIG_DIR: '/s/claude-config',
+      LD_LIBRARY_PATH: '/a=b lib',
+    });
+  });
+
+  test('runs a program whose path holds a =', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'cca=hook-'));
+    symlinkSync('/bin/echo', join(folder, 'echo'));
+    const hook = inCleanEnvironment({ program: join(folder, 'echo'), args: ['two words'] }, env);
+    expect(Bun.spawnSync([hook.program, ...hook.args]).stdout.toString()).toBe('two words\n');
+    rmSync(folder, { recursive: true });
   });
 });
 

@@ -5,16 +5,17 @@
 import { changeGroup } from '../../src/cli/change-group.ts';
 import { askRunner } from '../../src/cli/request.ts';
 import type { GroupReference } from '../../src/cli/resolve.ts';
+import type { EventType } from '../../src/core/event.ts';
 import type { Result } from '../../src/core/failure.ts';
-import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
+import type { GroupConfig } from '../../src/core/group.ts';
 import { nextGroupStatus } from '../../src/core/status.ts';
 import type { RunnerSignal } from '../../src/runner/facts.ts';
-import { additionProblem, nextSessionId, removalProblem } from '../../src/runner/request-answers.ts';
+import { wishEvents } from '../../src/runner/request-answers.ts';
 import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
 import { stopGroup } from '../../src/runner/stop-group.ts';
 import { deleteGroup } from '../../src/store/group-store.ts';
 import type { GroupWriter } from '../../src/store/group-writer.ts';
-import type { RequestAnswer } from '../../src/store/requests.ts';
+import type { RequestAnswer, RequestBody } from '../../src/store/requests.ts';
 import type { World } from '../../src/world/world.ts';
 import { invariants } from './checks.ts';
 import { callerEnv, newDefinition, packageRoot } from './group-setup.ts';
@@ -263,39 +264,32 @@ export class User {
 
   #addSession(dependsOnLast: boolean): void {
     const last = [...(this.#machine.log.state?.sessions.keys() ?? [])].at(-1);
-    const draft = newDefinition(this.#machine.timeline.wall(), dependsOnLast && last !== undefined ? [last] : []);
+    const session = newDefinition(this.#machine.timeline.wall(), dependsOnLast && last !== undefined ? [last] : []);
+    this.#wish({ kind: 'add-session', session }, 'session_added');
+  }
+
+  /** Asked of the live runner, or written down when there is none. */
+  #wish(wish: RequestBody, event: EventType = 'session_queued'): void {
     this.#change(
       (writer, world) => {
-        if (nextGroupStatus(writer.state.status, 'session_added') === null) return refusal('the group is over');
-        const session: SessionDefinition = { ...draft, id: nextSessionId(world, writer.state) };
-        const problem = additionProblem(writer.state, session);
-        if (problem !== null) return refusal(problem);
-        writer.record([{ type: 'session_added', sessionId: session.id, session }]);
-        return { ok: true, value: null };
+        if (nextGroupStatus(writer.state.status, event) === null) return refusal('the group is over');
+        const granted = wishEvents(world, writer.state, wish);
+        if (granted.ok) writer.record(granted.value.events);
+        return granted;
       },
-      (world, runId) => askRunner(world, this.#group, runId, { kind: 'add-session', session: draft }),
+      (world, runId) => askRunner(world, this.#group, runId, wish),
     );
   }
 
   #removeSession(index: number): void {
     const sessionId = [...(this.#machine.log.state?.sessions.keys() ?? [])][index];
-    if (sessionId === undefined) return;
-    this.#change(
-      (writer) => {
-        const problem = removalProblem(writer.state, sessionId);
-        if (problem !== null) return refusal(problem);
-        if (nextGroupStatus(writer.state.status, 'session_removed') === null) return refusal('the group is over');
-        writer.record([{ type: 'session_removed', sessionId }]);
-        return { ok: true, value: null };
-      },
-      (world, runId) => askRunner(world, this.#group, runId, { kind: 'remove-session', sessionId }),
-    );
+    if (sessionId !== undefined) this.#wish({ kind: 'remove-session', sessionId }, 'session_removed');
   }
 
   #pause(): void {
     this.#change(
       () => refusal('nothing runs'),
-      (world, runId) => askRunner(world, this.#group, runId, { kind: 'pause' }),
+      (world, runId) => askRunner(world, this.#group, runId, { kind: 'pause', mode: 'now' }),
     );
   }
 

@@ -162,6 +162,8 @@ export class VirtualFiles implements Files {
     this.#parts.disk.makeFolder(path, this.#parts.timeline.wall());
   }
 
+  makePrivate(): void {}
+
   list(path: string): string[] {
     const node = this.#parts.disk.find(path);
     return node?.kind === 'folder' ? [...node.entries.keys()].sort() : [];

@@ -93,7 +93,7 @@ export class ProcessTable {
   signal(sender: VirtualProcess, identity: ProcessIdentity, signal: SignalName): boolean {
     const process = this.find(identity);
     if (process === null) return false;
-    process.toldToEndBy = sender;
+    if (signal === 'SIGTERM' || signal === 'SIGKILL') process.toldToEndBy = sender;
     this.#timeline.schedule(this.#luck.delay(2, 60), `gets ${signal}`, process, () => {
       if (signal === 'SIGKILL') this.end(process, { kind: 'signalled', signal });
       else process.onSignal(signal);

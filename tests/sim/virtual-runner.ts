@@ -48,12 +48,13 @@ export class VirtualRunner {
       processes: this.#processes(),
       fifos: this.#fifos(),
       locks: this.#locks(),
-      random: { uuid: () => this.#luck.uuid() },
+      random: { uuid: () => this.#luck.uuid(), fraction: () => this.#luck.next() },
       machine: {
         host: this.process.identity.host,
         bootId: machine.table.bootId,
         cores: 2,
         bun: '/usr/bin/bun',
+        freeMemoryBytes: () => 8 * 1024 ** 3,
         self: this.process.identity,
       },
     };
@@ -126,6 +127,7 @@ export class VirtualRunner {
       openAppend: (path) => (this.#lives() ? this.#appendFile(path) : deadFile),
       truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
       makeFolder: (path) => void (this.#lives() && files.makeFolder(path)),
+      makePrivate: () => void this.#lives(),
       rename: (from, to) => void (this.#lives() && files.rename(from, to)),
       remove: (path) => void (this.#lives() && files.remove(path)),
       watch: (folder, onChange) => files.watch(folder, onChange),

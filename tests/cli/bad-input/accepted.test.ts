@@ -179,6 +179,21 @@ test('a link to a group is only unlinked, a damaged group is deleted whole', asy
   expect(readdirSync(join(folder, '..'))).not.toContain(kept);
 });
 
+test.each(['/nowhere/claude', 'nowhere', '/dev/null', ' '])(
+  'no program at %p fails the session, then the group',
+  async (path) => {
+    const group = ground.make(`missing-${[...path].filter((letter) => /[a-z]/.test(letter)).join('') || 'blank'}`, [
+      { name: 'one' },
+    ]);
+    const env = { CLAUDE_CODE_AGENT_CLAUDE: path };
+    const { code, stdout } = await ground.runWith({ env }, 'group', 'run', group);
+    expect(code).toBe(1);
+    expect(stdout).toContain('failed (claude-missing)');
+    expect(stdout).toContain(`CLAUDE_CODE_AGENT_CLAUDE names ${path}`.trimEnd());
+    expect(stdout).toContain('Set it to the path of the claude program');
+  },
+);
+
 test('a program that cannot be executed fails the session and names the cure', async () => {
   ground.make('stopped', [{ name: 'one' }]);
   const program = join(ground.folder, 'claude');

@@ -116,9 +116,7 @@ export function environments(ground: Ground): readonly Mistake[] {
     env: { CLAUDE_CODE_AGENT_HOME: path },
     ...more,
   });
-  const claude = (path: string): Partial<Mistake> => ({ env: { CLAUDE_CODE_AGENT_CLAUDE: path } });
   const list = ['group', 'list', '--json'];
-  const setIt = 'Set it to the path of the claude program';
   return [
     ...['relative', '~/data', '.', './data', ' ', 'file:///data'].map((path) =>
       mistake(list, 2, `CLAUDE_CODE_AGENT_HOME is "${path}"`, 'Set it to a path that begins with "/"', root(path)),
@@ -133,9 +131,6 @@ export function environments(ground: Ground): readonly Mistake[] {
       env: { CLAUDE_CODE_AGENT_HOME: undefined, HOME: '' },
     }),
     mistake(list, 2, 'HOME is "home"', 'Set HOME', { env: { CLAUDE_CODE_AGENT_HOME: undefined, HOME: 'home' } }),
-    ...['/nowhere/claude', folder, 'nowhere', '/dev/null', ' '].map((path) =>
-      mistake(['group', 'run', 'auth'], 2, `CLAUDE_CODE_AGENT_CLAUDE names ${path}`.trimEnd(), setIt, claude(path)),
-    ),
   ];
 }
 

@@ -11,6 +11,7 @@ import {
   realpathSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -187,6 +188,43 @@ describe('checkProjectSettings', () => {
     expect(check().ok).toBe(true);
     expect(check({ CLAUDE_CODE_USE_BEDROCK: '1' }).ok).toBe(false);
     expect(check({ CLAUDE_CODE_USE_BEDROCK: '1', AWS_PROFILE: 'mine' }).ok).toBe(true);
+  });
+
+  const hides = (pattern: unknown) => {
+    write('.claude/settings.json', JSON.stringify({ claudeMdExcludes: ['**/other.md', pattern] }));
+    return !check({ CLAUDE_CONFIG_DIR: '/data/.s/claude-config' }).ok;
+  };
+
+  test.each([
+    ...['**/CLAUDE.md', '/**/*.md', '**', '/data/**', '/data/.s/claude-config/CLAUDE.md', '/data/?s/**/CLAUDE.md'],
+    ...[
+      '\\data\\**',
+      '**/{CLAUDE,AGENTS}.md',
+      '/data/[.]s/**',
+      './**/CLAUDE.md',
+      '/data//**',
+      '/data/.s/**/CLAUDE.md/',
+    ],
+    ...['!/nothing', 'x|/**/CLAUDE.md', '**/"CLAUDE.md"', '**/@(CLAUDE|x).md', '**/[[:upper:]]*.md', '**/{a,{b,c}}'],
+  ])('refuses %s, which may hide our instructions', (pattern) => {
+    expect(hides(pattern)).toBe(true);
+  });
+
+  test.each([
+    ...['CLAUDE.md', '**/vendor/CLAUDE.md', '/other/**', '**/{a,b}/AGENTS.md', '**/claude.md', '/data/.s', 5, ''],
+    '**/node_modules/**',
+  ])('lets %p pass, which cannot', (pattern) => {
+    expect(hides(pattern)).toBe(false);
+  });
+
+  test('follows links in the fixed part of a pattern, as claude does', () => {
+    mkdirSync(join(folder, 'data'));
+    symlinkSync(join(folder, 'data'), join(folder, 'link'));
+    const env = { CLAUDE_CONFIG_DIR: join(realpathSync(folder), 'data') };
+    for (const pattern of ['link/**', 'link/CLAUDE.md', 'link/C*']) {
+      write('.claude/settings.json', JSON.stringify({ claudeMdExcludes: [join(folder, pattern)] }));
+      expect(check(env).ok).toBe(false);
+    }
   });
 });
 

@@ -125,6 +125,11 @@ export class Invocation {
     await this.#order({ do: 'ignore', signal });
   }
 
+  /** Closes its stdout and lives on. */
+  async closeOutput(): Promise<void> {
+    await this.#order({ do: 'close-output' });
+  }
+
   /** Starts a detached child in a session of its own; its pid. */
   async spawn(command: string[], env: 'kept' | 'wiped' = 'kept'): Promise<number> {
     return (await this.#order({ do: 'spawn', command, env })).pid as number;

@@ -4,6 +4,7 @@
  * and then only obeys. `auth status` and `--version` are answered without the rig.
  */
 import { spawn } from 'node:child_process';
+import { closeSync } from 'node:fs';
 import { connect } from 'node:net';
 import { onLines } from './lines.ts';
 
@@ -33,6 +34,7 @@ type Command =
   | { do: 'exit'; code: number }
   | { do: 'die'; signal: NodeJS.Signals }
   | { do: 'ignore'; signal: NodeJS.Signals }
+  | { do: 'close-output' }
   | { do: 'spawn'; command: string[]; env: 'kept' | 'wiped' };
 
 function obey(command: Command): void {
@@ -52,6 +54,10 @@ function obey(command: Command): void {
     case 'ignore':
       process.on(command.signal, () => tell({ ignored: command.signal }));
       tell({ done: 'ignore' });
+      return;
+    case 'close-output':
+      closeSync(1);
+      tell({ done: 'close-output' });
       return;
     case 'spawn': {
       const [program = '', ...rest] = command.command;

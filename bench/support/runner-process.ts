@@ -1,4 +1,7 @@
-/** `group run` as a process of its own, and what it took: peak memory, CPU, syncs, time. Needs Linux for the first two. */
+/**
+ * `group run` as a process of its own, and what it took: peak memory, CPU, syncs, time. The first two are read from
+ * /proc and are 0 where there is none.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
@@ -64,6 +67,7 @@ function lookAt(pid: number): { peakBytes: number; cpuMs: number } | null {
 
 export function runnerRows(figures: RunnerFigures, sessions: number, peakTarget?: string): Figure[] {
   const { peakBytes, cpuMs, wallMs, counts } = figures;
+  const each = (count: number) => (count / sessions).toFixed(1);
   return [
     {
       what: 'runner’s peak memory',
@@ -73,8 +77,8 @@ export function runnerRows(figures: RunnerFigures, sessions: number, peakTarget?
     { what: 'runner’s CPU a session', value: formatMs(cpuMs / sessions), beside: `${formatMs(cpuMs)} in all` },
     {
       what: 'fsyncs a session',
-      value: (counts.syncs / sessions).toFixed(1),
-      beside: `${(counts.appends / sessions).toFixed(1)} appends, ${(counts.replaces / sessions).toFixed(1)} files replaced`,
+      value: each(counts.syncs),
+      beside: `${each(counts.appends)} appends, ${each(counts.replaces)} files replaced`,
     },
     { what: 'wall time', value: formatMs(wallMs), beside: `${formatMs(wallMs / sessions)} a session` },
   ];

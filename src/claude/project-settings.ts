@@ -28,12 +28,9 @@ export function checkProjectSettings(world: World, projectPath: string, env: Env
     }
     const pattern = list(settings.claudeMdExcludes).find((item) => mayExclude(world, item, instructions));
     if (pattern !== undefined) {
-      const message = `${path} excludes ${JSON.stringify(pattern)} (claudeMdExcludes), which hides the session’s own instructions.`;
-      return fail(
-        'spawn-failed',
-        message,
-        `Name the project’s files there more narrowly, so that ${instructions} stays.`,
-      );
+      const what = `claudeMdExcludes ${JSON.stringify(pattern)}`;
+      const message = `${path} says ${what}, which could hide the session’s own instructions from it.`;
+      return fail('spawn-failed', message, `Name the project’s files there, so that ${instructions} stays.`);
     }
   }
   return ok(undefined);
@@ -49,9 +46,12 @@ function mayExclude(world: World, pattern: unknown, path: string): boolean {
   const candidates = [plain];
   if (plain.startsWith('/')) {
     const magic = plain.search(/[*?{[]/);
-    const folder = dirname(magic === -1 ? plain : plain.slice(0, magic));
-    const real = world.files.realPath(folder);
-    if (real !== null) candidates.push(real + plain.slice(folder.length));
+    const fixed = magic === -1 ? plain : plain.slice(0, magic);
+    // claude follows the first of the two; the second is one folder longer when the magic begins after a slash.
+    for (const folder of [dirname(fixed), fixed.slice(0, fixed.lastIndexOf('/')) || '/']) {
+      const real = world.files.realPath(folder);
+      if (real !== null) candidates.push(real + plain.slice(folder.length));
+    }
   }
   return candidates.some((candidate) => widePattern(candidate)?.test(path.normalize('NFC')) ?? true);
 }

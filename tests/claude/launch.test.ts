@@ -42,7 +42,7 @@ describe('workerArgs', () => {
     expect(words.slice(6)).toEqual([
       ...['--resume', 'ID', '--model=claude-opus-4-8[1m]', '--name=api'],
       ...['--allowedTools=Bash(git commit:*)', '--allowedTools=Write', '--mcp-config=/s/mcp.json'],
-      ...['--max-budget-usd', '1.2347', '--setting-sources', 'user'],
+      ...['--max-budget-usd', '1.234561', '--setting-sources', 'user'],
       ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json', '--strict-mcp-config'],
     ]);
   });
@@ -62,10 +62,10 @@ describe('workerArgs', () => {
   });
 
   test.each([
-    [0, '0.0011'],
-    [-1, '0.0011'],
-    [0.00001, '0.0011'],
-    [2, '2.0001'],
+    [0, '0.001001'],
+    [-1, '0.001001'],
+    [0.00001, '0.001001'],
+    [2, '2.000001'],
   ])('a budget of %p is passed as %p', (reservedUsd, word) => {
     expect(workerArgs({ ...args, reservedUsd })).toContain(word);
   });

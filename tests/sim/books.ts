@@ -23,6 +23,14 @@ export class ClaudeBook {
   reports: { readonly end: number; readonly usd: number }[] = [];
   /** Sizes of the transcript after results that report success. */
   successEnds: number[] = [];
+  /** When a line that is no answer of ours was written last, virtual milliseconds. */
+  spokeMs = 0;
+  /** Since when the transcript shows a running tool, virtual milliseconds. */
+  toolSinceMs: number | null = null;
+  /** When the model answered last, by the wall clock. */
+  answeredWallMs = Number.NEGATIVE_INFINITY;
+  /** When the limit that it reported is lifted, by the wall clock. */
+  resetsAtWallMs: number | undefined;
   /** Its success is contradicted by how it ended. */
   contradicted = false;
   /** Its end is in the log, with this cost. */

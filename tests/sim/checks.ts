@@ -7,6 +7,7 @@ import type { GroupState } from '../../src/core/state.ts';
 import type { ClaudeBook } from './books.ts';
 import { EventChecks } from './event-checks.ts';
 import { dearestMessageUsd } from './scenario.ts';
+import { SupervisionChecks } from './supervision-checks.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 import type { VirtualRunner } from './virtual-runner.ts';
@@ -28,6 +29,16 @@ export const invariants = {
   liveness: 'nobody waits for ever',
   writer: 'one writer',
   exceptions: 'nothing throws',
+  gate: 'nothing starts before a limit is lifted',
+  firstAlone: 'after a limit one goes first',
+  tries: 'transient failures are tried again as agreed',
+  busy: 'a busy session is not stalled',
+  stalledOnce: 'a stall is interrupted once',
+  frozen: 'frozen is frozen',
+  thaw: 'a freeze ends',
+  drain: 'a pausing group starts nothing',
+  warnOnly: 'a warning passes no cap',
+  rests: 'who is to rest rests',
 } as const;
 
 /** No claude lives, no answer is due: after so long a runner must have come to an end, virtual milliseconds. */
@@ -37,6 +48,7 @@ const cent = 1e-7;
 export class Checks {
   readonly #machine: VirtualMachine;
   readonly #events: EventChecks;
+  readonly supervision: SupervisionChecks;
   /** The state inside each runner that is alive. */
   readonly #inner = new Map<VirtualRunner, GroupState>();
   #busyAtMs = 0;
@@ -45,6 +57,7 @@ export class Checks {
   constructor(machine: VirtualMachine) {
     this.#machine = machine;
     this.#events = new EventChecks(machine);
+    this.supervision = new SupervisionChecks(machine);
   }
 
   /** The state that a runner folds for itself. */
@@ -130,10 +143,13 @@ export class Checks {
     const fresh = log.takeNew();
     if (fresh.length > 0) {
       this.#busyAtMs = this.#machine.timeline.nowMs;
-      this.#events.take(fresh, log.takeReplay());
+      const isReplay = log.takeReplay();
+      this.#events.take(fresh, isReplay);
+      this.supervision.take(fresh, isReplay);
       this.#checkSlots();
       this.#checkFold();
     }
+    this.supervision.step();
     this.#checkMoney();
     this.#checkLiveness();
   }
@@ -200,11 +216,18 @@ export class Checks {
     }
   }
 
+  /** A wait whose end is known; a limit whose end nobody told, or a clock that was set, may take longer. */
+  #isWaiting(): boolean {
+    const { timeline, log, isMemoryShort, trouble } = this.#machine;
+    const waits = log.waits(timeline.wall() - patienceMs);
+    return isMemoryShort || trouble.low || trouble.full || waits.length > 0;
+  }
+
   #checkLiveness(): void {
     const { timeline, log, runners } = this.#machine;
     const isRunning = log.state?.status === 'running' && [...this.#inner.keys()].some(({ alive }) => alive);
     if (!isRunning || runners.length === 0 || this.#machine.livingClaudes().length > 0) this.#busyAtMs = timeline.nowMs;
-    if (timeline.nowMs - this.#busyAtMs > patienceMs) {
+    if (timeline.nowMs - this.#busyAtMs > patienceMs && !this.#isWaiting()) {
       this.#violate(invariants.liveness, `nothing has happened for ${patienceMs / 1_000} s, and no claude lives`);
     }
   }

@@ -59,7 +59,7 @@ function modelUsage(usd: number, calls: readonly ModelCall[]): object {
 }
 
 export type ResultKind =
-  | Exclude<Ending, 'silent' | 'silent-code' | 'killed' | 'hangs' | 'exit-code'>
+  | Exclude<Ending, 'silent' | 'silent-code' | 'killed' | 'hangs' | 'exit-code' | 'stalls' | 'long-tool'>
   | 'budget'
   | 'interrupted'
   | 'no-conversation';
@@ -70,6 +70,8 @@ const resultFields: Readonly<Record<ResultKind, object>> = {
   denied: {},
   'not-sent': { num_turns: 0 },
   limit: { is_error: true, api_error_status: 429, result: 'You’ve hit your session limit · resets 1:18am (UTC)' },
+  'limit-unknown': { is_error: true, api_error_status: 429, result: 'API Error: 429 rate_limit_error' },
+  unreachable: { is_error: true, result: 'API Error: Connection error.', num_turns: 1 },
   overloaded: { is_error: true, api_error_status: 529, result: 'API Error: 529 overloaded' },
   'not-logged-in': { is_error: true, result: 'Not logged in · Please run /login' },
   billing: { is_error: true, api_error_status: 400, result: 'Credit balance is too low' },
@@ -106,12 +108,22 @@ export function resultLine(
   };
 }
 
-/** What is printed before a result that reports trouble of the account. */
+/** A five-hour window is nearly used up. */
+export function nearLimitLine(resetsAtS: number): object {
+  const info = { status: 'allowed_warning', resetsAt: resetsAtS, rateLimitType: 'five_hour', utilization: 0.95 };
+  return { type: 'rate_limit_event', rate_limit_info: info };
+}
+
+/** What is printed before a result that reports trouble of the account or the network. */
 export function troubleLines(kind: ResultKind, resetsAtS: number): object[] {
   const message = { id: 'm-trouble', model: '<synthetic>', content: [{ type: 'text', text: 'trouble' }] };
   switch (kind) {
-    case 'limit':
-      return [{ type: 'rate_limit_event', rate_limit_info: { status: 'rejected', resetsAt: resetsAtS } }];
+    case 'limit': {
+      const info = { status: 'rejected', resetsAt: resetsAtS, rateLimitType: 'five_hour' };
+      return [{ type: 'rate_limit_event', rate_limit_info: info }];
+    }
+    case 'unreachable':
+      return [{ type: 'assistant', error: 'unknown', message }];
     case 'not-logged-in':
       return [{ type: 'assistant', error: 'authentication_failed', message }];
     case 'billing':

@@ -3,19 +3,28 @@
  * a group that is settled has no worker, and a worker that is being stopped has been spawned and prompted before.
  */
 
-/** What the group decided; settling by its three ends, notices of the budget by their two kinds. */
-export const decisionKinds = [
-  'start',
-  'resume',
-  'retry',
-  'stop',
+/** Decisions about an attempt: how it was begun, or why it is to stop. `probe` starts the first after a limit. */
+const startKinds = ['start', 'resume', 'retry', 'probe'] as const;
+const stopKinds = ['stop', 'stop-slice', 'stop-budget', 'stop-stall', 'stop-timeout'] as const;
+/** What a group may wait for, as the log tells it. */
+const loggedWaits = ['wait-limit', 'wait-backoff', 'freeze'] as const;
+
+/** What the group decided; settling by its ends, notices of the budget by their two kinds. */
+const decisionKinds = [
+  ...startKinds,
+  ...stopKinds,
   'settle-completed',
   'settle-failed',
   'settle-paused',
+  'settle-limit',
   'warn-budget',
   'exceed-budget',
+  ...loggedWaits,
+  'thaw',
+  'drain',
 ] as const;
-export type DecisionKind = (typeof decisionKinds)[number];
+const waits = [...loggedWaits, 'wait-memory', 'wait-disk'] as const;
+export type DecisionKind = (typeof decisionKinds)[number] | (typeof waits)[number];
 
 /** Points that concern what is being logged: the decisions of the batch at hand. */
 const batchPoints = ['before-append', 'after-append', 'after-fsync', 'before-snapshot', 'after-snapshot'] as const;
@@ -23,7 +32,11 @@ const batchPoints = ['before-append', 'after-append', 'after-fsync', 'before-sna
 const launchPoints = ['after-spawn', 'after-prompt'] as const;
 const attemptPoints = ['before-result-read', 'after-result-read', 'during-adopt', 'during-reap'] as const;
 
-export type CrashPoint = (typeof batchPoints)[number] | (typeof launchPoints)[number] | (typeof attemptPoints)[number];
+export type CrashPoint =
+  | (typeof batchPoints)[number]
+  | (typeof launchPoints)[number]
+  | (typeof attemptPoints)[number]
+  | 'while-waiting';
 
 export interface Cell {
   readonly point: CrashPoint;
@@ -32,10 +45,10 @@ export interface Cell {
 
 export const applicableCells: readonly Cell[] = [
   ...batchPoints.flatMap((point) => decisionKinds.map((decision) => ({ point, decision }))),
-  ...launchPoints.flatMap((point) => (['start', 'resume', 'retry'] as const).map((decision) => ({ point, decision }))),
-  ...attemptPoints.flatMap((point) =>
-    (['start', 'resume', 'retry', 'stop'] as const).map((decision) => ({ point, decision })),
-  ),
+  ...launchPoints.flatMap((point) => startKinds.map((decision) => ({ point, decision }))),
+  ...attemptPoints.flatMap((point) => [...startKinds, ...stopKinds].map((decision) => ({ point, decision }))),
+  { point: 'during-adopt', decision: 'freeze' },
+  ...waits.map((decision) => ({ point: 'while-waiting' as const, decision })),
 ];
 
 /** Counts, by `point × decision` for crashes and by name for everything else worth counting. */

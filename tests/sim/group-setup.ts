@@ -42,10 +42,9 @@ export function createVirtualGroup(machine: VirtualMachine, scenario: Scenario):
   machine.disk.createFile(claude, createdMs);
   const luck = seededFor(scenario.seed, 'ids');
   const ids = scenario.sessions.map((_, index) => makeSessionId(index + 1, luck.uuid()));
-  const sessions = scenario.sessions.map(({ dependsOn, maxBudgetUsd }, index): SessionDefinition => {
+  const sessions = scenario.sessions.map(({ dependsOn, behaviours: _, ...settings }, index): SessionDefinition => {
     const dependencies = dependsOn.flatMap((other) => ids[other] ?? []);
-    const draft = newDefinition(createdMs, dependencies);
-    return { ...draft, id: ids[index] as string, ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }) };
+    return { ...newDefinition(createdMs, dependencies), id: ids[index] as string, ...settings };
   });
   const definition = {
     id: groupId,

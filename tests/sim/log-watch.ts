@@ -1,4 +1,4 @@
-/** Reads the group's log as any other process would, folds it, and tells the last decision about an attempt. */
+/** Reads the group's log as any other process would, folds it, and tells what was decided last. */
 import { basename, dirname, join } from 'node:path';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
@@ -6,20 +6,45 @@ import type { DecisionKind } from './coverage.ts';
 import type { Disk, FileNode } from './virtual-disk.ts';
 import type { Violation } from './virtual-machine.ts';
 
-/** The decisions that a batch of log lines carries out. */
-export function decisionsIn(text: string): DecisionKind[] {
+const stopKinds: Readonly<Record<string, DecisionKind>> = {
+  slice: 'stop-slice',
+  budget: 'stop-budget',
+  stall: 'stop-stall',
+  timeout: 'stop-timeout',
+};
+const plainKinds: Readonly<Record<string, DecisionKind>> = {
+  budget_warning: 'warn-budget',
+  budget_exceeded: 'exceed-budget',
+  group_completed: 'settle-completed',
+  group_failed: 'settle-failed',
+  group_frozen: 'freeze',
+  group_thawed: 'thaw',
+  limit_reached: 'wait-limit',
+};
+
+/** The decisions that a batch of log lines carries out; `isLimited`: a usage limit holds before it. */
+export function decisionsIn(text: string, isLimited: boolean): DecisionKind[] {
   const found: DecisionKind[] = [];
   for (const line of text.split('\n')) {
-    const type = /"type":"(\w+)"/.exec(line)?.[1];
-    if (type === 'session_starting') found.push((/"kind":"(\w+)"/.exec(line)?.[1] ?? 'start') as DecisionKind);
-    else if (type === 'session_stopping') found.push('stop');
-    else if (type === 'budget_warning') found.push('warn-budget');
-    else if (type === 'budget_exceeded') found.push('exceed-budget');
-    else if (type === 'group_completed' || type === 'group_failed' || type === 'group_paused') {
-      found.push(`settle-${type.slice(6) as 'completed' | 'failed' | 'paused'}`);
+    const type = /"type":"(\w+)"/.exec(line)?.[1] ?? '';
+    const plain = plainKinds[type];
+    if (plain !== undefined) found.push(plain);
+    else if (type === 'session_starting') {
+      found.push((/"kind":"(\w+)"/.exec(line)?.[1] ?? 'start') as DecisionKind);
+      if (isLimited) found.push('probe');
+    } else if (type === 'session_stopping') found.push(stopKinds[reasonIn(line)] ?? 'stop');
+    else if (type === 'session_paused' && line.includes('"retryAt"')) found.push('wait-backoff');
+    else if (type === 'group_pausing' && line.includes('"drain"')) found.push('drain');
+    else if (type === 'group_paused') {
+      found.push('settle-paused');
+      if (reasonIn(line) === 'limit') found.push('settle-limit');
     }
   }
   return found;
+}
+
+function reasonIn(line: string): string {
+  return /"reason":"([\w-]+)"/.exec(line)?.[1] ?? '';
 }
 
 export class LogWatch {
@@ -31,6 +56,8 @@ export class LogWatch {
   #fresh: GroupEvent[] = [];
   readonly #disk: Disk;
   readonly #violate: (violation: Violation) => void;
+  /** Attempts that were begun while a usage limit was on record. */
+  readonly #probes = new Set<string>();
   #offset = 0;
   #isReplay = false;
   #node: FileNode | null = null;
@@ -97,7 +124,9 @@ export class LogWatch {
     for (const id of this.state?.running ?? []) {
       const session = this.state?.sessions.get(id)?.state;
       if (session?.status !== 'running' || session.attempt.id !== attemptId) continue;
-      return [session.attempt.stopping === undefined ? session.attempt.kind : 'stop'];
+      const { kind, stopping } = session.attempt;
+      if (stopping !== undefined) return [stopKinds[stopping] ?? 'stop'];
+      return this.#probes.has(attemptId) ? [kind, 'probe'] : [kind];
     }
     return [];
   }
@@ -108,10 +137,28 @@ export class LogWatch {
     return session?.status === 'running' ? this.decisionsOfAttempt(session.attempt.id) : [];
   }
 
+  /** What keeps the group waiting, by the log and the wall clock. */
+  waits(wallMs: number): DecisionKind[] {
+    const { state } = this;
+    if (state?.status !== 'running') return [];
+    if (state.frozenUntil !== undefined) return ['freeze'];
+    const records = [...state.sessions.values()];
+    const delayed = records.some(
+      ({ notBeforeMs, state: { status } }) => status === 'paused' && (notBeforeMs ?? 0) > wallMs,
+    );
+    return [
+      ...(Date.parse(state.limitResetsAt ?? '') > wallMs ? ['wait-limit' as const] : []),
+      ...(delayed ? ['wait-backoff' as const] : []),
+    ];
+  }
+
   #take(line: string): boolean {
     try {
       const event = JSON.parse(line) as GroupEvent;
       this.#fresh.push(event);
+      if (event.type === 'session_starting' && this.state?.limitResetsAt !== undefined) {
+        this.#probes.add(event.attempt.id);
+      }
       this.state = this.state === null ? initialState(event) : reduce(this.state, event);
       return true;
     } catch (error) {

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { invariants } from './checks.ts';
 import { type PlantedBug, plantedBugs } from './planted-bugs.ts';
-import { scenarioOf } from './scenario.ts';
+import { scenarioOf } from './scenario-of-seed.ts';
 import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 

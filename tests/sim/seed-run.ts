@@ -1,6 +1,6 @@
 /** Many seeds in a row: sums and the first broken promise, shrunk and told. */
 import { Coverage } from './coverage.ts';
-import { scenarioOf } from './scenario.ts';
+import { scenarioOf } from './scenario-of-seed.ts';
 import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 

@@ -15,6 +15,7 @@ const plainBehaviour: Behaviour = {
   tool: 'tame',
   pieces: false,
   forgets: false,
+  nearLimit: false,
 };
 
 /** The smallest scenario found that breaks the same promise as the given one. */

@@ -4,7 +4,7 @@
  * Not promised: anything about the real system calls behind the World; tests/world and tests/crash are for that.
  */
 import { expect, test } from 'bun:test';
-import { scenarioOf } from './scenario.ts';
+import { scenarioOf } from './scenario-of-seed.ts';
 import { leastPerCellAndPart, leastStepsPerPart, runSeeds, seedsPerPart } from './seed-run.ts';
 import { seededFor } from './seeded.ts';
 import { simulate } from './simulation.ts';

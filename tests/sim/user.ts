@@ -2,23 +2,15 @@
  * The people at the keyboard and the mishaps of the machine: what a scenario says, and then whatever brings the group
  * to its end.
  */
-import { changeGroup } from '../../src/cli/change-group.ts';
-import { askRunner } from '../../src/cli/request.ts';
 import type { GroupReference } from '../../src/cli/resolve.ts';
-import type { EventType } from '../../src/core/event.ts';
 import type { Result } from '../../src/core/failure.ts';
 import type { GroupConfig } from '../../src/core/group.ts';
-import { nextGroupStatus } from '../../src/core/status.ts';
 import type { RunnerSignal } from '../../src/runner/facts.ts';
-import { wishEvents } from '../../src/runner/request-answers.ts';
 import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
-import { stopGroup } from '../../src/runner/stop-group.ts';
-import { deleteGroup } from '../../src/store/group-store.ts';
-import type { GroupWriter } from '../../src/store/group-writer.ts';
-import type { RequestAnswer, RequestBody } from '../../src/store/requests.ts';
 import type { World } from '../../src/world/world.ts';
 import { invariants } from './checks.ts';
-import { callerEnv, newDefinition, packageRoot } from './group-setup.ts';
+import { Commands } from './commands.ts';
+import { callerEnv, packageRoot } from './group-setup.ts';
 import type { Act } from './scenario.ts';
 import { SystemError } from './virtual-files.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
@@ -51,12 +43,23 @@ export class User {
   #rounds = 0;
   #hangsSinceMs: number | null = null;
   #raised: Partial<GroupConfig> = {};
-  readonly #commands = new Map<VirtualRunner, number>();
+  /** Processes of commands that have not ended, with the times at which they were begun. */
+  readonly #acting = new Map<VirtualRunner, number>();
+  readonly #commands: Commands;
 
   constructor(machine: VirtualMachine, group: GroupReference, wrap: Wrap) {
     this.#machine = machine;
     this.#group = group;
     this.#wrap = wrap;
+    this.#commands = new Commands({
+      machine,
+      group,
+      command: (work) => this.#command(work),
+      runOnly: (only) => this.#start(false, only),
+      onDeleted: () => {
+        this.isDone = true;
+      },
+    });
     const { acts } = machine.scenario;
     this.#actsLeft = acts.length;
     for (const { atMs, ...act } of acts) {
@@ -105,26 +108,66 @@ export class User {
       case 'clock-jump':
         machine.timeline.wallOffsetMs += act.byMs;
         return;
+      case 'short':
+        this.#shorten(act.of, act.forMs);
+        return;
+      default:
+        this.#ask(act);
+    }
+  }
+
+  #shorten(what: 'memory' | 'disk', forMs: number): void {
+    const { machine } = this;
+    const set = (isShort: boolean) => {
+      if (what === 'memory') machine.isMemoryShort = isShort;
+      else machine.trouble.low = isShort;
+    };
+    set(true);
+    machine.timeline.schedule(forMs, `enough ${what} again`, null, () => set(false));
+  }
+
+  /** What is asked by a command of its own. */
+  #ask(
+    act: Exclude<
+      Act,
+      { do: 'run' | 'signal' | 'kill' | 'power-cut' | 'disk-full' | 'disk-fault' | 'clock-jump' | 'short' }
+    >,
+  ): void {
+    const commands = this.#commands;
+    switch (act.do) {
+      case 'run-only': {
+        const sessionId = [...(this.#machine.log.state?.sessions.keys() ?? [])][act.index];
+        if (sessionId !== undefined) this.#start(false, [sessionId]);
+        return;
+      }
+      case 'pause':
+        commands.pause(act.mode);
+        return;
+      case 'thaw':
+        commands.thaw();
+        return;
+      case 'raise-budget':
+        commands.raiseBudget(act.byUsd);
+        return;
       case 'add-session':
-        this.#addSession(act.dependsOnLast);
+        commands.addSession(act.dependsOnLast);
         return;
       case 'remove-session':
-        this.#removeSession(act.index);
-        return;
-      case 'pause':
-        this.#pause();
+        commands.removeSession(act.index);
         return;
       case 'delete':
-        this.#delete();
+        commands.delete();
         return;
+      default:
+        commands.ofSession(act);
     }
   }
 
   /** Whoever sits there goes on until the group has come to an end that only a person could change. */
   #look(): void {
     const { machine } = this;
-    for (const [runner, sinceMs] of this.#commands) {
-      if (!runner.alive) this.#commands.delete(runner);
+    for (const [runner, sinceMs] of this.#acting) {
+      if (!runner.alive) this.#acting.delete(runner);
       else if (machine.timeline.nowMs - sinceMs > longestMs) this.#stuck(runner);
     }
     if (this.#run !== null && !this.#run.runner.alive) this.#run = null;
@@ -145,6 +188,8 @@ export class User {
       return;
     }
     machine.trouble.full = false;
+    machine.trouble.low = false;
+    machine.isMemoryShort = false;
     machine.trouble.faultyCalls = 0;
     machine.trouble.faultyReads = 0;
     if (this.#rounds >= roundsMax) machine.callOffCrashes();
@@ -169,7 +214,7 @@ export class User {
     );
   }
 
-  #start(retryFailed: boolean): void {
+  #start(retryFailed: boolean, only?: readonly string[]): void {
     const runner = new VirtualRunner(this.#machine);
     const run: Run = { runner, signals: new Set(), sinceMs: this.#machine.timeline.nowMs };
     // A second `group run` beside the first is refused; the first one stays the one that gets signals.
@@ -183,6 +228,7 @@ export class User {
       packageRoot,
       overrides,
       retryFailed,
+      ...(only === undefined ? {} : { only }),
       reporter: {
         event: (_event, state) => this.#machine.checks.knows(runner, state),
         progress: () => {},
@@ -203,6 +249,7 @@ export class User {
     if (result.kind === 'refused' && /^(?:corrupt-file|internal|newer-version)$/.test(result.failure.reason)) {
       machine.violate(invariants.exceptions, `the run was refused: ${result.failure.message}`);
     }
+    if (result.kind === 'left') machine.checks.supervision.left();
     if (result.kind !== 'settled') return;
     machine.checks.ended(runner);
     machine.checks.settled();
@@ -223,7 +270,7 @@ export class User {
   /** A process of the user that acts on the group and ends. */
   #command<T>(work: (world: World, runner: VirtualRunner) => Promise<Result<T>>): void {
     const runner = new VirtualRunner(this.#machine);
-    this.#commands.set(runner, this.#machine.timeline.nowMs);
+    this.#acting.set(runner, this.#machine.timeline.nowMs);
     this.#conclude(runner, work(this.#wrap(runner.world, runner), runner), (result) => {
       this.#machine.say(`command: ${result.ok ? 'done' : result.failure.message}`);
       this.#machine.coverage.note(result.ok ? 'command done' : `command refused ${result.failure.reason}`);
@@ -250,67 +297,7 @@ export class User {
     );
   }
 
-  #change(
-    direct: (writer: GroupWriter, world: World, runner: VirtualRunner) => Result<unknown> | Promise<Result<unknown>>,
-    viaRunner?: (world: World, runId: string) => Promise<Result<RequestAnswer> | 'runner-gone'>,
-  ): void {
-    this.#command((world, runner) =>
-      changeGroup<unknown>(world, this.#group, {
-        direct: (writer) => direct(writer, world, runner),
-        ...(viaRunner === undefined ? {} : { viaRunner: (runId: string) => viaRunner(world, runId) }),
-      }),
-    );
-  }
-
-  #addSession(dependsOnLast: boolean): void {
-    const last = [...(this.#machine.log.state?.sessions.keys() ?? [])].at(-1);
-    const session = newDefinition(this.#machine.timeline.wall(), dependsOnLast && last !== undefined ? [last] : []);
-    this.#wish({ kind: 'add-session', session }, 'session_added');
-  }
-
-  /** Asked of the live runner, or written down when there is none. */
-  #wish(wish: RequestBody, event: EventType = 'session_queued'): void {
-    this.#change(
-      (writer, world) => {
-        if (nextGroupStatus(writer.state.status, event) === null) return refusal('the group is over');
-        const granted = wishEvents(world, writer.state, wish);
-        if (granted.ok) writer.record(granted.value.events);
-        return granted;
-      },
-      (world, runId) => askRunner(world, this.#group, runId, wish),
-    );
-  }
-
-  #removeSession(index: number): void {
-    const sessionId = [...(this.#machine.log.state?.sessions.keys() ?? [])][index];
-    if (sessionId !== undefined) this.#wish({ kind: 'remove-session', sessionId }, 'session_removed');
-  }
-
-  #pause(): void {
-    this.#change(
-      () => refusal('nothing runs'),
-      (world, runId) => askRunner(world, this.#group, runId, { kind: 'pause', mode: 'now' }),
-    );
-  }
-
-  #delete(): void {
-    this.#change(async (writer, world, runner) => {
-      await stopGroup(world, writer, 'deleted');
-      if (!runner.alive) return refusal('it died');
-      this.#machine.checks.step();
-      this.#machine.checks.settled();
-      deleteGroup(world, this.#group.root, this.#group.groupId);
-      this.#machine.log.forget();
-      this.isDone = true;
-      return { ok: true, value: null };
-    });
-  }
-
   private get machine(): VirtualMachine {
     return this.#machine;
   }
-}
-
-function refusal(message: string): Result<never> {
-  return { ok: false, failure: { reason: 'usage', message, next: '' } };
 }

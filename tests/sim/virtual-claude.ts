@@ -11,6 +11,7 @@ import {
   initLine,
   type ModelCall,
   messageLine,
+  nearLimitLine,
   type ResultKind,
   resultLine,
   toolResultLine,
@@ -105,6 +106,7 @@ export class VirtualClaude {
     this.#machine.checks.began(this.#book);
     for (const line of hookLines()) this.#print(line);
     this.#print(initLine(this.#options.cwd));
+    if (this.#behaviour.nearLimit) this.#print(nearLimitLine(Math.floor(this.#machine.timeline.wall() / 1_000) + 30));
     // What comes before the first request is in the file before that request is paid.
     this.#output.inPieces = this.#behaviour.pieces;
     if (this.#behaviour.ending === 'not-sent') this.#next(20, 'refuses the prompt', () => this.#conclude('not-sent'));
@@ -118,13 +120,18 @@ export class VirtualClaude {
 
   #speak(index: number): void {
     const { messages, tools, ending } = this.#behaviour as Behaviour;
+    if (this.#machine.isLimited) return this.#conclude('limit');
+    if (ending === 'unreachable') return this.#conclude('unreachable');
     const call: ModelCall = { input: this.#luck.int(200, 3_000), output: this.#luck.int(1, 600) };
     const isLast = index + 1 >= messages;
-    const usesTool = ending === 'denied' || (tools && !isLast);
+    const usesTool = ending === 'denied' || ending === 'long-tool' || (tools && !isLast);
     const toolId = usesTool ? `tool-${this.#process.identity.pid}-${index}` : null;
     this.#book.charge(firstUsd(call));
     this.#remember();
-    this.#print(messageLine(`m-${this.#process.identity.pid}-${index}`, call, toolId));
+    this.#print(messageLine(`m-${this.#process.identity.pid}-${index}`, call, toolId), () => {
+      this.#book.answeredWallMs = this.#machine.timeline.wall();
+      if (toolId !== null) this.#book.toolSinceMs = this.#machine.timeline.nowMs;
+    });
     this.#next(this.#luck.delay(300, 2_000), 'ends a message', () => {
       this.#book.charge(wholeUsd(call) - firstUsd(call));
       this.#calls.push(call);
@@ -141,7 +148,8 @@ export class VirtualClaude {
     const { ending } = this.#behaviour as Behaviour;
     const isDenied = ending === 'denied';
     if (!isDenied) this.#tool = this.#machine.startTool(this.#process, this.#behaviour as Behaviour);
-    this.#next(this.#luck.delay(800, 5_000), 'gets a tool’s result', () => {
+    const toolMs = isLast && ending === 'long-tool' ? this.#luck.int(10_000, 60_000) : this.#luck.delay(800, 5_000);
+    this.#next(toolMs, 'gets a tool’s result', () => {
       this.#endTool();
       this.#print(toolResultLine(toolId, isDenied));
       if (isLast) this.#finish(isDenied ? toolId : null);
@@ -154,6 +162,16 @@ export class VirtualClaude {
     switch (ending) {
       case 'hangs':
         this.#book.hangs = true;
+        return;
+      case 'stalls':
+        // Waits for an answer of the API that never comes; its runner has to notice.
+        return;
+      case 'long-tool':
+        this.#conclude('success');
+        return;
+      case 'limit':
+        this.#machine.reachLimit(this.#luck.int(5_000, 40_000));
+        this.#conclude('limit');
         return;
       case 'killed':
         this.#machine.table.end(this.#process, { kind: 'signalled', signal: 'SIGKILL' });
@@ -173,7 +191,12 @@ export class VirtualClaude {
   }
 
   #conclude(kind: ResultKind, deniedToolId: string | null = null): void {
-    for (const line of troubleLines(kind, Math.floor(this.#machine.timeline.wall() / 1_000) + 60)) this.#print(line);
+    const resetsAtS = this.#machine.limitResetsAtS;
+    for (const line of troubleLines(kind, resetsAtS)) {
+      this.#print(line, () => {
+        if (kind === 'limit') this.#book.resetsAtWallMs = resetsAtS * 1_000;
+      });
+    }
     const isSuccess = kind === 'success';
     this.#print(resultLine(kind, this.#totalUsd, this.#calls, deniedToolId), (end) => {
       this.#book.report(end, this.#totalUsd);
@@ -187,7 +210,7 @@ export class VirtualClaude {
   #answerUsage(requestId: string): void {
     if (this.#isDying || this.#behaviour?.interrupt === 'ignored') return;
     const usd = this.#totalUsd;
-    this.#print(answerLine(requestId, { usd, calls: [...this.#calls] }), (end) => this.#book.report(end, usd));
+    this.#say(answerLine(requestId, { usd, calls: [...this.#calls] }), (end) => this.#book.report(end, usd));
   }
 
   #onInterrupt(requestId: string): void {
@@ -195,7 +218,7 @@ export class VirtualClaude {
     if (how === 'ignored' || this.#isDying) return;
     this.#later(how === 'slow' ? this.#luck.int(500, 7_000) : this.#luck.int(1, 40), 'obeys an interrupt', () => {
       if (this.#isDying) return;
-      this.#print(answerLine(requestId));
+      this.#say(answerLine(requestId));
       if (this.#isIdle || this.#behaviour === null) return;
       this.#turn += 1;
       this.#endTool();
@@ -238,6 +261,7 @@ export class VirtualClaude {
   #endTool(): void {
     const tool = this.#tool;
     this.#tool = null;
+    this.#book.toolSinceMs = null;
     if (tool?.alive && this.#behaviour?.tool === 'tame') this.#machine.table.end(tool, { kind: 'exited', code: 0 });
   }
 
@@ -246,6 +270,14 @@ export class VirtualClaude {
   }
 
   #print(line: object, onWritten: (end: number) => void = () => {}): void {
+    this.#say(line, (end) => {
+      this.#book.spokeMs = this.#machine.timeline.nowMs;
+      onWritten(end);
+    });
+  }
+
+  /** Answers to control requests are no progress. */
+  #say(line: object, onWritten: (end: number) => void = () => {}): void {
     this.#output.print({ session_id: this.#book.claudeSessionId, ...line }, onWritten);
   }
 }

@@ -11,10 +11,12 @@ export interface Owner {
   alive: boolean;
   /** Timers that were set and neither came nor were cancelled. */
   timers: number;
+  /** Halted by SIGSTOP: what it was to do waits until it goes on. */
+  halted?: boolean;
 }
 
 interface Entry {
-  readonly atMs: number;
+  atMs: number;
   readonly order: number;
   readonly label: string;
   readonly owner: Owner | null;
@@ -30,6 +32,7 @@ export class Timeline {
   /** What the wall clock shows besides; changed by clock jumps. */
   wallOffsetMs = longAgoMs;
   readonly #heap: Entry[] = [];
+  readonly #held = new Map<Owner, Entry[]>();
   #order = 0;
 
   /** The wall clock, whole milliseconds since 1970. */
@@ -49,6 +52,16 @@ export class Timeline {
     };
   }
 
+  /** A halted owner goes on: what has become due meanwhile happens now. */
+  goOn(owner: Owner): void {
+    owner.halted = false;
+    for (const entry of this.#held.get(owner) ?? []) {
+      entry.atMs = this.nowMs;
+      this.#push(entry);
+    }
+    this.#held.delete(owner);
+  }
+
   /** Takes the next entry and moves time there; null when nothing is left to happen. */
   next(): { readonly label: string; readonly action: () => void } | null {
     for (;;) {
@@ -56,6 +69,10 @@ export class Timeline {
       if (entry === undefined) return null;
       const { action, owner } = entry;
       if (action === null || (owner !== null && !owner.alive)) continue;
+      if (owner?.halted) {
+        this.#held.set(owner, [...(this.#held.get(owner) ?? []), entry]);
+        continue;
+      }
       entry.action = null;
       if (entry.isTimer && owner) owner.timers -= 1;
       if (entry.atMs > this.nowMs) this.nowMs = entry.atMs;

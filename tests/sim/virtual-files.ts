@@ -22,6 +22,8 @@ export class SystemError extends Error {
 export interface DiskTrouble {
   /** Nothing that needs room succeeds. */
   full: boolean;
+  /** Little room is left, but enough for what is written here. */
+  low: boolean;
   /** This many writing calls more fail with EIO. */
   faultyCalls: number;
   /** This many reads of a transcript more fail with EIO. */
@@ -199,7 +201,8 @@ export class VirtualFiles implements Files {
   }
 
   freeBytes(): number {
-    return this.#parts.trouble.full ? 0 : 1e12;
+    const { full, low } = this.#parts.trouble;
+    return full ? 0 : low ? 1e8 : 1e12;
   }
 
   watch(folder: string, onChange: () => void): () => void {

@@ -24,6 +24,7 @@ const goodBehaviour: Behaviour = {
   tool: 'tame',
   pieces: false,
   forgets: false,
+  nearLimit: false,
 };
 
 /** A promise that was broken. */
@@ -43,7 +44,11 @@ interface PendingCrash {
 export class VirtualMachine {
   readonly timeline = new Timeline();
   readonly disk = new Disk();
-  readonly trouble: DiskTrouble = { full: false, faultyCalls: 0, faultyReads: 0 };
+  readonly trouble: DiskTrouble = { full: false, low: false, faultyCalls: 0, faultyReads: 0 };
+  /** Hardly any memory is free. */
+  isMemoryShort = false;
+  /** The usage limit of the login holds until then, virtual milliseconds. */
+  #limitUntilMs = 0;
   readonly watchers: Watchers;
   readonly table: ProcessTable;
   readonly luck: Seeded;
@@ -96,6 +101,11 @@ export class VirtualMachine {
     return null;
   }
 
+  /** Whether a crash at that point is still to come. */
+  crashesWhile(point: CrashPoint): boolean {
+    return this.#crashes.some((crash) => crash.point === point && crash.left > 0);
+  }
+
   /** Calls off the crashes that have not come yet. */
   callOffCrashes(): void {
     for (const crash of this.#crashes) crash.left = 0;
@@ -122,12 +132,27 @@ export class VirtualMachine {
     });
     this.claudes.push(book);
     this.checks.spawned(book);
+    this.checks.supervision.spawned(book.sessionId, args);
     const claude = new VirtualClaude(this, book, options, seededFor(this.scenario.seed, process.name));
     const fifo = this.disk.find(options.stdinFifo ?? '');
     if (fifo?.kind === 'fifo') fifo.reader = (line) => claude.take(line);
     // stdout is opened by the spawn: the file exists from now on.
     this.appendQuietly(options.stdoutFile, new Uint8Array(0));
     return process;
+  }
+
+  /** The account has used up what it may use for a while; another limit does not prolong one that holds. */
+  reachLimit(forMs: number): void {
+    if (!this.isLimited) this.#limitUntilMs = this.timeline.nowMs + forMs;
+  }
+
+  get isLimited(): boolean {
+    return this.timeline.nowMs < this.#limitUntilMs;
+  }
+
+  /** When the limit is lifted by the wall clock, in whole seconds as claude tells it. */
+  get limitResetsAtS(): number {
+    return Math.ceil((this.timeline.wall() + this.#limitUntilMs - this.timeline.nowMs) / 1_000);
   }
 
   startTool(claude: VirtualProcess, { tool }: Behaviour): VirtualProcess {

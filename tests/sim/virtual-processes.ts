@@ -22,6 +22,10 @@ export class VirtualProcess implements Owner {
   dyingSuccessFor: VirtualProcess | null = null;
   alive = true;
   timers = 0;
+  /** Stopped by SIGSTOP. */
+  halted = false;
+  /** Virtual milliseconds. */
+  readonly bornMs: number;
   status: ExitStatus | null = null;
   /** What it does about a signal; SIGKILL never gets there. */
   onSignal: (signal: SignalName) => void = () => {};
@@ -33,9 +37,11 @@ export class VirtualProcess implements Owner {
     identity: ProcessIdentity,
     kind: VirtualProcess['kind'],
     parent: VirtualProcess | null,
+    bornMs: number,
     mark?: string,
   ) {
     this.name = name;
+    this.bornMs = bornMs;
     this.identity = identity;
     this.kind = kind;
     this.parent = parent;
@@ -64,7 +70,7 @@ export class ProcessTable {
     this.#lastPid += 1;
     const pid = this.#lastPid;
     const identity = { pid, startTime: String(1_000 + pid), host, bootId: this.bootId };
-    const process = new VirtualProcess(`${kind} ${pid}`, identity, kind, parent, mark);
+    const process = new VirtualProcess(`${kind} ${pid}`, identity, kind, parent, this.#timeline.nowMs, mark);
     this.living.set(pid, process);
     return process;
   }
@@ -73,6 +79,11 @@ export class ProcessTable {
     if (identity.host !== host || identity.bootId !== this.bootId) return null;
     const process = this.living.get(identity.pid);
     return process?.identity.startTime === identity.startTime ? process : null;
+  }
+
+  firstHalted(): VirtualProcess | null {
+    for (const process of this.living.values()) if (process.halted) return process;
+    return null;
   }
 
   marked(attemptId: string): VirtualProcess[] {
@@ -94,11 +105,19 @@ export class ProcessTable {
     const process = this.find(identity);
     if (process === null) return false;
     if (signal === 'SIGTERM' || signal === 'SIGKILL') process.toldToEndBy = sender;
-    this.#timeline.schedule(this.#luck.delay(2, 60), `gets ${signal}`, process, () => {
-      if (signal === 'SIGKILL') this.end(process, { kind: 'signalled', signal });
-      else process.onSignal(signal);
+    this.#timeline.schedule(this.#luck.delay(2, 60), `${process.name}: gets ${signal}`, null, () => {
+      if (process.alive) this.#deliver(process, signal);
     });
     return true;
+  }
+
+  /** A halted process hears of nothing but SIGKILL until it goes on. */
+  #deliver(process: VirtualProcess, signal: SignalName): void {
+    if (signal === 'SIGKILL') this.end(process, { kind: 'signalled', signal });
+    else if (signal === 'SIGSTOP') process.halted = true;
+    else if (signal === 'SIGCONT') this.#timeline.goOn(process);
+    else if (process.halted) this.#timeline.schedule(0, `gets ${signal}`, process, () => process.onSignal(signal));
+    else process.onSignal(signal);
   }
 
   /** The process is gone; its children belong to nobody then, and who follows it will hear of it. */

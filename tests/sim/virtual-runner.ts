@@ -2,6 +2,7 @@
  * One process of the program under test: its World over the virtual machine. When it dies nothing it does any more has
  * an effect, so the code may run to its next pause and then waits for ever, as if the process were gone.
  */
+import { dirname } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import { fail, ok } from '../../src/core/failure.ts';
 import type {
@@ -54,7 +55,7 @@ export class VirtualRunner {
         bootId: machine.table.bootId,
         cores: 2,
         bun: '/usr/bin/bun',
-        freeMemoryBytes: () => 8 * 1024 ** 3,
+        freeMemoryBytes: () => (machine.isMemoryShort ? 1 : 8) * 1024 ** 3,
         self: this.process.identity,
       },
     };
@@ -99,6 +100,17 @@ export class VirtualRunner {
     else this.machine.cutPower();
   }
 
+  /** Looks for requests, as it does all the time, and perhaps has nothing else to do just now. */
+  #waits(): void {
+    const { log, timeline, trouble, isMemoryShort } = this.machine;
+    if (!this.machine.crashesWhile('while-waiting')) return;
+    log.catchUp();
+    const waits = log.waits(timeline.wall());
+    if (isMemoryShort && log.state?.status === 'running') waits.push('wait-memory');
+    if ((trouble.low || trouble.full) && log.state?.status === 'running') waits.push('wait-disk');
+    if (waits.length > 0) this.#pass('while-waiting', waits);
+  }
+
   /** Called first by everything that has an effect or tells something. */
   #lives(): boolean {
     const doom = this.#doom;
@@ -110,10 +122,14 @@ export class VirtualRunner {
   #guardedFiles(): Files {
     const files = this.#files;
     const { log } = this.machine;
+    const requests = `${dirname(log.path)}/requests`;
     return {
       readText: (path) => files.readText(path),
       readBytes: (path, offset, most) => this.#readBytes(path, offset, most),
-      list: (path) => files.list(path),
+      list: (path) => {
+        if (path === requests && this.alive) this.#waits();
+        return files.list(path);
+      },
       info: (path) => files.info(path),
       realPath: (path) => files.realPath(path),
       freeBytes: () => files.freeBytes(),
@@ -166,7 +182,7 @@ export class VirtualRunner {
       append: (text) => {
         if (!this.#lives()) return;
         this.machine.checks.appends(this);
-        this.#batch = decisionsIn(text);
+        this.#batch = decisionsIn(text, this.machine.log.state?.limitResetsAt !== undefined);
         if (!this.#pass('before-append', this.#batch)) return;
         file.append(text);
         if (!this.#pass('after-append', this.#batch)) return;
@@ -189,6 +205,7 @@ export class VirtualRunner {
       attach: (identity) => {
         const process = this.#lives() ? table.find(identity) : null;
         const decisions = this.machine.log.decisionsOfAttempt(this.#attemptOf(identity));
+        if (process?.halted) decisions.push('freeze');
         if (!this.#pass('during-adopt', decisions) || process === null) return null;
         this.machine.checks.attached(this, process);
         return table.followed(process, this.process, false);

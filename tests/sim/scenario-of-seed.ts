@@ -1,0 +1,223 @@
+/** The scenario of a seed: luck, aimed at one cell of the coverage matrix after the other. */
+import { defaultGroupConfig, type GroupConfig } from '../../src/core/group.ts';
+import { applicableCells, type Cell, type DecisionKind } from './coverage.ts';
+import {
+  type Act,
+  type Behaviour,
+  type Crash,
+  type Ending,
+  endings,
+  type Scenario,
+  type SessionSketch,
+  type TimedAct,
+} from './scenario.ts';
+import { Seeded } from './seeded.ts';
+
+const attemptKinds: ReadonlySet<string> = new Set(['start', 'resume', 'retry', 'probe']);
+
+/** Cells that need a longer story are aimed at more often. */
+const aims: readonly Cell[] = [
+  ...applicableCells,
+  ...applicableCells.filter(
+    ({ point, decision }) =>
+      point === 'during-adopt' || /^(?:stop|resume|warn-budget|settle-completed)$/.test(decision),
+  ),
+];
+
+/** The same seed always gives the same scenario. */
+export function scenarioOf(seed: number): Scenario {
+  const luck = new Seeded(Math.imul(seed, 0x9e3779b1) ^ 0x51ed27);
+  const focus = aims[seed % aims.length] as Cell;
+  const config = configFor(luck, focus);
+  const least = needsCompany.has(focus.decision) ? 2 : 1;
+  const count = Math.max(least, luck.pick([1, 1, 2, 2, 3, 3, 4, 5]));
+  const sessions = Array.from({ length: count }, (_, index) => sessionFor(luck, index, focus));
+  return {
+    seed,
+    config,
+    sessions,
+    acts: actsFor(luck, focus),
+    crashes: crashesFor(luck, focus),
+    logins: luck.chance(0.05) ? [luck.pick(['out', 'silent'] as const)] : [],
+  };
+}
+
+/** These decisions come only where sessions share something. */
+const needsCompany: ReadonlySet<DecisionKind> = new Set(['stop-slice', 'stop-budget', 'probe']);
+
+/** Caps, in US dollars, that bring such a decision about. */
+const caps: Partial<Record<DecisionKind, readonly number[]>> = {
+  'warn-budget': [0.02, 0.06, 0.1, 0.2],
+  'exceed-budget': [0.02, 0.06, 0.1, 0.2],
+  'stop-budget': [0.05, 0.06, 0.1, 0.12],
+  'stop-slice': [0.25, 0.3, 0.4],
+};
+
+function configFor(luck: Seeded, { decision }: Cell): GroupConfig {
+  const low = caps[decision] ?? (luck.chance(0.2) ? [0.02, 0.06, 0.1, 0.2, 0.4] : null);
+  const maxBudgetUsd = low === null ? luck.pick([undefined, undefined, 1, 5]) : luck.pick(low);
+  const isSharing = decision === 'stop-slice' || decision === 'stop-budget';
+  const pausesAtLimit = decision === 'settle-limit' || luck.chance(0.15);
+  return {
+    ...defaultGroupConfig,
+    ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
+    onBudgetExceeded: luck.pick(isSharing ? ['pause', 'stop'] : ['pause', 'pause', 'stop', 'warn']),
+    maxConcurrentSessions: isSharing ? 3 : luck.pick([1, 2, 2, 3]),
+    respectDependencies: luck.chance(0.9),
+    pauseOnError: decision === 'settle-failed' ? luck.chance(0.3) : luck.chance(0.7),
+    errorThreshold: luck.pick([1, 2, 2, 5]),
+    ...(pausesAtLimit ? { onLimit: 'pause' } : {}),
+  };
+}
+
+/** Endings that bring such a decision about. */
+const endingsFor: Partial<Record<DecisionKind, readonly Ending[]>> = {
+  'settle-limit': ['limit'],
+  'wait-limit': ['limit', 'limit', 'limit-unknown'],
+  probe: ['limit', 'limit', 'limit-unknown'],
+  'wait-backoff': ['unreachable', 'unreachable', 'overloaded'],
+  'stop-stall': ['stalls', 'stalls', 'long-tool'],
+  'stop-timeout': ['stalls', 'long-tool'],
+};
+
+function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSketch {
+  const isSharing = needsCompany.has(decision);
+  const dependsOn = Array.from({ length: index }, (_, other) => other).filter(() =>
+    luck.chance(isSharing ? 0.1 : 0.35),
+  );
+  const wanted = endingsFor[decision];
+  const fails = wanted || decision === 'settle-failed' || decision === 'retry' ? 0.6 : 0.2;
+  const behaviours = Array.from({ length: 4 }, () => behaviourFor(luck, fails, wanted ?? endings));
+  // Shares are used up by long stories.
+  const long = decision === 'stop-slice' ? behaviours.map((one) => ({ ...one, messages: luck.int(3, 9) })) : behaviours;
+  const mayStall = behaviours.some(({ ending }) => ending === 'stalls' || ending === 'long-tool');
+  const isTimed = decision === 'stop-timeout' || luck.chance(0.05);
+  return {
+    dependsOn,
+    behaviours: long,
+    ...(!isSharing && luck.chance(0.12) ? { maxBudgetUsd: luck.pick([0.03, 0.1, 0.5]) } : {}),
+    ...(luck.chance(0.4) ? { retries: luck.int(0, 1) } : {}),
+    ...(isTimed ? { timeoutMs: luck.int(2_000, 12_000) } : {}),
+    ...(mayStall ? { stallTimeoutMs: luck.int(9_000, 15_000) } : {}),
+  };
+}
+
+function behaviourFor(luck: Seeded, fails: number, wanted: readonly Ending[]): Behaviour {
+  return {
+    messages: luck.int(1, 4),
+    tools: luck.chance(0.6),
+    ending: luck.chance(fails) ? luck.pick(wanted) : 'success',
+    slowness: luck.pick([0.3, 1, 1, 2]),
+    interrupt: luck.pick(['obeyed', 'obeyed', 'obeyed', 'slow', 'ignored']),
+    term: luck.pick(['obeyed', 'obeyed', 'obeyed', 'slow', 'ignored', 'success-while-dying']),
+    tool: luck.pick(['tame', 'marked', 'marked', 'wiped', 'stubborn']),
+    pieces: luck.chance(0.3),
+    forgets: luck.chance(0.3),
+    nearLimit: luck.chance(0.05),
+  };
+}
+
+function actsFor(luck: Seeded, { point, decision }: Cell): TimedAct[] {
+  const acts: TimedAct[] = [{ atMs: 0, do: 'run', retryFailed: false }];
+  const wantsPause = decision === 'stop' || decision === 'settle-paused' || decision === 'resume';
+  if (wantsPause || luck.chance(0.15)) {
+    const atMs = luck.int(200, 9_000);
+    acts.push({ atMs, do: 'signal', signal: luck.pick(['SIGINT', 'SIGTERM']) });
+    if (luck.chance(0.15)) acts.push({ atMs: atMs + luck.int(1, 1_500), do: 'signal', signal: 'SIGINT' });
+  }
+  acts.push(...actsTowards(luck, decision));
+  if (point === 'during-adopt') acts.push(...killsFor(luck, decision));
+  if (luck.chance(0.05)) acts.push(...deleteInTrouble(luck));
+  for (let extra = luck.int(0, 3); extra > 0; extra -= 1) acts.push({ atMs: luck.int(0, 15_000), ...extraAct(luck) });
+  return acts.sort((a, b) => a.atMs - b.atMs);
+}
+
+/** What a person or the machine has to do before there is such a decision. */
+function actsTowards(luck: Seeded, decision: DecisionKind): TimedAct[] {
+  const atMs = luck.int(600, 5_000);
+  switch (decision) {
+    case 'freeze':
+    case 'thaw':
+      return [
+        { atMs, do: 'pause', mode: 'freeze' },
+        ...(luck.chance(0.7) ? [{ atMs: atMs + luck.int(100, 8_000), do: 'thaw' } as const] : []),
+      ];
+    case 'drain':
+      return [{ atMs, do: 'pause', mode: 'drain' }];
+    case 'wait-memory':
+    case 'wait-disk':
+      return [
+        { atMs: luck.int(0, 1_500), do: 'short', of: decision.slice(5) as 'memory', forMs: luck.int(3_000, 20_000) },
+      ];
+    default:
+      return [];
+  }
+}
+
+/** Runners have to die before anything can be adopted: while a claude works, or while it is being stopped. */
+function killsFor(luck: Seeded, decision: DecisionKind): TimedAct[] {
+  const kill = (least: number, most: number): TimedAct => ({ atMs: luck.int(least, most), do: 'kill' });
+  if (decision === 'freeze') {
+    const atMs = luck.int(1_000, 3_000);
+    return [{ atMs, do: 'pause', mode: 'freeze' }, kill(atMs + 600, atMs + 5_000), kill(9_000, 12_000)];
+  }
+  if (decision === 'start') return [kill(500, 3_000), kill(3_000, 6_000)];
+  if (decision === 'stop') {
+    const atMs = luck.int(600, 3_000);
+    return [{ atMs, do: 'signal', signal: 'SIGINT' }, kill(atMs + 5, atMs + 400)];
+  }
+  const stop: TimedAct[] = [{ atMs: luck.int(700, 2_500), do: 'signal', signal: 'SIGINT' }];
+  const again: TimedAct[] = [{ atMs: 7_000, do: 'run', retryFailed: true }];
+  return [...(decision === 'resume' ? stop : again), kill(4_000, 7_000), kill(7_500, 9_500), kill(9_500, 13_000)];
+}
+
+/** A group whose runner is gone is deleted while the disk fails. */
+function deleteInTrouble(luck: Seeded): TimedAct[] {
+  const atMs = luck.int(500, 4_000);
+  const trouble: Act = luck.chance(0.5)
+    ? { do: 'disk-full', forMs: luck.int(100, 4_000) }
+    : { do: 'disk-fault', calls: luck.int(1, 2), onRead: luck.chance(0.5) };
+  return [
+    { atMs, do: 'kill' },
+    { atMs: atMs + 10, do: 'delete' },
+    { atMs: atMs + luck.int(0, 400), ...trouble },
+  ];
+}
+
+function extraAct(luck: Seeded): Act {
+  const kinds: readonly (() => Act)[] = [
+    () => ({ do: 'run', retryFailed: luck.chance(0.5) }),
+    () => ({ do: 'signal', signal: luck.pick(['SIGINT', 'SIGTERM', 'SIGHUP']) }),
+    () => ({ do: 'kill' }),
+    () => ({ do: 'kill' }),
+    () => ({ do: 'power-cut' }),
+    () => ({ do: 'disk-full', forMs: luck.int(1, 4_000) }),
+    () => ({ do: 'disk-fault', calls: luck.int(1, 2), onRead: luck.chance(0.5) }),
+    () => ({ do: 'clock-jump', byMs: luck.pick([-3_600_000, -1_500, 60_000, 86_400_000]) }),
+    () => ({ do: 'add-session', dependsOnLast: luck.chance(0.5) }),
+    () => ({ do: 'remove-session', index: luck.int(0, 4) }),
+    () => ({ do: 'pause', mode: luck.pick(['now', 'drain', 'freeze']) }),
+    () => ({ do: 'pause', mode: luck.pick(['now', 'drain', 'freeze']) }),
+    () => ({ do: 'thaw' }),
+    () => ({ do: luck.pick(['session-pause', 'session-resume', 'session-retry', 'say']), index: luck.int(0, 4) }),
+    () => ({ do: luck.pick(['session-pause', 'session-resume', 'session-retry', 'say']), index: luck.int(0, 4) }),
+    () => ({ do: 'run-only', index: luck.int(0, 4) }),
+    () => ({ do: 'raise-budget', byUsd: luck.pick([0.01, 0.1, 1]) }),
+    () => ({ do: 'short', of: luck.pick(['memory', 'disk']), forMs: luck.int(500, 10_000) }),
+    () => ({ do: 'delete' }),
+  ];
+  return luck.pick(kinds)();
+}
+
+function crashesFor(luck: Seeded, { point, decision }: Cell): Crash[] {
+  const how = () => (luck.chance(0.25) ? 'power-cut' : 'kill');
+  const aimed = luck.int(1, attemptKinds.has(decision) || decision.startsWith('stop') ? 3 : 2);
+  const crashes: Crash[] = [];
+  if (point === 'during-adopt') return [1, 1].map((nth) => ({ point, decision, nth, how: how() }));
+  for (let count = 0; count < aimed; count += 1) crashes.push({ point, decision, nth: luck.int(1, 2), how: how() });
+  for (let count = luck.int(0, 3); count > 0; count -= 1) {
+    const cell = luck.pick(applicableCells);
+    crashes.push({ ...cell, nth: luck.int(1, 3), how: how() });
+  }
+  return crashes;
+}

@@ -1,0 +1,276 @@
+/**
+ * The promises of supervision, checked against the log by tables of its own and against what the machine really did:
+ * limits, tries, stalls, freezes, drains, and sessions that a person wants to rest.
+ */
+import { dirname } from 'node:path';
+import type { GroupEvent } from '../../src/core/event.ts';
+import {
+  defaultRetries,
+  defaultStallTimeoutMs,
+  type GroupConfig,
+  type SessionDefinition,
+} from '../../src/core/group.ts';
+import { invariants } from './checks.ts';
+import type { VirtualMachine } from './virtual-machine.ts';
+import type { VirtualProcess } from './virtual-processes.ts';
+
+type Paused = Extract<GroupEvent, { type: 'session_paused' }>;
+
+interface Standing {
+  definition: SessionDefinition;
+  /** The running attempt. */
+  attemptId: string | null;
+  /** Not to be started before somebody asks for it. */
+  rests: boolean;
+  transients: number;
+  stalls: number;
+  /** By the wall clock, and by how much that had been set when the delay began. */
+  retry: { readonly atMs: number; readonly offsetMs: number } | null;
+}
+
+/** What has been in the transcript for so long must have been read. */
+const readWithinMs = 4_000;
+/** A runner notices within its tick, and timers may come late; a signal takes its way too. */
+const haltWithinMs = 6_000;
+/** A run that takes over first ends what others left, one session after the other. */
+const goOnWithinMs = 25_000;
+const freezeMsMax = 60_000;
+/** After these a session goes on by itself. */
+const passing: ReadonlySet<string> = new Set(['interrupted', 'slice', 'limit', 'transient', 'stall', 'budget']);
+
+export class SupervisionChecks {
+  readonly #machine: VirtualMachine;
+  readonly #sessions = new Map<string, Standing>();
+  #config: GroupConfig | null = null;
+  #isPausing = false;
+  #isQuiet = false;
+  #frozen: { readonly sinceMs: number; readonly offsetMs: number } | null = null;
+  /** The limit that ended a session: its reset by the wall clock, and when it was heard of. */
+  #limit: { readonly untilMs: number; readonly heardMs: number } | null = null;
+  #haltedSinceMs: number | null = null;
+  #owner: VirtualProcess | null = null;
+  #leftAtMs: number | null = null;
+
+  constructor(machine: VirtualMachine) {
+    this.#machine = machine;
+  }
+
+  /** `isReplay`: what the log says was checked when it happened. */
+  take(events: readonly GroupEvent[], isReplay: boolean): void {
+    this.#isQuiet = isReplay;
+    if (isReplay) {
+      this.#sessions.clear();
+      this.#frozen = null;
+      this.#isPausing = false;
+      this.#limit = null;
+    }
+    for (const event of events) this.#takeOne(event);
+    this.#isQuiet = false;
+  }
+
+  /** A runner let go while its workers are to go on. */
+  left(): void {
+    this.#leftAtMs = this.#machine.timeline.nowMs;
+  }
+
+  /** `args` of a claude that is being started for the session. */
+  spawned(sessionId: string, args: readonly string[]): void {
+    const own = this.#sessions.get(sessionId)?.definition.maxBudgetUsd;
+    if (this.#config?.onBudgetExceeded !== 'warn' || own !== undefined || !args.includes('--max-budget-usd')) return;
+    this.#violate(invariants.warnOnly, `${sessionId} is started with a cap, and the group is only to warn`);
+  }
+
+  #takeOne(event: GroupEvent): void {
+    switch (event.type) {
+      case 'group_created':
+        this.#config = event.group.config;
+        return;
+      case 'group_changed':
+        this.#config = event.config;
+        return;
+      case 'session_added':
+        this.#sessions.set(event.sessionId, newStanding(event.session));
+        return;
+      case 'session_removed':
+        this.#sessions.delete(event.sessionId);
+        return;
+      case 'group_started':
+      case 'group_resumed':
+        this.#beginsRun(event.type === 'group_resumed' ? event : {});
+        return;
+      case 'group_pausing':
+        this.#isPausing = true;
+        this.#frozen = null;
+        return;
+      case 'group_frozen':
+        this.#frozen = { sinceMs: this.#nowMs, offsetMs: this.#offsetMs };
+        return;
+      case 'group_thawed':
+      case 'group_paused':
+      case 'group_failed':
+      case 'group_completed':
+        this.#frozen = null;
+        return;
+      default:
+        if ('sessionId' in event && event.sessionId !== undefined) this.#takeSession(event, event.sessionId);
+    }
+  }
+
+  #takeSession(event: GroupEvent, sessionId: string): void {
+    const session = this.#sessions.get(sessionId);
+    if (session === undefined) return;
+    switch (event.type) {
+      case 'session_queued':
+        if (event.queued) ask(session);
+        else session.rests = true;
+        return;
+      case 'session_starting':
+        this.#begins(sessionId, session, event.attempt.id, Date.parse(event.at));
+        return;
+      case 'session_paused':
+        this.#pauses(sessionId, session, event);
+        return;
+      case 'session_failed':
+        if (event.reason === 'stalled' && session.stalls === 0)
+          this.#violate(invariants.stalledOnce, `${sessionId} is given up although it was never resumed`);
+        session.attemptId = null;
+        session.rests = true;
+        return;
+      case 'session_completed':
+        session.attemptId = null;
+        return;
+      case 'session_stalled':
+        this.#stalls(sessionId, session, event.attemptId);
+        return;
+    }
+  }
+
+  #beginsRun({ only, retry = [] }: { readonly only?: readonly string[]; readonly retry?: readonly string[] }): void {
+    this.#isPausing = false;
+    this.#frozen = null;
+    for (const [id, session] of this.#sessions) {
+      const isMeant = only === undefined || only.includes(id);
+      const hasFailed = this.#machine.log.state?.sessions.get(id)?.state.status === 'failed';
+      if (session.attemptId === null && isMeant && (!hasFailed || retry.includes(id))) ask(session);
+    }
+  }
+
+  #begins(sessionId: string, session: Standing, attemptId: string, atMs: number): void {
+    const isAgain = session.attemptId === attemptId;
+    session.attemptId = attemptId;
+    if (this.#isPausing) this.#violate(invariants.drain, `${sessionId} starts although the group is being paused`);
+    this.#checkLimit(sessionId, atMs);
+    if (isAgain) return;
+    if (session.rests) this.#violate(invariants.rests, `${sessionId} starts, and nobody asked for it`);
+    const { retry } = session;
+    if (retry !== null && atMs < retry.atMs && this.#offsetMs >= retry.offsetMs)
+      this.#violate(invariants.tries, `${sessionId} is tried again ${retry.atMs - atMs} ms too early`);
+  }
+
+  #checkLimit(sessionId: string, atMs: number): void {
+    const limit = this.#limit;
+    if (limit === null || this.#hasAnswered(limit)) return;
+    if (atMs < limit.untilMs) {
+      this.#violate(invariants.gate, `${sessionId} starts ${limit.untilMs - atMs} ms before the limit is lifted`);
+      return;
+    }
+    const others = [...this.#sessions].filter(([id, { attemptId }]) => id !== sessionId && attemptId !== null);
+    if (others.length > 0)
+      this.#violate(invariants.firstAlone, `${sessionId} starts beside ${others[0]?.[0]}, and no answer came yet`);
+  }
+
+  #hasAnswered({ untilMs }: { readonly untilMs: number }): boolean {
+    return this.#machine.claudes.some(({ answeredWallMs }) => answeredWallMs >= untilMs);
+  }
+
+  #pauses(sessionId: string, session: Standing, { reason, attemptId, usage, retryAt }: Paused): void {
+    session.attemptId = null;
+    session.rests = !passing.has(reason);
+    session.retry = retryAt === undefined ? null : { atMs: Date.parse(retryAt), offsetMs: this.#offsetMs };
+    if (reason === 'stall') {
+      session.stalls += 1;
+      if (session.stalls > 1) this.#violate(invariants.stalledOnce, `${sessionId} is resumed after its second stall`);
+    }
+    if (reason === 'transient') {
+      session.transients = usage.costUsd > 0 ? 1 : session.transients + 1;
+      const most = session.definition.retries ?? defaultRetries;
+      if (session.transients > most)
+        this.#violate(invariants.tries, `${sessionId} is tried again for the ${session.transients}th time of ${most}`);
+    }
+    if (reason !== 'limit') return;
+    const told = this.#machine.claudes.find(
+      (book) => book.attemptId === attemptId && book.resetsAtWallMs !== undefined,
+    );
+    if (told?.resetsAtWallMs !== undefined) this.#limit = { untilMs: told.resetsAtWallMs, heardMs: this.#nowMs };
+  }
+
+  #stalls(sessionId: string, { definition }: Standing, attemptId: string): void {
+    const book = this.#machine.claudes.findLast((other) => other.attemptId === attemptId);
+    if (book === undefined) return;
+    const now = this.#nowMs;
+    if (book.toolSinceMs !== null && now - book.toolSinceMs > readWithinMs)
+      this.#violate(invariants.busy, `${sessionId} counts as stalled while its tool runs`);
+    const silentMs = now - book.spokeMs;
+    if (silentMs > readWithinMs && silentMs < (definition.stallTimeoutMs ?? defaultStallTimeoutMs) - readWithinMs)
+      this.#violate(invariants.busy, `${sessionId} counts as stalled after ${silentMs} ms of silence`);
+  }
+
+  /** Everything that must hold whenever the machine comes to rest. */
+  step(): void {
+    const { table, locks, log } = this.#machine;
+    const owner = locks.get(`${dirname(log.path)}/runner.lock`)?.owner ?? null;
+    if (owner !== this.#owner) {
+      this.#owner = owner;
+      this.#haltedSinceMs = null;
+      if (owner !== null) this.#leftAtMs = null;
+    }
+    if (this.#frozen !== null && owner !== null) {
+      this.#checkFrozen(this.#frozen);
+      return;
+    }
+    if (owner === null && this.#leftAtMs === null) return;
+    const halted = table.firstHalted();
+    if (halted === null) this.#haltedSinceMs = null;
+    else this.#haltedSinceMs ??= this.#nowMs;
+    if (halted !== null && this.#nowMs - (this.#haltedSinceMs ?? 0) > goOnWithinMs)
+      this.#violate(invariants.thaw, `${halted.name} is still halted, and the group is not frozen`);
+  }
+
+  #checkFrozen({ sinceMs, offsetMs }: { readonly sinceMs: number; readonly offsetMs: number }): void {
+    const now = this.#nowMs;
+    // A clock that was set back may add as much as the freeze itself.
+    const most = freezeMsMax * (this.#offsetMs < offsetMs ? 2 : 1) + haltWithinMs;
+    if (now - sinceMs > most) this.#violate(invariants.thaw, `the group is frozen for ${now - sinceMs} ms`);
+    if (now - sinceMs <= haltWithinMs) return;
+    for (const process of this.#machine.table.living.values()) {
+      if (process.kind === 'runner' || process.halted || now - process.bornMs <= haltWithinMs) continue;
+      // Without a mark and out of the tree it is a stranger.
+      if (process.mark === undefined && process.parent === null) continue;
+      this.#violate(invariants.frozen, `${process.name} goes on although the group is frozen`);
+    }
+  }
+
+  get #nowMs(): number {
+    return this.#machine.timeline.nowMs;
+  }
+
+  get #offsetMs(): number {
+    return this.#machine.timeline.wallOffsetMs;
+  }
+
+  #violate(invariant: string, message: string): void {
+    if (!this.#isQuiet) this.#machine.violate(invariant, message);
+  }
+}
+
+function newStanding(definition: SessionDefinition): Standing {
+  return { definition, attemptId: null, rests: false, transients: 0, stalls: 0, retry: null };
+}
+
+/** Somebody wants it to start: delays and old troubles do not count any more. */
+function ask(session: Standing): void {
+  session.rests = false;
+  session.transients = 0;
+  session.stalls = 0;
+  session.retry = null;
+}

@@ -5,7 +5,7 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
 cd "$root" || exit 1
 log=$(mktemp)
 status=$(mktemp)
-{ sh scripts/bun.sh test --timeout 120000 "$@" 2>&1; echo $? >"$status"; } | tee "$log"
+{ sh scripts/bun.sh test --parallel --timeout 120000 "$@" 2>&1; echo $? >"$status"; } | tee "$log"
 code=$(cat "$status")
 awk '/^ *[0-9]+ (pass|fail|skip|todo)$/ { n[$2] = $1 }
   END { printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"] + n["todo"] }' "$log"

@@ -179,7 +179,7 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
     if (starts.length >= places) return { starts, wait };
     const sessionId = plan.ready[index] as SessionId;
     const record = state.sessions.get(sessionId) as SessionRecord;
-    if ((record.notBeforeMs ?? 0) > nowMs) {
+    if (isDelayed(record, nowMs)) {
       earliestMs = Math.min(earliestMs, record.notBeforeMs as number);
       continue;
     }
@@ -193,6 +193,13 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
   if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wait: null };
   const message = 'Waiting before the next attempt after a transient failure.';
   return { starts, wait: { do: 'wait', reason: 'backoff', message, untilMs: earliestMs } };
+}
+
+/** No backoff is longer; one that seems to be began before the clock was set back. */
+const delayMsMax = 15 * 60_000;
+
+function isDelayed({ notBeforeMs = 0 }: SessionRecord, nowMs: number): boolean {
+  return notBeforeMs > nowMs && notBeforeMs - nowMs <= delayMsMax;
 }
 
 const moneyWait: Wait = { do: 'wait', reason: 'money', message: 'Waiting for money that running sessions hold.' };

@@ -48,6 +48,9 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
         ...(session.usage.estimated ? { estimated: true } : {}),
       });
     },
+    waiting() {
+      // Scripts ask `group why`; limits have events of their own.
+    },
     summarize() {
       // Everything a script needs was in the events.
     },

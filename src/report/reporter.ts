@@ -15,6 +15,8 @@ export interface Reporter {
   event(event: GroupEvent, state: GroupState, live: LiveView): void;
   /** Something of a running session changed that is not an event; may be called often, may be ignored. */
   progress(sessionId: SessionId, state: GroupState, live: LiveView): void;
+  /** Nothing can start for now; told once for each reason. `message` is a full sentence. */
+  waiting(reason: string, message: string, state: GroupState): void;
   /** Once, after the last event. `atMs` is ms since 1970. */
   summarize(state: GroupState, live: LiveView, atMs: number): void;
 }

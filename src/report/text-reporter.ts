@@ -49,6 +49,10 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
         say(at, state, titleOf(state, sessionId), style('dim', safeLine(tool, toolColumnsMax)));
       }
     },
+    waiting(reason, message, state) {
+      const at = new Date(now()).toISOString();
+      say(at, state, groupLabel, style('warn', `waiting (${reason})${trailing(message)}`));
+    },
     summarize(state, live, atMs) {
       write(`\n${summaryLines(state, live, atMs, options).join('\n')}\n`);
     },
@@ -234,6 +238,7 @@ export function createQuietReporter(write: (text: string) => void): Reporter {
   return {
     event: ignore,
     progress: ignore,
+    waiting: ignore,
     summarize(state: GroupState, _live: LiveView, atMs: number) {
       const { counts, sessions, usage } = state;
       const elapsed = state.elapsedBeforeMs + (state.runStartedAt ? atMs - Date.parse(state.runStartedAt) : 0);

@@ -1,7 +1,7 @@
 /** Pure: what a fact means for the log. */
 import type { EventBody, PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
-import { defaultRetries, type Usage } from '../core/group.ts';
+import { defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { WorkerFact } from './facts.ts';
@@ -96,6 +96,12 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       }
       return paused(outcome.reason, outcome.message);
   }
+}
+
+/** The end of an attempt that has cost nothing and is not to be begun again now, because a usage limit holds. */
+export function notStarted(sessionId: SessionId, attempt: Attempt): EventBody {
+  const message = 'It was being started when its runner ended, and by now a usage limit holds.';
+  return { type: 'session_paused', sessionId, attemptId: attempt.id, reason: 'interrupted', message, usage: noUsage };
 }
 
 /** Milliseconds before the second attempt; each further one waits four times as long. */

@@ -14,13 +14,15 @@ import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { endSilently, judgeUnfinished } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
-import { eventsOf } from './fact-events.ts';
+import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
+import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
 import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
 import { answerRequests } from './request-answers.ts';
 import { Slots } from './slots.ts';
 import { Surroundings } from './surroundings.ts';
+import { transcriptEnd } from './transcript-end.ts';
 import { overdueEvents } from './watchdog.ts';
 import { Worker } from './worker.ts';
 
@@ -67,6 +69,7 @@ export class GroupRunner {
   #unwatch = () => {};
   #cancelTick = () => {};
   #cancelShow: (() => void) | null = null;
+  #waitTold: string | undefined;
   #leaving = false;
   #settled = false;
 
@@ -150,6 +153,7 @@ export class GroupRunner {
   #handleFacts(facts: readonly Fact[]): void {
     // What a session did last is shown, and counted for the gate, before its end is.
     if (facts.some((fact) => fact.kind === 'ended')) this.#showNow();
+    this.#surroundings.noteLimits(facts);
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
     const context = { adopted: this.#adopted, nowMs: this.#world.clock.now(), jitter: this.#world.random.fraction() };
     for (const fact of facts) {
@@ -166,11 +170,12 @@ export class GroupRunner {
   #afterFact(fact: WorkerFact): void {
     const active = this.#workers.get(fact.sessionId);
     if (!active) return;
-    if (fact.kind === 'spawned') active.worker.sendPrompt();
+    if (fact.kind === 'spawned') {
+      // It was on its way already when everything was halted.
+      if (this.#writer.state.frozenUntil !== undefined) this.#halt();
+      active.worker.sendPrompt();
+    }
     if (fact.kind === 'ended') {
-      if (fact.outcome.status === 'paused' && fact.outcome.reason === 'limit') {
-        this.#surroundings.closeGate(fact.outcome.resetsAtMs, fact.outcome.limitType);
-      }
       this.#workers.delete(fact.sessionId);
       this.#live.delete(fact.sessionId);
       active.release();
@@ -179,7 +184,9 @@ export class GroupRunner {
 
   /** First Ctrl-C or SIGTERM: pause all. Second: leave, workers go on. SIGHUP: leave at once. */
   #onSignal(signal: RunnerSignal, bodies: EventBody[]): void {
-    const { pausing, draining } = this.#writer.state;
+    const { pausing, draining, frozenUntil } = this.#writer.state;
+    // What is halted could neither hear that it is to pause nor work on without us.
+    if (frozenUntil !== undefined) bodies.push({ type: 'group_thawed' });
     const isPausing = (pausing !== undefined && !draining) || bodies.some((body) => body.type === 'group_pausing');
     if (signal === 'SIGHUP' || isPausing) this.#leaving = true;
     else bodies.push({ type: 'group_pausing', reason: 'signal' });
@@ -190,9 +197,9 @@ export class GroupRunner {
     const { state } = this.#writer;
     const bodies: EventBody[] = [];
     if (state.frozenUntil !== undefined) {
-      if (this.#world.clock.now() >= Date.parse(state.frozenUntil)) {
+      if (isFreezeOver(state.frozenUntil, this.#world.clock.now())) {
         bodies.push({ type: 'group_thawed' }, { type: 'group_pausing', reason: 'user' });
-      }
+      } else this.#halt();
     } else {
       for (const [sessionId, { worker }] of this.#workers) {
         worker.notes.tick(tickMs, worker.stream);
@@ -203,10 +210,25 @@ export class GroupRunner {
     this.#recordAndAct(bodies);
   }
 
+  /** Done again at every tick, because a process may have been born while the others were being halted. */
+  #halt(): void {
+    haltWorkers(this.#world, this.#writer.state, this.#workers);
+  }
+
   #decideAndAct(): boolean {
     const decisions = decide(this.#writer.state, this.#surroundings.circumstances(this.#writer.state));
+    this.#tellWait(decisions);
     this.#recordAndAct(decisions.flatMap((decision) => this.#eventsFor(decision)));
     return decisions.some((decision) => decision.do !== 'wait');
+  }
+
+  /** A run that stands still says why, once. */
+  #tellWait(decisions: readonly Decision[]): void {
+    const wait = decisions.find((decision) => decision.do === 'wait');
+    if (wait !== undefined && wait.reason !== this.#waitTold) {
+      this.#reporter.waiting(wait.reason, wait.message, this.#writer.state);
+    }
+    this.#waitTold = wait?.reason;
   }
 
   #eventsFor(decision: Decision): EventBody[] {
@@ -218,7 +240,7 @@ export class GroupRunner {
           id: this.#world.random.uuid(),
           number: record.attempts + 1,
           kind,
-          offset: this.#transcriptEnd(sessionId),
+          offset: transcriptEnd(this.#world, sessionPaths(this.#writer.paths, sessionId)),
           ...(reserveUsd === undefined ? {} : { reservedUsd: reserveUsd }),
         };
         return [{ type: 'session_starting', sessionId, attempt }];
@@ -258,25 +280,22 @@ export class GroupRunner {
       case 'session_starting':
         this.#startWorker(event.sessionId);
         return;
-      case 'session_stopping':
-        this.#workers.get(event.sessionId)?.worker.stop(event.reason);
+      case 'session_stopping': {
+        const worker = this.#workers.get(event.sessionId)?.worker;
+        // What is halted could not hear it.
+        if (worker && this.#writer.state.frozenUntil !== undefined) signalAll(this.#world, worker, 'SIGCONT');
+        worker?.stop(event.reason);
         return;
+      }
       case 'session_message':
         this.#workers.get(event.sessionId)?.worker.say(event.text);
         return;
       case 'group_frozen':
-        this.#signalAll('SIGSTOP');
+        this.#halt();
         return;
       case 'group_thawed':
-        this.#signalAll('SIGCONT');
+        for (const { worker } of this.#workers.values()) signalAll(this.#world, worker, 'SIGCONT');
         return;
-    }
-  }
-
-  /** Everything the workers started is meant too: a tool that goes on would not be frozen. */
-  #signalAll(signal: 'SIGSTOP' | 'SIGCONT'): void {
-    for (const { worker } of this.#workers.values()) {
-      for (const process of worker.processes()) this.#world.processes.signal(process, signal);
     }
   }
 
@@ -294,18 +313,6 @@ export class GroupRunner {
     const state = this.#writer.state.sessions.get(sessionId)?.state;
     if (state?.status !== 'running') throw new Error(`Internal error: session ${sessionId} is not running`);
     return state.attempt;
-  }
-
-  /** The transcript's size, after closing a half last line of a killed worker so that no two lines run together. */
-  #transcriptEnd(sessionId: SessionId): number {
-    const { transcript, folder } = sessionPaths(this.#writer.paths, sessionId);
-    const size = this.#world.files.info(transcript)?.size ?? 0;
-    if (size === 0 || this.#world.files.readBytes(transcript, size - 1, 1)[0] === 10) return size;
-    this.#world.files.makeFolder(folder);
-    const file = this.#world.files.openAppend(transcript);
-    file.append('\n');
-    file.close();
-    return size + 1;
   }
 
   /** The worker of the session's running attempt; occupies a slot until its end was handled. */
@@ -341,7 +348,8 @@ export class GroupRunner {
       const { transcript } = sessionPaths(this.#writer.paths, sessionId);
       const adoption = judgeUnfinished(this.#world, attempt, this.#world.files.info(transcript)?.size ?? 0);
       if (adoption.do === 'restart' && (await endSilently(this.#world, attempt, transcript))) {
-        this.#startAgain(sessionId, attempt);
+        if (this.#surroundings.isLimited) this.#recordAndAct([notStarted(sessionId, attempt)]);
+        else this.#startAgain(sessionId, attempt);
         continue;
       }
       // It spoke only while it was being ended: whatever it said, it was interrupted.
@@ -351,7 +359,7 @@ export class GroupRunner {
       if (adoption.do === 'adopt') {
         worker.adopt(adoption.process, attempt.stopping);
         // An earlier runner may have died while it had everything frozen.
-        for (const process of worker.processes()) this.#world.processes.signal(process, 'SIGCONT');
+        signalAll(this.#world, worker, 'SIGCONT');
       } else {
         void worker.bury(isEnded ? (attempt.stopping ?? 'signal') : attempt.stopping, isEnded);
       }
@@ -360,7 +368,7 @@ export class GroupRunner {
 
   /** Begins the same attempt once more: so far it has cost nothing. */
   #startAgain(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
-    const offset = this.#transcriptEnd(sessionId);
+    const offset = transcriptEnd(this.#world, sessionPaths(this.#writer.paths, sessionId));
     const attempt = { id, number, kind, offset, ...(reservedUsd === undefined ? {} : { reservedUsd }) };
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
   }

@@ -80,7 +80,7 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
     if (lock === null) return false;
     try {
       const next = change(load());
-      if (next !== null) world.files.writeAtomic(path, `${JSON.stringify(next)}\n`);
+      if (next !== null) world.files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
       return next !== null;
     } finally {
       lock.release();
@@ -101,7 +101,11 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
     close(resetsAtMs, limitType) {
       update((file) => {
         const guesses = resetsAtMs === undefined ? (file?.guesses ?? 0) + 1 : 0;
-        const guess = world.clock.now() + Math.min(guessMsMax, guessMs * 2 ** (guesses - 1));
+        // A guess is no reason to forget a reset that claude has told.
+        const guess = Math.max(
+          file?.untilMs ?? 0,
+          world.clock.now() + Math.min(guessMsMax, guessMs * 2 ** (guesses - 1)),
+        );
         const type = limitType ?? file?.limitType;
         return { untilMs: resetsAtMs ?? guess, guesses, ...(type === undefined ? {} : { limitType: type }) };
       });

@@ -12,9 +12,7 @@ import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
-
-/** A freeze is for a short break; after this it becomes a pause, because the API does not keep connections longer. */
-const freezeMs = 60_000;
+import { freezeMs } from './freeze.ts';
 
 /** Takes the requests to this run, has their answers recorded one after another, and removes their files. */
 export function answerRequests(

@@ -5,6 +5,7 @@ import { planOf } from '../core/plan.ts';
 import type { Circumstances, Gate } from '../core/schedule.ts';
 import type { GroupState } from '../core/state.ts';
 import type { World } from '../world/world.ts';
+import type { Fact } from './facts.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';
 import { watchRoom } from './room.ts';
 import type { Worker } from './worker.ts';
@@ -27,9 +28,20 @@ export class Surroundings {
     this.#workers = workers;
   }
 
-  /** A session met a usage limit: nobody of this login starts before its reset. */
-  closeGate(resetsAtMs: number | undefined, limitType: string | undefined): void {
-    this.#gate.close(resetsAtMs, limitType);
+  /**
+   * Sessions that met a usage limit close the gate: nobody of this login starts before its reset. To be called before
+   * their ends are on record, so that a crash in between does not let others run into the same limit.
+   */
+  noteLimits(facts: readonly Fact[]): void {
+    for (const fact of facts) {
+      if (fact.kind !== 'ended' || fact.outcome.status !== 'paused' || fact.outcome.reason !== 'limit') continue;
+      this.#gate.close(fact.outcome.resetsAtMs, fact.outcome.limitType);
+    }
+  }
+
+  /** A usage limit holds, or nobody knows yet that it does not hold any more. */
+  get isLimited(): boolean {
+    return this.#gate.read() !== null;
   }
 
   /** What the gate's present state means for the log; opens the gate when the model has answered since the reset. */

@@ -72,6 +72,8 @@ export class Worker {
   #requests = 0;
   #announced = '';
   #stderrOffset = 0;
+  /** What is read now was written while another runner, or none, was there: nobody knows when. */
+  #isHistory = false;
   #over = false;
 
   constructor(world: World, options: WorkerOptions) {
@@ -111,7 +113,9 @@ export class Worker {
     // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled: false };
     this.#follow(process, this.#options.offset);
+    this.#isHistory = true;
     this.#follower?.drain();
+    this.#isHistory = false;
     this.#emit({ kind: 'spawned', process: process.identity });
     if (stopping !== undefined) this.#beginStop();
   }
@@ -122,6 +126,7 @@ export class Worker {
    */
   async bury(stopping: StopReason | undefined, signalled = false): Promise<void> {
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
+    this.#isHistory = true;
     this.#follower = this.#newFollower(this.#options.offset);
     await this.#finish({ kind: 'unknown' }, 'after-crash');
   }
@@ -160,7 +165,10 @@ export class Worker {
 
   /** The living processes of the attempt, the worker included. */
   processes(): ProcessIdentity[] {
-    return gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
+    const found = gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
+    // Should claude end by itself, what it started is known all the same; what was known when it was told to stays so.
+    if (!this.#stop && !this.#endedByUs) this.#known = found;
+    return found;
   }
 
   /** Lets go of a worker that is to work on without us. */
@@ -197,7 +205,7 @@ export class Worker {
     if (this.#over) return;
     const message = parseLine(line);
     foldMessage(this.stream, message);
-    this.notes.line(message, this.stream, this.#world.clock.now());
+    this.notes.line(message, this.stream, this.#isHistory ? Number.NEGATIVE_INFINITY : this.#world.clock.now());
     this.#announce();
     this.#emit({ kind: 'activity' });
     if (message.kind === 'user') this.#meter();
@@ -252,8 +260,7 @@ export class Worker {
 
   #meterRegularly(): void {
     this.#meter();
-    // Should claude end by itself, what it started is known all the same.
-    this.#known = this.processes();
+    this.processes();
     this.#after(meterMs, () => this.#meterRegularly());
   }
 

@@ -87,8 +87,11 @@ test('a pause in a tool call leaves nothing alive, and the conversation goes on'
 }, 60_000);
 
 test('what a tool left running does not outlive its completed session', async () => {
-  const command =
-    '(setsid env -i PATH="$PATH" sleep 621 >/dev/null 2>&1 &)\nenv -i PATH="$PATH" sleep 622 >/dev/null 2>&1 &\ntouch begun';
+  const command = [
+    '(setsid env -i PATH="$PATH" sleep 621 >/dev/null 2>&1 &)',
+    'env -i PATH="$PATH" sleep 622 >/dev/null 2>&1 &',
+    'touch begun',
+  ].join('\n');
   const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
   serve(steps({ tool: 'Bash', input: { command } }, { text: 'left something running' }));
   expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });

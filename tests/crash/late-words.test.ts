@@ -59,7 +59,7 @@ test('the next run counts it', async () => {
     packageRoot,
     overrides: {},
     retryFailed: false,
-    reporter: { event: () => {}, progress: () => {}, summarize: () => {} },
+    reporter: { event: () => {}, progress: () => {}, waiting: () => {}, summarize: () => {} },
     onSignal: () => () => {},
   });
   await work(await rig.nextFor(group.claudeId('one')));

@@ -36,7 +36,8 @@ afterAll(() => rig.stop());
 beforeEach(() => {
   machine = new OddMachine(rig);
   mkdirSync(machine.data);
-  if (mountable) mount('-t', 'tmpfs', '-o', 'size=512k,mode=0700', 'tmpfs', machine.data);
+  // Nothing starts with less than 500 MB free, so the disk must have more while it is not filled.
+  if (mountable) mount('-t', 'tmpfs', '-o', 'size=640m,mode=0700', 'tmpfs', machine.data);
 });
 afterEach(() => {
   if (mountable) unmount(machine.data);
@@ -47,7 +48,7 @@ const ballast = () => join(machine.data, 'ballast');
 
 /** Leaves not one free page. */
 function fill(): void {
-  for (let size = 1 << 18; size >= 1; size >>= 1) {
+  for (let size = 1 << 26; size >= 1; size >>= 1) {
     for (;;) {
       try {
         writeFileSync(ballast(), Buffer.alloc(size), { flag: 'a' });

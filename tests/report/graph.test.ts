@@ -5,7 +5,7 @@ import { dotGraph, mermaidGraph, textGraph } from '../../src/report/graph.ts';
 import type { Reporter } from '../../src/report/reporter.ts';
 import { creation, ids, play, session } from './sample-run.ts';
 
-const deaf: Reporter = { event() {}, progress() {}, summarize() {} };
+const deaf: Reporter = { event() {}, progress() {}, waiting() {}, summarize() {} };
 
 const state = play(deaf, [
   ...creation({}, [

@@ -38,7 +38,8 @@ export function newDefinition(atMs: number, dependsOn: readonly string[]): Omit<
 /** Creates the group; everything is on the platters afterwards. */
 export function createVirtualGroup(machine: VirtualMachine, scenario: Scenario): void {
   const { groupId } = groupReference();
-  for (const path of [root, project, dirname(claude)]) machine.disk.makeFolder(path, createdMs);
+  // The folder of the gate stays from the first limit on.
+  for (const path of [root, join(root, 'limits'), project, dirname(claude)]) machine.disk.makeFolder(path, createdMs);
   machine.disk.createFile(claude, createdMs);
   const luck = seededFor(scenario.seed, 'ids');
   const ids = scenario.sessions.map((_, index) => makeSessionId(index + 1, luck.uuid()));

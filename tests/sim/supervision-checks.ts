@@ -244,10 +244,20 @@ export class SupervisionChecks {
     if (now - sinceMs <= haltWithinMs) return;
     for (const process of this.#machine.table.living.values()) {
       if (process.kind === 'runner' || process.halted || now - process.bornMs <= haltWithinMs) continue;
+      if (this.#isStopping(process)) continue;
       // Without a mark and out of the tree it is a stranger.
       if (process.mark === undefined && process.parent === null) continue;
       this.#violate(invariants.frozen, `${process.name} goes on although the group is frozen`);
     }
+  }
+
+  /** Who is asked to stop has to hear it. */
+  #isStopping({ mark, origin }: VirtualProcess): boolean {
+    const attemptId = mark ?? origin?.mark;
+    for (const { state } of this.#machine.log.state?.sessions.values() ?? []) {
+      if (state.status === 'running' && state.attempt.id === attemptId) return state.attempt.stopping !== undefined;
+    }
+    return true;
   }
 
   get #nowMs(): number {

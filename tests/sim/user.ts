@@ -23,8 +23,8 @@ const lookMs = 900;
 /** How long a hanging claude is watched before somebody presses Ctrl-C. */
 const patienceMs = 8_000;
 const roundsMax = 7;
-/** A command, or a run without anything that hangs, takes no longer. */
-const longestMs = 3_600_000;
+/** A command, or a run without anything that hangs, takes no longer; a clock set back prolongs a limit by an hour. */
+const longestMs = 9_000_000;
 
 interface Run {
   readonly runner: VirtualRunner;
@@ -232,6 +232,7 @@ export class User {
       reporter: {
         event: (_event, state) => this.#machine.checks.knows(runner, state),
         progress: () => {},
+        waiting: () => {},
         summarize: () => {},
       },
       onSignal: (handler) => {

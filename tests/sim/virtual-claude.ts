@@ -120,8 +120,10 @@ export class VirtualClaude {
 
   #speak(index: number): void {
     const { messages, tools, ending } = this.#behaviour as Behaviour;
-    if (this.#machine.isLimited) return this.#conclude('limit');
-    if (ending === 'unreachable') return this.#conclude('unreachable');
+    if (this.#machine.isLimited || ending === 'unreachable') {
+      this.#conclude(this.#machine.isLimited ? 'limit' : 'unreachable');
+      return;
+    }
     const call: ModelCall = { input: this.#luck.int(200, 3_000), output: this.#luck.int(1, 600) };
     const isLast = index + 1 >= messages;
     const usesTool = ending === 'denied' || ending === 'long-tool' || (tools && !isLast);

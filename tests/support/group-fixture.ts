@@ -170,6 +170,7 @@ function startRun(
         for (const wait of waiting) if (matches(event, wait.type, wait.sessionId)) wait.resolve(event);
       },
       progress: () => {},
+      waiting: () => {},
       summarize: () => {},
     },
     onSignal: (handler) => {

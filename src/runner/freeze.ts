@@ -1,0 +1,26 @@
+/** Halting what belongs to running sessions for a short break, without asking them (DESIGN §5). */
+import type { GroupState } from '../core/state.ts';
+import type { World } from '../world/world.ts';
+import type { Worker } from './worker.ts';
+
+/** After this a freeze becomes a pause, because the API does not keep connections longer. */
+export const freezeMs = 60_000;
+
+/** Whether a freeze until `until` (ISO 8601) has lasted long enough; also when the clock was set back meanwhile. */
+export function isFreezeOver(until: string, nowMs: number): boolean {
+  const leftMs = Date.parse(until) - nowMs;
+  return leftMs <= 0 || leftMs > 2 * freezeMs;
+}
+
+/** Everything the worker started is meant too: a tool that goes on would not be frozen. */
+export function signalAll(world: World, worker: Worker, signal: 'SIGSTOP' | 'SIGCONT'): void {
+  for (const process of worker.processes()) world.processes.signal(process, signal);
+}
+
+/** Halts all workers but those that are asked to stop: these have to hear it. May be done again at any time. */
+export function haltWorkers(world: World, state: GroupState, workers: ReadonlyMap<string, { worker: Worker }>): void {
+  for (const [sessionId, { worker }] of workers) {
+    const session = state.sessions.get(sessionId)?.state;
+    if (session?.status === 'running' && session.attempt.stopping === undefined) signalAll(world, worker, 'SIGSTOP');
+  }
+}

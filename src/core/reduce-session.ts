@@ -83,14 +83,9 @@ function applySessionEvent(
     case 'session_adopted':
       attemptOf(record, event.attemptId).process = event.process;
       return;
-    case 'session_identified': {
-      attemptOf(record, event.attemptId).identified = true;
-      // Its first request carries them.
-      record.messages = [];
-      if (record.claudeSessionIds.at(-1) !== event.claudeSessionId) record.claudeSessionIds.push(event.claudeSessionId);
-      if (event.model !== undefined) record.model = event.model;
+    case 'session_identified':
+      identify(record, event);
       return;
-    }
     case 'session_stopping':
       stopAttempt(attemptOf(record, event.attemptId), event.reason);
       return;
@@ -101,15 +96,9 @@ function applySessionEvent(
       endAttempt(state, record, event);
       record.state = { status: 'completed', result: event.result };
       return;
-    case 'session_failed': {
-      endAttempt(state, record, event);
-      const { reason, message, next } = event;
-      record.state = { status: 'failed', failure: { reason, message, next } };
-      record.lastFailure = message;
-      state.failures += 1;
-      state.needsPerson ||= needsPerson(reason);
+    case 'session_failed':
+      failSession(state, record, event);
       return;
-    }
     case 'session_paused':
       endAttempt(state, record, event);
       record.state = { status: 'paused', reason: event.reason, message: event.message };
@@ -123,8 +112,8 @@ function applySessionEvent(
       state.touched.add(event.sessionId);
       return;
     case 'session_message':
-      // A running session was told at once.
-      if (record.state.status !== 'running') record.messages.push(event.text);
+      // One that works was told at once; one that is still being started may yet have to be started again.
+      if (record.state.status !== 'running' || !record.state.attempt.identified) record.messages.push(event.text);
       return;
     case 'session_stalled':
       return;
@@ -152,6 +141,27 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   record.startedAt ??= at;
   delete record.endedAt;
   state.reservedUsd += (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0);
+}
+
+function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_identified' }>): void {
+  attemptOf(record, event.attemptId).identified = true;
+  // Its first request carries them.
+  record.messages = [];
+  if (record.claudeSessionIds.at(-1) !== event.claudeSessionId) record.claudeSessionIds.push(event.claudeSessionId);
+  if (event.model !== undefined) record.model = event.model;
+}
+
+function failSession(
+  state: GroupState,
+  record: SessionRecord,
+  event: Extract<SessionEvent, { type: 'session_failed' }>,
+): void {
+  endAttempt(state, record, event);
+  const { reason, message, next } = event;
+  record.state = { status: 'failed', failure: { reason, message, next } };
+  record.lastFailure = message;
+  state.failures += 1;
+  state.needsPerson ||= needsPerson(reason);
 }
 
 /** The first cause stays, but what goes on by itself afterwards gives way to a person who wants it to rest. */

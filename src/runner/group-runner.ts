@@ -17,6 +17,7 @@ import type { AttemptPreparer } from './attempt-setup.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
+import { lastSpender } from './last-spender.ts';
 import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
 import { answerRequests } from './request-answers.ts';
@@ -253,11 +254,11 @@ export class GroupRunner {
         return [];
       case 'warn-budget': {
         const { usage, limit } = decision;
-        return [{ type: 'budget_warning', sessionId: this.#lastSpender(), usage, limit }];
+        return [{ type: 'budget_warning', sessionId: lastSpender(this.#writer.state), usage, limit }];
       }
       case 'exceed-budget': {
         const { usage, limit, action } = decision;
-        return [{ type: 'budget_exceeded', sessionId: this.#lastSpender(), action, usage, limit }];
+        return [{ type: 'budget_exceeded', sessionId: lastSpender(this.#writer.state), action, usage, limit }];
       }
       case 'settle': {
         this.#settled = true;
@@ -297,16 +298,6 @@ export class GroupRunner {
         for (const { worker } of this.#workers.values()) signalAll(this.#world, worker, 'SIGCONT');
         return;
     }
-  }
-
-  /** The session whose end changed the spending last; budget events name it (seed §7.2). */
-  #lastSpender(): SessionId {
-    let last: SessionRecord | undefined;
-    for (const record of this.#writer.state.sessions.values()) {
-      if (record.endedAt !== undefined && (last?.endedAt === undefined || record.endedAt >= last.endedAt))
-        last = record;
-    }
-    return (last ?? [...this.#writer.state.sessions.values()][0])?.definition.id ?? '';
   }
 
   #attemptOf(sessionId: SessionId): Attempt {

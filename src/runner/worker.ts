@@ -64,6 +64,8 @@ export class Worker {
   #fifo: FifoWriter | null = null;
   #follower: TranscriptFollower | null = null;
   #prompt: string | null = null;
+  /** What is to be said after the prompt. */
+  readonly #unsaid: string[] = [];
   #stop: Stop | null = null;
   #endedByUs = false;
   #known: ProcessIdentity[] = [];
@@ -136,6 +138,7 @@ export class Worker {
     if (this.#prompt === null || this.#stop) return;
     this.#fifo?.writeLine(userMessage(this.#prompt));
     this.#prompt = null;
+    for (const text of this.#unsaid.splice(0)) this.say(text);
   }
 
   /** Asks the worker to stop. The first reason stays. */
@@ -160,14 +163,16 @@ export class Worker {
 
   /** Says something to the model; it is merged into the turn that runs. */
   say(text: string): void {
-    this.#fifo?.writeLine(userMessage(text));
+    // Before the prompt it would be taken for the task; a prompt that is yet to be put together will hold it anyway.
+    if (this.#prompt !== null) this.#unsaid.push(text);
+    else this.#fifo?.writeLine(userMessage(text));
   }
 
   /** The living processes of the attempt, the worker included. */
   processes(): ProcessIdentity[] {
     const found = gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
     // Should claude end by itself, what it started is known all the same; what was known when it was told to stays so.
-    if (!this.#stop && !this.#endedByUs) this.#known = found;
+    this.#known = this.#stop || this.#endedByUs ? [...this.#known, ...found] : found;
     return found;
   }
 

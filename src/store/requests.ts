@@ -129,6 +129,13 @@ export function removeRequest(world: World, path: string): void {
   world.files.remove(path);
 }
 
+/** It names a run that is over, so nobody would answer it even if the disk kept it. */
+function withdraw(world: World, path: string): void {
+  try {
+    world.files.remove(path);
+  } catch {}
+}
+
 /**
  * Waits for the answer to a request that was sent. `sinceSize` is the size of events.jsonl before that (bytes).
  * `runner-gone` when nobody will answer any more: the runner ended, another one dropped the request, or the group
@@ -149,7 +156,7 @@ export function awaitAnswer(
       isSettled = true;
       stop();
       cancel();
-      if (answer === 'runner-gone') world.files.remove(path);
+      if (answer === 'runner-gone') withdraw(world, path);
       resolve(answer);
     };
     const onEvents = (events: readonly GroupEvent[]): void => {

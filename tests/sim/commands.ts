@@ -107,9 +107,12 @@ export class Commands {
 
   #say(sessionId: string): void {
     const wish = { kind: 'say', sessionId, text: 'And mind the tests.' } as const;
-    this.#wish(wish, (writer, world) => {
-      const isRunning = writer.state.sessions.get(sessionId)?.state.status === 'running';
-      const fifo = isRunning ? world.fifos.openWriter(sessionPaths(writer.paths, sessionId).fifo) : null;
+    this.#wish(wish, async (writer, world) => {
+      const state = writer.state.sessions.get(sessionId)?.state;
+      const works = state?.status === 'running' && state.attempt.identified;
+      const fifo = works ? world.fifos.openWriter(sessionPaths(writer.paths, sessionId).fifo) : null;
+      // Who is gone, or has not got its task yet, is told with its next attempt.
+      if (fifo === null) await stopSession(world, writer, sessionId, 'user');
       const said = recordWish(world, writer, wish);
       if (said.ok) fifo?.writeLine(userMessage(wish.text));
       fifo?.close();

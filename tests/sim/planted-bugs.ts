@@ -2,7 +2,7 @@
  * Bugs to be found: each one breaks one promise, by a World that lies to the program or does less than it was asked to.
  * The program itself is unchanged, so each is also a picture of how that promise could be broken.
  */
-import type { AppendFile, Files, Processes, RunningProcess, World } from '../../src/world/world.ts';
+import type { AppendFile, Files, Processes, RunningProcess, SignalName, World } from '../../src/world/world.ts';
 import { invariants } from './checks.ts';
 import type { Wrap } from './user.ts';
 
@@ -76,11 +76,36 @@ const forgetsWorkers: Wrap = (world) =>
     { isAlive: () => false, findMarked: () => [], findDescendants: () => [] },
   );
 
-function beginsAgain(text: string): string {
-  return text.replace(/^.*"type":"session_completed".*\n/m, (line) => {
-    const { seq, ...rest } = JSON.parse(line) as { seq: number };
-    return `${line}${JSON.stringify({ seq: seq + 1, ...rest, type: 'session_starting', attempt: {} })}\n`;
+/** After the line in which `pattern` is found its session begins, as the log tells it. */
+function beginsAfter(pattern: RegExp): Wrap {
+  let lastSession = '';
+  return appending((text) => {
+    lastSession = /"sessionId":"([^"]+)"/.exec(text)?.[1] ?? lastSession;
+    return text.replace(new RegExp(`^.*${pattern.source}.*\\n`, 'm'), (line) => {
+      const { seq, ...rest } = JSON.parse(line) as { seq: number };
+      const begins = { sessionId: lastSession, ...rest, seq: seq + 1, type: 'session_starting', attempt: { id: 'x' } };
+      return `${line}${JSON.stringify(begins)}\n`;
+    });
   });
+}
+
+/** The gate of the login looks as `change` makes it look. */
+function readingGate(change: (file: { untilMs: number }, nowMs: number) => string | null): Wrap {
+  return (world) =>
+    withFiles(world, {
+      readText: (path) => {
+        const text = world.files.readText(path);
+        return text === null || !path.includes('/limits/') ? text : change(JSON.parse(text), world.clock.now());
+      },
+    });
+}
+
+/** Such signals are lost on their way. */
+function losing(lost: SignalName): Wrap {
+  return (world) =>
+    withProcesses(world, {
+      signal: (identity, signal) => signal === lost || world.processes.signal(identity, signal),
+    });
 }
 
 export const plantedBugs: readonly PlantedBug[] = [
@@ -126,7 +151,11 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: invariants.fold,
     wrap: appending((text) => text.replace('"turns":1', '"turns":2')),
   },
-  { name: 'a completed session begins again', invariant: invariants.final, wrap: appending(beginsAgain) },
+  {
+    name: 'a completed session begins again',
+    invariant: invariants.final,
+    wrap: beginsAfter(/"type":"session_completed"/),
+  },
   {
     name: 'a prompt that never arrived counts as done',
     invariant: invariants.completed,
@@ -165,6 +194,63 @@ export const plantedBugs: readonly PlantedBug[] = [
         tryLock: (path, holder) => world.locks.tryLock(path, holder) ?? { release: () => {} },
       },
     }),
+  },
+  {
+    name: 'the gate is not looked at',
+    invariant: invariants.gate,
+    wrap: readingGate(() => null),
+  },
+  {
+    name: 'all start when the limit is lifted',
+    invariant: invariants.firstAlone,
+    wrap: readingGate((file, nowMs) => (nowMs < file.untilMs ? JSON.stringify(file) : null)),
+  },
+  {
+    name: 'tries are counted wrong',
+    invariant: invariants.tries,
+    wrap: reading(log, (text) => text.replace(/"retries":\d/g, '"retries":9')),
+  },
+  {
+    name: 'nobody waits before the next try',
+    invariant: invariants.tries,
+    wrap: appending((text) => text.replace(/"retryAt":"\d{4}/, '"retryAt":"2027')),
+  },
+  {
+    name: 'running tools are overlooked',
+    invariant: invariants.busy,
+    wrap: reading(transcript, (text) => text.replaceAll('"type":"tool_use"', '"type":"tool_xxx"')),
+  },
+  {
+    name: 'a stalled session is resumed again and again',
+    invariant: invariants.stalledOnce,
+    wrap: appending((text) =>
+      text.replace(/"type":"session_failed"(.*?)"reason":"stalled"/, '"type":"session_paused"$1"reason":"stall"'),
+    ),
+  },
+  { name: 'processes are not halted', invariant: invariants.frozen, wrap: losing('SIGSTOP') },
+  { name: 'halted processes stay so', invariant: invariants.thaw, wrap: losing('SIGCONT') },
+  {
+    name: 'a draining group starts another session',
+    invariant: invariants.drain,
+    wrap: beginsAfter(/"type":"group_pausing","reason":"user","mode":"drain"/),
+  },
+  {
+    name: 'a warning is enforced',
+    invariant: invariants.warnOnly,
+    wrap: (world) =>
+      withProcesses(world, {
+        spawn: (options) => {
+          const hasCap = options.args.includes('--max-budget-usd');
+          return world.processes.spawn(
+            hasCap ? options : { ...options, args: [...options.args, '--max-budget-usd', '1'] },
+          );
+        },
+      }),
+  },
+  {
+    name: 'a paused session goes on by itself',
+    invariant: invariants.rests,
+    wrap: beginsAfter(/"type":"session_paused".*"reason":"user"/),
   },
   {
     name: 'the clock breaks',

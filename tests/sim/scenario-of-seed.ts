@@ -1,6 +1,6 @@
 /** The scenario of a seed: luck, aimed at one cell of the coverage matrix after the other. */
 import { defaultGroupConfig, type GroupConfig } from '../../src/core/group.ts';
-import { applicableCells, type Cell, type DecisionKind } from './coverage.ts';
+import { applicableCells, type Cell, type CrashPoint, type DecisionKind } from './coverage.ts';
 import {
   type Act,
   type Behaviour,
@@ -13,23 +13,43 @@ import {
 } from './scenario.ts';
 import { Seeded } from './seeded.ts';
 
-const attemptKinds: ReadonlySet<string> = new Set(['start', 'resume', 'retry', 'probe']);
+/** How much more often than others decisions are aimed at that come late, or seldom. */
+const scarcity: Partial<Record<DecisionKind, number>> = {
+  start: 1,
+  retry: 2,
+  probe: 1,
+  stop: 1,
+  'stop-slice': 4,
+  'stop-budget': 4,
+  'stop-stall': 2,
+  'stop-timeout': 1,
+  'settle-completed': 2,
+  'settle-failed': 1,
+  'settle-limit': 2,
+  'warn-budget': 2,
+  'wait-limit': 1,
+  'wait-backoff': 1,
+  freeze: 2,
+  thaw: 2,
+  drain: 1,
+};
 
-/** Cells that need a longer story are aimed at more often. */
-const aims: readonly Cell[] = [
-  ...applicableCells,
-  ...applicableCells.filter(
-    ({ point, decision }) =>
-      point === 'during-adopt' || /^(?:stop|resume|warn-budget|settle-completed)$/.test(decision),
-  ),
-];
+/** Cells that need a longer story, or more luck, are aimed at more often. */
+const aims: readonly Cell[] = applicableCells.flatMap((cell) => Array.from({ length: weightOf(cell) }, () => cell));
+
+function weightOf({ point, decision }: Cell): number {
+  const scarce = scarcity[decision] ?? 0;
+  // Whoever dies at a snapshot has to live through the points before it.
+  const late = { 'before-snapshot': 1, 'after-snapshot': 2 }[point as string] ?? 0;
+  return 1 + scarce + late * Math.max(1, scarce) + Number(point === 'during-adopt' || point === 'while-waiting');
+}
 
 /** The same seed always gives the same scenario. */
 export function scenarioOf(seed: number): Scenario {
   const luck = new Seeded(Math.imul(seed, 0x9e3779b1) ^ 0x51ed27);
   const focus = aims[seed % aims.length] as Cell;
   const config = configFor(luck, focus);
-  const least = needsCompany.has(focus.decision) ? 2 : 1;
+  const least = needsCompany[focus.decision] ?? 1;
   const count = Math.max(least, luck.pick([1, 1, 2, 2, 3, 3, 4, 5]));
   const sessions = Array.from({ length: count }, (_, index) => sessionFor(luck, index, focus));
   return {
@@ -42,15 +62,17 @@ export function scenarioOf(seed: number): Scenario {
   };
 }
 
-/** These decisions come only where sessions share something. */
-const needsCompany: ReadonlySet<DecisionKind> = new Set(['stop-slice', 'stop-budget', 'probe']);
+/** These decisions come only where so many sessions share something. */
+const needsCompany: Partial<Record<DecisionKind, number>> = { 'stop-slice': 3, 'stop-budget': 3, probe: 2 };
+/** These need sessions that have much to say. */
+const needsTalk: ReadonlySet<DecisionKind> = new Set(['stop-slice', 'stop-budget', 'freeze', 'thaw', 'drain']);
 
 /** Caps, in US dollars, that bring such a decision about. */
 const caps: Partial<Record<DecisionKind, readonly number[]>> = {
   'warn-budget': [0.02, 0.06, 0.1, 0.2],
   'exceed-budget': [0.02, 0.06, 0.1, 0.2],
-  'stop-budget': [0.05, 0.06, 0.1, 0.12],
-  'stop-slice': [0.25, 0.3, 0.4],
+  'stop-budget': [0.1, 0.11, 0.15, 0.16],
+  'stop-slice': [0.2, 0.25, 0.3],
 };
 
 function configFor(luck: Seeded, { decision }: Cell): GroupConfig {
@@ -81,20 +103,22 @@ const endingsFor: Partial<Record<DecisionKind, readonly Ending[]>> = {
 };
 
 function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSketch {
-  const isSharing = needsCompany.has(decision);
+  const isSharing = decision in needsCompany;
   const dependsOn = Array.from({ length: index }, (_, other) => other).filter(() =>
-    luck.chance(isSharing ? 0.1 : 0.35),
+    luck.chance(isSharing ? 0.05 : 0.35),
   );
   const wanted = endingsFor[decision];
-  const fails = wanted || decision === 'settle-failed' || decision === 'retry' ? 0.6 : 0.2;
-  const behaviours = Array.from({ length: 4 }, () => behaviourFor(luck, fails, wanted ?? endings));
-  // Shares are used up by long stories.
-  const long = decision === 'stop-slice' ? behaviours.map((one) => ({ ...one, messages: luck.int(3, 9) })) : behaviours;
+  const fails = wanted ? 0.8 : decision === 'settle-failed' || decision === 'retry' ? 0.6 : isSharing ? 0.1 : 0.2;
+  const behaviours = Array.from({ length: 4 }, () => {
+    const behaviour = behaviourFor(luck, fails, wanted ?? endings);
+    // The first one is short and leaves its share of the money to the others.
+    return needsTalk.has(decision) && index > 0 ? { ...behaviour, messages: luck.int(4, 10) } : behaviour;
+  });
   const mayStall = behaviours.some(({ ending }) => ending === 'stalls' || ending === 'long-tool');
   const isTimed = decision === 'stop-timeout' || luck.chance(0.05);
   return {
     dependsOn,
-    behaviours: long,
+    behaviours,
     ...(!isSharing && luck.chance(0.12) ? { maxBudgetUsd: luck.pick([0.03, 0.1, 0.5]) } : {}),
     ...(luck.chance(0.4) ? { retries: luck.int(0, 1) } : {}),
     ...(isTimed ? { timeoutMs: luck.int(2_000, 12_000) } : {}),
@@ -121,8 +145,10 @@ function actsFor(luck: Seeded, { point, decision }: Cell): TimedAct[] {
   const acts: TimedAct[] = [{ atMs: 0, do: 'run', retryFailed: false }];
   const wantsPause = decision === 'stop' || decision === 'settle-paused' || decision === 'resume';
   if (wantsPause || luck.chance(0.15)) {
-    const atMs = luck.int(200, 9_000);
-    acts.push({ atMs, do: 'signal', signal: luck.pick(['SIGINT', 'SIGTERM']) });
+    const atMs = luck.int(200, 5_000);
+    for (const laterMs of wantsPause ? [0, 4_000, 8_000] : [luck.int(0, 4_000)]) {
+      acts.push({ atMs: atMs + laterMs, do: 'signal', signal: luck.pick(['SIGINT', 'SIGTERM']) });
+    }
     if (luck.chance(0.15)) acts.push({ atMs: atMs + luck.int(1, 1_500), do: 'signal', signal: 'SIGINT' });
   }
   acts.push(...actsTowards(luck, decision));
@@ -138,12 +164,15 @@ function actsTowards(luck: Seeded, decision: DecisionKind): TimedAct[] {
   switch (decision) {
     case 'freeze':
     case 'thaw':
-      return [
-        { atMs, do: 'pause', mode: 'freeze' },
-        ...(luck.chance(0.7) ? [{ atMs: atMs + luck.int(100, 8_000), do: 'thaw' } as const] : []),
-      ];
+      return [atMs, atMs + 4_000, atMs + 8_000].flatMap((beginMs): TimedAct[] => [
+        { atMs: beginMs, do: 'pause', mode: 'freeze' },
+        ...(luck.chance(0.7) ? [{ atMs: beginMs + luck.int(100, 3_500), do: 'thaw' } as const] : []),
+      ]);
     case 'drain':
-      return [{ atMs, do: 'pause', mode: 'drain' }];
+      return [atMs, atMs + 4_000, atMs + 8_000].map((beginMs) => ({ atMs: beginMs, do: 'pause', mode: 'drain' }));
+    case 'stop-slice':
+      // More money is there for whoever needs it.
+      return [3_000, 5_000, 7_000, 9_000].map((raiseMs) => ({ atMs: raiseMs, do: 'raise-budget', byUsd: 0.12 }));
     case 'wait-memory':
     case 'wait-disk':
       return [
@@ -161,6 +190,7 @@ function killsFor(luck: Seeded, decision: DecisionKind): TimedAct[] {
     const atMs = luck.int(1_000, 3_000);
     return [{ atMs, do: 'pause', mode: 'freeze' }, kill(atMs + 600, atMs + 5_000), kill(9_000, 12_000)];
   }
+  if (decision === 'probe' || decision.startsWith('stop-')) return [];
   if (decision === 'start') return [kill(500, 3_000), kill(3_000, 6_000)];
   if (decision === 'stop') {
     const atMs = luck.int(600, 3_000);
@@ -210,14 +240,28 @@ function extraAct(luck: Seeded): Act {
 }
 
 function crashesFor(luck: Seeded, { point, decision }: Cell): Crash[] {
-  const how = () => (luck.chance(0.25) ? 'power-cut' : 'kill');
-  const aimed = luck.int(1, attemptKinds.has(decision) || decision.startsWith('stop') ? 3 : 2);
-  const crashes: Crash[] = [];
-  if (point === 'during-adopt') return [1, 1].map((nth) => ({ point, decision, nth, how: how() }));
-  for (let count = 0; count < aimed; count += 1) crashes.push({ point, decision, nth: luck.int(1, 2), how: how() });
-  for (let count = luck.int(0, 3); count > 0; count -= 1) {
-    const cell = luck.pick(applicableCells);
-    crashes.push({ ...cell, nth: luck.int(1, 3), how: how() });
+  const how = (): Crash['how'] => (luck.chance(0.25) ? 'power-cut' : 'kill');
+  if (point === 'during-adopt') {
+    const first: Crash[] = diesFirst(decision).map((before) => ({ point: before, decision, nth: 1, how: 'kill' }));
+    return [...first, ...[1, 1].map((nth) => ({ point, decision, nth, how: how() }))];
+  }
+  const crashes: Crash[] = [{ point, decision, nth: isRare(decision) ? 1 : luck.int(1, 2), how: how() }];
+  // The same decision at other points, as often as it comes again.
+  const others = aims.filter((cell) => cell.decision === decision);
+  for (let count = luck.int(2, 5); count > 0; count -= 1) crashes.push({ ...luck.pick(others), nth: 1, how: how() });
+  for (let count = luck.int(0, 2); count > 0; count -= 1) {
+    crashes.push({ ...luck.pick(applicableCells), nth: luck.int(1, 3), how: how() });
   }
   return crashes;
+}
+
+/** Where a runner dies so that the next one finds such a decision about an attempt that lives. */
+function diesFirst(decision: DecisionKind): CrashPoint[] {
+  if (decision === 'probe') return ['after-prompt', 'after-prompt'];
+  return decision.startsWith('stop-') ? ['after-fsync', 'after-fsync'] : [];
+}
+
+/** Decisions that most stories see once at best. */
+function isRare(decision: DecisionKind): boolean {
+  return /^(?:stop-.*|freeze|thaw|drain)$/.test(decision);
 }

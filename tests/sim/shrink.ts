@@ -1,5 +1,5 @@
 /** From a scenario that breaks a promise to the smallest one that breaks the same promise, and to a story of it. */
-import type { Behaviour, Scenario } from './scenario.ts';
+import type { Behaviour, Scenario, SessionSketch } from './scenario.ts';
 import { type SimulationOptions, simulate } from './simulation.ts';
 
 /** Simulations that are spent on finding a smaller scenario. */
@@ -45,6 +45,7 @@ function* smallerOnes(scenario: Scenario): Generator<Scenario> {
   if (acts.length > 1) yield { ...scenario, acts: acts.slice(0, 1) };
   // The last session can go without changing what the others depend on.
   if (sessions.length > 1) yield { ...scenario, sessions: sessions.slice(0, -1) };
+  if (sessions.length > 1) yield { ...scenario, sessions: withoutFirst(sessions) };
   for (const [index] of acts.entries()) if (index > 0) yield { ...scenario, acts: acts.toSpliced(index, 1) };
   for (const [index] of crashes.entries()) yield { ...scenario, crashes: crashes.toSpliced(index, 1) };
   if (logins.length > 0) yield { ...scenario, logins: [] };
@@ -64,6 +65,13 @@ function* smallerOnes(scenario: Scenario): Generator<Scenario> {
       }
     }
   }
+}
+
+function withoutFirst(sessions: readonly SessionSketch[]): SessionSketch[] {
+  return sessions.slice(1).map((session) => ({
+    ...session,
+    dependsOn: session.dependsOn.filter((index) => index > 0).map((index) => index - 1),
+  }));
 }
 
 /** What a person needs to understand a broken promise: the seed, what is left of its scenario, and what happened. */

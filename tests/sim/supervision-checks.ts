@@ -40,6 +40,7 @@ const passing: ReadonlySet<string> = new Set(['interrupted', 'slice', 'limit', '
 
 export class SupervisionChecks {
   readonly #machine: VirtualMachine;
+  readonly #lockPath: string;
   readonly #sessions = new Map<string, Standing>();
   #config: GroupConfig | null = null;
   #isPausing = false;
@@ -53,6 +54,7 @@ export class SupervisionChecks {
 
   constructor(machine: VirtualMachine) {
     this.#machine = machine;
+    this.#lockPath = `${dirname(machine.log.path)}/runner.lock`;
   }
 
   /** `isReplay`: what the log says was checked when it happened. */
@@ -217,8 +219,8 @@ export class SupervisionChecks {
 
   /** Everything that must hold whenever the machine comes to rest. */
   step(): void {
-    const { table, locks, log } = this.#machine;
-    const owner = locks.get(`${dirname(log.path)}/runner.lock`)?.owner ?? null;
+    const { table, locks } = this.#machine;
+    const owner = locks.get(this.#lockPath)?.owner ?? null;
     if (owner !== this.#owner) {
       this.#owner = owner;
       this.#haltedSinceMs = null;

@@ -22,6 +22,8 @@ export type Wrap = (world: World, runner: VirtualRunner) => World;
 const lookMs = 900;
 /** How long a hanging claude is watched before somebody presses Ctrl-C. */
 const patienceMs = 8_000;
+/** Longer than a session is silent that its runner is to notice, or whose tool takes long. */
+const muteMs = 120_000;
 const roundsMax = 7;
 /** A command, or a run without anything that hangs, takes no longer; a clock set back prolongs a limit by an hour. */
 const longestMs = 9_000_000;
@@ -43,6 +45,7 @@ export class User {
   #rounds = 0;
   #hangsSinceMs: number | null = null;
   #raised: Partial<GroupConfig> = {};
+  #raises = 0;
   /** Processes of commands that have not ended, with the times at which they were begun. */
   readonly #acting = new Map<VirtualRunner, number>();
   readonly #commands: Commands;
@@ -199,7 +202,9 @@ export class User {
 
   #watchRun({ runner, sinceMs }: Run): void {
     const { timeline } = this.#machine;
-    if (this.#machine.livingClaudes().some(({ hangs }) => hangs)) {
+    // A full disk may have swallowed that a tool has ended, so that its session looks busy for ever.
+    const isMute = (spokeMs: number) => timeline.nowMs - spokeMs > muteMs;
+    if (this.#machine.livingClaudes().some(({ hangs, begun, spokeMs }) => hangs || (begun && isMute(spokeMs)))) {
       this.#hangsSinceMs ??= timeline.nowMs;
       if (timeline.nowMs - this.#hangsSinceMs < patienceMs) return;
       this.#hangsSinceMs = null;
@@ -256,7 +261,11 @@ export class User {
     machine.checks.settled();
     if (result.status !== 'completed' && result.state.reason === 'budget') {
       const { maxBudgetUsd } = result.state.group.config;
-      if (maxBudgetUsd !== undefined) this.#raised = { maxBudgetUsd: maxBudgetUsd + 0.5 };
+      if (maxBudgetUsd !== undefined) {
+        // At first by so little that it is used up again.
+        this.#raises += 1;
+        this.#raised = { maxBudgetUsd: maxBudgetUsd + (this.#raises <= 3 ? 0.08 : 0.5) };
+      }
     }
   }
 

@@ -153,7 +153,9 @@ export class VirtualClaude {
     const toolMs = isLast && ending === 'long-tool' ? this.#luck.int(10_000, 60_000) : this.#luck.delay(800, 5_000);
     this.#next(toolMs, 'gets a tool’s result', () => {
       this.#endTool();
-      this.#print(toolResultLine(toolId, isDenied));
+      this.#print(toolResultLine(toolId, isDenied), () => {
+        this.#book.toolSinceMs = null;
+      });
       if (isLast) this.#finish(isDenied ? toolId : null);
       else this.#think(index + 1);
     });
@@ -202,6 +204,7 @@ export class VirtualClaude {
     const isSuccess = kind === 'success';
     this.#print(resultLine(kind, this.#totalUsd, this.#calls, deniedToolId), (end) => {
       this.#book.report(end, this.#totalUsd);
+      this.#book.toolSinceMs = null;
       if (isSuccess) this.#book.successEnds.push(end);
     });
     this.#isIdle = true;
@@ -263,7 +266,6 @@ export class VirtualClaude {
   #endTool(): void {
     const tool = this.#tool;
     this.#tool = null;
-    this.#book.toolSinceMs = null;
     if (tool?.alive && this.#behaviour?.tool === 'tame') this.#machine.table.end(tool, { kind: 'exited', code: 0 });
   }
 

@@ -105,9 +105,12 @@ export class ProcessTable {
     const process = this.find(identity);
     if (process === null) return false;
     if (signal === 'SIGTERM' || signal === 'SIGKILL') process.toldToEndBy = sender;
-    this.#timeline.schedule(this.#luck.delay(2, 60), `${process.name}: gets ${signal}`, null, () => {
-      if (process.alive) this.#deliver(process, signal);
-    });
+    // The kernel does these by itself and in order; everything else reaches the process when it runs next.
+    if (signal === 'SIGSTOP' || signal === 'SIGCONT') this.#deliver(process, signal);
+    else
+      this.#timeline.schedule(this.#luck.delay(2, 60), `${process.name}: gets ${signal}`, null, () => {
+        if (process.alive) this.#deliver(process, signal);
+      });
     return true;
   }
 

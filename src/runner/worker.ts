@@ -151,7 +151,7 @@ export class Worker {
 
   #beginStop(): void {
     if (!this.#process || this.#over || this.#endedByUs) return;
-    this.#known = gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity);
+    this.processes();
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
     if (this.stream.lines === 0) {
       this.#terminate();

@@ -25,6 +25,8 @@ const patienceMs = 8_000;
 /** Longer than a session is silent that its runner is to notice, or whose tool takes long. */
 const muteMs = 120_000;
 const roundsMax = 7;
+/** A group that is started again as often as this never comes to its end. */
+const roundsLimit = 60;
 /** A command, or a run without anything that hangs, takes no longer; a clock set back prolongs a limit by an hour. */
 const longestMs = 9_000_000;
 
@@ -196,6 +198,11 @@ export class User {
     machine.trouble.faultyCalls = 0;
     machine.trouble.faultyReads = 0;
     if (this.#rounds >= roundsMax) machine.callOffCrashes();
+    if (this.#rounds >= roundsLimit) {
+      machine.violate(invariants.liveness, `${roundsLimit} runs did not bring the group to an end`);
+      this.isDone = true;
+      return;
+    }
     this.#rounds += 1;
     this.#start(this.#rounds % 2 === 0);
   }

@@ -49,6 +49,54 @@ export const defaultGroupConfig: GroupConfig = {
   errorThreshold: 2,
 };
 
+/** A folder of configuration as it was when it was named; a copy is frozen below the group's folder. */
+export interface ConfigTemplateRef {
+  readonly name: string;
+  /** The folder it was copied from, for people. */
+  readonly origin: string;
+  /** SHA-256 of its files in hexadecimal; names the frozen copy. */
+  readonly digest: string;
+}
+
+/** What is generated into a session's config dir (seed §8.2). */
+export interface SessionConfig {
+  /** Our own part of CLAUDE.md: group, task, dependencies; absent = true. */
+  readonly generateClaudeMd?: boolean;
+  /** Parts of the config template; absent = whatever the template has. */
+  readonly generateSettings?: boolean;
+  readonly generateCommands?: boolean;
+  readonly generateMcpConfig?: boolean;
+  /** Name or path of the text that stands in CLAUDE.md instead of the config template's. */
+  readonly claudeMdTemplate?: string;
+  /** Its text, with all variables filled in. */
+  readonly claudeMdText?: string;
+  /** Merged over the settings of the template. */
+  readonly settingsOverride?: Readonly<Record<string, unknown>>;
+  /** Whether shared-config and the group's config template count; absent = true. */
+  readonly inheritFromGroup?: boolean;
+}
+
+/** A place in a prompt that is filled with what dependencies said, when the session becomes ready. */
+export interface PromptReference {
+  /** UTF-16 units in the prompt, where the place stands as it was written. */
+  readonly at: number;
+  readonly length: number;
+  readonly sessionIds: readonly SessionId[];
+  /** Several sessions are meant, each is shown under its name. */
+  readonly every?: true;
+  readonly field: 'result' | 'structured';
+  /** Way into a structured result, such as `['findings', '0', 'file']`. */
+  readonly path?: readonly string[];
+}
+
+/** The workflow file a group was made from; a copy lies in the group's folder. */
+export interface WorkflowRef {
+  readonly name: string;
+  readonly origin: string;
+  /** SHA-256 of the file in hexadecimal. */
+  readonly digest: string;
+}
+
 /** What `group create` fixes. Sessions are added by events of their own. */
 export interface GroupDefinition {
   readonly id: GroupId;
@@ -58,6 +106,13 @@ export interface GroupDefinition {
   /** ISO 8601, UTC. */
   readonly createdAt: string;
   readonly config: GroupConfig;
+  /** Name of the prompt template for sessions that name none. */
+  readonly template?: string;
+  /** For all sessions that inherit from the group; sessions may name a further one. */
+  readonly configTemplate?: ConfigTemplateRef;
+  /** Values for the variables of templates. */
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly workflow?: WorkflowRef;
 }
 
 /** What `session add` fixes. */
@@ -68,8 +123,17 @@ export interface SessionDefinition {
   readonly description: string;
   /** Absolute real path of the project folder. */
   readonly projectPath: string;
-  /** The task as the user gave it. */
+  /** The task as the user gave it, or as its template made it. */
   readonly prompt: string;
+  /** Name of the prompt template that made the task. */
+  readonly template?: string;
+  /** Values with which templates are filled in. */
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly promptReferences?: readonly PromptReference[];
+  readonly configTemplate?: ConfigTemplateRef;
+  readonly config?: SessionConfig;
+  /** JSON Schema of the result; claude is held to it. */
+  readonly outputSchema?: Readonly<Record<string, unknown>>;
   readonly dependsOn: readonly SessionId[];
   readonly model?: string;
   readonly permissionMode?: PermissionMode;

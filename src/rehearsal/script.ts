@@ -2,9 +2,9 @@
  * Rehearsal scripts: what the scripted model says to each session, read from YAML or JSON. A faulty script is
  * refused as a whole, with every problem at its line and column.
  */
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { z } from 'zod';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { ok, type Result } from '../core/failure.ts';
+import { checkYaml, problemsFailure, readYaml } from '../store/yaml-text.ts';
 
 const toolCall = z.strictObject({
   /** As claude names it: Bash, Read, Edit, Write, Agent, ... */
@@ -135,75 +135,10 @@ export function fillIn<T>(value: T, values: { readonly session: string; readonly
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, values)])) as T;
 }
 
-/**
- * Reads a script. `file` is only used in messages. Fails with `usage`; the message then holds one line per problem,
- * `file:line:column` first, so that editors can jump there.
- */
+/** Reads a script. `file` is only used in messages. Fails with `usage` and names every problem with its place. */
 export function parseScript(text: string, file: string): Result<RehearsalScript> {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const problems: Problem[] = document.errors.map((error) => ({ offset: error.pos[0], message: error.message }));
-  if (problems.length === 0) {
-    try {
-      const parsed = script.safeParse(document.toJS({ maxAliasCount: 100 }));
-      if (parsed.success) return ok(parsed.data);
-      for (const issue of parsed.error.issues) problems.push(...describeIssue(issue, document.contents));
-    } catch (error) {
-      // The YAML library throws only for aliases that would expand without bound or that name nothing.
-      problems.push({ offset: 0, message: error instanceof Error ? error.message : String(error) });
-    }
-  }
-  const sorted = problems
-    .sort((a, b) => a.offset - b.offset)
-    .map(({ offset, message }) => {
-      const { line, col } = lines.linePos(offset);
-      return `${file}:${line}:${col}: ${message}`;
-    });
-  const amount = sorted.length === 1 ? 'a problem' : `${sorted.length} problems`;
-  return fail(
-    'usage',
-    `The rehearsal script has ${amount}:\n${sorted.join('\n')}.`,
-    'Correct the script and run the command again.',
-  );
-}
-
-interface Problem {
-  readonly offset: number;
-  readonly message: string;
-}
-
-/** One problem for each wrong place of a zod issue: unknown keys are reported at the key itself. */
-function describeIssue(issue: z.core.$ZodIssue, root: Node | null): Problem[] {
-  const path = issue.path.map(String);
-  const where = path.length === 0 ? 'the script' : path.join('.');
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ offset: keyOffset(root, path, key), message: `${where} has no "${key}"` }));
-  }
-  const isAbsent = issue.message.endsWith('received undefined');
-  return [{ offset: offsetOf(root, path), message: isAbsent ? `${where} is missing` : `${where}: ${issue.message}` }];
-}
-
-/** The node at `path`, or the nearest one above it when something is missing. */
-function nodeAt(root: Node | null, path: readonly string[]): Node | null {
-  let node: unknown = root;
-  for (const part of path) {
-    let child: unknown;
-    if (isMap(node)) child = node.items.find(({ key }) => isScalar(key) && String(key.value) === part)?.value;
-    if (isSeq(node)) child = node.items[Number(part)];
-    if (child === undefined || child === null) break;
-    node = child;
-  }
-  return node as Node | null;
-}
-
-function offsetOf(root: Node | null, path: readonly string[]): number {
-  return nodeAt(root, path)?.range?.[0] ?? 0;
-}
-
-function keyOffset(root: Node | null, path: readonly string[], key: string): number {
-  const node = nodeAt(root, path);
-  const found = isMap(node)
-    ? node.items.find((item) => isScalar(item.key) && String(item.key.value) === key)
-    : undefined;
-  return (found?.key as Node | undefined)?.range?.[0] ?? node?.range?.[0] ?? 0;
+  const yaml = readYaml({ text, file });
+  const checked = yaml.ok ? checkYaml(yaml.value, script, 'the script') : yaml;
+  if (checked.ok) return ok(checked.value);
+  return problemsFailure('The rehearsal script', checked.problems, 'Correct the script and run the command again.');
 }

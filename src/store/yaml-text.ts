@@ -1,0 +1,160 @@
+/**
+ * YAML that people write: checked against a schema, every problem at its line and column and all of them at once.
+ * Nothing that stands in such a file is run, and none can cost more than a moment.
+ */
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import type { z } from 'zod';
+import { errorText, fail, type Result } from '../core/failure.ts';
+
+/** Larger than any file that a person wrote. */
+export const yamlBytesMax = 1024 * 1024;
+const aliasesMax = 100;
+/** Parsers go down one level of the stack for each bracket. */
+const depthMax = 200;
+
+/** Something wrong at a place of a file. Line and column count from 1. */
+export interface Problem {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  /** What is wrong, without a full stop. */
+  readonly message: string;
+}
+
+export type YamlPath = readonly (string | number)[];
+
+/** A YAML file that could be parsed. */
+export interface YamlText {
+  /** Plain data, or undefined for an empty file. */
+  readonly value: unknown;
+  /** A problem at the value under `path`, or at the nearest thing above it. */
+  problemAt(path: YamlPath, message: string): Problem;
+  /** A problem at the key itself, for keys that should not be there. */
+  problemAtKey(path: YamlPath, key: string, message: string): Problem;
+  /** Where the text of a plain or quoted value at `path` begins, as an offset into the file; null for other values. */
+  offsetOf(path: YamlPath): number | null;
+}
+
+export type Checked<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+export interface YamlSource {
+  readonly text: string;
+  /** Only used in problems. */
+  readonly file: string;
+  /** Lines of the file before the text, such as the first line of a front matter; 0 unless given. */
+  readonly linesBefore?: number;
+}
+
+/** Parses, or tells every syntax error. Never throws. */
+export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<YamlText> {
+  const lines = new LineCounter();
+  const at = (offset: number, message: string): Problem => {
+    const { line, col } = lines.linePos(offset);
+    return { file, line: Math.max(1, line) + linesBefore, column: Math.max(1, col), message };
+  };
+  const refuse = (message: string): Checked<YamlText> => ({
+    ok: false,
+    problems: [{ file, line: 1 + linesBefore, column: 1, message }],
+  });
+  if (Buffer.byteLength(text) > yamlBytesMax) return refuse(`is larger than ${yamlBytesMax / 1024 ** 2} MiB`);
+  if (isTooDeep(text)) return refuse(`nests more than ${depthMax} levels`);
+  try {
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+    if (document.errors.length > 0) {
+      return { ok: false, problems: document.errors.map((error) => at(error.pos[0], error.message)) };
+    }
+    const root = document.contents;
+    return {
+      ok: true,
+      value: {
+        value: document.toJS({ maxAliasCount: aliasesMax }),
+        problemAt: (path, message) => at(nodeAt(root, path)?.range?.[0] ?? 0, message),
+        problemAtKey: (path, key, message) => at(keyOffset(root, path, key), message),
+        offsetOf: (path) => exactOffset(root, path),
+      },
+    };
+  } catch (error) {
+    // The YAML library throws for aliases that would expand without bound or that name nothing.
+    return refuse(errorText(error));
+  }
+}
+
+/** What `schema` makes of the file, or everything that is wrong with it. `whole` is what the file as such is called. */
+export function checkYaml<T>(yaml: YamlText, schema: z.ZodType<T>, whole: string): Checked<T> {
+  const parsed = schema.safeParse(yaml.value);
+  if (parsed.success) return { ok: true, value: parsed.data };
+  return { ok: false, problems: parsed.error.issues.flatMap((issue) => describeIssue(issue, yaml, whole)) };
+}
+
+/** Fails with `usage`: one line per problem, `file:line:column` first, so that editors can jump there. */
+export function problemsFailure(noun: string, problems: readonly Problem[], next: string): Result<never> {
+  const sorted = [...problems].sort(
+    (a, b) => a.file.localeCompare(b.file) || a.line - b.line || a.column - b.column || 0,
+  );
+  const amount = sorted.length === 1 ? 'a problem' : `${sorted.length} problems`;
+  return fail('usage', `${noun} has ${amount}:\n${sorted.map(describeProblem).join('\n')}.`, next);
+}
+
+export function describeProblem({ file, line, column, message }: Problem): string {
+  return `${file}:${line}:${column}: ${message}`;
+}
+
+/** One problem for each wrong place of a zod issue: unknown keys are reported at the key itself. */
+function describeIssue(issue: z.core.$ZodIssue, yaml: YamlText, whole: string): Problem[] {
+  const path = issue.path.map((part) => (typeof part === 'number' ? part : String(part)));
+  const where = path.length === 0 ? whole : path.join('.');
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => yaml.problemAtKey(path, key, `${where} has no "${key}"`));
+  }
+  const isAbsent = issue.message.endsWith('received undefined');
+  return [yaml.problemAt(path, isAbsent ? `${where} is missing` : `${where}: ${issue.message}`)];
+}
+
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  let deepest = 0;
+  let indent = 0;
+  for (const char of text) {
+    if (char === '[' || char === '{') depth += 1;
+    else if ((char === ']' || char === '}') && depth > 0) depth -= 1;
+    if (depth > deepest) deepest = depth;
+    // `- - - -` nests without brackets.
+    if (char === '\n') indent = 0;
+    else if (char === '-' || char === '?') indent += 1;
+    else if (char !== ' ') indent = Number.NEGATIVE_INFINITY;
+    if (indent > deepest) deepest = indent;
+  }
+  return deepest > depthMax;
+}
+
+/** The node at `path`, or the nearest one above it when something is missing. */
+function nodeAt(root: Node | null, path: YamlPath): Node | null {
+  let node: unknown = root;
+  for (const part of path) {
+    const child = childOf(node, part);
+    if (child === undefined || child === null) break;
+    node = child;
+  }
+  return node as Node | null;
+}
+
+function childOf(node: unknown, part: string | number): unknown {
+  if (isMap(node)) return node.items.find(({ key }) => isScalar(key) && String(key.value) === String(part))?.value;
+  return isSeq(node) ? node.items[Number(part)] : undefined;
+}
+
+function exactOffset(root: Node | null, path: YamlPath): number | null {
+  let node: unknown = root;
+  for (const part of path) node = childOf(node, part);
+  return isScalar(node) ? (node.range?.[0] ?? null) : null;
+}
+
+function keyOffset(root: Node | null, path: YamlPath, key: string): number {
+  const node = nodeAt(root, path);
+  const found = isMap(node)
+    ? node.items.find((item) => isScalar(item.key) && String(item.key.value) === key)
+    : undefined;
+  return (found?.key as Node | undefined)?.range?.[0] ?? node?.range?.[0] ?? 0;
+}

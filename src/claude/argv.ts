@@ -3,6 +3,7 @@
  * prompt that begins with `-` or `/` for something else.
  */
 import type { PermissionMode } from '../core/group.ts';
+import type { JsonObject } from './lenient.ts';
 
 export interface WorkerArgsInput {
   /** Absent = claude's own default. On resume the model of the first attempt's `init`, or the window shrinks. */
@@ -17,6 +18,10 @@ export interface WorkerArgsInput {
   /** Absolute path of a file with the session's own MCP servers. */
   readonly mcpConfigFile?: string;
   readonly allowedTools?: readonly string[];
+  /** JSON Schema of the answer; claude takes it only as text on the command line. */
+  readonly outputSchema?: JsonObject;
+  /** Folders outside the project that may be read and written. */
+  readonly addedFolders?: readonly string[];
   /** US dollars this attempt may spend; absent = no cap. */
   readonly reservedUsd?: number;
   /** Read no settings, instructions or MCP servers of the project. */
@@ -44,6 +49,8 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     ...(input.model === undefined ? [] : [`--model=${input.model}`]),
     ...(input.name === '' ? [] : [`--name=${input.name}`]),
     ...(input.allowedTools ?? []).map((rule) => `--allowedTools=${rule}`),
+    ...(input.outputSchema === undefined ? [] : [`--json-schema=${JSON.stringify(input.outputSchema)}`]),
+    ...(input.addedFolders ?? []).map((folder) => `--add-dir=${folder}`),
     ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
     ...(reservedUsd === undefined
       ? []

@@ -2,7 +2,7 @@
  * Writes what a worker finds in its own config dir. Done anew before every attempt: paths may have moved, dependencies
  * may have finished, and the worker itself could write there.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import { type World, writeFailure } from '../world/world.ts';
@@ -23,7 +23,14 @@ export interface ConfigDirInput {
   readonly env: Environment;
   readonly instructions: InstructionsInput;
   readonly settings: ConfigSettingsInput;
+  /** Commands, skills, agents and rules; paths are relative to the config dir. */
+  readonly files: readonly { readonly path: string; readonly bytes: Uint8Array }[];
+  /** The session's MCP servers; null = none. */
+  readonly mcp: JsonObject | null;
 }
+
+/** Folders of the config dir that claude reads and that hold nothing but what we put there. */
+const ownedFolders = ['commands', 'skills', 'agents', 'rules'];
 
 /** Fails with `write-failed` when a file cannot be written, or would not be what claude needs. */
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
@@ -37,6 +44,15 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   let path = paths.config;
   try {
     for (path of [paths.config, paths.tmp]) world.files.makeFolder(path);
+    for (const name of ownedFolders) world.files.remove(join(paths.config, name));
+    for (const file of input.files) {
+      path = join(paths.config, file.path);
+      world.files.makeFolder(dirname(path));
+      world.files.writeBytes(path, file.bytes);
+    }
+    path = paths.mcpConfig;
+    if (input.mcp === null) world.files.remove(path);
+    else world.files.writeAtomic(path, `${JSON.stringify(input.mcp, null, 2)}\n`);
     path = join(paths.config, 'CLAUDE.md');
     const text = instructions(input.instructions);
     world.files.writeAtomic(path, text);

@@ -22,8 +22,10 @@ export interface InstructionsInput {
     readonly task: string;
   };
   readonly dependencies: readonly DependencyText[];
-  /** CLAUDE.md of the group or of a template: trusted, written by the user. */
-  readonly shared?: string;
+  /** Texts of the group and of templates, in their order: trusted, written by the user. */
+  readonly shared: readonly string[];
+  /** False leaves out what we say of group, task and dependencies. */
+  readonly own: boolean;
 }
 
 const taskChars = 40_000;
@@ -32,9 +34,12 @@ const resultChars = 4_000;
 const allResultsChars = 24_000;
 
 export function instructions(input: InstructionsInput): string {
-  const { group, session, dependencies, shared } = input;
+  const { group, session, dependencies, own } = input;
+  const title = `# Session ${plain(session.name)} of the group ${plain(group.name)}`;
+  const shared = input.shared.map((text) => text.trim()).filter((text) => text !== '');
+  if (!own) return `${(shared.length === 0 ? [title] : shared).join('\n\n')}\n`;
   const parts = [
-    `# Session ${plain(session.name)} of the group ${plain(group.name)}`,
+    title,
     'You work on one part of a larger job, started by a session runner. You run unattended: nobody reads along and ' +
       'nobody can answer questions. Decide yourself, say what you assumed in your final answer, and finish the task.',
     ...(group.description === '' ? [] : ['## Goal of the group', quoted(group.description, taskChars)]),
@@ -44,7 +49,7 @@ export function instructions(input: InstructionsInput): string {
     ...(session.description === '' ? [] : [quoted(session.description, taskChars)]),
     quoted(session.task, taskChars),
     ...dependencyParts(dependencies),
-    ...(shared === undefined || shared.trim() === '' ? [] : ['## Instructions for every session', shared.trim()]),
+    ...(shared.length === 0 ? [] : ['## Instructions for every session', ...shared]),
   ];
   return `${parts.join('\n\n')}\n`;
 }

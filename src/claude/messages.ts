@@ -59,6 +59,8 @@ export interface ResultMessage {
   readonly isError: boolean;
   readonly numTurns: number;
   readonly result?: string;
+  /** With `--json-schema`: the answer in that form. */
+  readonly structured?: unknown;
   /** US dollars of this process so far. */
   readonly costUsd: number;
   /** Sum over `models`, or the turn's own usage when claude gave no models. */
@@ -289,6 +291,7 @@ function readResult(value: JsonObject): ResultMessage {
     errors: list(value.errors).filter((error) => typeof error === 'string'),
     durationMs: count(value.duration_ms),
     ...optional('result', text(value.result)),
+    ...optional('structured', value.structured_output),
     ...optional('apiErrorStatus', number(value.api_error_status)),
     ...optional('terminalReason', text(value.terminal_reason)),
     ...optional('origin', text(object(value.origin).kind)),

@@ -27,6 +27,8 @@ export interface JudgeInput {
   readonly found: 'watched' | 'after-crash';
   /** A SessionStart hook of ours was configured, so its success must have been in the stream. */
   readonly expectHook: boolean;
+  /** The session has an `outputSchema`, so its result must come in that form. */
+  readonly expectStructured: boolean;
   /** The last line of the worker's stderr. */
   readonly stderrTail?: string;
 }
@@ -35,6 +37,8 @@ export type Outcome = Verdict & { readonly warnings: readonly Warning[] };
 
 /** What is kept of an answer; all of it is in transcript.jsonl. */
 const resultChars = 50_000;
+/** A structured answer is kept whole or not at all: half a document would be another answer. */
+const structuredChars = 250_000;
 const stderrChars = 300;
 
 export function judge(input: JudgeInput): Outcome {
@@ -46,16 +50,16 @@ function judgeEnd(input: JudgeInput): Verdict {
   const result = stream.lastResult;
   if (stop !== undefined) {
     const finished = stop.successBeforeAnswer && !stop.signalled;
-    if (finished && result !== undefined && isSuccess(result)) return judgeSuccess(stream, result);
+    if (finished && result !== undefined && isSuccess(result)) return judgeSuccess(input, result);
     return { status: 'paused', reason: stop.reason, message: stopSentence(stop.reason) };
   }
   if (result === undefined) return judgeSilence(input);
   if (result.subtype !== 'success' || result.isError) return describeTrouble(stream, result);
   if (result.numTurns === 0) return notSent(result);
-  return contradiction(input) ?? judgeSuccess(stream, result);
+  return contradiction(input) ?? judgeSuccess(input, result);
 }
 
-function judgeSuccess(stream: AttemptStream, result: ResultMessage): Verdict {
+function judgeSuccess({ stream, expectStructured }: JudgeInput, result: ResultMessage): Verdict {
   if (stream.denials.size > 0 && stream.toolsDone === 0) {
     return {
       status: 'failed',
@@ -64,7 +68,23 @@ function judgeSuccess(stream: AttemptStream, result: ResultMessage): Verdict {
       next: 'Allow these tools with --allowed-tools, or choose another --permission-mode, and retry the session.',
     };
   }
-  return { status: 'completed', result: clip(result.result ?? '', resultChars) };
+  const text = clip(result.result ?? '', resultChars);
+  if (!expectStructured) return { status: 'completed', result: text };
+  // A message that was said to it later is answered without the form; what it handed in before still stands.
+  const structured = result.structured ?? stream.structured;
+  return structured === undefined || JSON.stringify(structured).length > structuredChars
+    ? unstructured(structured === undefined)
+    : { status: 'completed', result: text, structured };
+}
+
+function unstructured(isAbsent: boolean): Verdict {
+  const limit = `more than ${structuredChars.toLocaleString('en-US')} characters long`;
+  return {
+    status: 'failed',
+    reason: 'no-structured-result',
+    message: `The session ended, but its result in the form of the output schema is ${isAbsent ? 'missing' : limit}.`,
+    next: 'Look at its log; say in the prompt what is to be handed in, or make the schema simpler, then retry it.',
+  };
 }
 
 function notSent(result: ResultMessage): Verdict {
@@ -176,7 +196,7 @@ function warningsOf(input: JudgeInput): Warning[] {
     warnings.push({ code: 'malformed-lines', message: `${lines} of claude’s output could not be read.` });
   }
   if (stream.estimated && stream.costUsd > 0) {
-    const unknown = Object.keys(stream.models).filter((model) => isUnknownModel(model));
+    const unknown = Object.keys(stream.models).filter((model) => isUnknownModel(model, stream.prices));
     const guess = unknown.length > 0 ? ` The price of ${oneLine(unknown.join(', '), 100)} is a guess.` : '';
     const message = `claude did not report its final cost; the figure is estimated from its stream.${guess}`;
     warnings.push({ code: 'estimated-cost', message });

@@ -1,18 +1,7 @@
 /**
  * What tokens cost, for the time before claude has said it itself. claude's own figures always win.
  */
-import type { Tokens } from '../core/group.ts';
-
-/** US dollars per million tokens. */
-export interface Price {
-  readonly input: number;
-  readonly output: number;
-  readonly cacheCreation: number;
-  readonly cacheRead: number;
-}
-
-/** Price by the word that every model id of a family contains. */
-export type PriceTable = Readonly<Record<string, Price>>;
+import type { Price, PriceTable, Tokens } from '../core/group.ts';
 
 /** The families claude knows, and the prices it uses for its own figures. */
 export const prices: PriceTable = {
@@ -22,17 +11,17 @@ export const prices: PriceTable = {
   fable: { input: 10, output: 50, cacheCreation: 12.5, cacheRead: 1 },
 };
 
-/** True when the price of the model is a guess. */
-export function isUnknownModel(model: string, table: PriceTable = prices): boolean {
-  return findPrice(model, table) === undefined;
+/** True when the price of the model is a guess. `own` are prices of the user's. */
+export function isUnknownModel(model: string, own: PriceTable = {}): boolean {
+  return findPrice(model, own) === undefined;
 }
 
 /**
  * US dollars for these tokens. An unknown model counts as the dearest known one: a cap must not be passed because a
  * name is new.
  */
-export function estimateCost(model: string, tokens: Tokens, table: PriceTable = prices): number {
-  const price = findPrice(model, table) ?? dearest(table);
+export function estimateCost(model: string, tokens: Tokens, own: PriceTable = {}): number {
+  const price = findPrice(model, own) ?? dearest({ ...prices, ...own });
   const millionths =
     tokens.input * price.input +
     tokens.output * price.output +
@@ -41,10 +30,10 @@ export function estimateCost(model: string, tokens: Tokens, table: PriceTable = 
   return millionths / 1_000_000;
 }
 
-function findPrice(model: string, table: PriceTable): Price | undefined {
+function findPrice(model: string, own: PriceTable): Price | undefined {
   const name = model.toLowerCase();
-  const family = Object.keys(table).find((word) => name.includes(word.toLowerCase()));
-  return family === undefined ? undefined : table[family];
+  const found = [...Object.entries(own), ...Object.entries(prices)].find(([word]) => name.includes(word.toLowerCase()));
+  return found?.[1];
 }
 
 function dearest(table: PriceTable): Price {

@@ -14,26 +14,30 @@ import { unprotectedVariables } from './settings.ts';
  * with `spawn-failed`, naming the file and the variable or setting.
  */
 export function checkProjectSettings(world: World, projectPath: string, env: Environment): Result<void> {
-  const forbidden = unprotectedVariables(env);
-  const instructions = join(env.CLAUDE_CONFIG_DIR ?? '', 'CLAUDE.md');
   for (const name of ['settings.json', 'settings.local.json']) {
     const path = join(projectPath, '.claude', name);
-    const settings = readSettings(world, path);
-    const stated = object(settings.env);
-    const found = forbidden.find((variable) => stated[variable] !== undefined && stated[variable] !== env[variable]);
-    if (found !== undefined) {
-      const effect = 'change who pays for the session, who reads its requests, or what its programs do';
-      const message = `${path} sets ${found}, which could ${effect}; no setting of ours beats it.`;
-      return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
-    }
-    const pattern = list(settings.claudeMdExcludes).find((item) => mayExclude(world, item, instructions));
-    if (pattern !== undefined) {
-      const what = `claudeMdExcludes ${JSON.stringify(pattern)}`;
-      const message = `${path} says ${what}, which could hide the session’s own instructions from it.`;
-      return fail('spawn-failed', message, `Name the project’s files there, so that ${instructions} stays.`);
-    }
+    const checked = checkSettings(world, readSettings(world, path), path, env);
+    if (!checked.ok) return checked;
   }
   return ok(undefined);
+}
+
+/** The same for settings from elsewhere; `source` names them at the begin of the sentence. */
+export function checkSettings(world: World, settings: JsonObject, source: string, env: Environment): Result<void> {
+  const forbidden = unprotectedVariables(env);
+  const instructions = join(env.CLAUDE_CONFIG_DIR ?? '', 'CLAUDE.md');
+  const stated = object(settings.env);
+  const found = forbidden.find((variable) => stated[variable] !== undefined && stated[variable] !== env[variable]);
+  if (found !== undefined) {
+    const effect = 'change who pays for the session, who reads its requests, or what its programs do';
+    const message = `${source} sets ${found}, which could ${effect}; no setting of ours beats it.`;
+    return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
+  }
+  const pattern = list(settings.claudeMdExcludes).find((item) => mayExclude(world, item, instructions));
+  if (pattern === undefined) return ok(undefined);
+  const what = `claudeMdExcludes ${JSON.stringify(pattern)}`;
+  const message = `${source} says ${what}, which could hide the session’s own instructions from it.`;
+  return fail('spawn-failed', message, `Name the project’s files there, so that ${instructions} stays.`);
 }
 
 /**

@@ -82,7 +82,8 @@ export function workerSettings(env: Environment, options: WorkerSettingsOptions 
     // Without it a long conversation ends in an error instead of being compacted.
     autoCompactEnabled: options.base?.autoCompactEnabled !== false,
     ...Object.fromEntries(helperSettings.map((name) => [name, ''])),
-    ...permissionsOf({ deny: options.deny }),
+    // In settings.json alone they could be lifted by the project's own settings.
+    ...permissionsOf({ deny: [...list(object(options.base?.permissions).deny), ...(options.deny ?? [])] }),
   };
 }
 

@@ -2,7 +2,7 @@
  * What one process has cost so far, from three sources of different worth: claude's own totals (in `result` and in
  * answers to `get_usage`), and, for messages seen since the last of them, their input tokens times the price table.
  */
-import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
+import { addTokens, type ModelUsage, noTokens, type PriceTable, type Tokens } from '../core/group.ts';
 import { estimateCost } from './pricing.ts';
 
 export interface Spending {
@@ -45,8 +45,8 @@ export function spendClaimed(s: Spending, totalUsd: number, models: Readonly<Rec
  * A message began, with this usage. claude adds it to its total when the message ends, after this line: an answer to
  * `get_usage` that comes later may or may not hold it, one that came before does not.
  */
-export function spendSeen(s: Spending, model: string, usage: Tokens): Spending {
-  const usd = estimateCost(model, usage);
+export function spendSeen(s: Spending, model: string, usage: Tokens, prices: PriceTable): Spending {
+  const usd = estimateCost(model, usage, prices);
   if (usd === 0) return s;
   const before = s.models[model] ?? { costUsd: 0, tokens: noTokens };
   const after = { costUsd: before.costUsd + usd, tokens: addTokens(before.tokens, usage) };

@@ -2,7 +2,7 @@
  * What one attempt has said so far: the fold over its stream. It costs the same for every line however long the stream
  * is, and the same lines always give the same state, so a later runner knows what an earlier one knew.
  */
-import { type ModelUsage, noTokens, type Tokens, type Usage } from '../core/group.ts';
+import { type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
 import { answersInterrupt } from './control.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
@@ -46,6 +46,8 @@ export interface AttemptStream {
   turns: number;
   /** The result that decides, see `foldResult`. */
   lastResult?: ResultMessage;
+  /** The newest answer that was handed in in the form of the output schema. */
+  structured?: unknown;
   readonly openTasks: Set<string>;
   readonly openTools: Map<string, OpenTool>;
   currentToolId?: string;
@@ -70,6 +72,8 @@ export interface AttemptStream {
   apiError?: string;
   /** Cost and tokens so far; `costUsd`, `tokens`, `models` and `estimated` are read from it. */
   spending: Spending;
+  /** The user's own. */
+  readonly prices: PriceTable;
   costUsd: number;
   tokens: Tokens;
   models: Readonly<Record<string, ModelUsage>>;
@@ -92,7 +96,7 @@ const textChars = 200;
 const maxOpen = 1000;
 const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
 
-export function emptyStream(): AttemptStream {
+export function emptyStream(prices: PriceTable = {}): AttemptStream {
   return {
     lines: 0,
     malformed: 0,
@@ -108,6 +112,7 @@ export function emptyStream(): AttemptStream {
     hookOk: false,
     hookSeen: false,
     spending: emptySpending,
+    prices,
     costUsd: 0,
     tokens: noTokens,
     models: {},
@@ -213,7 +218,8 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (s.speaking.size < maxOpen || s.speaking.has(speaker)) s.speaking.set(speaker, m.messageId);
     if (speaker === '') s.messages += 1;
     const model = modelName(s, m);
-    if (m.usage !== undefined && model !== '<synthetic>') setSpending(s, spendSeen(s.spending, model, m.usage));
+    if (m.usage !== undefined && model !== '<synthetic>')
+      setSpending(s, spendSeen(s.spending, model, m.usage, s.prices));
   }
   for (const block of m.blocks) {
     if (block.kind === 'text') {
@@ -257,6 +263,7 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   const followUp = m.origin === 'task-notification';
   const keepsEarlier = followUp && !isSuccess(m) && s.lastResult !== undefined;
   if (!keepsEarlier) s.lastResult = m;
+  if (m.structured !== undefined) s.structured = m.structured;
   if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
   for (const denial of m.denials) if (s.denials.size < maxOpen) s.denials.set(denial.id, denial.tool);
   setSpending(s, spendClaimed(s.spending, m.costUsd, m.models));

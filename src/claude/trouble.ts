@@ -9,7 +9,7 @@ import { oneLine } from './text.ts';
 
 /** An outcome without its warnings. */
 export type Verdict =
-  | { readonly status: 'completed'; readonly result: string }
+  | { readonly status: 'completed'; readonly result: string; readonly structured?: unknown }
   | {
       readonly status: 'failed';
       readonly reason: SessionFailureReason;

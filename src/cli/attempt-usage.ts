@@ -3,7 +3,7 @@
  * and there when no runner is alive.
  */
 import { parseLine } from '../claude/messages.ts';
-import { emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
+import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
 import type { SessionId, Usage } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import { LineSplitter } from '../runner/line-splitter.ts';
@@ -19,18 +19,19 @@ export function attemptUsages(world: World, paths: GroupPaths, state: GroupState
     const session = state.sessions.get(id)?.state;
     if (session?.status !== 'running') continue;
     const durationMs = Math.max(0, world.clock.now() - Date.parse(session.attempt.startedAt));
-    usages.set(id, usageSince(world, sessionPaths(paths, id).transcript, session.attempt.offset, durationMs));
+    const stream = emptyStream(state.group.config.prices);
+    readInto(stream, world, sessionPaths(paths, id).transcript, session.attempt.offset);
+    usages.set(id, usageOf(stream, durationMs));
   }
   return usages;
 }
 
-/** What the lines after byte `from` of a transcript add up to. */
-function usageSince(world: World, transcript: string, from: number, durationMs: number): Usage {
-  const stream = emptyStream();
+/** Takes in the lines after byte `from` of a transcript. */
+function readInto(stream: AttemptStream, world: World, transcript: string, from: number): void {
   const splitter = new LineSplitter();
   for (let offset = from; ; ) {
     const chunk = world.files.readBytes(transcript, offset, chunkBytes);
-    if (chunk.length === 0) return usageOf(stream, durationMs);
+    if (chunk.length === 0) return;
     offset += chunk.length;
     for (const line of splitter.push(chunk)) foldMessage(stream, parseLine(line));
   }

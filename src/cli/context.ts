@@ -11,6 +11,8 @@ export const programName = 'claude-code-agent';
 
 /** Each sentence is cut by itself, so that what was wrong can never crowd out what to do. */
 const sentenceColumnsMax = 1000;
+/** Nobody reads more at once. */
+const problemsShownMax = 100;
 
 export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -79,10 +81,19 @@ export async function finishOutput(context: Context): Promise<void> {
   await stderr.flush();
 }
 
-/** One sentence about what went wrong and one about what to do next. */
+/** One sentence about what went wrong and one about what to do next; a list of problems keeps its lines. */
 export function sayFailure(stderr: Output, failure: Failure): void {
-  const sentences = [failure.message, failure.next].map((text) => safeLine(text, sentenceColumnsMax));
-  stderr.line(`${programName}: ${sentences.join(' ').trim()}`);
+  const [first = '', ...problems] = failure.message.split('\n').map((text) => safeLine(text, sentenceColumnsMax));
+  const next = safeLine(failure.next, sentenceColumnsMax);
+  if (problems.length === 0) {
+    stderr.line(`${programName}: ${`${first} ${next}`.trim()}`);
+    return;
+  }
+  const hidden = problems.length - problemsShownMax;
+  stderr.line(`${programName}: ${first}`);
+  for (const problem of problems.slice(0, problemsShownMax)) stderr.line(`  ${problem}`);
+  if (hidden > 0) stderr.line(`  and ${hidden} more`);
+  if (next !== '') stderr.line(next);
 }
 
 /** For exceptions: what the system refused is said as such, anything else is a defect of ours. */

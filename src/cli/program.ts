@@ -37,6 +37,11 @@ const entries: readonly Entry[] = [
     summary: 'print the dependency graph',
     load: () => import('./commands/group-graph.ts'),
   },
+  {
+    path: 'group plan',
+    summary: 'show what a run would do and may cost',
+    load: () => import('./commands/group-plan.ts'),
+  },
   { path: 'group run', summary: 'run a group, or go on with it', load: () => import('./commands/group-run.ts') },
   {
     path: 'group resume',
@@ -94,6 +99,47 @@ const entries: readonly Entry[] = [
   },
   { path: 'session retry', summary: 'try a failed session again', load: () => import('./commands/session-retry.ts') },
   { path: 'session say', summary: 'tell a session something', load: () => import('./commands/session-say.ts') },
+  {
+    path: 'template list',
+    summary: 'list templates, where they come from and what they hide',
+    load: () => import('./commands/template-list.ts'),
+  },
+  {
+    path: 'template show',
+    summary: 'show a template, its variables and its files',
+    load: () => import('./commands/template-show.ts'),
+  },
+  {
+    path: 'template validate',
+    summary: 'check a template, or a folder of templates',
+    load: () => import('./commands/template-validate.ts'),
+  },
+  {
+    path: 'template render',
+    summary: 'fill in a template and print it',
+    load: () => import('./commands/template-render.ts'),
+  },
+  {
+    path: 'template init',
+    summary: 'make a folder with an example of each kind of template',
+    load: () => import('./commands/template-init.ts'),
+  },
+  {
+    path: 'template add',
+    summary: 'copy a pack of templates from a git repository or a folder',
+    load: () => import('./commands/template-add.ts'),
+  },
+  {
+    path: 'template update',
+    summary: 'fetch installed packs again',
+    load: () => import('./commands/template-update.ts'),
+  },
+  { path: 'template remove', summary: 'remove an installed pack', load: () => import('./commands/template-remove.ts') },
+  {
+    path: 'run',
+    summary: 'create the group of a workflow and run it',
+    load: () => import('./commands/run.ts'),
+  },
   { path: 'stop', summary: 'pause every group on this machine', load: () => import('./commands/stop.ts') },
   {
     path: 'doctor',
@@ -126,6 +172,12 @@ const families: Readonly<Record<string, { readonly summary: string; readonly exa
     example: `  $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
   $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
   $ ${programName} session logs auth-refactor/api`,
+  },
+  template: {
+    summary: 'find, check, try out and share templates of prompts, configs and workflows',
+    example: `  $ ${programName} template list
+  $ ${programName} template render code-review --var file_path=src/main.ts
+  $ ${programName} template init .claude-code-agent/templates`,
   },
 };
 
@@ -162,12 +214,16 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
     parents.set(name, family.summary(summary).addHelpText('after', `\nExample:\n${example}`));
   }
   const words = new Set(argv);
+  // `group run` holds the word `run` as well; only the first word names a command without a family.
+  const first = argv.find((word) => !word.startsWith('-'));
+  const isNamed = (path: readonly string[]) =>
+    path.length === 1 ? path[0] === first : path.every((word) => words.has(word));
   for (const entry of entries) {
     const path = entry.path.split(' ');
     const name = path.at(-1) as string;
     const parent = path.length === 1 ? program : (parents.get(path[0] as string) as Command);
     const command = parent.command(name, { hidden: entry.hidden === true }).summary(entry.summary);
-    if (all || path.every((word) => words.has(word))) (await entry.load()).define(command as Command, context);
+    if (all || isNamed(path)) (await entry.load()).define(command as Command, context);
   }
   return program;
 }

@@ -1,18 +1,22 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
 import { resolve } from 'node:path';
-import { type Command, Option } from '@commander-js/extra-typings';
+import type { Command } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../core/failure.ts';
-import type { SessionId } from '../core/group.ts';
+import { frozenTemplates } from '../runner/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
+import { loadGroup } from '../store/group-store.ts';
 import { liveRunner, waitForShortCommands } from './change-group.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
-import { type ConfigOptions, configOf, options } from './group-options.ts';
+import { type ConfigOptions, configOf } from './group-options.ts';
 import { briefPath, tryPath } from './path-argument.ts';
+import { type PreviewWish, showPreview } from './preview.ts';
 import { createRehearsal } from './rehearsal-process.ts';
-import { createReporter, type OutputKind, outputs } from './reporters.ts';
+import { createReporter } from './reporters.ts';
 import { type GroupReference, resolveGroup } from './resolve.ts';
+import { type RunWish, runWish, withRunOptions } from './run-options.ts';
 import { onSignal } from './signals.ts';
+import { readUserConfig } from './user-config.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
 const takeTriesMax = 20;
@@ -27,37 +31,14 @@ export interface RunCommandTexts {
 }
 
 export function defineRun(command: Command, context: Context, texts: RunCommandTexts): void {
-  command
-    .description(texts.description)
-    .argument('<group>', 'id, unique prefix or slug')
-    .addOption(options.concurrent())
-    .addOption(options.respectDependencies())
-    .addOption(options.noRespectDependencies())
-    .addOption(options.errorThreshold())
-    .addOption(options.pauseOnError())
-    .addOption(options.noPauseOnError())
-    .addOption(options.maxBudgetUsd())
-    .addOption(options.onBudgetExceeded())
-    .addOption(options.onLimit())
-    .addOption(options.minFreeMemory())
+  withRunOptions(command.description(texts.description).argument('<group>', 'id, unique prefix or slug'))
     .option('--retry-failed', 'try failed sessions again')
-    .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
-    .addOption(new Option('--output <kind>', 'what to print').choices(outputs).default('text' as const))
     .addHelpText('after', texts.example)
     .action((reference, given) => {
-      const { output, rehearse, retryFailed, ...config } = given;
-      const wish = { config, output, rehearse, retryFailed: texts.retriesFailed || retryFailed === true };
+      const { retryFailed, ...rest } = given;
+      const wish = runWish(rest, texts.retriesFailed || retryFailed === true);
       return context.run(() => run(context, reference, wish, texts.before));
     });
-}
-
-export interface RunWish {
-  readonly config: ConfigOptions;
-  readonly output: OutputKind;
-  readonly rehearse: string | true | undefined;
-  readonly retryFailed: boolean;
-  /** Only these sessions are started; absent = all. */
-  readonly only?: readonly SessionId[];
 }
 
 async function run(
@@ -68,23 +49,39 @@ async function run(
 ): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
+  if (wish.dryRun) return dryRun(context, group.value, wish);
   const done = (await before?.(context, group.value, wish.config)) ?? null;
   if (done !== null) return done;
   const result = await runHere(context, group.value, wish);
   return result.ok ? concludeRun(context, group.value, result.value) : result;
 }
 
+async function dryRun(context: Context, { root, groupId, paths }: GroupReference, wish: RunWish): Promise<Work> {
+  const state = loadGroup(context.world, root, groupId);
+  if (!state.ok) return state;
+  const { group } = state.value;
+  state.value.group = { ...group, config: { ...group.config, ...configOf(wish.config) } };
+  return showPreview(context, root, state.value, frozenTemplates(context.world, paths), previewWish(wish));
+}
+
+/** What a dry run of the same options shows. */
+export function previewWish({ output, rehearse }: RunWish): PreviewWish {
+  return { json: output === 'json', prompts: false, rehearsal: rehearse !== undefined };
+}
+
 /** This command becomes the runner of the group until it is settled. Fails when the rehearsal script is not usable. */
 export async function runHere(context: Context, group: GroupReference, wish: RunWish): Promise<Result<RunResult>> {
   const rehearsal = rehearsalFor(context, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
+  const ofUser = await readUserConfig(context);
+  if (!ofUser.ok) return ofUser;
   const result = await runWhenFree(context, group, {
     root: group.root,
     groupId: group.groupId,
     callerEnv: context.env,
     packageRoot: context.packageRoot,
     reporter: createReporter(context, group, wish.output),
-    overrides: configOf(wish.config),
+    overrides: { ...ofUser.value, ...configOf(wish.config) },
     retryFailed: wish.retryFailed,
     ...(wish.only === undefined ? {} : { only: wish.only }),
     ...(rehearsal.value === undefined ? {} : { rehearsal: rehearsal.value }),
@@ -93,7 +90,8 @@ export async function runHere(context: Context, group: GroupReference, wish: Run
   return ok(result);
 }
 
-function rehearsalFor(context: Context, rehearse: string | true | undefined): Result<Rehearsal | undefined> {
+/** The scripted API a run is to talk to; undefined for the real one. Fails when its script is not usable. */
+export function rehearsalFor(context: Context, rehearse: string | true | undefined): Result<Rehearsal | undefined> {
   if (rehearse === undefined) return ok(undefined);
   const { world, packageRoot, env } = context;
   if (rehearse === true) return createRehearsal(world, { packageRoot, env });

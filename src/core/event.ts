@@ -114,7 +114,13 @@ export type EventBody =
   /** Something to know that does not change the outcome; may also come after the session has ended. */
   | (SessionFact & { readonly type: 'session_warning'; readonly warning: Warning })
   /** The attempt ended and did what it was asked to. `usage` is that of the attempt alone. */
-  | (AttemptFact & { readonly type: 'session_completed'; readonly result: string; readonly usage: Usage })
+  | (AttemptFact & {
+      readonly type: 'session_completed';
+      readonly result: string;
+      /** The answer in the form of the session's `outputSchema`. */
+      readonly structured?: unknown;
+      readonly usage: Usage;
+    })
   /** The attempt ended without doing so; only a retry goes on. */
   | (AttemptFact & {
       readonly type: 'session_failed';

@@ -23,6 +23,8 @@ export type SessionFailureReason =
   | 'billing'
   /** Every tool the session wanted to use was denied, so nothing was done. */
   | 'permission'
+  /** claude ended well but gave no result in the form its `outputSchema` demands. */
+  | 'no-structured-result'
   /** The prompt never reached the model (local command, blank prompt, hook that blocked it). */
   | 'prompt-not-sent'
   /** The model name is unknown or not allowed. */
@@ -41,6 +43,8 @@ export type SessionFailureReason =
   | 'prompt-too-long'
   /** The process could not be started for another reason of the operating system. */
   | 'spawn-failed'
+  /** What a template makes of the session's configuration cannot be used. */
+  | 'config-invalid'
   /** A file of the session could not be written. */
   | 'write-failed'
   /** The worker belongs to another machine, which alone can tell how it ended. */

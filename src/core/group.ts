@@ -19,6 +19,17 @@ export const limitActions = ['wait', 'pause'] as const;
 /** What a group does at a usage limit: wait for its reset, or pause. */
 export type LimitAction = (typeof limitActions)[number];
 
+/** US dollars per million tokens. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheCreation: number;
+  readonly cacheRead: number;
+}
+
+/** Price by a word that every model id of a family contains. */
+export type PriceTable = Readonly<Record<string, Price>>;
+
 /** Settings of a group. Options given to `group run` are logged and hold for later runs until given again. */
 export interface GroupConfig {
   /** Model for sessions that name none; absent = claude's own default. */
@@ -38,6 +49,8 @@ export interface GroupConfig {
   readonly onLimit?: LimitAction;
   /** Bytes of memory that a start must leave free; absent = 1 GiB. */
   readonly minFreeMemoryBytes?: number;
+  /** The user's own prices, for figures that claude has not told yet; they come before the known ones. */
+  readonly prices?: PriceTable;
 }
 
 export const defaultGroupConfig: GroupConfig = {

@@ -94,7 +94,11 @@ function applySessionEvent(
       return;
     case 'session_completed':
       endAttempt(state, record, event);
-      record.state = { status: 'completed', result: event.result };
+      record.state = {
+        status: 'completed',
+        result: event.result,
+        ...(event.structured === undefined ? {} : { structured: event.structured }),
+      };
       return;
     case 'session_failed':
       failSession(state, record, event);

@@ -19,7 +19,7 @@ export type SessionState =
   | { readonly status: 'pending' }
   | { readonly status: 'running'; readonly attempt: Attempt }
   | { readonly status: 'paused'; readonly reason: PauseReason; readonly message: string }
-  | { readonly status: 'completed'; readonly result: string }
+  | { readonly status: 'completed'; readonly result: string; readonly structured?: unknown }
   | { readonly status: 'failed'; readonly failure: Failure };
 
 export interface SessionRecord {

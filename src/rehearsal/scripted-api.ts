@@ -16,6 +16,7 @@ import {
 } from './conversation.ts';
 import { errorResponse, errorTypeOf, messageResponse, type ReplyContent } from './reply.ts';
 import { fillIn, type RehearsalScript, type Step, stepsFor, toolCalls } from './script.ts';
+import { withStructuredAnswer } from './structured.ts';
 
 export interface CapturedRequest {
   /** 1 for the first request the server got. */
@@ -154,7 +155,8 @@ class Server implements ScriptedApi {
     const agentId = headers['x-claude-code-agent-id'];
     const name = this.options.nameOf(session);
     const script = stepsFor(this.options.script, name, agentId !== undefined);
-    const steps = fillIn(script, { session: name ?? session, project: projectOf(body) });
+    const filled = fillIn(script, { session: name ?? session, project: projectOf(body) });
+    const steps = agentId === undefined ? withStructuredAnswer(filled, body.tools) : filled;
     const messages = body.messages ?? [];
     const place = findPlace(messages, steps, (index) => {
       return this.hasPassed(faultKey(session, agentId, index), steps[index] as Step);

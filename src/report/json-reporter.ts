@@ -72,7 +72,12 @@ function publicEvent(event: GroupEvent): object {
     case 'session_adopted':
       return { ...head, attempt: event.attempt, pid: event.process.pid };
     case 'session_completed':
-      return { ...head, result: event.result, ...publicUsage(event.usage) };
+      return {
+        ...head,
+        result: event.result,
+        ...(event.structured === undefined ? {} : { structured: event.structured }),
+        ...publicUsage(event.usage),
+      };
     case 'session_failed': {
       const { reason, message, next } = event;
       return { ...head, reason, message, next, ...publicUsage(event.usage) };

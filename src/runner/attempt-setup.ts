@@ -7,17 +7,20 @@ import { workerArgs } from '../claude/argv.ts';
 import { prepareConfigDir } from '../claude/config-dir.ts';
 import { conversationExists } from '../claude/conversation.ts';
 import { type Environment, workerEnvironment } from '../claude/environment.ts';
+import type { InstructionsInput } from '../claude/instructions.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
 import { findClaude } from '../claude/program.ts';
-import { checkProjectSettings } from '../claude/project-settings.ts';
+import { checkProjectSettings, checkSettings } from '../claude/project-settings.ts';
 import { resumePrompt } from '../claude/resume-prompt.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import { isolatedBunFlags } from '../world/own-program.ts';
 import { type World, writeFailure } from '../world/world.ts';
+import { frozenTemplates, generatedConfig } from './generated-config.ts';
 import type { Launch } from './worker.ts';
 
 export interface PreparerOptions {
@@ -96,18 +99,27 @@ interface Subject {
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
   const { state, record, attempt, paths, program, env } = subject;
   const { definition } = record;
+  const generated = generatedConfig(world, frozenTemplates(world, options.paths), state.group, definition);
+  if (!generated.ok) return generated;
+  const { settings: base, claudeMd, files, mcp } = generated.value;
+  const harmless = checkSettings(world, base, 'The configuration of the session', env);
+  if (!harmless.ok) return harmless;
+  const filled = fillPrompt(definition, state, paths.inputs);
+  writeInputs(world, paths, filled.files);
   const config = prepareConfigDir(world, {
     paths,
     env,
-    instructions: instructionsFor(world, options, state, record),
-    settings: { sessionStart: sessionStartHook(world, options) },
+    instructions: { ...ownInstructions(state, record, filled.prompt), shared: claudeMd.map(({ text }) => text) },
+    settings: { base, sessionStart: sessionStartHook(world, options) },
+    files,
+    mcp,
   });
   if (!config.ok) return config;
   const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const failure = record.lastFailure;
   const prompt = resumePrompt({
-    task: definition.prompt,
+    task: filled.prompt,
     kind: attempt.kind,
     continues,
     ...(failure === undefined ? {} : { failure }),
@@ -115,7 +127,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   });
   world.files.writeAtomic(paths.prompt, prompt);
   const model = record.model ?? definition.model ?? state.group.config.model;
-  const { allowedTools } = definition;
+  const { allowedTools, outputSchema } = definition;
   const args = workerArgs({
     ...(model === undefined ? {} : { model }),
     conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
@@ -123,24 +135,36 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     permissionMode: definition.permissionMode ?? 'acceptEdits',
     settingsFile: paths.workerSettings,
     ...(allowedTools === undefined ? {} : { allowedTools }),
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+    ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
+    ...(filled.files.length === 0 ? {} : { addedFolders: [paths.inputs] }),
     ...(attempt.reservedUsd === undefined ? {} : { reservedUsd: attempt.reservedUsd }),
     rehearsal: options.rehearsalUrl !== undefined,
   });
   const { fifo, transcript, stderr } = paths;
-  const files = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr };
-  return ok({ spawn: { program, args, cwd: definition.projectPath, env, ...files, keepsOrphans: true }, prompt });
+  const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr };
+  return ok({ spawn: { program, args, cwd: definition.projectPath, env, ...streams, keepsOrphans: true }, prompt });
 }
 
-function instructionsFor(world: World, options: PreparerOptions, state: GroupState, record: SessionRecord) {
+/** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */
+function writeInputs(world: World, { inputs }: SessionPaths, files: readonly InputFile[]): void {
+  world.files.remove(inputs);
+  if (files.length > 0) world.files.makeFolder(inputs);
+  for (const { name, text } of files) world.files.writeAtomic(join(inputs, name), text);
+}
+
+/** What we say in CLAUDE.md ourselves; `task` is the prompt with everything filled in. */
+export function ownInstructions(state: GroupState, record: SessionRecord, task: string): InstructionsInput {
   const { definition } = record;
-  const shared = world.files.readText(join(options.paths.sharedConfig, 'CLAUDE.md'));
   return {
+    shared: [],
+    own: definition.config?.generateClaudeMd !== false,
     group: { name: state.group.name, description: state.group.description },
     session: {
       name: sessionLabel(definition.id, definition.name),
       description: definition.description,
       projectPath: definition.projectPath,
-      task: definition.prompt,
+      task,
     },
     dependencies: definition.dependsOn.flatMap((id) => {
       const dependency = state.sessions.get(id);
@@ -150,7 +174,6 @@ function instructionsFor(world: World, options: PreparerOptions, state: GroupSta
       const result = dependency.state.status === 'completed' ? { result: dependency.state.result } : {};
       return [{ name: sessionLabel(id, name), status, projectPath, ...result }];
     }),
-    ...(shared === null ? {} : { shared }),
   };
 }
 

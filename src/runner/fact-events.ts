@@ -77,7 +77,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
   ];
   switch (outcome.status) {
     case 'completed':
-      return [...events, { type: 'session_completed', sessionId, attemptId, result: outcome.result, usage }];
+      return [...events, completedEvent({ sessionId, attemptId }, outcome, usage)];
     case 'failed': {
       const retryAt = outcome.transient ? retryTime(record, usage, context) : null;
       if (retryAt !== null) return paused('transient', outcome.message, retryAt);
@@ -96,6 +96,15 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       }
       return paused(outcome.reason, outcome.message);
   }
+}
+
+function completedEvent(
+  of: { readonly sessionId: SessionId; readonly attemptId: string },
+  outcome: Extract<Ended['outcome'], { status: 'completed' }>,
+  usage: Usage,
+): EventBody {
+  const { result, structured } = outcome;
+  return { type: 'session_completed', ...of, result, ...(structured === undefined ? {} : { structured }), usage };
 }
 
 /** The end of an attempt that has cost nothing and is not to be begun again now, because a usage limit holds. */

@@ -26,6 +26,7 @@ import { Surroundings } from './surroundings.ts';
 import { transcriptEnd } from './transcript-end.ts';
 import { overdueEvents } from './watchdog.ts';
 import { Worker } from './worker.ts';
+import { workerOptions } from './worker-options.ts';
 
 /** How often what running sessions do is shown at most; a tenth of a second, longer for large groups. */
 const showMs = 100;
@@ -308,19 +309,12 @@ export class GroupRunner {
 
   /** The worker of the session's running attempt; occupies a slot until its end was handled. */
   #newWorker(sessionId: SessionId): Worker {
-    const attempt = this.#attemptOf(sessionId);
-    const startedAtMs = Date.parse(attempt.startedAt);
-    const worker = new Worker(this.#world, {
-      sessionId,
-      attemptId: attempt.id,
-      paths: sessionPaths(this.#writer.paths, sessionId),
-      offset: attempt.offset,
-      startedAtMs,
-      expectHook: true,
-      emit: this.enqueue,
-    });
+    const { paths, state } = this.#writer;
+    const record = state.sessions.get(sessionId) as SessionRecord;
+    const options = workerOptions(paths, state, record, this.#attemptOf(sessionId));
+    const worker = new Worker(this.#world, { ...options, expectHook: true, emit: this.enqueue });
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#workers.set(sessionId, { worker, startedAtMs, release: resolve });
+    this.#workers.set(sessionId, { worker, startedAtMs: options.startedAtMs, release: resolve });
     this.#slots.occupy(this.#writer.state.group.config.maxConcurrentSessions, () => promise);
     return worker;
   }

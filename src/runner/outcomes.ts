@@ -9,6 +9,7 @@ const startReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'not-logged-in',
   'spawn-failed',
   'write-failed',
+  'config-invalid',
   'other-host',
 ]);
 

@@ -41,7 +41,8 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
   const foreign = refuseForeignWorkers(state, wish.run.runner.host, wish.lives);
   if (foreign) return foreign;
   const config = { ...state.group.config, ...wish.overrides };
-  const events: EventBody[] = Object.keys(wish.overrides).length > 0 ? [{ type: 'group_changed', config }] : [];
+  const isChanged = JSON.stringify(config) !== JSON.stringify(state.group.config);
+  const events: EventBody[] = isChanged ? [{ type: 'group_changed', config }] : [];
   if (state.status === 'created') return ok([...events, { type: 'group_started', run: wish.run }]);
   const { run, only } = wish;
   const retry = only ? failed.filter((session) => only.includes(session)) : retried(state, failed, wish.retryFailed);

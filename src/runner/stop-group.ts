@@ -8,6 +8,7 @@ import { endSilently, judgeUnfinished } from './adopt.ts';
 import { eventsOf } from './fact-events.ts';
 import type { Fact } from './facts.ts';
 import { Worker } from './worker.ts';
+import { workerOptions } from './worker-options.ts';
 
 /**
  * Stops every worker of the group by the ladder of DESIGN §5 and logs how each attempt ended. Returns when no process
@@ -25,9 +26,9 @@ export async function stopSession(
   sessionId: SessionId,
   reason: StopReason,
 ): Promise<void> {
-  const session = writer.state.sessions.get(sessionId)?.state;
-  if (session?.status !== 'running') return;
-  const { attempt } = session;
+  const record = writer.state.sessions.get(sessionId);
+  if (record?.state.status !== 'running') return;
+  const { attempt } = record.state;
   const paths = sessionPaths(writer.paths, sessionId);
   writer.record([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason }]);
   const adoption = judgeUnfinished(world, attempt, world.files.info(paths.transcript)?.size ?? 0);
@@ -47,9 +48,8 @@ export async function stopSession(
         reject(error);
       }
     };
-    const startedAtMs = Date.parse(attempt.startedAt);
-    const options = { sessionId, attemptId: attempt.id, paths, offset: attempt.offset, startedAtMs, emit };
-    const worker = new Worker(world, { ...options, expectHook: false });
+    const options = workerOptions(writer.paths, writer.state, record, attempt);
+    const worker = new Worker(world, { ...options, emit, expectHook: false });
     if (adoption.do === 'adopt') {
       worker.adopt(adoption.process, reason);
       // What an earlier runner froze could not hear that it is to stop.

@@ -9,7 +9,7 @@ import { judge, type Outcome } from '../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
 import type { ProcessIdentity, StopReason } from '../core/event.ts';
 import type { Result } from '../core/failure.ts';
-import type { SessionId } from '../core/group.ts';
+import type { PriceTable, SessionId } from '../core/group.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../world/world.ts';
 import type { Fact, WorkerNews } from './facts.ts';
@@ -40,6 +40,9 @@ export interface WorkerOptions {
   readonly startedAtMs: number;
   /** A successful SessionStart hook must show in the stream, else the session is flagged. */
   readonly expectHook: boolean;
+  /** The session's result must come in the form of its output schema. */
+  readonly expectStructured: boolean;
+  readonly prices: PriceTable;
   /** Contract: only enqueues. */
   readonly emit: (fact: Fact) => void;
 }
@@ -56,7 +59,7 @@ interface Stop {
 }
 
 export class Worker {
-  readonly stream: AttemptStream = emptyStream();
+  readonly stream: AttemptStream;
   readonly notes = new WorkerNotes();
   readonly #world: World;
   readonly #options: WorkerOptions;
@@ -81,6 +84,7 @@ export class Worker {
   constructor(world: World, options: WorkerOptions) {
     this.#world = world;
     this.#options = options;
+    this.stream = emptyStream(options.prices);
   }
 
   /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
@@ -328,6 +332,7 @@ export class Worker {
       endedByUs: this.#endedByUs,
       found,
       expectHook: this.#options.expectHook,
+      expectStructured: this.#options.expectStructured,
       stderrTail: this.#lastStderrLine(),
     });
     return reaped < 0 ? withLeftovers(outcome) : outcome;

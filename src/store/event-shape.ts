@@ -34,7 +34,14 @@ const aConfig = fields({
   errorThreshold: isNumber,
   onLimit: optional(oneOf(limitActions)),
   minFreeMemoryBytes: optional(isNumber),
+  prices: optional(
+    valuesOf(fields({ input: isNumber, output: isNumber, cacheCreation: isNumber, cacheRead: isNumber })),
+  ),
 });
+
+// The digest names a folder as well.
+const isDigest: Check = (value) => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
+const aConfigTemplate = fields({ name: isText, origin: isText, digest: isDigest });
 
 const aGroup = fields({
   id: aGroupId,
@@ -43,6 +50,30 @@ const aGroup = fields({
   slug: isText,
   createdAt: isInstant,
   config: aConfig,
+  template: optional(isText),
+  configTemplate: optional(aConfigTemplate),
+  variables: optional(valuesOf(isText)),
+  workflow: optional(fields({ name: isText, origin: isText, digest: isDigest })),
+});
+
+const aReference = fields({
+  at: isNumber,
+  length: isNumber,
+  sessionIds: listOf(aSessionId),
+  every: optional(isFlag),
+  field: oneOf(['result', 'structured']),
+  path: optional(listOf(isText)),
+});
+
+const aSessionConfig = fields({
+  generateClaudeMd: optional(isFlag),
+  generateSettings: optional(isFlag),
+  generateCommands: optional(isFlag),
+  generateMcpConfig: optional(isFlag),
+  claudeMdTemplate: optional(isText),
+  claudeMdText: optional(isText),
+  settingsOverride: optional(isObject),
+  inheritFromGroup: optional(isFlag),
 });
 
 /** What a session's definition carries whether or not it has an id yet. */
@@ -51,6 +82,12 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   description: isText,
   projectPath: isText,
   prompt: isText,
+  template: optional(isText),
+  variables: optional(valuesOf(isText)),
+  promptReferences: optional(listOf(aReference)),
+  configTemplate: optional(aConfigTemplate),
+  config: optional(aSessionConfig),
+  outputSchema: optional(isObject),
   dependsOn: listOf(aSessionId),
   model: optional(isText),
   permissionMode: optional(isText),

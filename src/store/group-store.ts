@@ -13,7 +13,7 @@ import type { World } from '../world/world.ts';
 import { createLog, readLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { type GroupMeta, groupMeta, parseGroupMeta } from './meta.ts';
-import { groupPaths, groupPathsIn, groupsFolder } from './paths.ts';
+import { type GroupPaths, groupPaths, groupPathsIn, groupsFolder } from './paths.ts';
 import { createSnapshots } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
 
@@ -73,13 +73,15 @@ export function loadGroup(world: World, root: string, id: GroupId): Result<Group
 
 /**
  * Creates a group with its first sessions. Fails with `duplicate` when the id is taken (or a session's id or name is
- * used twice), `cycle`, `unknown-dependency` or `write-failed`; nothing is left behind then.
+ * used twice), `cycle`, `unknown-dependency` or `write-failed`; nothing is left behind then. `fill` adds further files
+ * while nobody sees the group yet.
  */
 export function createGroup(
   world: World,
   root: string,
   definition: GroupDefinition,
   sessions: readonly SessionDefinition[] = [],
+  fill: (paths: GroupPaths) => void = () => {},
 ): Result<GroupState> {
   const graph = buildGraph(sessions);
   if (!graph.ok) return graph;
@@ -90,6 +92,7 @@ export function createGroup(
     sweepLeftovers(world, root);
     if (world.files.info(target.folder) !== null) return taken(definition.id);
     const state = writeGroup(world, folder, definition, sessions);
+    fill(groupPathsIn(folder));
     world.files.rename(folder, target.folder);
     return ok(state);
   } catch (error) {
@@ -117,6 +120,20 @@ function writeGroup(
   snapshots.flush();
   snapshots.cancel();
   return state.value;
+}
+
+/**
+ * The state that such a group would have, of which nothing is written. Fails like `createGroup` when its sessions form
+ * no graph.
+ */
+export function draftGroup(
+  world: World,
+  definition: GroupDefinition,
+  sessions: readonly SessionDefinition[],
+): Result<GroupState> {
+  const graph = buildGraph(sessions);
+  if (!graph.ok) return graph;
+  return foldLog('events.jsonl', definition.id, firstEvents(world, definition, sessions));
 }
 
 function firstEvents(

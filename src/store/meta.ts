@@ -57,7 +57,6 @@ export interface GroupMeta extends GroupDefinition {
 }
 
 export interface SessionMeta extends SessionDefinition {
-  readonly template?: string;
   readonly status: SessionStatus;
   /** Why the session is paused or failed: a code, a sentence and the next step. */
   readonly reason?: string;
@@ -65,6 +64,8 @@ export interface SessionMeta extends SessionDefinition {
   readonly next?: string;
   /** Claude's last answer in a completed session. */
   readonly result?: string;
+  /** The same in the form of its output schema. */
+  readonly structured?: unknown;
   /** The id for `claude --resume`: the last one seen, else the one chosen for the first attempt. */
   readonly claudeSessionId?: string;
   readonly claudeSessionIds: readonly string[];
@@ -85,14 +86,10 @@ export interface SessionMeta extends SessionDefinition {
 
 /** The group's snapshot; made from the fold of the log alone. */
 export function groupMeta(state: GroupState): GroupMeta {
-  const { id, name, description, slug, createdAt, config } = state.group;
+  const { config, ...definition } = state.group;
   const isHeld = state.status === 'paused' || state.status === 'failed';
   return {
-    id,
-    name,
-    description,
-    slug,
-    createdAt,
+    ...definition,
     updatedAt: state.updatedAt,
     status: state.status,
     ...(isHeld ? present({ reason: state.reason, message: state.message }) : {}),
@@ -132,7 +129,7 @@ export function sessionMeta(record: SessionRecord): SessionMeta {
     ...definition,
     status,
     ...explanationOf(record),
-    ...present({ result: record.state.status === 'completed' ? record.state.result : undefined }),
+    ...(record.state.status === 'completed' ? present({ ...record.state, status: undefined }) : {}),
     ...present({ claudeSessionId: claudeSessionIds.at(-1) ?? chosenId }),
     claudeSessionIds,
     ...present({ model: record.model ?? definition.model, startedAt: record.startedAt }),

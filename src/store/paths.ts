@@ -17,6 +17,10 @@ export interface GroupPaths {
   readonly rehearsal: string;
   readonly sessions: string;
   readonly sharedConfig: string;
+  /** Frozen copies of config templates, each under its digest. */
+  readonly templates: string;
+  /** The workflow the group was made from, as it was then. */
+  readonly workflow: string;
 }
 
 export interface SessionPaths {
@@ -30,6 +34,9 @@ export interface SessionPaths {
   readonly fifo: string;
   readonly hooksLog: string;
   readonly workerSettings: string;
+  /** Folder with what was too long for the prompt. */
+  readonly inputs: string;
+  readonly mcpConfig: string;
   readonly tmp: string;
 }
 
@@ -84,6 +91,8 @@ export function groupPathsIn(folder: string): GroupPaths {
     rehearsal: join(folder, 'rehearsal.json'),
     sessions: join(folder, 'sessions'),
     sharedConfig: join(folder, 'shared-config'),
+    templates: join(folder, 'templates'),
+    workflow: join(folder, 'workflow.yaml'),
   };
 }
 
@@ -100,6 +109,8 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     fifo: join(folder, 'stdin.fifo'),
     hooksLog: join(folder, 'hooks.log'),
     workerSettings: join(folder, 'worker-settings.json'),
+    inputs: join(folder, 'inputs'),
+    mcpConfig: join(folder, 'mcp.json'),
     tmp: join(folder, 'tmp'),
   };
 }

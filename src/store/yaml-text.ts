@@ -94,7 +94,7 @@ export function problemsFailure(noun: string, problems: readonly Problem[], next
     (a, b) => a.file.localeCompare(b.file) || a.line - b.line || a.column - b.column || 0,
   );
   const amount = sorted.length === 1 ? 'a problem' : `${sorted.length} problems`;
-  return fail('usage', `${noun} has ${amount}:\n${sorted.map(describeProblem).join('\n')}.`, next);
+  return fail('usage', `${noun} has ${amount}:\n${sorted.map(describeProblem).join('\n')}`, next);
 }
 
 export function describeProblem({ file, line, column, message }: Problem): string {

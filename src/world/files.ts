@@ -7,6 +7,7 @@ import {
   fstatSync,
   fsyncSync,
   ftruncateSync,
+  lstatSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -23,7 +24,7 @@ import { basename, dirname, join } from 'node:path';
 import { watchFolder } from './file-watch.ts';
 import { createPrivate, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
 import { isMissing, unlessMissing } from './system-error.ts';
-import type { AppendFile, FileInfo, Files } from './world.ts';
+import type { AppendFile, EntryKind, FileInfo, Files } from './world.ts';
 
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
@@ -33,12 +34,14 @@ export function createFiles(): Files {
     readText,
     readBytes,
     writeAtomic,
+    writeBytes,
     openAppend,
     truncate,
     makeFolder: makePrivateFolder,
     makePrivate,
     list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
     info,
+    entryKind,
     realPath: (path) => unlessMissing(() => realpathSync(path), null),
     rename,
     // Retried, because a process that is just ending may still add a file while its folder is emptied.
@@ -106,6 +109,19 @@ function writeAtomic(path: string, text: string, options?: { readonly durable?: 
     throw error;
   }
   if (options?.durable === true) syncFolder(folder);
+}
+
+function writeBytes(path: string, bytes: Uint8Array): void {
+  const fd = createPrivate(path, constants.O_WRONLY);
+  try {
+    writeFully(fd, bytes);
+    fsyncSync(fd);
+  } catch (error) {
+    removeQuietly(path);
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** Tidies up after a failed write; the first error is the one worth telling. */
@@ -176,6 +192,14 @@ function truncate(path: string, size: number): void {
 function info(path: string): FileInfo | null {
   const stats = unlessMissing(() => statSync(path), null);
   return stats === null ? null : { kind: kindOf(stats), size: stats.size, mtimeMs: stats.mtimeMs };
+}
+
+function entryKind(path: string): EntryKind | null {
+  const stats = unlessMissing(() => lstatSync(path), null);
+  if (stats === null) return null;
+  if (stats.isSymbolicLink()) return 'link';
+  if (stats.isFile()) return 'file';
+  return stats.isDirectory() ? 'folder' : 'other';
 }
 
 function kindOf(stats: Stats): FileInfo['kind'] {

@@ -28,6 +28,8 @@ export interface FileInfo {
   readonly mtimeMs: number;
 }
 
+export type EntryKind = 'file' | 'folder' | 'link' | 'other';
+
 /** Files are created 0600, folders 0700, whatever the umask says. Methods throw the system's error unless said. */
 export interface Files {
   /** The whole file as UTF-8; null when it does not exist. */
@@ -36,6 +38,8 @@ export interface Files {
   readBytes(path: string, offset: number, maxBytes: number): Uint8Array;
   /** Replaces the file as a whole: temporary file beside it, rename; with `durable` both are fsynced. */
   writeAtomic(path: string, text: string, options?: { readonly durable?: boolean }): void;
+  /** Makes a new file and fsyncs it, whole or not at all; throws EEXIST when anything, a link too, has that name. */
+  writeBytes(path: string, bytes: Uint8Array): void;
   /** Opens for appending (created when missing). */
   openAppend(path: string): AppendFile;
   /** Cuts the file to `size` bytes and fsyncs it. */
@@ -47,6 +51,8 @@ export interface Files {
   list(path: string): string[];
   /** Follows symbolic links; null when nothing is there. */
   info(path: string): FileInfo | null;
+  /** What has that name itself: links are not followed; null when nothing is there. */
+  entryKind(path: string): EntryKind | null;
   /** The path without symbolic links; null when nothing is there. */
   realPath(path: string): string | null;
   rename(from: string, to: string): void;

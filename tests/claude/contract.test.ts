@@ -53,7 +53,14 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
       estimated: false,
     });
     expect(
-      judge({ stream, exit: { kind: 'exited', code: 143 }, endedByUs: true, found: 'watched', expectHook: true }),
+      judge({
+        stream,
+        exit: { kind: 'exited', code: 143 },
+        endedByUs: true,
+        found: 'watched',
+        expectHook: true,
+        expectStructured: false,
+      }),
     ).toEqual({ status: 'completed', result: 'all done', warnings: [] });
     expect(existsSync(join(rig.project, 'made-by-tool'))).toBe(true);
     expect(rig.api.problems).toEqual([]);
@@ -143,7 +150,14 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(await claude.until(isResult)).toMatchObject({ subtype: 'success', denials: [{ tool: 'Bash' }] });
     const exit = { kind: 'exited', code: await claude.end() } as const;
     const stream = claude.messages().reduce(foldMessage, emptyStream());
-    const outcome = judge({ stream, exit, endedByUs: true, found: 'watched', expectHook: true });
+    const outcome = judge({
+      stream,
+      exit,
+      endedByUs: true,
+      found: 'watched',
+      expectHook: true,
+      expectStructured: false,
+    });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'permission' });
   });
 
@@ -156,7 +170,14 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const exit = { kind: 'exited', code: await claude.end() } as const;
     expect(rig.api.requests.length).toBe(1);
     const stream = claude.messages().reduce(foldMessage, emptyStream());
-    const outcome = judge({ stream, exit, endedByUs: true, found: 'watched', expectHook: true });
+    const outcome = judge({
+      stream,
+      exit,
+      endedByUs: true,
+      found: 'watched',
+      expectHook: true,
+      expectStructured: false,
+    });
     expect(outcome).toMatchObject({ status: 'failed', reason: 'not-logged-in' });
   });
 

@@ -28,7 +28,13 @@ const signal = (name: string): ExitStatus => ({ kind: 'signalled', signal: name 
 const unknown: ExitStatus = { kind: 'unknown' };
 
 function judged(lines: object[], more: Partial<JudgeInput> = {}) {
-  const fixed = { exit: code(0), endedByUs: false, found: 'watched', expectHook: false } as const;
+  const fixed = {
+    exit: code(0),
+    endedByUs: false,
+    found: 'watched',
+    expectHook: false,
+    expectStructured: false,
+  } as const;
   return judge({ ...fixed, stream: streamOf(...lines), ...more });
 }
 const stop = (reason: StopReason, successBeforeAnswer = false, signalled = false) => ({

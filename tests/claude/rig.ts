@@ -180,8 +180,12 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
         options.dependencyResult === undefined
           ? []
           : [{ name: 'lib', status: 'completed', projectPath: '/lib', result: options.dependencyResult }],
+      shared: [],
+      own: true,
     },
     settings: { sessionStart: options.hook ?? { program: '/bin/sh', args: ['-c', 'echo "CONTEXT of the session"'] } },
+    files: [],
+    mcp: null,
   });
   if (!prepared.ok) throw new Error(prepared.failure.message);
   const args = workerArgs({

@@ -1,5 +1,5 @@
 /** The Files of one process over the virtual disk: faults are met here, and watched folders hear of changes. */
-import type { AppendFile, Files } from '../../src/world/world.ts';
+import type { AppendFile, EntryKind, Files } from '../../src/world/world.ts';
 import type { Seeded } from './seeded.ts';
 import type { Owner, Timeline } from './virtual-clock.ts';
 import { type Disk, FileNode } from './virtual-disk.ts';
@@ -117,6 +117,17 @@ export class VirtualFiles implements Files {
     this.#parts.watchers.changed(path);
   }
 
+  writeBytes(path: string, bytes: Uint8Array): void {
+    this.writing('write', path);
+    const { folder, name } = this.#place('open', path);
+    if (folder.entries.has(name)) throw new SystemError('EEXIST', 'open', path);
+    const node = new FileNode(this.#parts.timeline.wall());
+    node.append(bytes, this.#parts.timeline.wall());
+    node.durableSize = node.size;
+    folder.put(name, node);
+    this.#parts.watchers.changed(path);
+  }
+
   openAppend(path: string): AppendFile {
     const { disk, timeline, watchers } = this.#parts;
     const { folder, name } = this.#place('open', path);
@@ -173,6 +184,12 @@ export class VirtualFiles implements Files {
 
   info(path: string) {
     return this.#parts.disk.info(path);
+  }
+
+  /** This disk has no links. */
+  entryKind(path: string): EntryKind | null {
+    const kind = this.#parts.disk.info(path)?.kind ?? null;
+    return kind === 'fifo' ? 'other' : kind;
   }
 
   realPath(path: string): string | null {

@@ -131,6 +131,7 @@ export class VirtualRunner {
         return files.list(path);
       },
       info: (path) => files.info(path),
+      entryKind: (path) => files.entryKind(path),
       realPath: (path) => files.realPath(path),
       freeBytes: () => files.freeBytes(),
       writeAtomic: (path, text, options) => {
@@ -140,6 +141,7 @@ export class VirtualRunner {
         files.writeAtomic(path, text, options);
         if (isSnapshot && this.#pass('after-snapshot', this.#unsaved)) this.#unsaved = [];
       },
+      writeBytes: (path, bytes) => void (this.#lives() && files.writeBytes(path, bytes)),
       openAppend: (path) => (this.#lives() ? this.#appendFile(path) : deadFile),
       truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
       makeFolder: (path) => void (this.#lives() && files.makeFolder(path)),

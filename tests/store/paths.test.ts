@@ -41,6 +41,8 @@ test('a group and its sessions have their files in the folders of the seed', () 
     rehearsal: `${folder}/rehearsal.json`,
     sessions: `${folder}/sessions`,
     sharedConfig: `${folder}/shared-config`,
+    templates: `${folder}/templates`,
+    workflow: `${folder}/workflow.yaml`,
   });
   expect(sessionPaths(group, '001-uuid-session1')).toMatchObject({
     meta: `${folder}/sessions/001-uuid-session1/meta.json`,

@@ -1,21 +1,21 @@
-/** `group create`: a new, empty group; its id alone on stdout. */
+/** `group create`: a new group, empty or from a workflow; its id alone on stdout. */
 import type { Command } from '@commander-js/extra-typings';
-import { ok } from '../../core/failure.ts';
+import { ok, type Result } from '../../core/failure.ts';
 import { defaultGroupConfig, type GroupConfig } from '../../core/group.ts';
-import { checkSlug, makeGroupId } from '../../core/id.ts';
-import { createGroup } from '../../store/group-store.ts';
+import { checkSlug } from '../../core/id.ts';
+import { parseGiven } from '../../template/variables.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { configOf, options } from '../group-options.ts';
-import { parseText } from '../option-values.ts';
+import { createNewGroup, type NewGroup } from '../new-group.ts';
+import { collect, parseText } from '../option-values.ts';
+import { groupTemplates } from '../template-choice.ts';
 
 const example = `
 Example:
   $ claude-code-agent group create auth-refactor --name "Auth refactor" --max-budget-usd 10
-  20260104-143022-auth-refactor`;
-
-/** Groups of one slug made in the same second get the next free second in their id; more than this is no accident. */
-const idTriesMax = 60;
+  20260104-143022-auth-refactor
+  $ claude-code-agent group create upgrade --from cross-repo-change.yaml --var ticket=ABC-12`;
 
 export function define(command: Command, context: Context): void {
   command
@@ -33,10 +33,15 @@ export function define(command: Command, context: Context): void {
     .addOption(options.minFreeMemory())
     .addOption(options.pauseOnError())
     .addOption(options.noPauseOnError())
+    .option('--from <workflow>', 'path of a workflow file, or name of a workflow template')
+    .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
+    .option('--template <name>', 'prompt or config template for sessions that name none')
+    .option('--config-template <name>', 'config template that all sessions inherit')
     .addHelpText('after', example)
     .action((slug, given) => {
-      const { name, description } = given;
-      return context.run(() => create(context, { slug, name, description, config: configOf(given) }));
+      const { name, description, from, var: vars = [], template, configTemplate } = given;
+      const wanted = { slug, name, description, config: configOf(given), from, vars, template, configTemplate };
+      return context.run(() => create(context, wanted));
     });
 }
 
@@ -45,28 +50,58 @@ interface Wanted {
   readonly name: string | undefined;
   readonly description: string | undefined;
   readonly config: Partial<GroupConfig>;
+  readonly from: string | undefined;
+  readonly vars: readonly string[];
+  readonly template: string | undefined;
+  readonly configTemplate: string | undefined;
 }
 
-function create(context: Context, wanted: Wanted): Work {
+async function create(context: Context, wanted: Wanted): Promise<Work> {
   const root = context.root();
   if (!root.ok) return root;
   const slug = checkSlug(wanted.slug);
   if (!slug.ok) return slug;
-  const atMs = context.world.clock.now();
-  for (let tries = 1; ; tries += 1) {
-    const id = makeGroupId(atMs + (tries - 1) * 1000, slug.value);
-    const created = createGroup(context.world, root.value, {
-      id,
-      name: wanted.name ?? slug.value,
-      description: wanted.description ?? '',
+  const group = wanted.from === undefined ? emptyGroup(wanted) : await fromWorkflow(context, wanted.from, wanted.vars);
+  if (!group.ok) return group;
+  const { definition } = group.value;
+  const templates = groupTemplates(context, wanted);
+  if (!templates.ok) return templates;
+  const created = createNewGroup(context, root.value, {
+    ...group.value,
+    definition: {
+      ...definition,
       slug: slug.value,
-      createdAt: new Date(atMs).toISOString(),
-      config: { ...defaultGroupConfig, ...wanted.config },
-    });
-    if (created.ok) {
-      context.stdout.line(id);
-      return ok(exitCode.done);
-    }
-    if (created.failure.reason !== 'duplicate' || tries === idTriesMax) return created;
-  }
+      ...(wanted.name === undefined ? {} : { name: wanted.name }),
+      ...(wanted.description === undefined ? {} : { description: wanted.description }),
+      config: { ...definition.config, ...wanted.config },
+      ...templates.value.definition,
+    },
+    configTemplates: [...group.value.configTemplates, ...templates.value.configTemplates],
+  });
+  if (!created.ok) return created;
+  context.stdout.line(created.value.group.id);
+  return ok(exitCode.done);
+}
+
+/** Loaded only when there is one. */
+async function fromWorkflow(context: Context, reference: string, vars: readonly string[]): Promise<Result<NewGroup>> {
+  const { readWorkflow } = await import('../workflow-group.ts');
+  return readWorkflow(context, reference, vars);
+}
+
+function emptyGroup({ slug, vars }: Wanted): Result<NewGroup> {
+  const variables = parseGiven(vars);
+  if (!variables.ok) return variables;
+  const isEmpty = Object.keys(variables.value).length === 0;
+  return ok({
+    definition: {
+      slug,
+      name: slug,
+      description: '',
+      config: defaultGroupConfig,
+      ...(isEmpty ? {} : { variables: variables.value }),
+    },
+    sessions: [],
+    configTemplates: [],
+  });
 }

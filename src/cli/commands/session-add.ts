@@ -6,7 +6,11 @@ import { buildGraph } from '../../core/graph.ts';
 import { permissionModes, type SessionDefinition, type SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { frozenTemplates } from '../../runner/generated-config.ts';
 import { nextSessionId } from '../../runner/request-answers.ts';
+import { problemsFailure } from '../../store/yaml-text.ts';
+import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
+import type { LaterPlace } from '../../template/render.ts';
 import { changeGroup } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -21,14 +25,16 @@ import {
   parseWord,
 } from '../option-values.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import { type PromptOptions, readPrompt } from '../prompt-source.ts';
 import { askRunner } from '../request.ts';
-import { findSessionOf, type GroupReference, loadReferredGroup } from '../resolve.ts';
+import { findSessionOf, type GroupReference, type LoadedGroup, loadReferredGroup } from '../resolve.ts';
+import { referencesOf } from '../session-references.ts';
+import { readTask, type TaskOptions } from '../session-task.ts';
 
 const example = `
 Example:
   $ claude-code-agent session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
   $ claude-code-agent session add auth-refactor --project ./web --prompt-file login-page.md --depends-on api
+  $ claude-code-agent session add auth-refactor --project ./api --template code-review --var file_path=src/login.ts
   $ git diff | claude-code-agent session add review --project . --prompt -`;
 
 export function define(command: Command, context: Context): void {
@@ -38,6 +44,9 @@ export function define(command: Command, context: Context): void {
     .requiredOption('--project <dir>', 'folder of the project in which the session works')
     .option('--prompt <text>', 'the task; "-" reads it from standard input')
     .option('--prompt-file <file>', 'file with the task')
+    .option('--template <name>', 'prompt template that makes the task, or a config template')
+    .option('--config-template <name>', 'what the session finds in its config dir')
+    .option('--var <name=value>', 'value for a variable of a template; may be repeated', collect)
     .option('--name <name>', 'short name for references, unique in the group', parseSessionName)
     .option('--description <text>', 'what the session is for', parseText)
     .option('--depends-on <session>', 'id, number or name; may be given several times', collect)
@@ -52,9 +61,8 @@ export function define(command: Command, context: Context): void {
     .action((reference, given) => context.run(() => add(context, reference, given)));
 }
 
-interface Given extends PromptOptions {
+interface Given extends TaskOptions {
   readonly project: string;
-  readonly name?: string | undefined;
   readonly description?: string | undefined;
   readonly dependsOn?: readonly string[] | undefined;
   readonly model?: string | undefined;
@@ -67,17 +75,25 @@ interface Given extends PromptOptions {
   readonly stallTimeout?: number | undefined;
 }
 
-/** Everything but the id and the dependencies, which depend on the group's present sessions. */
-type Draft = Omit<SessionDefinition, 'id' | 'dependsOn'>;
+/** Everything but what depends on the group's present sessions. */
+interface Draft {
+  readonly definition: Omit<SessionDefinition, 'id' | 'dependsOn'>;
+  /** Places of the prompt that name other sessions. */
+  readonly later: readonly LaterPlace[];
+  readonly configTemplate?: ConfigTemplate;
+}
 
 async function add(context: Context, reference: string, given: Given): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
-  const draft = await draftOf(context, given);
+  const draft = await draftOf(context, group.value, given);
   if (!draft.ok) return draft;
   // A mistake is told before anybody is asked; what may have changed meanwhile is checked again under the lock.
   const possible = newSession(context, group.value.state, draft.value, given.dependsOn ?? []);
   if (!possible.ok) return possible;
+  const { configTemplate } = draft.value;
+  // Before the session that names it; a copy that nobody names does no harm.
+  if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, group.value.paths.templates);
   const added = await changeGroup<SessionId>(context.world, group.value, {
     direct(writer) {
       const session = newSession(context, writer.state, draft.value, given.dependsOn ?? []);
@@ -104,17 +120,20 @@ async function addThroughRunner(
   return sessionId === undefined ? fail('internal', 'The runner did not name the new session.', '') : ok(sessionId);
 }
 
-async function draftOf(context: Context, given: Given): Promise<Result<Draft>> {
+async function draftOf(context: Context, group: LoadedGroup, given: Given): Promise<Result<Draft>> {
   const projectPath = projectOf(context, given.project);
   if (!projectPath.ok) return projectPath;
-  const prompt = await readPrompt(context, given);
-  if (!prompt.ok) return prompt;
+  const groupConfig = groupConfigOf(context, group);
+  if (!groupConfig.ok) return groupConfig;
+  const surroundings = { group: group.state.group, groupConfig: groupConfig.value, projectPath: projectPath.value };
+  const task = await readTask(context, surroundings, given);
+  if (!task.ok) return task;
   const { name, model, maxBudgetUsd, permissionMode, allowedTools, retries, timeout, stallTimeout } = given;
-  return ok({
+  const definition = {
     ...(name === undefined ? {} : { name }),
     description: given.description ?? '',
     projectPath: projectPath.value,
-    prompt: prompt.value,
+    ...task.value.definition,
     ...(model === undefined ? {} : { model }),
     ...(permissionMode === undefined ? {} : { permissionMode }),
     ...(allowedTools === undefined ? {} : { allowedTools }),
@@ -123,7 +142,21 @@ async function draftOf(context: Context, given: Given): Promise<Result<Draft>> {
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
     ...(stallTimeout === undefined ? {} : { stallTimeoutMs: stallTimeout }),
     createdAt: new Date(context.world.clock.now()).toISOString(),
-  });
+  };
+  const { later, configTemplate } = task.value;
+  return ok({ definition, later, ...(configTemplate === undefined ? {} : { configTemplate }) });
+}
+
+function groupConfigOf(context: Context, { state, paths }: LoadedGroup): Result<ConfigTemplate | undefined> {
+  const { configTemplate } = state.group;
+  if (configTemplate === undefined) return ok(undefined);
+  const loaded = frozenTemplates(context.world, paths).load(configTemplate.digest);
+  if (loaded.ok) return ok(loaded.value);
+  return problemsFailure(
+    `The group’s config template ${configTemplate.name}`,
+    loaded.problems,
+    'Create the group again.',
+  );
 }
 
 /** The project's absolute path without symbolic links: claude keeps a conversation under exactly that path. */
@@ -161,11 +194,18 @@ function newSession(
   const dependsOn = new Set<SessionId>();
   for (const reference of dependencies) {
     const found = findSessionOf(state, reference);
-    if (!found.ok) return reference === draft.name ? needsItself(reference) : found;
+    if (!found.ok) return reference === draft.definition.name ? needsItself(reference) : found;
     dependsOn.add(found.value);
   }
   const id = nextSessionId(context.world, state);
-  const session: SessionDefinition = { id, ...draft, dependsOn: [...dependsOn] };
+  const references = referencesOf(state, draft.later, [...dependsOn]);
+  if (!references.ok) return references;
+  const session: SessionDefinition = {
+    id,
+    ...draft.definition,
+    dependsOn: [...dependsOn],
+    ...(references.value.length === 0 ? {} : { promptReferences: references.value }),
+  };
   const graph = buildGraph([...[...state.sessions.values()].map(({ definition }) => definition), session]);
   return graph.ok ? ok(session) : graph;
 }

@@ -9,6 +9,7 @@ import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
 import { listTitles, sessionTitle, statusTone } from '../../report/wording.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
+import { configLines, configView } from '../config-view.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { standingOf } from '../live-view.ts';
@@ -17,15 +18,30 @@ import { type LoadedSession, loadReferredSession } from '../resolve.ts';
 const example = `
 Example:
   $ claude-code-agent session show auth-refactor/002
+  $ claude-code-agent session show auth-refactor/api --config
   $ claude-code-agent session show auth-refactor/api --json | jq .cost`;
 
 export function define(command: Command, context: Context): void {
   command
     .description('Shows one session: its task, its status and why, cost, and where its files are.')
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--json', 'one JSON document: meta.json of the session')
+    .option('--config', 'show what it gets in its config dir, each part with the layer it comes from')
+    .option('--json', 'one JSON document: meta.json of the session, or its config')
     .addHelpText('after', example)
-    .action((reference, { json }) => context.run(() => show(context, reference, json === true)));
+    .action((reference, { config, json }) => {
+      const view = config === true ? showConfig : show;
+      return context.run(() => view(context, reference, json === true));
+    });
+}
+
+function showConfig(context: Context, reference: string, json: boolean): Work {
+  const session = loadReferredSession(context, reference);
+  if (!session.ok) return session;
+  const view = configView(context, session.value);
+  if (!view.ok) return view;
+  if (json) context.stdout.line(safeJson(view.value, 2));
+  else for (const line of configLines(view.value, context.stdout.style)) context.stdout.line(line);
+  return ok(exitCode.done);
 }
 
 function show(context: Context, reference: string, json: boolean): Work {
@@ -56,6 +72,8 @@ function describe(context: Context, session: LoadedSession): string[] {
     ['Description', definition.description === '' ? undefined : definition.description],
     ['Depends on', definition.dependsOn.length > 0 ? listTitles(state, definition.dependsOn) : undefined],
     ['Model', record.model ?? definition.model],
+    ['Template', definition.template],
+    ['Config', definition.configTemplate?.name ?? state.group.configTemplate?.name],
     ['Permissions', permissions(session)],
     ['Budget', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
     ['Limits', limits(session)],

@@ -63,7 +63,7 @@ async function versionOf({ world, env, cwd }: Context, program: string): Promise
 }
 
 /** In an environment and a config dir like a worker's: that is where it has to work. */
-async function checkClaudeLogin(context: Context, { program }: ClaudeProgram, root: string): Promise<Finding> {
+export async function checkClaudeLogin(context: Context, { program }: ClaudeProgram, root: string): Promise<Finding> {
   const { world, env } = context;
   const login = chooseLogin(env);
   const folder = join(root, `.doctor-${world.random.uuid()}`);

@@ -1,0 +1,83 @@
+/** `run`: a workflow from its file to its end, in one step. */
+import type { Command } from '@commander-js/extra-typings';
+import { makeGroupId } from '../../core/id.ts';
+import type { TemplateStore } from '../../runner/generated-config.ts';
+import { draftGroup } from '../../store/group-store.ts';
+import { groupPaths } from '../../store/paths.ts';
+import type { Checked } from '../../store/yaml-text.ts';
+import type { ConfigTemplate } from '../../template/config-template.ts';
+import type { Context, Work } from '../context.ts';
+import { configOf } from '../group-options.ts';
+import { createNewGroup, type NewGroup } from '../new-group.ts';
+import { collect } from '../option-values.ts';
+import { showPreview } from '../preview.ts';
+import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
+import { type RunWish, runWish, withRunOptions } from '../run-options.ts';
+import { readWorkflow } from '../workflow-group.ts';
+
+const description = `Creates the group that a workflow describes and runs it.
+Relative paths in the file are meant from the file's folder; in a workflow template, from the current folder.`;
+
+const example = `
+Example:
+  $ claude-code-agent run change.yaml --var ticket=ABC-12
+  $ claude-code-agent run change.yaml --var ticket=ABC-12 --dry-run       what it would do and may cost
+  $ claude-code-agent run feature-implementation --var feature="Dark mode" --rehearse`;
+
+export function define(command: Command, context: Context): void {
+  withRunOptions(command.description(description).argument('<workflow>', 'path of a YAML file, or a template name'))
+    .option('--var <name=value>', 'value for a variable of the workflow; may be repeated', collect)
+    .addHelpText('after', example)
+    .action((reference, given) => {
+      const { var: pairs = [], ...rest } = given;
+      return context.run(() => run(context, reference, pairs, runWish(rest, false)));
+    });
+}
+
+async function run(context: Context, reference: string, pairs: readonly string[], wish: RunWish): Promise<Work> {
+  const root = context.root();
+  if (!root.ok) return root;
+  const group = readWorkflow(context, reference, pairs);
+  if (!group.ok) return group;
+  if (wish.dryRun) return dryRun(context, root.value, group.value, wish);
+  // Looked at first: a group that cannot be run as asked is not to be left behind.
+  const rehearsal = rehearsalFor(context, wish.rehearse);
+  if (!rehearsal.ok) return rehearsal;
+  const created = createNewGroup(context, root.value, group.value);
+  if (!created.ok) return created;
+  const { id } = created.value.group;
+  context.stderr.line(`Created group ${id}`);
+  const taken = { root: root.value, groupId: id, paths: groupPaths(root.value, id) };
+  const result = await runHere(context, taken, wish);
+  return result.ok ? concludeRun(context, taken, result.value) : result;
+}
+
+async function dryRun(context: Context, root: string, group: NewGroup, wish: RunWish): Promise<Work> {
+  const { world } = context;
+  const atMs = world.clock.now();
+  const { definition, sessions, configTemplates } = group;
+  const state = draftGroup(
+    world,
+    {
+      ...definition,
+      config: { ...definition.config, ...configOf(wish.config) },
+      id: makeGroupId(atMs, definition.slug),
+      createdAt: new Date(atMs).toISOString(),
+    },
+    sessions,
+  );
+  if (!state.ok) return state;
+  return showPreview(context, root, state.value, unfrozen(configTemplates), previewWish(wish));
+}
+
+/** The templates as they are now; a group that is only looked at has no copies. */
+function unfrozen(templates: readonly ConfigTemplate[]): TemplateStore {
+  return {
+    sharedConfig: '',
+    load(digest): Checked<ConfigTemplate> {
+      const value = templates.find((template) => template.digest === digest);
+      if (value === undefined) throw new Error(`Internal error: no config template ${digest} was loaded`);
+      return { ok: true, value };
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/** The template that an argument of `template show` or `template render` means: a name of any kind, or a path. */
+import { extname, resolve } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { safeLine } from '../report/terminal-text.ts';
+import { describeProblem, type Problem } from '../store/yaml-text.ts';
+import {
+  type FoundTemplate,
+  findTemplate,
+  type TemplateKind,
+  type TemplatePlace,
+  templateKinds,
+  templatePlaces,
+} from '../template/places.ts';
+import type { Context } from './context.ts';
+import { briefPath, lookAt } from './path-argument.ts';
+
+/** A template without a place was named by its path. */
+export type NamedTemplate = Omit<FoundTemplate, 'place'> & { readonly place?: TemplatePlace };
+
+/** Where templates are looked for here; `projects` are further folders, which come first. */
+export function placesHere(
+  { env, packageRoot, cwd }: Context,
+  projects: readonly string[] = [],
+): readonly TemplatePlace[] {
+  return templatePlaces({ env, packageRoot, projects: [...projects, cwd] });
+}
+
+/** Fails when nothing goes by the name, or more than one kind of template and `kind` does not say which is meant. */
+export function findNamed(
+  context: Context,
+  places: readonly TemplatePlace[],
+  name: string,
+  kind: TemplateKind | undefined,
+): Result<NamedTemplate> {
+  if (name.includes('/')) return atPath(context, name);
+  const kinds = kind === undefined ? templateKinds : [kind];
+  const results = kinds.map((one) => findTemplate(context.world, places, one, name));
+  const found = results.flatMap((result) => (result.ok ? [result.value] : []));
+  const [first, second] = found;
+  if (first === undefined) return unknownName(name, kind, results);
+  if (second === undefined) return ok(first);
+  const which = found.map((one) => `a ${one.kind} (${one.path})`).join(' and ');
+  return fail(
+    'ambiguous',
+    `"${name}" is ${which}.`,
+    `Say which one you mean with --kind ${first.kind} or --kind ${second.kind}.`,
+  );
+}
+
+/** Any refusal says what is wrong with the name; of several kinds the one with a suggestion helps most. */
+function unknownName(
+  name: string,
+  kind: TemplateKind | undefined,
+  results: readonly Result<FoundTemplate>[],
+): Result<never> {
+  const failures = results.flatMap((result) => (result.ok ? [] : [result.failure]));
+  const usage = failures.find(({ reason }) => reason === 'usage');
+  const hinted = failures.find(({ message }) => message.includes('did you mean'));
+  const chosen = usage ?? hinted ?? (kind === undefined ? undefined : failures[0]);
+  if (chosen !== undefined) return { ok: false, failure: chosen };
+  return fail('not-found', `There is no template "${name}".`, 'See: claude-code-agent template list');
+}
+
+function atPath(context: Context, typed: string): Result<NamedTemplate> {
+  const path = resolve(context.cwd, typed);
+  const kind = kindOfPath(context, path);
+  return kind.ok ? ok({ kind: kind.value, name: typed, path }) : kind;
+}
+
+/** What a file or folder would be as a template. Fails with `usage`. */
+export function kindOfPath(context: Context, path: string): Result<TemplateKind> {
+  const next = 'Give a .md file (a prompt), a folder (a config) or a .yaml file (a workflow).';
+  const found = lookAt(context.world.files, path);
+  if (!found.ok) return fail('usage', `${briefPath(path)} ${found.trouble}.`, next);
+  if (found.value === 'folder') return ok('config');
+  if (extname(path) === '.md') return ok('prompt');
+  if (/^\.ya?ml$/.test(extname(path))) return ok('workflow');
+  return fail('usage', `${briefPath(path)} is no template.`, next);
+}
+
+/** One line per problem on stderr, `file:line:column` first, so that editors can jump there; then the failure. */
+export function sayProblems(context: Context, what: string, problems: readonly Problem[]): Result<never> {
+  for (const problem of inOrder(problems)) context.stderr.line(safeLine(describeProblem(problem), 1000));
+  const amount = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  return fail('usage', `${what} has ${amount}.`, 'Correct what stands above and run the command again.');
+}
+
+export function inOrder(problems: readonly Problem[]): readonly Problem[] {
+  return problems.toSorted(
+    (a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0) || a.line - b.line || a.column - b.column,
+  );
+}

@@ -1,0 +1,109 @@
+/** Gets the files of a template pack from where a user says it is: a git repository or a folder. */
+import { join, resolve } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { checkOut, commitIn } from '../git/checkout.ts';
+import { type Login, parseRef, parseRepository } from '../git/source.ts';
+import { makeFetchFolder, type Placement, placePack } from '../template/pack.ts';
+import { checkPack } from '../template/pack-check.ts';
+import { findPackRoot, type GatheredPack, gatherPack } from '../template/pack-files.ts';
+import type { PackNote, PackOrigin } from '../template/pack-note.ts';
+import { packsFolder, templatePlaces, userTemplates } from '../template/places.ts';
+import type { Context } from './context.ts';
+import { sayProblems } from './named-template.ts';
+import { briefPath, lookAt } from './path-argument.ts';
+
+export interface PackSource {
+  /** What is stored and shown: a URL without a password, or an absolute path. */
+  readonly source: string;
+  readonly kind: 'repository' | 'folder';
+  readonly ref?: string;
+  readonly login?: Login;
+}
+
+export interface FetchedPack {
+  readonly origin: PackOrigin;
+  readonly pack: GatheredPack;
+}
+
+/** Folder of the user's template packs. Fails with `usage` when the environment names none. */
+export function packsOf(context: Context): Result<string> {
+  const templates = userTemplates(context.env);
+  return templates.ok ? ok(packsFolder(templates.value)) : templates;
+}
+
+/** What a place and a ref mean, seen from where the user is. Fails with `usage` or `not-found`. */
+export function packSource(context: Context, place: string, ref: string | undefined): Result<PackSource> {
+  const repository = parseRepository(place);
+  if (!repository.ok) return repository;
+  const wanted = ref === undefined ? ok(undefined) : parseRef(ref);
+  if (!wanted.ok) return wanted;
+  const more = wanted.value === undefined ? {} : { ref: wanted.value };
+  if (repository.value !== null) {
+    const { url, login } = repository.value;
+    return ok({ source: url, kind: 'repository', ...more, ...(login === undefined ? {} : { login }) });
+  }
+  const path = resolve(context.cwd, place);
+  const found = lookAt(context.world.files, path);
+  const next = 'Give the URL of a git repository, or the path of a folder with templates.';
+  if (!found.ok) return fail('not-found', `${briefPath(path)} ${found.trouble}.`, next);
+  if (found.value !== 'folder') return fail('usage', `${briefPath(path)} is not a folder.`, next);
+  // A folder is taken as it is now; what was committed there only counts when a ref or a bare repository says so.
+  const isRepository = wanted.value !== undefined || isBare(context, path);
+  return ok({ source: path, kind: isRepository ? 'repository' : 'folder', ...more });
+}
+
+function isBare({ world: { files } }: Context, path: string): boolean {
+  const kindOf = (name: string) => files.entryKind(join(path, name));
+  return kindOf('HEAD') === 'file' && kindOf('objects') === 'folder' && kindOf('refs') === 'folder';
+}
+
+/** The pack's files, read. Only inside `withPacks`. Fails when git does, or when a file cannot be part of a pack. */
+export async function fetchPack(context: Context, packs: string, from: PackSource): Promise<Result<FetchedPack>> {
+  const { world, env } = context;
+  const { source, kind, ref, login } = from;
+  const git = { world, env };
+  if (kind === 'folder') {
+    const pack = gather(context, source, source);
+    if (!pack.ok) return pack;
+    const commit = await commitIn(git, source);
+    return ok({ origin: { source, ...(commit === null ? {} : { commit }) }, pack: pack.value });
+  }
+  const folder = makeFetchFolder(world, packs);
+  try {
+    const wanted = ref === undefined ? {} : { ref };
+    const input = { repository: source, folder, ...wanted, ...(login === undefined ? {} : { login }) };
+    const checkedOut = await checkOut(git, input);
+    if (!checkedOut.ok) return checkedOut;
+    const pack = gather(context, folder, '');
+    if (!pack.ok) return pack;
+    return ok({ origin: { source, ...wanted, commit: checkedOut.value.commit }, pack: pack.value });
+  } finally {
+    world.files.remove(folder);
+  }
+}
+
+/** `shown` is the folder as people know it; empty for one that is gone soon. */
+function gather(context: Context, folder: string, shown: string): Result<GatheredPack> {
+  const root = findPackRoot(context.world, folder);
+  if (root === null) {
+    const message = 'There are no templates: no prompts/<name>.md, configs/<name>/ or workflows/<name>.yaml.';
+    return fail('usage', message, 'A pack has them at its top, in templates/ or in .claude-code-agent/templates/.');
+  }
+  const pack = gatherPack(context.world, folder, root, shown);
+  return pack.ok ? ok(pack.value) : sayProblems(context, 'The pack', pack.problems);
+}
+
+/** Checks the fetched files and puts them in place. Only inside `withPacks`; fails with `usage`. */
+export function installPack(context: Context, packs: string, name: string, fetched: FetchedPack): Result<PackNote> {
+  const { world, env, packageRoot } = context;
+  const { files, shownRoot } = fetched.pack;
+  const places = (projects: readonly string[]) => templatePlaces({ env, packageRoot, projects });
+  const check: Placement['check'] = (folder) => checkPack(world, { folder, files, places, home: env.HOME });
+  const placed = placePack(world, packs, { name, origin: fetched.origin, files, shownRoot, check });
+  return placed.ok ? ok(placed.value) : sayProblems(context, 'The pack', placed.problems);
+}
+
+/** The commit as people write it, or nothing. */
+export function shortCommit(commit: string | undefined): string {
+  return commit === undefined ? '' : commit.slice(0, 10);
+}

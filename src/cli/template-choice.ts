@@ -1,0 +1,113 @@
+/** Which templates a command line means: `--template` names a prompt or a config, `--config-template` a config. */
+import { extname, resolve } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { GroupDefinition } from '../core/group.ts';
+import { quoted } from '../core/id.ts';
+import { problemsFailure } from '../store/yaml-text.ts';
+import { type ConfigTemplate, loadConfigTemplate } from '../template/config-template.ts';
+import { findTemplate, type TemplatePlace, templatePlaces } from '../template/places.ts';
+import { loadPromptTemplate, type PromptTemplate } from '../template/prompt-template.ts';
+import type { Context } from './context.ts';
+import { referenceTo } from './new-group.ts';
+
+/** Where templates are looked for by the user of this command; `projects` are folders, nearest first. */
+export function placesOf({ env, packageRoot }: Context, projects: readonly string[]): readonly TemplatePlace[] {
+  return templatePlaces({ env, packageRoot, projects });
+}
+
+export interface TemplateOptions {
+  readonly template?: string | undefined;
+  readonly configTemplate?: string | undefined;
+}
+
+export interface ChosenTemplates {
+  readonly prompt?: PromptTemplate;
+  /** As it was named: a name, or an absolute path. */
+  readonly promptReference?: string;
+  readonly config?: ConfigTemplate;
+}
+
+const next = 'See: claude-code-agent template list';
+
+/** Loads what is named. Fails when nothing or two things go by the name, or with the problems of the template. */
+export function chooseTemplates(
+  context: Context,
+  places: readonly TemplatePlace[],
+  { template, configTemplate }: TemplateOptions,
+): Result<ChosenTemplates> {
+  const config = configTemplate === undefined ? ok(undefined) : loadConfig(context, places, configTemplate);
+  if (!config.ok) return config;
+  const named: Result<ChosenTemplates> = template === undefined ? ok({}) : eitherKind(context, places, template);
+  if (!named.ok) return named;
+  if (config.value === undefined) return named;
+  if (named.value.config !== undefined) {
+    const message = `Both --template ${template} and --config-template ${configTemplate} are config templates.`;
+    return fail('usage', message, 'Name one of them.');
+  }
+  return ok({ ...named.value, config: config.value });
+}
+
+/** DESIGN §10: looked up as a prompt, then as a config; one that is both is a clash. */
+function eitherKind(context: Context, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
+  const path = pathOf(context, name);
+  if (path !== null) return byPath(context, path);
+  const prompt = findTemplate(context.world, places, 'prompt', name);
+  const config = findTemplate(context.world, places, 'config', name);
+  if (prompt.ok && config.ok) {
+    const message = `${quoted(name)} is a prompt template (${prompt.value.path}) and a config template (${config.value.path}).`;
+    return fail('ambiguous', message, 'Give the path of the one you mean; a config can be named by --config-template.');
+  }
+  if (config.ok) return configAt(context, config.value.path);
+  return prompt.ok ? promptAt(context, prompt.value.path, name) : prompt;
+}
+
+/** The absolute path that a reference is; null for a name. */
+function pathOf(context: Context, reference: string): string | null {
+  return reference.includes('/') ? resolve(context.cwd, reference) : null;
+}
+
+function byPath(context: Context, path: string): Result<ChosenTemplates> {
+  const kind = context.world.files.info(path)?.kind;
+  if (kind === 'folder') return configAt(context, path);
+  if (kind === 'file' && extname(path) === '.md') return promptAt(context, path, path);
+  return fail('not-found', `${path} is neither a prompt template (a .md file) nor a config template (a folder).`, next);
+}
+
+function promptAt(context: Context, path: string, promptReference: string): Result<ChosenTemplates> {
+  const prompt = loadPromptTemplate(context.world, path);
+  if (prompt.ok) return ok({ prompt: prompt.value, promptReference });
+  return problemsFailure('The prompt template', prompt.problems, 'Correct it and run the command again.');
+}
+
+function configAt(context: Context, path: string): Result<ChosenTemplates> {
+  const config = loadConfigTemplate(context.world, path);
+  if (config.ok) return ok({ config: config.value });
+  return problemsFailure('The config template', config.problems, 'Correct it and run the command again.');
+}
+
+function loadConfig(context: Context, places: readonly TemplatePlace[], name: string) {
+  const path = pathOf(context, name);
+  const found = path === null ? findTemplate(context.world, places, 'config', name) : ok({ path });
+  if (!found.ok) return found;
+  const chosen = configAt(context, found.value.path);
+  return chosen.ok ? ok(chosen.value.config) : chosen;
+}
+
+export interface GroupTemplates {
+  readonly definition: Pick<GroupDefinition, 'template' | 'configTemplate'>;
+  readonly configTemplates: readonly ConfigTemplate[];
+}
+
+/** The defaults of a group. A prompt is kept by name, because a session's project may have one of its own. */
+export function groupTemplates(context: Context, given: TemplateOptions): Result<GroupTemplates> {
+  const chosen = chooseTemplates(context, placesOf(context, [context.cwd]), given);
+  if (!chosen.ok) return chosen;
+  const { promptReference, config } = chosen.value;
+  return ok({
+    definition: {
+      ...(promptReference === undefined ? {} : { template: promptReference }),
+      ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
+    },
+    configTemplates: config === undefined ? [] : [config],
+  });
+}

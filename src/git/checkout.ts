@@ -1,0 +1,58 @@
+/** Gets the files of a repository at one commit: no history, no submodules, nothing that stays connected. */
+import { type Failure, fail, ok, type Result } from '../core/failure.ts';
+import { type Git, runGit } from './git.ts';
+import type { Login } from './source.ts';
+
+/** A slow line and a large repository; a server that never answers is not waited for all day. */
+const fetchTimeoutMs = 5 * 60_000;
+const localTimeoutMs = 60_000;
+
+export interface CheckoutInput {
+  /** URL, or absolute path of a repository on this machine. */
+  readonly repository: string;
+  /** Branch, tag or full commit id, checked by parseRef; absent = what the repository calls HEAD. */
+  readonly ref?: string;
+  readonly login?: Login;
+  /** Existing empty folder. */
+  readonly folder: string;
+}
+
+export interface CheckedOut {
+  /** Full commit id in hexadecimal. */
+  readonly commit: string;
+}
+
+/** Fills the folder. Fails with git's reason (`not-found`, `timeout`); the folder then holds whatever was fetched. */
+export async function checkOut(git: Git, input: CheckoutInput): Promise<Result<CheckedOut>> {
+  const { repository, ref, login, folder } = input;
+  const local = { cwd: folder, timeoutMs: localTimeoutMs };
+  // A template folder of the user's could bring hooks; an empty one brings nothing.
+  const made = await runGit(git, { ...local, args: ['init', '--quiet', '--template=', '.'] });
+  if (!made.ok) return made;
+  const fetched = await runGit(git, {
+    cwd: folder,
+    timeoutMs: fetchTimeoutMs,
+    args: ['fetch', '--quiet', '--depth=1', '--no-tags', '--no-recurse-submodules', '--', repository, ref ?? 'HEAD'],
+    ...(login === undefined ? {} : { login }),
+  });
+  if (!fetched.ok) return withNext(fetched.failure, ref);
+  const found = await runGit(git, { ...local, args: ['rev-parse', '--verify', '--quiet', 'FETCH_HEAD^{commit}'] });
+  if (!found.ok) return fail('not-found', `${ref ?? 'HEAD'} names no commit.`, 'Give a branch, a tag or a commit id.');
+  const commit = found.value.trim();
+  const filled = await runGit(git, { ...local, args: ['checkout', '--quiet', '--force', '--detach', commit, '--'] });
+  if (filled.ok) return ok({ commit });
+  return withNext(filled.failure, undefined);
+}
+
+/** The commit that is checked out in the folder, null when that is not known. */
+export async function commitIn(git: Git, folder: string): Promise<string | null> {
+  const args = ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'];
+  const found = await runGit(git, { cwd: folder, timeoutMs: localTimeoutMs, args });
+  return found.ok ? found.value.trim() : null;
+}
+
+function withNext(failure: Failure, ref: string | undefined): Result<never> {
+  if (failure.next !== '') return { ok: false, failure };
+  const which = ref === undefined ? '' : ` and that ${ref} is one of its branches, tags or full commit ids`;
+  return fail(failure.reason, failure.message, `Check with git that you can read the repository${which}.`);
+}

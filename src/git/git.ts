@@ -1,0 +1,124 @@
+/**
+ * Runs git. It gets an environment of its own and settings that let nothing in a repository start a program: no hooks,
+ * no file system monitor, no transport helpers. The user's own configuration counts, because it says how to log in.
+ */
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { World } from '../world/world.ts';
+import type { Login } from './source.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface Git {
+  readonly world: World;
+  /** The caller's environment, of which only a few variables reach git. */
+  readonly env: Environment;
+}
+
+export interface GitCall {
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly timeoutMs: number;
+  /** For a server that asks who is there; in the environment of this one call, never among the arguments. */
+  readonly login?: Login;
+}
+
+const settings = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.askPass=',
+  // A link must be seen as what it is, and bytes are compared later.
+  'core.symlinks=true',
+  'core.autocrlf=false',
+  'protocol.ext.allow=never',
+  'submodule.recurse=false',
+  'fetch.recurseSubmodules=false',
+  'gc.auto=0',
+  'maintenance.auto=false',
+  'init.defaultBranch=main',
+  'advice.detachedHead=false',
+];
+
+/** How to reach a server and log in there, as the user has set it up. */
+const passed = [
+  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'TMPDIR', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'DBUS_SESSION_BUS_ADDRESS'],
+  ...['SSH_AUTH_SOCK', 'GIT_SSH', 'GIT_SSH_COMMAND', 'GIT_SSH_VARIANT'],
+  ...['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy', 'NO_PROXY', 'no_proxy'],
+  ...[
+    'SSL_CERT_FILE',
+    'SSL_CERT_DIR',
+    'CURL_CA_BUNDLE',
+    'GIT_SSL_CAINFO',
+    'GIT_SSL_CAPATH',
+    'GIT_SSL_CERT',
+    'GIT_SSL_KEY',
+  ],
+];
+const passedPattern = /^GIT_CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_\d+|VALUE_\d+)$/;
+
+const userVariable = 'CLAUDE_CODE_AGENT_GIT_USER';
+const passwordVariable = 'CLAUDE_CODE_AGENT_GIT_PASSWORD';
+/** Git asks this shell function; it answers from the environment, which only this user can read. */
+const loginHelper = `!f() { test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$${userVariable}" "$${passwordVariable}"; }; f`;
+
+/**
+ * What git printed on standard output. Fails with `not-found` when git is not installed or refuses, with git's own
+ * reason in the sentence, and with `timeout` when it does not end in time. The next step is left to the caller, who
+ * knows what was wanted.
+ */
+export async function runGit({ world, env }: Git, call: GitCall): Promise<Result<string>> {
+  const { args, cwd, timeoutMs, login } = call;
+  const options = [
+    ...settings,
+    ...(login === undefined ? [] : ['credential.helper=', `credential.helper=${loginHelper}`]),
+  ];
+  const ran = await world.processes.run({
+    program: 'git',
+    args: [...options.flatMap((setting) => ['-c', setting]), ...args],
+    cwd,
+    env: gitEnvironment(env, login),
+    timeoutMs,
+  });
+  if (!ran.ok) {
+    if (ran.failure.reason !== 'not-found') return ran;
+    return fail('not-found', 'The program git was not found.', 'Install git, or give a folder without --ref.');
+  }
+  const { exitCode, stdout, stderr } = ran.value;
+  if (exitCode === 0) return ok(stdout);
+  if (exitCode === null) {
+    const message = `git ${args[0]} did not end within ${Math.round(timeoutMs / 1000)} seconds, or was ended by a signal.`;
+    return fail('timeout', message, 'Check the connection, then run the command again.');
+  }
+  return fail('not-found', `git ${args[0]} refused: ${reasonIn(stderr, exitCode)}.`, '');
+}
+
+/** The variables that git gets. */
+export function gitEnvironment(env: Environment, login?: Login): Record<string, string> {
+  const kept = Object.entries(env).filter(([name]) => passed.includes(name) || passedPattern.test(name));
+  return {
+    ...Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
+    LC_ALL: 'C',
+    // There is nobody who could answer a question.
+    GIT_TERMINAL_PROMPT: '0',
+    // Also for places that the user's configuration rewrites and servers that send us elsewhere.
+    GIT_ALLOW_PROTOCOL: 'https:ssh:file',
+    // Large files kept elsewhere are no templates.
+    GIT_LFS_SKIP_SMUDGE: '1',
+    ...(login === undefined ? {} : { [userVariable]: login.user, [passwordVariable]: login.password }),
+  };
+}
+
+/** Lines of git that stand below the one that says why. */
+const afterwords =
+  /^(?:fatal: Could not read from remote repository\.|Please make sure|and the repository exists|hint:)/;
+
+function reasonIn(stderr: string, exitCode: number): string {
+  const lines = stderr
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !afterwords.test(line));
+  const line = lines.find((text) => /^(?:fatal|error): /.test(text)) ?? lines.at(-1) ?? `exit code ${exitCode}`;
+  return line
+    .replace(/^(?:fatal|error): /, '')
+    .replace(/\.+$/, '')
+    .slice(0, 300);
+}

@@ -1,0 +1,113 @@
+/**
+ * What people call a git repository: a URL, `user@host:path`, or a path on this machine. Words that would make git run
+ * a program, and ways on which anybody could change what is fetched, are refused before git sees them.
+ */
+import { posix } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+
+/** A user name and a password or token that stood in a URL. They are used once and written nowhere. */
+export interface Login {
+  readonly user: string;
+  readonly password: string;
+}
+
+export interface Repository {
+  /** As git takes it, without a password; also what is stored and shown. */
+  readonly url: string;
+  readonly login?: Login;
+}
+
+const kinds = 'Give an https://, ssh:// or file:// URL, user@host:path, or the path of a folder.';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const control = /[\u0000-\u001f\u007f]/;
+const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
+/** Git's own rule: a colon before the first slash makes it a host; everything else is a path. */
+const hostAndPath = /^(?:([^/:@]+)@)?([^/:@]+):(.+)$/;
+
+/** The repository that `text` names, or null when it is a path on this machine. Fails with `usage`. */
+export function parseRepository(text: string): Result<Repository | null> {
+  if (text.trim() === '') return fail('usage', 'The place of the pack is empty.', kinds);
+  if (control.test(text)) return fail('usage', 'The place of the pack holds a control character.', kinds);
+  if (/^[^/]*::/.test(text)) {
+    return fail('usage', 'Git would start a program for a place with "::".', kinds);
+  }
+  const protocol = scheme.exec(text)?.[1]?.toLowerCase();
+  if (protocol !== undefined) return parseUrl(text, protocol);
+  const short = hostAndPath.exec(text);
+  if (short === null) return ok(null);
+  const [, user = '', host = '', path = ''] = short;
+  if ([user, host, path].some((part) => part.startsWith('-'))) return optionLike();
+  return ok({ url: text });
+}
+
+function parseUrl(text: string, protocol: string): Result<Repository> {
+  if (protocol === 'http' || protocol === 'git') {
+    const message = `${protocol}:// is not encrypted: anybody on the way could change the templates.`;
+    return fail('usage', message, 'Use the https:// or ssh:// URL of the repository.');
+  }
+  if (protocol !== 'https' && protocol !== 'ssh' && protocol !== 'file') {
+    return fail('usage', `${protocol}:// is no kind of URL for a pack.`, kinds);
+  }
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    return fail('usage', 'The URL of the pack cannot be understood.', kinds);
+  }
+  if (url.hash !== '') return fail('usage', 'The URL holds a "#".', 'Name the branch, tag or commit with --ref.');
+  if (url.search !== '') return fail('usage', 'The URL holds a "?".', 'Give the URL that git clone takes.');
+  if (protocol === 'file') return fileUrl(text, url);
+  if (url.hostname === '' || /^\w+:\/\/\//.test(text)) return fail('usage', 'The URL names no host.', kinds);
+  const path = decoded(url.pathname);
+  const user = decoded(url.username);
+  const password = decoded(url.password);
+  if (path === null || user === null || password === null) {
+    return fail('usage', 'The URL holds a "%" that stands for nothing.', 'Write a "%" as "%25".');
+  }
+  if (url.hostname.startsWith('-') || user.startsWith('-')) return optionLike();
+  if (control.test(`${user}${password}${path}`)) return fail('usage', 'The URL holds a control character.', kinds);
+  // ssh needs the name to log in by; its passwords cannot be given in a URL anyway.
+  const name = protocol === 'ssh' && url.username !== '' ? `${url.username}@` : '';
+  const repository = { url: `${protocol}://${name}${url.host}${url.pathname}` };
+  if (protocol === 'ssh' || (user === '' && password === '')) return ok(repository);
+  return ok({ ...repository, login: { user, password } });
+}
+
+function fileUrl(text: string, url: URL): Result<Repository> {
+  if (url.host === '' && /^file:\/\/\//i.test(text)) return ok({ url: `file://${url.pathname}` });
+  return fail(
+    'usage',
+    'A file:// URL names another host.',
+    'Write file:// with an absolute path, such as file:///srv/t.',
+  );
+}
+
+function optionLike(): Result<never> {
+  return fail('usage', 'A host, user or path that begins with "-" could be taken for an option.', kinds);
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+/** What a pack from there is called unless it is given a name: the last word of the place, without `.git`. */
+export function nameOfSource(source: string): string {
+  const last = posix.basename(source.replace(/[/:]+$/, '').replaceAll(':', '/'));
+  return last.replace(/\.git$/i, '');
+}
+
+/** Letters, digits and what names of branches and tags are made of; nothing that git gives a meaning of its own. */
+const plainRef = /^[A-Za-z0-9_][A-Za-z0-9_./+#@=-]*$/;
+const refMax = 200;
+
+/** A branch, a tag or a full commit id. Fails with `usage`. */
+export function parseRef(ref: string): Result<string> {
+  const isPlain = plainRef.test(ref) && !/\.\.|\/\/|@\{|\/\.|[./]$/.test(ref) && !ref.endsWith('.lock');
+  if (isPlain && ref.length <= refMax) return ok(ref);
+  const shown = JSON.stringify(ref.slice(0, refMax));
+  return fail('usage', `${shown} is no branch, tag or commit.`, 'Give one such as main, v1.2 or a full commit id.');
+}

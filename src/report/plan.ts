@@ -1,0 +1,142 @@
+/** A preview for people: waves, the critical path, what is missing, what it may cost. */
+import type { Spread } from '../core/forecast.ts';
+import type { SessionId } from '../core/group.ts';
+import type { Preview } from '../core/preview.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import { formatDuration, formatMoney, formatTable, plural, type Style } from './format.ts';
+import { safeLine } from './terminal-text.ts';
+import { listTitles, projectName, titleOf } from './wording.ts';
+
+/** Something without which a session, or the run, would fail. */
+export interface Missing {
+  readonly sessionId?: SessionId;
+  readonly message: string;
+  readonly next: string;
+}
+
+const sentenceColumnsMax = 400;
+
+/** `details` are further lines of a session, such as its prompt; they are shown below it. */
+export function textPlan(
+  state: GroupState,
+  preview: Preview,
+  missing: readonly Missing[],
+  details: (id: SessionId) => readonly string[],
+  style: Style,
+): string[] {
+  const { group } = state;
+  return [
+    style('strong', safeLine(group.name, 120)),
+    summary(state, preview),
+    ...waveLines(state, preview, details, style),
+    ...pathLines(state, preview, style),
+    ...moneyLines(state, preview, style),
+    ...missingLines(state, missing, style),
+  ];
+}
+
+function summary(state: GroupState, { waves }: Preview): string {
+  const { maxConcurrentSessions, respectDependencies } = state.group.config;
+  const open = waves.reduce((total, wave) => total + wave.length, 0);
+  if (open === 0) return 'Nothing is left to run.';
+  const done = state.sessions.size - open;
+  return [
+    `${plural(open, 'session')} in ${plural(waves.length, 'wave')}, ${maxConcurrentSessions} at once`,
+    ...(done === 0 ? [] : [`${done} completed already`]),
+    ...(respectDependencies ? [] : ['dependencies are ignored']),
+  ].join('; ');
+}
+
+/** One table, so that columns stand below each other in every wave. */
+function waveLines(
+  state: GroupState,
+  preview: Preview,
+  details: (id: SessionId) => readonly string[],
+  style: Style,
+): string[] {
+  const ids = preview.waves.flat();
+  const columns = [
+    { title: 'SESSION' },
+    { title: 'PROJECT' },
+    { title: 'TEMPLATE' },
+    { title: 'CONFIG' },
+    { title: 'MODEL' },
+    { title: 'PERMISSIONS' },
+    { title: 'CAP', align: 'right' as const },
+    { title: 'MAY COST', align: 'right' as const },
+    { title: 'AFTER' },
+  ];
+  const [titles = '', ...lines] = formatTable(
+    columns,
+    ids.map((id) => row(state, preview, id)),
+    style,
+  );
+  const lineOf = new Map(ids.map((id, index) => [id, lines[index] ?? '']));
+  return [
+    ...(ids.length === 0 ? [] : ['', titles]),
+    ...preview.waves.flatMap((wave, index) => [
+      style('dim', `Wave ${index + 1}`),
+      ...wave.flatMap((id) => [lineOf.get(id) ?? '', ...details(id)]),
+    ]),
+  ];
+}
+
+function row(state: GroupState, { forecasts }: Preview, id: SessionId): string[] {
+  const { definition } = state.sessions.get(id) as SessionRecord;
+  const { config, configTemplate } = state.group;
+  const forecast = forecasts.get(id);
+  return [
+    titleOf(state, id),
+    projectName(definition.projectPath),
+    safeLine(definition.template ?? '', 30),
+    safeLine(definition.configTemplate?.name ?? configTemplate?.name ?? '', 30),
+    safeLine(definition.model ?? config.model ?? '', 30),
+    definition.permissionMode ?? 'acceptEdits',
+    definition.maxBudgetUsd === undefined ? '' : formatMoney(definition.maxBudgetUsd),
+    forecast === undefined ? '' : moneySpread(forecast.costUsd),
+    definition.dependsOn.length === 0 ? '' : listTitles(state, definition.dependsOn),
+  ];
+}
+
+function pathLines(state: GroupState, { criticalPath, criticalMs }: Preview, style: Style): string[] {
+  if (criticalPath.length < 2) return [];
+  const time = criticalMs === null ? '' : ` (${formatDuration(criticalMs.p50)} to ${formatDuration(criticalMs.p90)})`;
+  const titles = criticalPath.map((id) => titleOf(state, id));
+  const hidden = titles.length - 8;
+  const shown = hidden <= 1 ? titles : [...titles.slice(0, 4), `(${hidden} more)`, ...titles.slice(-4)];
+  return ['', `${style('dim', 'Critical path')}${time}: ${shown.join(' -> ')}`];
+}
+
+function moneyLines(state: GroupState, preview: Preview, style: Style): string[] {
+  const { maxBudgetUsd } = state.group.config;
+  const spent = state.usage.costUsd === 0 ? '' : `, ${formatMoney(state.usage.costUsd)} spent`;
+  const cap = maxBudgetUsd === undefined ? 'no cap' : `cap ${formatMoney(maxBudgetUsd)}`;
+  const known = preview.forecasts.size;
+  const without = preview.withoutHistory.length;
+  const guess =
+    preview.costUsd === null
+      ? 'no history to forecast from'
+      : `${plural(known, 'session')} may cost ${moneySpread(preview.costUsd)}${without === 0 ? '' : `, ${without} without history`}`;
+  return [
+    '',
+    `${style('dim', 'Money')}: ${cap}${spent}; ${guess}`,
+    ...preview.budgetWarnings.map((warning) => style('warn', `  ${warning}`)),
+  ];
+}
+
+function moneySpread({ p50, p90 }: Spread): string {
+  return `${formatMoney(p50)}–${formatMoney(p90)}`;
+}
+
+function missingLines(state: GroupState, missing: readonly Missing[], style: Style): string[] {
+  if (missing.length === 0) return [];
+  return [
+    '',
+    style('bad', 'Missing'),
+    ...missing.map(({ sessionId, message, next }) => {
+      const who = sessionId === undefined ? '' : `${titleOf(state, sessionId)}: `;
+      return `  ${who}${safeLine(`${message} ${next}`, sentenceColumnsMax)}`;
+    }),
+  ];
+}

@@ -1,0 +1,96 @@
+/**
+ * What a session's config dir is made of (DESIGN §7): shared-config of the group, the group's and the session's config
+ * templates, the session's own settings. Reads the frozen copies, so a template that changed meanwhile changes nothing.
+ */
+import { join } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../core/group.ts';
+import { sessionLabel } from '../core/id.ts';
+import type { GroupPaths } from '../store/paths.ts';
+import { type Checked, describeProblem, type Problem } from '../store/yaml-text.ts';
+import { type ConfigLayer, type ResolvedConfig, resolveConfig } from '../template/config-layers.ts';
+import { type ConfigTemplate, loadConfigTemplate, renderConfigTemplate } from '../template/config-template.ts';
+import { lookupSurroundings } from '../template/known-names.ts';
+import type { World } from '../world/world.ts';
+
+/** Where the config templates of a group are read: its frozen copies, or for a preview what would be frozen. */
+export interface TemplateStore {
+  /** Folder of the group's shared-config; it need not exist. */
+  readonly sharedConfig: string;
+  load(digest: string): Checked<ConfigTemplate>;
+}
+
+/** The frozen copies below a group's folder. */
+export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore {
+  const { sharedConfig, templates } = paths;
+  return { sharedConfig, load: (digest) => loadConfigTemplate(world, join(templates, digest)) };
+}
+
+/** All parts of the session's configuration with the layer each comes from. Fails with `config-invalid`. */
+export function generatedConfig(
+  world: World,
+  store: TemplateStore,
+  group: GroupDefinition,
+  definition: SessionDefinition,
+): Result<ResolvedConfig> {
+  const config = definition.config ?? {};
+  const inherits = config.inheritFromGroup !== false;
+  const layers: ConfigLayer[] = [];
+  if (inherits && world.files.info(store.sharedConfig)?.kind === 'folder') {
+    const shared = loadConfigTemplate(world, store.sharedConfig);
+    if (!shared.ok) return invalid(shared.problems);
+    // Written for this one group, so nothing in it stands for anything else.
+    layers.push({ layer: 'shared-config', files: shared.value.files });
+  }
+  for (const reference of templatesOf(group, definition, inherits)) {
+    const layer = templateLayer(store, reference, group, definition);
+    if (!layer.ok) return layer;
+    layers.push(layer.value);
+  }
+  const resolved = resolveConfig(layers, config);
+  return resolved.ok ? resolved : invalidSentence(resolved.failure.message);
+}
+
+/** The group's template first; one that both name counts once. */
+function templatesOf(group: GroupDefinition, definition: SessionDefinition, inherits: boolean): ConfigTemplateRef[] {
+  const own = definition.configTemplate;
+  const shared = inherits ? group.configTemplate : undefined;
+  return [...(shared === undefined || shared.digest === own?.digest ? [] : [shared]), ...(own ? [own] : [])];
+}
+
+function templateLayer(
+  store: TemplateStore,
+  { name, digest }: ConfigTemplateRef,
+  group: GroupDefinition,
+  definition: SessionDefinition,
+): Result<ConfigLayer> {
+  const loaded = store.load(digest);
+  if (!loaded.ok) return invalid(loaded.problems);
+  if (loaded.value.digest !== digest) {
+    return invalidSentence(`The frozen copy of the config template ${name} was changed.`);
+  }
+  const extra = lookupSurroundings({
+    projectPath: definition.projectPath,
+    session: sessionLabel(definition.id, definition.name),
+    group,
+  });
+  const values = { ...defaultsOf(loaded.value), ...group.variables, ...definition.variables };
+  const rendered = renderConfigTemplate(loaded.value, values, extra);
+  if (rendered.problems.length > 0) return invalid(rendered.problems);
+  return ok({ layer: `config template ${name}`, files: rendered.files });
+}
+
+function defaultsOf({ variables }: { variables: readonly { name: string; default?: string }[] }) {
+  return Object.fromEntries(
+    variables.flatMap((spec) => (spec.default === undefined ? [] : [[spec.name, spec.default]])),
+  );
+}
+
+function invalid(problems: readonly Problem[]): Result<never> {
+  return invalidSentence(`The session’s configuration cannot be used: ${problems.map(describeProblem).join('; ')}.`);
+}
+
+function invalidSentence(message: string): Result<never> {
+  const next = 'Correct it and add the session again, or see what it gets with: session show --config';
+  return fail('config-invalid', message, next);
+}

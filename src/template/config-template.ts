@@ -1,0 +1,220 @@
+/**
+ * Config templates: folders with what a session finds in its config dir. They are read whole and checked, because a
+ * frozen copy, links and all, must never hold more than what its author put there.
+ */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
+import type { World } from '../world/world.ts';
+import { readConfigFiles } from './config-files.ts';
+import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';
+import { renderJson } from './json-template.ts';
+import { isTemplateName } from './places.ts';
+import { isProgramName, undeclaredMessage } from './prompt-template.ts';
+import { type Lookup, parsePieces, problemIn, render, type Template } from './render.ts';
+import { textOf } from './text-file.ts';
+import { type VariableSpec, variableList } from './variables.ts';
+
+export interface ConfigFile {
+  /** Relative to the template's folder, with "/". `.mcp.json` is called `mcp.json`. */
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  /** UTF-8 without a NUL: variables in it are filled in. */
+  readonly isText: boolean;
+}
+
+export interface ConfigTemplate {
+  /** The name of its folder. */
+  readonly name: string;
+  readonly path: string;
+  readonly description: string;
+  readonly variables: readonly VariableSpec[];
+  /** By path. With config.yaml, so that a frozen copy knows its variables; a session does not get that file. */
+  readonly files: readonly ConfigFile[];
+  /** SHA-256 over paths and contents, in hexadecimal. */
+  readonly digest: string;
+}
+
+/** What describes the template itself. */
+export const aboutFile = 'config.yaml';
+const jsonFiles: ReadonlySet<string> = new Set(['settings.json', 'mcp.json']);
+const allText: ReadonlySet<string> = new Set([...jsonFiles, 'CLAUDE.md', aboutFile]);
+
+const about = z.strictObject({
+  description: z.string().max(2_000).optional(),
+  aliases: z.array(z.string().refine(isTemplateName, 'cannot be the name of a template')).max(20).optional(),
+  variables: variableList.optional(),
+});
+
+/** Reads and checks the folder; every problem at once. Never throws for what stands in it. */
+export function loadConfigTemplate(world: World, folder: string): Checked<ConfigTemplate> {
+  const read = readConfigFiles(world, folder);
+  if (!read.ok) return read;
+  const { name, files } = read.value;
+  const problems: Problem[] = files
+    .filter(({ path, isText }) => !isText && allText.has(path))
+    .map(({ path }) => wholeFile(join(folder, path), 'is not text in UTF-8'));
+  if (problems.length > 0) return { ok: false, problems };
+  const described = readAbout(files, folder);
+  if (!described.ok) return described;
+  const { description = '', variables: declared } = described.value;
+  const variables = declared ?? implicitVariables(files, folder);
+  problems.push(...undeclared(files, folder, variables), ...faultsOfJson(files, folder, variables));
+  if (problems.length > 0) return { ok: false, problems };
+  return { ok: true, value: { name, path: folder, description, variables, files, digest: digestOf(files) } };
+}
+
+function wholeFile(file: string, message: string): Problem {
+  return { file, line: 1, column: 1, message };
+}
+
+function readAbout(files: readonly ConfigFile[], folder: string): Checked<z.output<typeof about>> {
+  const found = files.find(({ path }) => path === aboutFile);
+  if (found === undefined) return { ok: true, value: {} };
+  const yaml = readYaml({ text: textOf(found.bytes) ?? '', file: join(folder, aboutFile) });
+  if (!yaml.ok) return yaml;
+  if ((yaml.value.value ?? null) === null) return { ok: true, value: {} };
+  return checkYaml(yaml.value, about, aboutFile);
+}
+
+/** The files in which variables stand. */
+function templatesOf(files: readonly ConfigFile[], folder: string): { path: string; template: Template }[] {
+  return files
+    .filter(({ path, isText }) => isText && path !== aboutFile)
+    .map(({ path, bytes }) => ({ path, template: { text: textOf(bytes) ?? '', file: join(folder, path) } }));
+}
+
+function placesIn(template: Template): { readonly name: string; readonly offset: number }[] {
+  return parsePieces(template.text).flatMap((piece) =>
+    piece.kind === 'variable' && !isProgramName(piece.name) ? [piece] : [],
+  );
+}
+
+/** Without a list of variables every name that is used must be given. */
+function implicitVariables(files: readonly ConfigFile[], folder: string): VariableSpec[] {
+  const names = templatesOf(files, folder).flatMap(({ template }) => placesIn(template).map(({ name }) => name));
+  return [...new Set(names)]
+    .filter((name) => /^[\w-]+$/.test(name))
+    .map((name) => ({ name, required: true, type: 'string' as const }));
+}
+
+function undeclared(files: readonly ConfigFile[], folder: string, variables: readonly VariableSpec[]): Problem[] {
+  const names = variables.map(({ name }) => name);
+  return templatesOf(files, folder).flatMap(({ template }) =>
+    placesIn(template)
+      .filter(({ name }) => !names.includes(name))
+      .map(({ name, offset }) => problemIn(template, offset, undeclaredMessage(name, names))),
+  );
+}
+
+/** JSON is checked with examples for values: what is wrong with one is wrong with all. */
+function faultsOfJson(files: readonly ConfigFile[], folder: string, variables: readonly VariableSpec[]): Problem[] {
+  const examples = new Map(variables.map((spec) => [spec.name, exampleValue(spec)]));
+  return templatesOf(files, folder)
+    .filter(({ path }) => jsonFiles.has(path))
+    .flatMap(({ path, template }) => {
+      const { text, problems } = renderJson(template, (name) => examples.get(name) ?? 'example');
+      return problems.length > 0 ? problems : shapeProblems(path, text, template);
+    });
+}
+
+function shapeProblems(path: string, json: string, template: Template): Problem[] {
+  const value = JSON.parse(json) as JsonObject;
+  const faults = path === 'mcp.json' ? mcpFaults(value) : settingsFaults(value);
+  return faults.map((fault) => problemIn(template, 0, fault));
+}
+
+/** A value that the variable could have, for checks. */
+export function exampleValue({ type, values, default: fallback, name }: VariableSpec): string {
+  if (fallback !== undefined) return fallback;
+  switch (type) {
+    case 'number':
+      return '1';
+    case 'boolean':
+      return 'true';
+    case 'enum':
+      return values?.[0] ?? name;
+    case 'path':
+    case 'file':
+    case 'string':
+      return name;
+  }
+}
+
+/** Each name and content with its length before it, so that no two folders can read as the same bytes. */
+function digestOf(files: readonly ConfigFile[]): string {
+  const hash = new Bun.CryptoHasher('sha256');
+  for (const { path, bytes } of files) {
+    hash.update(`${Buffer.byteLength(path)}:${path}:${bytes.length}:`);
+    hash.update(bytes);
+  }
+  return hash.digest('hex');
+}
+
+export interface RenderedConfig {
+  /** Without config.yaml. */
+  readonly files: readonly ConfigFile[];
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Fills variables in all text files. `extra` answers names that the program knows; what is known only at run time is a
+ * problem, because the files stand before the session starts.
+ */
+export function renderConfigTemplate(
+  template: ConfigTemplate,
+  values: Readonly<Record<string, string>>,
+  extra: Lookup,
+): RenderedConfig {
+  const problems: Problem[] = [];
+  const lookup: Lookup = (name) => (Object.hasOwn(values, name) ? values[name] : extra(name));
+  const known = [...new Set([...template.variables.map(({ name }) => name), ...Object.keys(values)])];
+  const files = template.files
+    .filter(({ path }) => path !== aboutFile)
+    .map((file) => {
+      if (!file.isText) return file;
+      const source: Template = { text: textOf(file.bytes) ?? '', file: join(template.path, file.path) };
+      const rendered = render(source, lookup, known);
+      problems.push(...rendered.problems, ...tooLate(source, lookup));
+      const json = jsonFiles.has(file.path) ? renderJson(source, lookup) : null;
+      // Beside an unknown name the JSON may be faulty only because the name was left out.
+      if (json !== null && rendered.problems.length === 0) {
+        problems.push(...(json.problems.length > 0 ? json.problems : shapeProblems(file.path, json.text, source)));
+      }
+      const text = json?.text ?? rendered.text;
+      return text === source.text ? file : { ...file, bytes: new TextEncoder().encode(text) };
+    });
+  return { files, problems };
+}
+
+function tooLate(template: Template, lookup: Lookup): Problem[] {
+  return parsePieces(template.text).flatMap((piece) =>
+    piece.kind === 'variable' && typeof lookup(piece.name) === 'object'
+      ? [problemIn(template, piece.offset, `"${piece.name}" is known only when the session starts, use it in a prompt`)]
+      : [],
+  );
+}
+
+/**
+ * Puts a copy at `<folder>/<digest>`, whole or not at all; what is already there stays. Throws the system's error.
+ * Loading the copy gives the same files, variables and digest.
+ */
+export function freezeConfigTemplate(world: World, template: ConfigTemplate, folder: string): void {
+  const { files, random } = world;
+  const target = join(folder, template.digest);
+  if (files.info(target) !== null) return;
+  const temporary = join(folder, `.${template.digest}.${random.uuid()}.tmp`);
+  try {
+    files.makeFolder(temporary);
+    for (const { path, bytes } of template.files) {
+      const parts = path.split('/');
+      if (parts.length > 1) files.makeFolder(join(temporary, ...parts.slice(0, -1)));
+      files.writeBytes(join(temporary, ...parts), bytes);
+    }
+    files.rename(temporary, target);
+  } catch (error) {
+    files.remove(temporary);
+    // Somebody else put the same copy there meanwhile.
+    if (files.info(target) === null) throw error;
+  }
+}

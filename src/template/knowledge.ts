@@ -1,0 +1,81 @@
+/**
+ * What a session learns from those it depends on: the places in its prompt that are filled with their results when it
+ * becomes ready. Long results go into files, because a prompt that holds everything leaves no room for the work.
+ */
+import type { PromptReference, SessionDefinition, SessionId } from '../core/group.ts';
+import { sessionLabel } from '../core/id.ts';
+import type { GroupState } from '../core/state.ts';
+import { fillLater } from './render.ts';
+
+/** Bytes of one place in the prompt; what is longer is cut there and stands whole in a file. */
+const placeBytesMax = 8 * 1024;
+
+/** A result that did not fit. */
+export interface InputFile {
+  /** Plain file name. */
+  readonly name: string;
+  readonly text: string;
+}
+
+export interface FilledPrompt {
+  readonly prompt: string;
+  readonly files: readonly InputFile[];
+}
+
+/** The session's task with every reference filled in. `folder` is where the caller is going to put the files. */
+export function fillPrompt(definition: SessionDefinition, state: GroupState, folder: string): FilledPrompt {
+  const references = definition.promptReferences ?? [];
+  const files: InputFile[] = [];
+  const later = references.map(({ at, length }) => ({ name: '', at, length }));
+  const texts = references.map((reference) => {
+    const whole = resultsOf(reference, state);
+    if (Buffer.byteLength(whole) <= placeBytesMax) return whole;
+    const name = `${files.length + 1}-${fileName(reference, state)}`;
+    files.push({ name, text: whole });
+    return `${cut(whole)}\n[Only the first part is shown. All of it is in the file ${folder}/${name}]`;
+  });
+  return { prompt: fillLater(definition.prompt, later, texts), files };
+}
+
+function resultsOf(reference: PromptReference, state: GroupState): string {
+  if (!reference.every) return resultOf(reference.sessionIds[0] as SessionId, reference, state);
+  return reference.sessionIds
+    .map((id) => `### ${labelOf(id, state)}\n\n${resultOf(id, reference, state)}`)
+    .join('\n\n');
+}
+
+function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: GroupState): string {
+  const session = state.sessions.get(id)?.state;
+  const label = labelOf(id, state);
+  // Only when dependencies are not respected, or the session was removed.
+  if (session?.status !== 'completed') return `(${label} has no result: it is ${session?.status ?? 'gone'})`;
+  if (field === 'result') return session.result;
+  const value = valueAt(session.structured, path);
+  if (value === undefined) return `(the result of ${label} has no ${path.join('.')})`;
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+}
+
+/** The value a path leads to; only what the document itself holds counts. */
+export function valueAt(document: unknown, path: readonly string[]): unknown {
+  let value = document;
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = (value as Readonly<Record<string, unknown>>)[part];
+  }
+  return value;
+}
+
+function labelOf(id: SessionId, state: GroupState): string {
+  return sessionLabel(id, state.sessions.get(id)?.definition.name);
+}
+
+function fileName(reference: PromptReference, state: GroupState): string {
+  const label = reference.every ? 'all' : labelOf(reference.sessionIds[0] as SessionId, state);
+  return `${label}-${reference.field}.${reference.field === 'result' ? 'md' : 'json'}`;
+}
+
+/** The first so many bytes, without half a character at the end. */
+function cut(text: string): string {
+  const bytes = Buffer.from(text).subarray(0, placeBytesMax);
+  return new TextDecoder('utf-8').decode(bytes, { stream: true });
+}

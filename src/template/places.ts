@@ -1,0 +1,247 @@
+/**
+ * Where templates lie and which of several with one name counts: the project's own, then the folders of
+ * CLAUDE_CODE_AGENT_TEMPLATES, then the user's with the installed packs, then those that come with the program.
+ */
+import { isAbsolute, join, resolve, sep } from 'node:path';
+import { z } from 'zod';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { configRoot } from '../store/paths.ts';
+import { readYaml } from '../store/yaml-text.ts';
+import type { World } from '../world/world.ts';
+import { nearest } from './nearest.ts';
+import { readTextFile, systemCode } from './text-file.ts';
+
+export const templateKinds = ['prompt', 'config', 'workflow'] as const;
+export type TemplateKind = (typeof templateKinds)[number];
+
+/** A folder with `prompts`, `configs` and `workflows`, any of which may be missing. */
+export interface TemplatePlace {
+  readonly folder: string;
+  readonly origin: 'project' | 'environment' | 'user' | 'shipped';
+  /** Name of the installed pack that the folder is. */
+  readonly pack?: string;
+}
+
+export interface PlacesInput {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly packageRoot: string;
+  /** Absolute folders of projects, nearest first. */
+  readonly projects: readonly string[];
+}
+
+/** The places in the order in which they count. Only names are made; nothing is read. */
+export function templatePlaces({ env, packageRoot, projects }: PlacesInput): readonly TemplatePlace[] {
+  const user = userTemplates(env);
+  const places: TemplatePlace[] = [
+    ...projects.map((project) => ({
+      folder: join(project, '.claude-code-agent', 'templates'),
+      origin: 'project' as const,
+    })),
+    // A relative folder would mean another one wherever the command is typed.
+    ...(env.CLAUDE_CODE_AGENT_TEMPLATES ?? '')
+      .split(':')
+      .filter((folder) => isAbsolute(folder))
+      .map((folder) => ({ folder: resolve(folder), origin: 'environment' as const })),
+    ...(user.ok ? [{ folder: user.value, origin: 'user' as const }] : []),
+    { folder: join(packageRoot, 'templates'), origin: 'shipped' },
+  ];
+  const seen = new Set<string>();
+  return places.filter(({ folder }) => !seen.has(folder) && seen.add(folder));
+}
+
+/** The user's own templates. Fails with `usage` when the environment names no home. */
+export function userTemplates(env: PlacesInput['env']): Result<string> {
+  const root = configRoot(env);
+  return root.ok ? ok(join(root.value, 'templates')) : root;
+}
+
+/** Where installed packs lie, each in a folder of its name. */
+export function packsFolder(templates: string): string {
+  return join(templates, 'packs');
+}
+
+export interface FoundTemplate {
+  readonly kind: TemplateKind;
+  readonly name: string;
+  /** Absolute: a file, or the folder of a config template. */
+  readonly path: string;
+  readonly place: TemplatePlace;
+}
+
+export interface ListedTemplate {
+  readonly template: FoundTemplate;
+  /** Those of the same kind and name that lie further back. */
+  readonly hides: readonly FoundTemplate[];
+}
+
+/** A template's name: it is a file name and appears on command lines. */
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+/** What templates and packs may be called. */
+export function isTemplateName(name: string): boolean {
+  return namePattern.test(name);
+}
+
+/** The folder of each kind in a place. */
+export const kindFolders: Readonly<Record<TemplateKind, string>> = {
+  prompt: 'prompts',
+  config: 'configs',
+  workflow: 'workflows',
+};
+
+const extensions: Readonly<Record<TemplateKind, readonly string[]>> = {
+  prompt: ['.md'],
+  config: [''],
+  workflow: ['.yaml', '.yml'],
+};
+
+/** Every template that can be found, by kind and name, each with those it hides. */
+export function listTemplates(world: World, places: readonly TemplatePlace[]): readonly ListedTemplate[] {
+  const byName = new Map<string, FoundTemplate[]>();
+  for (const place of withPacks(world, places)) {
+    for (const kind of templateKinds) {
+      for (const found of templatesIn(world, place, kind)) {
+        const key = `${kind} ${found.name}`;
+        byName.set(key, [...(byName.get(key) ?? []), found]);
+      }
+    }
+  }
+  return [...byName.values()]
+    .map(([template, ...hides]) => ({ template: template as FoundTemplate, hides }))
+    .sort(({ template: a }, { template: b }) => kindOrder(a) - kindOrder(b) || compare(a.name, b.name));
+}
+
+function kindOrder({ kind }: FoundTemplate): number {
+  return templateKinds.indexOf(kind);
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** The first template of that name. Fails with `not-found`, or with `usage` for what cannot be a name. */
+export function findTemplate(
+  world: World,
+  places: readonly TemplatePlace[],
+  kind: TemplateKind,
+  name: string,
+): Result<FoundTemplate> {
+  if (!isTemplateName(name)) {
+    const brief = name.length > 80 ? `${name.slice(0, 80)}…` : name;
+    return fail(
+      'usage',
+      `${JSON.stringify(brief)} cannot be the name of a template.`,
+      'A name has 1 to 64 letters, digits, "-", "_" or "." and begins with a letter or digit.',
+    );
+  }
+  const all = withPacks(world, places);
+  const known: string[] = [];
+  for (const place of all) {
+    const here = templatesIn(world, place, kind);
+    const found = here.find((template) => template.name === name) ?? byAlias(world, here, name);
+    if (found !== undefined) return leadsOut(world, found) ? refuseLink(found) : ok(found);
+    known.push(...here.map((template) => template.name));
+  }
+  return notFound(kind, name, known, all);
+}
+
+function notFound(
+  kind: TemplateKind,
+  name: string,
+  known: readonly string[],
+  places: readonly TemplatePlace[],
+): Result<never> {
+  const near = nearest(name, known);
+  const hint = near === undefined ? '' : `; did you mean "${near}"?`;
+  const looked = places.map(({ folder }) => join(folder, kindFolders[kind])).join(', ');
+  return fail(
+    'not-found',
+    `There is no ${kind} template "${name}"${hint === '' ? '.' : hint}`,
+    `See: claude-code-agent template list. Looked in ${looked}.`,
+  );
+}
+
+/** Config templates may name further names in their config.yaml. */
+function byAlias(world: World, here: readonly FoundTemplate[], name: string): FoundTemplate | undefined {
+  return here.find((found) => found.kind === 'config' && aliasesOf(world, found.path).includes(name));
+}
+
+const aliasBytesMax = 1024 * 1024;
+const withAliases = z.object({ aliases: z.array(z.string()) });
+
+/** The further names of a config template; a config.yaml that cannot be read has none, its faults are told on use. */
+export function aliasesOf(world: World, folder: string): readonly string[] {
+  const read = readTextFile(world, join(folder, 'config.yaml'), aliasBytesMax);
+  if (!read.ok) return [];
+  const yaml = readYaml({ text: read.text, file: folder });
+  const parsed = withAliases.safeParse(yaml.ok ? yaml.value.value : null);
+  return parsed.success ? parsed.data.aliases : [];
+}
+
+/** Packs stand right behind the user's own templates, by name. */
+function withPacks(world: World, places: readonly TemplatePlace[]): readonly TemplatePlace[] {
+  return places.flatMap((place) => {
+    if (place.origin !== 'user') return [place];
+    const folder = packsFolder(place.folder);
+    const packs = namesIn(world, folder).filter(
+      (name) => isTemplateName(name) && kindAt(world, join(folder, name)) === 'folder',
+    );
+    return [place, ...packs.map((pack) => ({ folder: join(folder, pack), origin: 'user' as const, pack }))];
+  });
+}
+
+/** Those of one kind, in the order of their extensions, so that of two with one name the first one counts. */
+export function templatesIn(world: World, place: TemplatePlace, kind: TemplateKind): FoundTemplate[] {
+  const folder = join(place.folder, kindFolders[kind]);
+  const names = namesIn(world, folder);
+  const wanted = kind === 'config' ? 'folder' : 'file';
+  return extensions[kind].flatMap((extension) =>
+    names
+      .filter((file) => file.endsWith(extension) && isTemplateName(file.slice(0, file.length - extension.length)))
+      .map((file) => ({ kind, name: file.slice(0, file.length - extension.length), path: join(folder, file), place }))
+      .filter(({ path }) => kindAt(world, path) === wanted),
+  );
+}
+
+/** Folders that are missing or closed to us hold no templates. */
+function namesIn({ files }: World, folder: string): string[] {
+  try {
+    return files.list(folder);
+  } catch (error) {
+    systemCode(error);
+    return [];
+  }
+}
+
+function kindAt({ files }: World, path: string): string | null {
+  try {
+    return files.info(path)?.kind ?? null;
+  } catch (error) {
+    systemCode(error);
+    return null;
+  }
+}
+
+/**
+ * What comes from others, a project or a pack, must not name files of this user's through a link: their text would
+ * become part of a prompt. Users may link their own templates as they like.
+ */
+function leadsOut({ files }: World, { path, place }: FoundTemplate): boolean {
+  if (place.origin !== 'project' && place.pack === undefined) return false;
+  try {
+    const root = files.realPath(place.folder);
+    const real = files.realPath(path);
+    return root === null || real === null || !real.startsWith(`${root}${sep}`);
+  } catch (error) {
+    systemCode(error);
+    return true;
+  }
+}
+
+function refuseLink({ kind, name, path, place }: FoundTemplate): Result<never> {
+  return fail(
+    'usage',
+    `The ${kind} template "${name}" is a link that leads out of ${place.folder}.`,
+    `Replace ${path} by a copy of what it leads to.`,
+  );
+}

@@ -1,0 +1,140 @@
+/** Prompt templates: Markdown with a front matter in YAML, which is only ever parsed as data. */
+import { basename } from 'node:path';
+import { z } from 'zod';
+import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
+import type { World } from '../world/world.ts';
+import { nearest } from './nearest.ts';
+import { type Lookup, parsePieces, problemIn, type Rendered, render, type Template } from './render.ts';
+import { readTextFile } from './text-file.ts';
+import { type VariableSpec, variableList } from './variables.ts';
+
+export interface PromptTemplate {
+  readonly name: string;
+  readonly description: string;
+  readonly path: string;
+  readonly variables: readonly VariableSpec[];
+  readonly body: Template;
+}
+
+const templateBytesMax = 1024 * 1024;
+
+const frontMatter = z.strictObject({
+  name: z.string().min(1).max(64).optional(),
+  description: z.string().max(2_000).optional(),
+  variables: variableList.optional(),
+});
+
+/** Names of this kind are answered by the program itself and need no declaration. */
+const knownRoot = /^(?:sessions|matrix|project|session|group)[.[]/;
+
+/** True for names such as `sessions.api.result`, which no template declares. */
+export function isProgramName(name: string): boolean {
+  return knownRoot.test(name);
+}
+
+/** Reads and checks the template; every problem at once. Never throws for what stands in the file. */
+export function loadPromptTemplate(world: World, path: string): Checked<PromptTemplate> {
+  const read = readTextFile(world, path, templateBytesMax);
+  if (!read.ok) return { ok: false, problems: [{ file: path, line: 1, column: 1, message: read.trouble }] };
+  return parsePromptTemplate(read.text, path);
+}
+
+/** The same for a text that was read already. */
+export function parsePromptTemplate(text: string, path: string): Checked<PromptTemplate> {
+  const parts = splitFrontMatter(text, path);
+  if (!parts.ok) return parts;
+  const { front, body } = parts.value;
+  const head: Checked<z.output<typeof frontMatter>> =
+    front === null ? { ok: true, value: {} } : readFrontMatter(front, path);
+  if (!head.ok) return head;
+  const declared = head.value.variables ?? [];
+  const variables = front === null ? implicitVariables(body) : declared;
+  const problems = undeclared(body, variables);
+  if (body.text === '') problems.push(problemIn(body, 0, 'the template has no text'));
+  if (problems.length > 0) return { ok: false, problems };
+  const name = head.value.name ?? basename(path).replace(/\.md$/, '');
+  return { ok: true, value: { name, description: head.value.description ?? '', path, variables, body } };
+}
+
+function readFrontMatter(text: string, file: string): Checked<z.output<typeof frontMatter>> {
+  const yaml = readYaml({ text, file, linesBefore: 1 });
+  if (!yaml.ok) return yaml;
+  // Nothing between the fences is a front matter that says nothing.
+  if ((yaml.value.value ?? null) === null) return { ok: true, value: {} };
+  return checkYaml(yaml.value, frontMatter, 'the front matter');
+}
+
+interface Parts {
+  /** What stands between the fences; null when the file begins without one. */
+  readonly front: string | null;
+  readonly body: Template;
+}
+
+const fenced = /^---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|$)/;
+
+function splitFrontMatter(text: string, file: string): Checked<Parts> {
+  const refuse = (message: string): Checked<Parts> => ({
+    ok: false,
+    problems: [{ file, line: 1, column: 1, message }],
+  });
+  const first = text.split('\n', 1)[0]?.trimEnd() ?? '';
+  // More dashes are a line across the page.
+  if (!first.startsWith('---') || /^-{4,}$/.test(first))
+    return { ok: true, value: { front: null, body: bodyOf(text, 0, file) } };
+  if (first !== '---')
+    return refuse(
+      `the front matter begins with ${JSON.stringify(first.slice(0, 40))}; only YAML after a plain "---" is read`,
+    );
+  const match = fenced.exec(text);
+  if (match === null) return refuse('the front matter has no end: a line with "---" alone');
+  return { ok: true, value: { front: match[1] ?? '', body: bodyOf(text, match[0].length, file) } };
+}
+
+/** The text after the front matter, without blank lines around it. */
+function bodyOf(whole: string, start: number, file: string): Template {
+  const blank = /^(?:[ \t]*\r?\n)*/.exec(whole.slice(start))?.[0].length ?? 0;
+  const line = whole.slice(0, start + blank).split('\n').length;
+  return { text: whole.slice(start + blank).trimEnd(), file, startsAt: { line, column: 1 } };
+}
+
+/** Without a front matter every name that is used must be given. */
+function implicitVariables(body: Template): VariableSpec[] {
+  const names = new Set(placesOf(body).map(({ name }) => name));
+  return [...names]
+    .filter((name) => /^[\w-]+$/.test(name))
+    .map((name) => ({ name, required: true, type: 'string' as const }));
+}
+
+function undeclared(body: Template, variables: readonly VariableSpec[]): Problem[] {
+  const names = variables.map(({ name }) => name);
+  return placesOf(body)
+    .filter(({ name }) => !names.includes(name))
+    .map(({ name, offset }) => problemIn(body, offset, undeclaredMessage(name, names)));
+}
+
+/** What to say of a name that is used but not declared; no full stop. */
+export function undeclaredMessage(name: string, names: readonly string[]): string {
+  const near = nearest(name, names);
+  const next =
+    near === undefined
+      ? `declare it under "variables", or write \\{{${name}}} for these characters`
+      : `did you mean "${near}"?`;
+  return `there is no variable "${name}"; ${next}`;
+}
+
+function placesOf(template: Template): { readonly name: string; readonly offset: number }[] {
+  return parsePieces(template.text).flatMap((piece) =>
+    piece.kind === 'variable' && !isProgramName(piece.name) ? [piece] : [],
+  );
+}
+
+/** Fills in the template; `extra` answers names that the program knows, such as `sessions.api.result`. */
+export function renderPrompt(
+  template: PromptTemplate,
+  values: Readonly<Record<string, string>>,
+  extra: Lookup,
+): Rendered {
+  const lookup: Lookup = (name) => (Object.hasOwn(values, name) ? values[name] : extra(name));
+  const known = new Set([...template.variables.map(({ name }) => name), ...Object.keys(values)]);
+  return render(template.body, lookup, [...known]);
+}

@@ -1,0 +1,70 @@
+/** A folder of templates as one would share it: those in it, and what lies among them without being one. */
+import { join } from 'node:path';
+import type { Problem } from '../store/yaml-text.ts';
+import type { World } from '../world/world.ts';
+import { type FoundTemplate, kindFolders, templateKinds, templatesIn } from './places.ts';
+import { systemCode } from './text-file.ts';
+
+const rules = {
+  prompt: 'prompts are called NAME.md',
+  config: 'configs are folders',
+  workflow: 'workflows are called NAME.yaml',
+};
+const otherFiles = /^(?:\..*|README(?:\.\w+)?|Thumbs\.db|desktop\.ini)$/i;
+
+/** Whether it has one of the folders `prompts`, `configs` and `workflows`. */
+export function isTemplateFolder({ files }: World, folder: string): boolean {
+  return templateKinds.some((kind) => {
+    try {
+      return files.info(join(folder, kindFolders[kind]))?.kind === 'folder';
+    } catch (error) {
+      systemCode(error);
+      return false;
+    }
+  });
+}
+
+export interface TemplateFolder {
+  readonly templates: readonly FoundTemplate[];
+  /** Files that nobody could name, each as a problem. */
+  readonly problems: readonly Problem[];
+}
+
+export function lookThrough(world: World, folder: string): TemplateFolder {
+  const templates: FoundTemplate[] = [];
+  const problems: Problem[] = [];
+  for (const kind of templateKinds) {
+    const found = templatesIn(world, { folder, origin: 'environment' }, kind);
+    const paths = new Set(found.map(({ path }) => path));
+    const names = new Set<string>();
+    for (const template of found) {
+      const isTwice = names.has(template.name);
+      if (isTwice) problems.push(problem(template.path, 'never counts: another file here has the same name'));
+      names.add(template.name);
+    }
+    templates.push(...found);
+    const path = join(folder, kindFolders[kind]);
+    const listed = namesOf(world, path);
+    if (typeof listed === 'string') problems.push(problem(path, listed));
+    else {
+      for (const name of listed) {
+        if (otherFiles.test(name) || paths.has(join(path, name))) continue;
+        const rule = `${rules[kind]}, with letters, digits, "-", "_" or "." in the name, 64 at most`;
+        problems.push(problem(join(path, name), `cannot be found by anybody: ${rule}`));
+      }
+    }
+  }
+  return { templates, problems };
+}
+
+function problem(file: string, message: string): Problem {
+  return { file, line: 1, column: 1, message };
+}
+
+function namesOf({ files }: World, folder: string): readonly string[] | string {
+  try {
+    return files.list(folder);
+  } catch (error) {
+    return `cannot be read (${systemCode(error)})`;
+  }
+}

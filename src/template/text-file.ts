@@ -1,0 +1,58 @@
+/** Files that people wrote, read whole: whatever is wrong with one is part of a sentence, never an exception. */
+import type { World } from '../world/world.ts';
+
+export type TextFile =
+  | { readonly ok: true; readonly text: string }
+  /** `trouble` completes a sentence that begins with the path; no full stop. */
+  | { readonly ok: false; readonly trouble: string };
+
+export type BytesFile =
+  | { readonly ok: true; readonly bytes: Uint8Array }
+  | { readonly ok: false; readonly trouble: string };
+
+/** The text of a regular file of at most `bytesMax` bytes, without a byte order mark. Links are followed. */
+export function readTextFile(world: World, path: string, bytesMax: number): TextFile {
+  const read = readBytesFile(world, path, bytesMax);
+  if (!read.ok) return read;
+  const text = textOf(read.bytes);
+  if (text === null) return { ok: false, trouble: 'is not text in UTF-8' };
+  return text.includes('\0') ? { ok: false, trouble: 'holds a NUL character, so it is no text' } : { ok: true, text };
+}
+
+/** The bytes of a regular file of at most `bytesMax` bytes. Links are followed. */
+export function readBytesFile({ files }: World, path: string, bytesMax: number): BytesFile {
+  if (path.includes('\0')) return { ok: false, trouble: 'cannot be a path: it holds a NUL character' };
+  try {
+    const info = files.info(path);
+    if (info === null) return { ok: false, trouble: 'does not exist' };
+    if (info.kind === 'folder') return { ok: false, trouble: 'is a folder' };
+    // A pipe may never end and never begin; a device has no size.
+    if (info.kind !== 'file') return { ok: false, trouble: 'is not a regular file' };
+    const bytes = files.readBytes(path, 0, bytesMax + 1);
+    if (bytes.length > bytesMax) return { ok: false, trouble: `is larger than ${sizeText(bytesMax)}` };
+    return { ok: true, bytes };
+  } catch (error) {
+    return { ok: false, trouble: `cannot be read (${systemCode(error)})` };
+  }
+}
+
+/** The code of an error of the system such as EACCES; any other error is thrown again. */
+export function systemCode(error: unknown): string {
+  const { code } = error as { code?: unknown };
+  if (typeof code !== 'string') throw error;
+  return code;
+}
+
+/** The text without a byte order mark; null when it is not UTF-8. */
+export function textOf(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** `1 MiB`, `256 KiB`. */
+export function sizeText(bytes: number): string {
+  return bytes >= 1024 ** 2 ? `${bytes / 1024 ** 2} MiB` : `${bytes / 1024} KiB`;
+}

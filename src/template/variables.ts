@@ -1,0 +1,252 @@
+/** Variables of templates and workflows: how they are declared, given on the command line and turned into texts. */
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { World } from '../world/world.ts';
+import { nearest } from './nearest.ts';
+import { readTextFile } from './text-file.ts';
+
+const variableTypes = ['string', 'number', 'boolean', 'enum', 'path', 'file'] as const;
+export type VariableType = (typeof variableTypes)[number];
+
+/** What a template says of one of its variables. */
+export interface VariableSpec {
+  readonly name: string;
+  readonly description?: string;
+  readonly required: boolean;
+  readonly type: VariableType;
+  /** The words an `enum` may be. */
+  readonly values?: readonly string[];
+  /** As it would be given on the command line. Neither required nor with a default: empty unless given. */
+  readonly default?: string;
+}
+
+/** Bytes of a file that becomes part of a prompt. */
+const fileBytesMax = 256 * 1024;
+const variablesMax = 200;
+
+/** Dots are for what the program knows by itself; `__proto__` would be no key of an object. */
+const namePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+const nameRule = 'a name has 1 to 64 letters, digits, "-" or "_" and begins with a letter or "_"';
+const numberPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
+const booleans: Readonly<Record<string, string>> = { true: 'true', yes: 'true', false: 'false', no: 'false' };
+
+const variableName = z.string().regex(namePattern, nameRule).describe('What stands between the braces');
+/** YAML makes numbers and booleans of unquoted words; a variable is always a text. */
+const plainValue = z.union([z.string(), z.number(), z.boolean()], 'expected a text, a number or true or false');
+
+const declaration = {
+  description: z.string().max(2_000).optional().describe('What the variable is for'),
+  required: z.boolean().optional().describe('Whether it must be given; false unless said'),
+  type: z.enum(variableTypes).optional().describe('What its value must be; string unless said'),
+  values: z.array(plainValue).min(1).max(500).optional().describe('The words that an enum may be'),
+  default: plainValue.optional().describe('The value when none is given'),
+};
+
+interface Declared {
+  readonly description?: string | undefined;
+  readonly required?: boolean | undefined;
+  readonly type?: VariableType | undefined;
+  readonly values?: readonly (string | number | boolean)[] | undefined;
+  readonly default?: string | number | boolean | undefined;
+}
+
+type Report = (path: readonly (string | number)[], message: string) => void;
+
+/** Checked one by one, so that a fault of one variable hides none of another. */
+function refineDeclared(declared: Declared, context: z.RefinementCtx): void {
+  checkDeclared(declared, (path, message) =>
+    context.addIssue({ code: 'custom', path: [...path], message, input: declared }),
+  );
+}
+
+/** The list form of a front matter: `[{name, required, default, type, values, description}]`. */
+export const variableList: z.ZodType<VariableSpec[]> = z
+  .array(z.strictObject({ name: variableName, ...declaration }).superRefine(refineDeclared))
+  .max(variablesMax)
+  .superRefine((list, context) => {
+    const seen = new Set<string>();
+    for (const [index, { name }] of list.entries()) {
+      if (seen.has(name)) {
+        context.addIssue({
+          code: 'custom',
+          path: [index, 'name'],
+          message: `"${name}" is declared twice`,
+          input: list,
+        });
+      }
+      seen.add(name);
+    }
+  })
+  .transform((list) => list.map(({ name, ...declared }) => specOf(name, declared)));
+
+/** The map form of a workflow: `{ticket: {required: true}, area: "default", n: 3}`. A plain value is a default. */
+export const variableMap: z.ZodType<VariableSpec[]> = z
+  .record(
+    variableName,
+    z.union(
+      [plainValue, z.strictObject(declaration).superRefine(refineDeclared)],
+      'expected a default value, or a map such as {required: true}',
+    ),
+    { error: ({ code }) => (code === 'invalid_key' ? nameRule : undefined) },
+  )
+  .superRefine((map, context) => {
+    if (Object.keys(map).length > variablesMax) {
+      context.addIssue({ code: 'custom', path: [], message: `has more than ${variablesMax} variables`, input: map });
+    }
+  })
+  .transform((map) =>
+    Object.entries(map).map(([name, declared]) =>
+      specOf(name, typeof declared === 'object' ? declared : { default: declared }),
+    ),
+  );
+
+function checkDeclared(declared: Declared, report: Report): void {
+  const { required, type = 'string', values, default: fallback } = declared;
+  if (required === true && fallback !== undefined) {
+    report(['default'], 'a required variable has no default; leave out one of the two');
+  }
+  if (type === 'enum' && values === undefined) report([], 'an enum needs the list of its values');
+  if (type !== 'enum' && values !== undefined) report(['values'], `only an enum has values, this is a ${type}`);
+  const words = values?.map(String) ?? [];
+  const twice = words.find((word, index) => words.indexOf(word) < index);
+  if (twice !== undefined) report(['values'], `${quote(twice)} is there twice`);
+  if (fallback === undefined || (type === 'enum' && values === undefined)) return;
+  const trouble = troubleOf({ type, values: words }, String(fallback));
+  if (trouble !== null) report(['default'], trouble);
+}
+
+function specOf(name: string, { description, required, type, values, default: fallback }: Declared): VariableSpec {
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    required: required === true,
+    type: type ?? 'string',
+    ...(values === undefined ? {} : { values: values.map(String) }),
+    ...(fallback === undefined ? {} : { default: String(fallback) }),
+  };
+}
+
+/** What is wrong with a value, as far as it can be told without looking at files. */
+function troubleOf({ type, values = [] }: Pick<VariableSpec, 'type' | 'values'>, text: string): string | null {
+  if (text.includes('\0')) return 'it holds a NUL character';
+  switch (type) {
+    case 'number':
+      return numberPattern.test(text) && Number.isFinite(Number(text)) ? null : `${quote(text)} is not a number`;
+    case 'boolean':
+      return booleanOf(text) === undefined ? `${quote(text)} is neither true nor false` : null;
+    case 'enum':
+      return values.includes(text) ? null : notAmong(text, values);
+    case 'path':
+    case 'file':
+      return text === '' ? 'the path is empty' : null;
+    case 'string':
+      return null;
+  }
+}
+
+function booleanOf(text: string): string | undefined {
+  const word = text.toLowerCase();
+  return Object.hasOwn(booleans, word) ? booleans[word] : undefined;
+}
+
+function notAmong(text: string, values: readonly string[]): string {
+  const near = nearest(text, values);
+  const hint = near === undefined ? '' : `; did you mean ${quote(near)}?`;
+  return `${quote(text)} is none of ${values.map(quote).join(', ')}${hint}`;
+}
+
+/** For messages: values may be long and may hold anything. */
+function quote(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
+}
+
+/** Values by the name of their variable, as the user typed them. */
+export type GivenVariables = Readonly<Record<string, string>>;
+
+/** `["k=v", ...]` as `--var` takes them; the value may hold further "=". Fails with `usage`. */
+export function parseGiven(pairs: readonly string[]): Result<GivenVariables> {
+  const given = new Map<string, string>();
+  for (const pair of pairs) {
+    const end = pair.indexOf('=');
+    const name = pair.slice(0, end);
+    if (end < 0 || !namePattern.test(name)) {
+      const what = end < 0 ? 'has no "="' : `has no name before the "=": ${nameRule}`;
+      return fail('usage', `--var ${quote(pair)} ${what}.`, 'Give variables as --var name=value.');
+    }
+    const value = pair.slice(end + 1);
+    const before = given.get(name);
+    if (before !== undefined && before !== value) {
+      const message = `The variable "${name}" was given twice, as ${quote(before)} and as ${quote(value)}.`;
+      return fail('usage', message, 'Give it once.');
+    }
+    given.set(name, value);
+  }
+  return ok(Object.fromEntries(given));
+}
+
+export interface VariableContext {
+  readonly world: World;
+  /** Relative paths are meant from here. */
+  readonly folder: string;
+}
+
+export interface ResolvedVariables {
+  /** One for every declared variable without a problem. */
+  readonly values: Record<string, string>;
+  /** Each without a full stop. */
+  readonly problems: string[];
+  /** Given, but not declared. */
+  readonly unused: string[];
+}
+
+/** The text of every variable: given, else its default, else empty. Reads the files that `file` variables name. */
+export function resolveVariables(
+  specs: readonly VariableSpec[],
+  given: GivenVariables,
+  context: VariableContext,
+): ResolvedVariables {
+  const declared = new Set(specs.map(({ name }) => name));
+  const unused = Object.keys(given).filter((name) => !declared.has(name));
+  const values: [string, string][] = [];
+  const problems: string[] = [];
+  for (const spec of specs) {
+    const text = Object.hasOwn(given, spec.name) ? given[spec.name] : spec.default;
+    if (text === undefined) {
+      if (spec.required) problems.push(missing(spec, unused));
+      else values.push([spec.name, '']);
+      continue;
+    }
+    const value = textOfValue(spec, text, context);
+    if (value.ok) values.push([spec.name, value.text]);
+    else problems.push(`the variable "${spec.name}": ${value.trouble}`);
+  }
+  return { values: Object.fromEntries(values), problems, unused };
+}
+
+function missing({ name, description }: VariableSpec, unused: readonly string[]): string {
+  const near = nearest(name, unused);
+  const hint = near === undefined ? '' : `; did you mean it by "${near}"?`;
+  const what = description === undefined ? '' : ` (${description.replace(/\s+/g, ' ').trim()})`;
+  return `the variable "${name}"${what} has no value${hint}`;
+}
+
+type Value = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly trouble: string };
+
+function textOfValue(spec: VariableSpec, text: string, { world, folder }: VariableContext): Value {
+  const trouble = troubleOf(spec, text);
+  if (trouble !== null) return { ok: false, trouble };
+  switch (spec.type) {
+    case 'boolean':
+      return { ok: true, text: booleanOf(text) as string };
+    case 'path':
+      return { ok: true, text: resolve(folder, text) };
+    case 'file': {
+      const path = resolve(folder, text);
+      const read = readTextFile(world, path, fileBytesMax);
+      return read.ok ? read : { ok: false, trouble: `the file ${path} ${read.trouble}` };
+    }
+    default:
+      return { ok: true, text };
+  }
+}

@@ -1,0 +1,91 @@
+/** What is wrong with a workflow file: collected once each, however many sessions of a matrix meet it. */
+import type { Problem, YamlPath, YamlText } from '../store/yaml-text.ts';
+import { nearest } from './nearest.ts';
+
+/** More than anybody corrects at once. */
+const problemsMax = 200;
+/** Comparing words is slow; who mistyped hundreds of names needs no hint for each. */
+const hintsMax = 100;
+const hintWordsMax = 1_000;
+
+export class Problems {
+  readonly #yaml: YamlText;
+  readonly #text: string;
+  readonly #file: string;
+  readonly #found = new Map<string, Problem>();
+  #hints = 0;
+  #left = 0;
+  #reported = 0;
+
+  constructor(yaml: YamlText, text: string, file: string) {
+    this.#yaml = yaml;
+    this.#text = text;
+    this.#file = file;
+  }
+
+  /** How often something was found wrong, repetitions included. */
+  get size(): number {
+    return this.#reported;
+  }
+
+  get all(): readonly Problem[] {
+    const sorted = [...this.#found.values()].sort((a, b) => a.line - b.line || a.column - b.column);
+    if (this.#left === 0) return sorted;
+    const message = `there are more problems than the ${problemsMax} that are shown`;
+    return [...sorted, { file: this.#file, line: 1, column: 1, message }];
+  }
+
+  add(...problems: readonly Problem[]): void {
+    for (const problem of problems) {
+      this.#reported += 1;
+      const key = JSON.stringify([problem.file, problem.line, problem.column, problem.message]);
+      if (this.#found.has(key)) continue;
+      if (this.#found.size < problemsMax) this.#found.set(key, problem);
+      else this.#left += 1;
+    }
+  }
+
+  /** At the value under `path`, or at the nearest thing above it. */
+  at(path: YamlPath, message: string): void {
+    this.add(this.#yaml.problemAt(path, message));
+  }
+
+  /** At the key itself. */
+  atKey(path: YamlPath, key: string, message: string): void {
+    this.add(this.#yaml.problemAtKey(path, key, message));
+  }
+
+  /** At the `nth` (counted from 0) place in the text under `path` that is written as `source`. */
+  atPlace(path: YamlPath, source: string, nth: number, message: string): void {
+    if (this.#found.size === problemsMax) {
+      this.#reported += 1;
+      this.#left += 1;
+      return;
+    }
+    let offset = this.#yaml.offsetOf(path);
+    for (let seen = 0; offset !== null && seen <= nth; seen += 1) {
+      const found = this.#text.indexOf(source, seen === 0 ? offset : offset + source.length);
+      offset = found < 0 ? null : found;
+    }
+    // A text with escapes, or one that is folded, does not hold the place as it was written.
+    if (offset === null) {
+      this.at(path, message);
+      return;
+    }
+    const before = this.#text.slice(0, offset);
+    const lineStart = before.lastIndexOf('\n') + 1;
+    this.add({ file: this.#file, line: before.split('\n').length, column: offset - lineStart + 1, message });
+  }
+
+  /** `; did you mean "x"?`, or nothing. */
+  hint(word: string, known: Iterable<string>): string {
+    this.#hints += 1;
+    if (this.#hints > hintsMax) return '';
+    const words: string[] = [];
+    for (const one of known) {
+      if (words.push(one) === hintWordsMax) break;
+    }
+    const near = nearest(word, words);
+    return near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+  }
+}

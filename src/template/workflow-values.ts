@@ -1,0 +1,74 @@
+/** Values in workflow files that mean the same as an option of `session add`; here they are checked without one. */
+
+/** Names of sessions stand in references and on every line of a report, so they are short and plain. */
+export const sessionNamePattern = /^(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+export const sessionNameRule =
+  'a session name has 1 to 64 letters, digits, "-", "_" or ".", not only digits, and begins with a letter or digit';
+export const sessionNameLengthMax = 64;
+
+/** Never begins with a dash: the word ends up on another command line. */
+export const wordPattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,199}$/;
+export const wordRule = 'expected one word of letters, digits and . _ : / @ [ ] -';
+
+export const moneyUsd = { min: 0.001, max: 1_000_000 };
+export const concurrentMax = 256;
+export const thresholdMax = 1_000_000;
+export const retriesMax = 20;
+
+const durationMsMax = 30 * 24 * 3_600_000;
+export const durationPattern = /^(?=\d)(?:(\d+)[dD])?(?:(\d+)[hH])?(?:(\d+)[mM])?(?:(\d+)[sS])?$/;
+export const durationRule = 'expected a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m';
+
+/** Milliseconds of a time such as `90s`, `15m` or `1h30m`; null when it is none, or not between 1 s and 30 d. */
+export function durationMs(text: string): number | null {
+  const match = durationPattern.exec(text);
+  if (match === null) return null;
+  const [, days = 0, hours = 0, minutes = 0, seconds = 0] = match;
+  const ms = (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000;
+  return ms >= 1000 && ms <= durationMsMax ? ms : null;
+}
+
+export const rulesRule = 'expected permission rules such as "Edit,Bash(git log:*)", or a list of them';
+
+/**
+ * Permission rules, separated by commas or blanks outside parentheses: `Edit,Bash(git log:*)`; null when they are
+ * none. A rule never begins with a dash, for the reason given above.
+ */
+export function permissionRules(text: string): string[] | null {
+  const rules: string[] = [];
+  let rule = '';
+  let depth = 0;
+  for (const char of text) {
+    if (char === '(') depth += 1;
+    if (char === ')') depth -= 1;
+    if (depth < 0) return null;
+    if (depth === 0 && /[,\s]/.test(char)) {
+      if (rule !== '') rules.push(rule);
+      rule = '';
+    } else rule += char;
+  }
+  if (rule !== '') rules.push(rule);
+  const isSound = depth === 0 && rules.length > 0 && !rules.some((one) => /^[-(]/.test(one) || hasControl(one));
+  return isSound ? rules : null;
+}
+
+/** True for texts with characters that move a terminal's cursor or end a line. */
+export function hasControl(text: string): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+  return /[\u0000-\u001f\u007f-\u009f]/.test(text);
+}
+
+const lineLengthMax = 500;
+
+/** Names and descriptions stand on one line of a report, whatever long text a variable brought into them. */
+export function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > lineLengthMax ? `${line.slice(0, lineLengthMax)}…` : line;
+}
+
+const briefLengthMax = 120;
+
+/** What somebody wrote, in double quotes, cut when it is long. */
+export function brief(text: string): string {
+  return JSON.stringify(text.length > briefLengthMax ? `${text.slice(0, briefLengthMax)}…` : text);
+}

@@ -1,0 +1,244 @@
+/**
+ * Workflows: a YAML file that describes a group and its sessions. Loading one gives drafts that only lack ids and the
+ * time, or everything that is wrong with the file.
+ */
+import { resolve } from 'node:path';
+import type { GroupConfig, PromptReference, SessionDefinition, WorkflowRef } from '../core/group.ts';
+import { slugify } from '../core/id.ts';
+import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
+import type { World } from '../world/world.ts';
+import type { ConfigTemplate } from './config-template.ts';
+import { newMatrixContext } from './matrix.ts';
+import type { TemplatePlace } from './places.ts';
+import { type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
+import { checkForm } from './workflow-check.ts';
+import { expandSessions } from './workflow-expand.ts';
+import { dependenciesMax, wire } from './workflow-graph.ts';
+import { meaningsIn } from './workflow-names.ts';
+import { Problems } from './workflow-problems.ts';
+import type { GroupSpec, WorkflowFile } from './workflow-schema.ts';
+import { draftSession } from './workflow-session.ts';
+import { Shelf } from './workflow-shelf.ts';
+import { fillYamlText } from './workflow-text.ts';
+import { brief, hasControl, oneLine } from './workflow-values.ts';
+import { type SessionContext, taken } from './workflow-view.ts';
+
+/** Of a file that is not YAML at all. */
+const syntaxProblemsMax = 100;
+/** Characters of all prompts and values together. */
+const textLengthMax = 64 * 1024 ** 2;
+
+export interface WorkflowInput {
+  readonly world: World;
+  /** Path of the file as problems show it. */
+  readonly file: string;
+  readonly text: string;
+  /** The file's name without its extension: the group's slug when the file names none. */
+  readonly name: string;
+  /** Relative paths in the file are meant from here. */
+  readonly baseFolder: string;
+  /** What `~/` stands for; without it such a path is a problem. */
+  readonly home: string | undefined;
+  readonly given: GivenVariables;
+  /** Where templates are looked for on behalf of a session; `projects` are folders, nearest first. */
+  readonly places: (projects: readonly string[]) => readonly TemplatePlace[];
+}
+
+/** A place in a draft's prompt that other sessions of the workflow fill; like PromptReference, by key. */
+export interface DraftReference extends Omit<PromptReference, 'sessionIds'> {
+  /** Keys of drafts. */
+  readonly keys: readonly string[];
+}
+
+/** One session, after the matrix was expanded. */
+export interface SessionDraft {
+  /** Unique in the group; also the session's name. */
+  readonly key: string;
+  /** `variables` are the values with which its templates were filled in, defaults included. */
+  readonly definition: Omit<
+    SessionDefinition,
+    'id' | 'dependsOn' | 'createdAt' | 'promptReferences' | 'configTemplate'
+  >;
+  /** Keys of drafts. */
+  readonly dependsOn: readonly string[];
+  readonly references: readonly DraftReference[];
+  readonly configTemplate?: ConfigTemplate;
+}
+
+export interface WorkflowDraft {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+  /** Only what the file says; the rest has its defaults. */
+  readonly config: Partial<GroupConfig>;
+  /** Name of the prompt template for sessions that name none. */
+  readonly template?: string;
+  readonly configTemplate?: ConfigTemplate;
+  readonly variables: Readonly<Record<string, string>>;
+  /** Every session after those it depends on; among equals in the order of the file. */
+  readonly sessions: readonly SessionDraft[];
+  readonly workflow: WorkflowRef;
+}
+
+/** Everything that can be said about the file and the folders it names, at file:line:column. Never throws. */
+export function loadWorkflow(input: WorkflowInput): Checked<WorkflowDraft> {
+  return load(input, input.given);
+}
+
+/**
+ * What can be said about the file without values and without the projects: variables stand for themselves, and one
+ * project stands for each pattern. Never throws.
+ */
+export function validateWorkflowFile(world: World, input: Omit<WorkflowInput, 'world' | 'given'>): readonly Problem[] {
+  const loaded = load({ ...input, world }, null);
+  return loaded.ok ? [] : loaded.problems;
+}
+
+/** Without `given` nothing is looked up but templates. */
+function load(input: Omit<WorkflowInput, 'given'>, given: GivenVariables | null): Checked<WorkflowDraft> {
+  const { file } = input;
+  // A mark at the begin would only shift the columns of the first line.
+  const text = input.text.replace(/^\ufeff/, '');
+  const yaml = readYaml({ text, file });
+  if (!yaml.ok) return { ok: false, problems: yaml.problems.slice(0, syntaxProblemsMax) };
+  const problems = new Problems(yaml.value, text, file);
+  const form = checkForm(yaml.value, problems);
+  const draft = form === undefined ? undefined : draftOf(form, input, given, problems);
+  return draft === undefined || problems.size > 0 ? { ok: false, problems: problems.all } : { ok: true, value: draft };
+}
+
+function draftOf(
+  form: WorkflowFile,
+  input: Omit<WorkflowInput, 'given'>,
+  given: GivenVariables | null,
+  problems: Problems,
+): WorkflowDraft | undefined {
+  const { world, baseFolder, home } = input;
+  const specs = form.vars ?? [];
+  const { values, looksUp } = valuesOf(specs, given, input, problems);
+  const about = headerOf(form, input.name, values, problems);
+  const group = form.group ?? {};
+  const shelf = new Shelf(input);
+  const groupConfigTemplate =
+    group.configTemplate === undefined
+      ? undefined
+      : taken(shelf.config(group.configTemplate, null), ['group', 'configTemplate'], problems);
+  const meanings = meaningsIn({ variables: [values] }, problems.hint.bind(problems));
+  const matrix = newMatrixContext({ world, baseFolder, home, looksUp, problems });
+  const families = expandSessions(form.sessions, meanings, matrix);
+  const wiring = wire(families, problems);
+  const sessions = draftSessions({
+    ...{ world, baseFolder, home, looksUp, problems, shelf, group, about, groupConfigTemplate },
+    ...{ variables: specs, values, families, wiring, checkedConfigs: new Set<string>() },
+  });
+  // No session has looked for it, but sessions that are added later will.
+  if (group.template !== undefined && Object.values(form.sessions).every(({ template }) => template !== undefined)) {
+    taken(shelf.prompt(group.template, null), ['group', 'template'], problems);
+  }
+  if (sessions === undefined) return undefined;
+  return {
+    ...about,
+    config: configOf(group),
+    ...(group.template === undefined ? {} : { template: group.template }),
+    ...(groupConfigTemplate === undefined ? {} : { configTemplate: groupConfigTemplate }),
+    variables: values,
+    sessions,
+    workflow: { name: form.name ?? input.name, origin: input.file, digest: digestOf(input.text) },
+  };
+}
+
+/** Undefined when together they are more than can be kept. */
+function draftSessions(context: SessionContext): readonly SessionDraft[] | undefined {
+  const { families, wiring, problems } = context;
+  const order = wiring?.order ?? [...families.values()].flatMap(({ instances }) => instances);
+  const drafts: SessionDraft[] = [];
+  let length = 0;
+  let references = 0;
+  for (const instance of order) {
+    const draft = draftSession(instance, context);
+    drafts.push(draft);
+    length += lengthOf(draft, instance.family.spec.prompt);
+    references += draft.references.reduce((sum, { keys }) => sum + keys.length, 0);
+    if (length <= textLengthMax && references <= dependenciesMax) continue;
+    const what = length > textLengthMax ? `${textLengthMax / 1024 ** 2} MiB of text` : `${dependenciesMax} references`;
+    problems.at(['sessions'], `the prompts and variables of all sessions hold more than ${what}`);
+    return undefined;
+  }
+  return drafts;
+}
+
+/** Characters that were read or made for it; a prompt may be long only before it is filled in. */
+function lengthOf({ definition }: SessionDraft, written = ''): number {
+  const { prompt, variables = {}, config } = definition;
+  const values = Object.values(variables).reduce((sum, value) => sum + value.length, 0);
+  return written.length + prompt.length + values + (config?.claudeMdText?.length ?? 0);
+}
+
+/** The values of the workflow's variables; what has none stands for itself, so that other problems are told as well. */
+function valuesOf(
+  specs: readonly VariableSpec[],
+  given: GivenVariables | null,
+  { world, baseFolder }: Pick<WorkflowInput, 'world' | 'baseFolder'>,
+  problems: Problems,
+): { readonly values: Readonly<Record<string, string>>; readonly looksUp: boolean } {
+  const context = { world, folder: baseFolder };
+  const standIns = Object.fromEntries(specs.map((spec) => [spec.name, standInFor(spec, baseFolder)]));
+  if (given === null) {
+    const known = specs.filter((spec) => !spec.required && spec.type !== 'file');
+    return { values: { ...standIns, ...resolveVariables(known, {}, context).values }, looksUp: false };
+  }
+  const resolved = resolveVariables(specs, given, context);
+  for (const problem of resolved.problems) {
+    const name = specs.find((spec) => problem.startsWith(`the variable "${spec.name}"`))?.name;
+    problems.at(name === undefined ? ['vars'] : ['vars', name], problem);
+  }
+  const names = specs.map(({ name }) => name);
+  for (const name of resolved.unused) {
+    const known = names.length === 0 ? '; the workflow has no variables' : `; it has ${names.join(', ')}`;
+    problems.at(['vars'], `there is no variable ${brief(name)} to give${problems.hint(name, names) || known}`);
+  }
+  return { values: { ...standIns, ...resolved.values }, looksUp: resolved.problems.length === 0 };
+}
+
+/** Something of the right form. */
+function standInFor({ name, type, values = [] }: VariableSpec, folder: string): string {
+  if (type === 'number') return '1';
+  if (type === 'boolean') return 'true';
+  if (type === 'enum') return values[0] ?? name;
+  return type === 'path' ? resolve(folder, name) : name;
+}
+
+interface Header {
+  readonly slug: string;
+  readonly name: string;
+  readonly description: string;
+}
+
+function headerOf(
+  form: WorkflowFile,
+  fileName: string,
+  values: Readonly<Record<string, string>>,
+  problems: Problems,
+): Header {
+  const slug = form.name ?? slugify(fileName);
+  if (slug === '') problems.at([], 'name is missing: no slug can be made of the name of the file');
+  const meanings = meaningsIn({ variables: [values] }, problems.hint.bind(problems));
+  const line = (key: 'title' | 'description', text: string) => {
+    const filled = oneLine(fillYamlText([key], text, meanings, problems).text);
+    if (hasControl(filled)) problems.at([key], 'it holds control characters');
+    return filled;
+  };
+  const name = form.title === undefined ? slug : line('title', form.title);
+  if (name === '' && form.title !== undefined) problems.at(['title'], 'the title is blank');
+  return { slug, name, description: form.description === undefined ? '' : line('description', form.description) };
+}
+
+function configOf(group: GroupSpec): Partial<GroupConfig> {
+  const { concurrent, template: _prompts, configTemplate: _config, ...same } = group;
+  const config = { ...same, maxConcurrentSessions: concurrent };
+  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) as Partial<GroupConfig>;
+}
+
+function digestOf(text: string): string {
+  return new Bun.CryptoHasher('sha256').update(text).digest('hex');
+}

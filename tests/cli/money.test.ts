@@ -1,0 +1,136 @@
+/**
+ * Promises, as a user meets them, with the real claude: ten sessions of fifty cents each under a cap of two dollars;
+ * a pause in the middle of a Bash call, told by the exit code of the run that it ends.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
+import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { pinnedClaude, until } from '../support/cli.ts';
+import { User } from './user.ts';
+
+/** Ten times the tokens of a plain reply: ten cents. */
+const usage = { input: 10_000, output: 2_000 };
+const messageUsd = 0.1;
+const fiftyCents: readonly Step[] = [
+  ...[1, 2, 3, 4].map((count): Step => ({ tool: 'Bash', input: { command: `echo ${count}` }, usage })),
+  { text: 'fifty cents spent', usage },
+];
+
+let api: ScriptedApi;
+let user: User;
+
+function serve(steps: readonly Step[]): void {
+  const script: RehearsalScript = { version: 1, sessions: { '*': { steps: [...steps] } } };
+  api = startScriptedApi({ script, nameOf: () => undefined });
+  user = new User({
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+  });
+}
+
+beforeEach(() => serve(fiftyCents));
+afterEach(async () => {
+  await api.stop();
+  user.remove();
+});
+
+async function tenSessions(...options: string[]): Promise<string> {
+  const group = await user.ok('group', 'create', 'night', '--max-budget-usd', '2', '--concurrent', '10', ...options);
+  for (let count = 1; count <= 10; count += 1) {
+    await user.add(group, `s${count}`, '--max-budget-usd', '0.50', '--allowed-tools', 'Bash');
+  }
+  return group;
+}
+
+interface Line {
+  readonly type: string;
+  readonly action?: string;
+  readonly reason?: string;
+}
+
+const linesOf = (stdout: string): Line[] =>
+  stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Line);
+
+const only = (lines: readonly Line[], type: string): Line[] => lines.filter((line) => line.type === type);
+
+test('the cap of two dollars holds; raised to ten all complete, and the total is what was served', async () => {
+  const group = await tenSessions();
+  const run = await user.run('group', 'run', group, '--output', 'json');
+  expect(run.code).toBe(3);
+  expect(api.served.total.costUsd).toBeLessThanOrEqual(2 + 10 * messageUsd + 1e-9);
+  const lines = linesOf(run.stdout);
+  expect(only(lines, 'budget_warning')).toHaveLength(1);
+  expect(only(lines, 'budget_exceeded')).toMatchObject([{ action: 'paused' }]);
+  expect(only(lines, 'group_paused')).toMatchObject([{ reason: 'budget' }]);
+  expect(only(lines, 'session_failed')).toEqual([]);
+
+  await user.ok('group', 'budget', group, '--raise-to', '10');
+  expect((await user.run('group', 'resume', group, '--output', 'quiet')).code).toBe(0);
+  const { status, progress } = await user.json<{ status: string; progress: { totalCost: number; completed: number } }>(
+    'group',
+    'show',
+    group,
+  );
+  expect({ status, completed: progress.completed }).toEqual({ status: 'completed', completed: 10 });
+  expect(progress.totalCost).toBeCloseTo(api.served.total.costUsd, 6);
+  expect(api.served.total.costUsd).toBeCloseTo(5, 6);
+}, 120_000);
+
+test('with "warn" all ten complete, and passing the cap is said once', async () => {
+  const group = await tenSessions('--on-budget-exceeded', 'warn');
+  const run = await user.run('group', 'run', group, '--output', 'json');
+  expect(run.code).toBe(0);
+  expect(only(linesOf(run.stdout), 'budget_exceeded')).toMatchObject([{ action: 'continued' }]);
+  expect(only(linesOf(run.stdout), 'session_completed')).toHaveLength(10);
+  expect(api.served.total.costUsd).toBeCloseTo(5, 6);
+}, 120_000);
+
+test('with "stop" the group fails for its budget', async () => {
+  const group = await tenSessions('--on-budget-exceeded', 'stop');
+  const run = await user.run('group', 'run', group, '--output', 'json');
+  expect(run.code).toBe(1);
+  expect(api.served.total.costUsd).toBeLessThanOrEqual(2 + 10 * messageUsd + 1e-9);
+  const lines = linesOf(run.stdout);
+  expect(only(lines, 'budget_exceeded')).toMatchObject([{ action: 'stopped' }]);
+  expect(only(lines, 'group_failed')).toMatchObject([{ reason: 'budget' }]);
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'failed', reason: 'budget' });
+}, 120_000);
+
+/** Pids of living processes whose working folder is the project. */
+function processesIn(project: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === project;
+    } catch {
+      return false;
+    }
+  });
+}
+
+test('group pause in a Bash call: the run ends with 3, nothing is left, group resume goes on', async () => {
+  await api.stop();
+  user.remove();
+  const command = 'test -e begun && echo again && exit; (setsid env -i sleep 60 &) ; touch begun; sleep 60';
+  serve([{ tool: 'Bash', input: { command, timeout: 600_000 } }, { text: 'all done' }]);
+  const group = await user.ok('group', 'create', 'night');
+  await user.add(group, 'a', '--allowed-tools', 'Bash');
+  const project = user.project('a');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  await until(() => existsSync(join(project, 'begun')));
+  expect(processesIn(project).length).toBeGreaterThanOrEqual(2);
+  await user.ok('group', 'pause', group);
+  expect((await run.finished).code).toBe(3);
+  expect(processesIn(project)).toEqual([]);
+
+  expect((await user.run('group', 'resume', group, '--output', 'quiet')).code).toBe(0);
+  const last = JSON.stringify(api.requests.at(-1)?.body.messages);
+  expect(last).toContain('Do it.');
+  expect(last).toContain('touch begun; sleep 60');
+  expect(api.problems).toEqual([]);
+}, 120_000);

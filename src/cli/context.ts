@@ -91,8 +91,8 @@ export function sayFailure(stderr: Output, failure: Failure): void {
   }
   const hidden = problems.length - problemsShownMax;
   stderr.line(`${programName}: ${first}`);
-  for (const problem of problems.slice(0, problemsShownMax)) stderr.line(`  ${problem}`);
-  if (hidden > 0) stderr.line(`  and ${hidden} more`);
+  for (const problem of problems.slice(0, problemsShownMax)) stderr.line(problem);
+  if (hidden > 0) stderr.line(`and ${hidden} more`);
   if (next !== '') stderr.line(next);
 }
 

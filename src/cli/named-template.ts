@@ -1,8 +1,6 @@
 /** The template that an argument of `template show` or `template render` means: a name of any kind, or a path. */
 import { extname, resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { safeLine } from '../report/terminal-text.ts';
-import { describeProblem, type Problem } from '../store/yaml-text.ts';
 import {
   type FoundTemplate,
   findTemplate,
@@ -76,17 +74,4 @@ export function kindOfPath(context: Context, path: string): Result<TemplateKind>
   if (extname(path) === '.md') return ok('prompt');
   if (/^\.ya?ml$/.test(extname(path))) return ok('workflow');
   return fail('usage', `${briefPath(path)} is no template.`, next);
-}
-
-/** One line per problem on stderr, `file:line:column` first, so that editors can jump there; then the failure. */
-export function sayProblems(context: Context, what: string, problems: readonly Problem[]): Result<never> {
-  for (const problem of inOrder(problems)) context.stderr.line(safeLine(describeProblem(problem), 1000));
-  const amount = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
-  return fail('usage', `${what} has ${amount}.`, 'Correct what stands above and run the command again.');
-}
-
-export function inOrder(problems: readonly Problem[]): readonly Problem[] {
-  return problems.toSorted(
-    (a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0) || a.line - b.line || a.column - b.column,
-  );
 }

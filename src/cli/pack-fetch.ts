@@ -3,13 +3,15 @@ import { join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { checkOut, commitIn } from '../git/checkout.ts';
 import { type Login, parseRef, parseRepository } from '../git/source.ts';
+import { safeLine } from '../report/terminal-text.ts';
+import { problemsFailure } from '../store/yaml-text.ts';
 import { makeFetchFolder, type Placement, placePack } from '../template/pack.ts';
 import { checkPack } from '../template/pack-check.ts';
 import { findPackRoot, type GatheredPack, gatherPack } from '../template/pack-files.ts';
 import type { PackNote, PackOrigin } from '../template/pack-note.ts';
+import { powersOf } from '../template/pack-powers.ts';
 import { packsFolder, templatePlaces, userTemplates } from '../template/places.ts';
 import type { Context } from './context.ts';
-import { sayProblems } from './named-template.ts';
 import { briefPath, lookAt } from './path-argument.ts';
 
 export interface PackSource {
@@ -90,7 +92,7 @@ function gather(context: Context, folder: string, shown: string): Result<Gathere
     return fail('usage', message, 'A pack has them at its top, in templates/ or in .claude-code-agent/templates/.');
   }
   const pack = gatherPack(context.world, folder, root, shown);
-  return pack.ok ? ok(pack.value) : sayProblems(context, 'The pack', pack.problems);
+  return pack.ok ? ok(pack.value) : problemsFailure('The pack', pack.problems);
 }
 
 /** Checks the fetched files and puts them in place. Only inside `withPacks`; fails with `usage`. */
@@ -100,7 +102,15 @@ export function installPack(context: Context, packs: string, name: string, fetch
   const places = (projects: readonly string[]) => templatePlaces({ env, packageRoot, projects });
   const check: Placement['check'] = (folder) => checkPack(world, { folder, files, places, home: env.HOME });
   const placed = placePack(world, packs, { name, origin: fetched.origin, files, shownRoot, check });
-  return placed.ok ? ok(placed.value) : sayProblems(context, 'The pack', placed.problems);
+  return placed.ok ? ok(placed.value) : problemsFailure('The pack', placed.problems);
+}
+
+/** Tells which files of a pack can start programs; `before` are those that were known already. */
+export function sayPowers(context: Context, { pack }: FetchedPack, before: ReadonlySet<string> = new Set()): void {
+  const powers = powersOf(pack.files.filter(({ path }) => !before.has(path)));
+  if (powers.length === 0) return;
+  context.stderr.line('These files can start programs in your sessions; read them before you use the pack:');
+  for (const power of powers) context.stderr.line(`  ${safeLine(power, 400)}`);
 }
 
 /** The commit as people write it, or nothing. */

@@ -12,9 +12,10 @@ import type { PromptTemplate } from '../template/prompt-template.ts';
 import { type LaterPlace, type Lookup, parsePieces, type Rendered, render, type Template } from '../template/render.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../template/variables.ts';
 import type { Context } from './context.ts';
+import { placesHere } from './named-template.ts';
 import { referenceTo } from './new-group.ts';
 import { type PromptOptions, readPrompt } from './prompt-source.ts';
-import { chooseTemplates, placesOf, type TemplateOptions } from './template-choice.ts';
+import { chooseTemplates, type TemplateOptions } from './template-choice.ts';
 
 export interface TaskOptions extends PromptOptions, TemplateOptions {
   /** Of `--var`. */
@@ -46,7 +47,7 @@ export async function readTask(
   const { group, groupConfig, projectPath } = surroundings;
   const pairs = parseGiven(given.var ?? []);
   if (!pairs.ok) return pairs;
-  const places = placesOf(context, [projectPath]);
+  const places = placesHere(context, [projectPath]);
   const chosen = chooseTemplates(context, places, given);
   if (!chosen.ok) return chosen;
   const { config } = chosen.value;

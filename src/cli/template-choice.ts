@@ -5,15 +5,11 @@ import type { GroupDefinition } from '../core/group.ts';
 import { quoted } from '../core/id.ts';
 import { problemsFailure } from '../store/yaml-text.ts';
 import { type ConfigTemplate, loadConfigTemplate } from '../template/config-template.ts';
-import { findTemplate, type TemplatePlace, templatePlaces } from '../template/places.ts';
+import { findTemplate, type TemplatePlace } from '../template/places.ts';
 import { loadPromptTemplate, type PromptTemplate } from '../template/prompt-template.ts';
 import type { Context } from './context.ts';
+import { placesHere } from './named-template.ts';
 import { referenceTo } from './new-group.ts';
-
-/** Where templates are looked for by the user of this command; `projects` are folders, nearest first. */
-export function placesOf({ env, packageRoot }: Context, projects: readonly string[]): readonly TemplatePlace[] {
-  return templatePlaces({ env, packageRoot, projects });
-}
 
 export interface TemplateOptions {
   readonly template?: string | undefined;
@@ -76,13 +72,13 @@ function byPath(context: Context, path: string): Result<ChosenTemplates> {
 function promptAt(context: Context, path: string, promptReference: string): Result<ChosenTemplates> {
   const prompt = loadPromptTemplate(context.world, path);
   if (prompt.ok) return ok({ prompt: prompt.value, promptReference });
-  return problemsFailure('The prompt template', prompt.problems, 'Correct it and run the command again.');
+  return problemsFailure('The prompt template', prompt.problems);
 }
 
 function configAt(context: Context, path: string): Result<ChosenTemplates> {
   const config = loadConfigTemplate(context.world, path);
   if (config.ok) return ok({ config: config.value });
-  return problemsFailure('The config template', config.problems, 'Correct it and run the command again.');
+  return problemsFailure('The config template', config.problems);
 }
 
 function loadConfig(context: Context, places: readonly TemplatePlace[], name: string) {
@@ -100,7 +96,7 @@ export interface GroupTemplates {
 
 /** The defaults of a group. A prompt is kept by name, because a session's project may have one of its own. */
 export function groupTemplates(context: Context, given: TemplateOptions): Result<GroupTemplates> {
-  const chosen = chooseTemplates(context, placesOf(context, [context.cwd]), given);
+  const chosen = chooseTemplates(context, placesHere(context), given);
   if (!chosen.ok) return chosen;
   const { promptReference, config } = chosen.value;
   return ok({

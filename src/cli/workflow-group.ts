@@ -10,9 +10,9 @@ import { readTextFile } from '../template/text-file.ts';
 import { type GivenVariables, parseGiven } from '../template/variables.ts';
 import { loadWorkflow, type SessionDraft, type WorkflowDraft } from '../template/workflow.ts';
 import type { Context } from './context.ts';
+import { placesHere } from './named-template.ts';
 import { type NewGroup, referenceTo } from './new-group.ts';
 import { briefPath } from './path-argument.ts';
-import { placesOf } from './template-choice.ts';
 
 /**
  * The group that `reference` describes: the path of a workflow file, or the name of a workflow template. `pairs` are
@@ -38,7 +38,7 @@ function fileOf(context: Context, reference: string): Result<WorkflowFile> {
   const path = resolve(cwd, reference);
   const looksLikePath = /\/|\.ya?ml$/i.test(reference);
   if (looksLikePath || world.files.info(path)?.kind === 'file') return ok({ path, baseFolder: dirname(path) });
-  const found = findTemplate(world, placesOf(context, [cwd]), 'workflow', reference);
+  const found = findTemplate(world, placesHere(context), 'workflow', reference);
   // A shared workflow does not lie beside the projects: its paths are those of whoever runs it.
   return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
 }
@@ -58,7 +58,7 @@ function loadFile(context: Context, { path, baseFolder }: WorkflowFile, given: G
     baseFolder,
     home: env.HOME,
     given,
-    places: (projects) => placesOf(context, projects),
+    places: (projects) => placesHere(context, projects),
   });
   if (draft.ok) return ok(groupOf(context, draft.value, read.text));
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');

@@ -89,12 +89,21 @@ export function checkYaml<T>(yaml: YamlText, schema: z.ZodType<T>, whole: string
 }
 
 /** Fails with `usage`: one line per problem, `file:line:column` first, so that editors can jump there. */
-export function problemsFailure(noun: string, problems: readonly Problem[], next: string): Result<never> {
-  const sorted = [...problems].sort(
-    (a, b) => a.file.localeCompare(b.file) || a.line - b.line || a.column - b.column || 0,
-  );
+export function problemsFailure(
+  noun: string,
+  problems: readonly Problem[],
+  next = 'Correct it and run the command again.',
+): Result<never> {
+  const sorted = inOrder(problems);
   const amount = sorted.length === 1 ? 'a problem' : `${sorted.length} problems`;
   return fail('usage', `${noun} has ${amount}:\n${sorted.map(describeProblem).join('\n')}`, next);
+}
+
+/** As a reader meets them. */
+export function inOrder(problems: readonly Problem[]): readonly Problem[] {
+  return problems.toSorted(
+    (a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : 0) || a.line - b.line || a.column - b.column,
+  );
 }
 
 export function describeProblem({ file, line, column, message }: Problem): string {

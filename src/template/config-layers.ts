@@ -36,8 +36,8 @@ export function configTemplateLayer(name: string): string {
 }
 
 /**
- * Puts the layers together, the first one lowest. What a session does not inherit (`inheritFromGroup`) the caller leaves
- * out. Fails with `usage` and every fault of a settings.json or mcp.json.
+ * Puts the layers together, the first one lowest. What a session does not inherit (`inheritFromGroup`) the caller
+ * leaves out. Fails with `usage` and every fault of a settings.json or mcp.json.
  */
 export function resolveConfig(layers: readonly ConfigLayer[], config: SessionConfig): Result<ResolvedConfig> {
   const faults: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * The parts of settings.json and mcp.json that merging relies on. claude ignores a faulty settings file as a whole, deny
- * rules and all, so that a fault is told instead of merged.
+ * The parts of settings.json and mcp.json that merging relies on. claude ignores a faulty settings file as a whole,
+ * deny rules and all, so that a fault is told instead of merged.
  */
 import { isObject } from '../store/shape.ts';
 

@@ -3,7 +3,7 @@
  * depends only on the file, the variables and the folders, and comes in a fixed order.
  */
 import { basename, isAbsolute, join, relative, resolve } from 'node:path';
-import { slugify } from '../core/id.ts';
+import { quoted, slugify } from '../core/id.ts';
 import type { YamlPath } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import { readTextFile, systemCode } from './text-file.ts';
@@ -11,7 +11,7 @@ import { type GlobCount, isPattern, type Matched, matchFolders } from './workflo
 import type { Problems } from './workflow-problems.ts';
 import type { MatrixSpec, ProjectsSpec } from './workflow-schema.ts';
 import { fillYamlText, type Meanings } from './workflow-text.ts';
-import { brief, hasControl } from './workflow-values.ts';
+import { hasControl } from './workflow-values.ts';
 
 /** Sessions of one workflow. */
 export const sessionsMax = 10_000;
@@ -116,7 +116,7 @@ function valueDimension(
     if (text.trim() === '') problems.at(at, 'the value is blank');
     else if (hasControl(text) || text.length > valueLengthMax) {
       problems.at(at, `expected one line of at most ${valueLengthMax} characters`);
-    } else if (values.has(text) && !isGuess) problems.at(at, `${brief(text)} is there twice`);
+    } else if (values.has(text) && !isGuess) problems.at(at, `${quoted(text)} is there twice`);
     values.set(text, { text, labels: [text] });
   }
   return { key, values: [...values.values()], isOpen };
@@ -192,18 +192,19 @@ function entriesOf(
 /** The lines of a list file; "#" begins a comment. */
 function entriesOfFile(file: Entry, context: MatrixContext): Entry[] {
   const path = resolvePath(context, file.text);
-  const read = path.ok ? readTextFile(context.world, path.path, listBytesMax) : path;
-  if (!read.ok) {
-    file.report(`the list ${brief(file.text)} ${read.trouble}`);
+  const refuse = (trouble: string) => {
+    file.report(`the list ${quoted(file.text)} ${trouble}`);
     return [];
-  }
+  };
+  if (!path.ok) return refuse(path.trouble);
+  const read = readTextFile(context.world, path.path, listBytesMax);
+  if (!read.ok) return refuse(read.trouble);
   const entries = read.text.split('\n').flatMap((line, index): Entry[] => {
     const text = line.trim();
-    const report = (message: string) => context.problems.add({ file: file.text, line: index + 1, column: 1, message });
+    const report = (message: string) => context.problems.add({ file: path.path, line: index + 1, column: 1, message });
     return text === '' || text.startsWith('#') ? [] : [{ text, report, isGuess: false }];
   });
-  if (entries.length === 0) file.report(`the list ${brief(file.text)} names no project`);
-  return entries;
+  return entries.length > 0 ? entries : refuse('names no project');
 }
 
 /** The folders that a path or pattern means; a folder whose name looks like a pattern is found by its name. */
@@ -211,15 +212,15 @@ function foldersOf({ text, report }: Entry, context: MatrixContext): readonly st
   const plain = resolvePath(context, text);
   if (!isPattern(text) || (plain.ok && existsAsFolder(context.world, plain.path))) {
     if (plain.ok) return [plain.path];
-    report(`the project ${brief(text)} ${plain.trouble}`);
+    report(`the project ${quoted(text)} ${plain.trouble}`);
     return [];
   }
   const known = context.matched.get(text);
   const matched = known ?? matchFolders(context.world, text, (start) => resolvePath(context, start), context.count);
   context.matched.set(text, matched);
-  if (!matched.ok) report(`the pattern ${brief(text)} ${matched.trouble}`);
+  if (!matched.ok) report(`the pattern ${quoted(text)} ${matched.trouble}`);
   else if (matched.folders.length === 0) {
-    report(`the pattern ${brief(text)} fits no folder, seen from ${context.baseFolder}`);
+    report(`the pattern ${quoted(text)} fits no folder, seen from ${context.baseFolder}`);
   }
   return matched.ok ? matched.folders : [];
 }

@@ -2,9 +2,9 @@
  * How a workflow names its sessions: `NAME`, `NAME[*]`, `NAME[VALUE]`, `NAME[matrix.KEY]` in `dependsOn`, and the same
  * inside `{{sessions.NAME.result}}`.
  */
+import { quoted } from '../core/id.ts';
 import type { MatrixValue } from './matrix.ts';
 import type { Families, Family, Instance } from './workflow-expand.ts';
-import { brief } from './workflow-values.ts';
 
 export type Hint = (word: string, known: Iterable<string>) => string;
 
@@ -29,7 +29,7 @@ const refuse = (problem: string) => ({ ok: false, problem }) as const;
 /** Reads an entry of `dependsOn`. */
 export function parseDependency(text: string, families: Families, hint: Hint): Parsed<Target> {
   const match = /^([^[\]]*)(?:\[([^[\]]*)\])?$/.exec(text.trim());
-  if (match === null) return refuse(`${brief(text)} names no session: write NAME, NAME[*] or NAME[VALUE]`);
+  if (match === null) return refuse(`${quoted(text)} names no session: write NAME, NAME[*] or NAME[VALUE]`);
   const [, name = '', selector = null] = match;
   const family = families.get(name);
   return family === undefined
@@ -51,19 +51,19 @@ export function parseReference(name: string, families: Families, hint: Hint): Pa
 /** Reads what is wanted of a session: `.result`, or `.structured` with a way into it. */
 export function parseAccess(access: string, session: string, hint: Hint): Parsed<Pick<Wanted, 'field' | 'path'>> {
   const match = /^\.([\w-]+)(.*)$/s.exec(access);
-  if (match === null) return refuse(`say what of ${brief(session)} is meant: .result or .structured`);
+  if (match === null) return refuse(`say what of ${quoted(session)} is meant: .result or .structured`);
   const [, field = '', steps = ''] = match;
   if (field === 'diffStat' || field === 'branch') return refuse(`".${field}" is not supported by this version yet`);
   if (field !== 'result' && field !== 'structured') {
     return refuse(
-      `a session has no ${brief(field)}${hint(field, ['result', 'structured']) || '; use result or structured'}`,
+      `a session has no ${quoted(field)}${hint(field, ['result', 'structured']) || '; use result or structured'}`,
     );
   }
   if (field === 'result' && steps !== '') {
     return refuse('a result is one text; its fields are in .structured when the session has an outputSchema');
   }
   const path = parseSteps(steps);
-  if (path === null) return refuse(`${brief(steps)} is no way into a result: write .name or [0]`);
+  if (path === null) return refuse(`${quoted(steps)} is no way into a result: write .name or [0]`);
   return { ok: true, value: { field, path } };
 }
 
@@ -86,9 +86,9 @@ function parseSteps(text: string): string[] | null {
 function unknownSession(name: string, families: Families, hint: Hint): string {
   for (const family of families.values()) {
     const instance = family.dimensions.length > 0 && family.instances.find(({ key }) => key === name);
-    if (instance) return `there is no session ${brief(name)} in this file; write ${spelled(instance)}`;
+    if (instance) return `there is no session ${quoted(name)} in this file; write ${spelled(instance)}`;
   }
-  return `there is no session ${brief(name)}${hint(name, families.keys())}`;
+  return `there is no session ${quoted(name)}${hint(name, families.keys())}`;
 }
 
 function spelled({ family, values }: Instance): string {
@@ -107,14 +107,14 @@ export function select({ family, selector }: Target, from: Instance, hint: Hint)
   const all: Selected = { instances, isMany: true };
   if (family.spec.matrix === undefined) {
     if (selector === null) return { ok: true, value: { instances, isMany: false } };
-    return refuse(`${brief(key)} has no matrix: write ${key} without "[${selector}]"`);
+    return refuse(`${quoted(key)} has no matrix: write ${key} without "[${selector}]"`);
   }
   const first = dimensions[0];
   // Its matrix has a problem of its own.
   if (first === undefined || instances.length === 0) return { ok: true, value: all };
   if (selector === null) {
     const same = `${key}[matrix.${first.key}] for the one with the same ${first.key}`;
-    return refuse(`${brief(key)} has a matrix: write ${key}[*] for all of its sessions, or ${same}`);
+    return refuse(`${quoted(key)} has a matrix: write ${key}[*] for all of its sessions, or ${same}`);
   }
   if (selector.trim() === '*') return { ok: true, value: all };
   const parts = selector.split(',').map((part) => part.trim());
@@ -138,8 +138,8 @@ function selectSame(family: Family, part: string, from: Instance, hint: Hint): P
   if (found.length > 0) return { ok: true, value: { instances: found, isMany: found.length > 1 } };
   const isOpen = family.dimensions[index]?.isOpen || isOpenIn(from.family, matrixKey);
   if (isOpen) return { ok: true, value: { instances: family.instances.slice(0, 1), isMany: false } };
-  const value = brief(textOf(wanted.value, matrixKey));
-  return refuse(`no session of ${brief(family.key)} has ${value} as its matrix.${matrixKey}`);
+  const value = quoted(textOf(wanted.value, matrixKey));
+  return refuse(`no session of ${quoted(family.key)} has ${value} as its matrix.${matrixKey}`);
 }
 
 /** `key[a,b]`: one part for each dimension, each a value, `matrix.KEY` or `*`. */
@@ -169,7 +169,7 @@ function selectUnknown(family: Family, text: string, hint: Hint): Parsed<Selecte
     return { ok: true, value: { instances: instances.slice(0, 1), isMany: false } };
   }
   const known = instances.map((instance) => instance.values.map(({ name, text: value }) => name ?? value).join(','));
-  return refuse(`${brief(key)} has no session for ${brief(text)}${hint(text, known)}`);
+  return refuse(`${quoted(key)} has no session for ${quoted(text)}${hint(text, known)}`);
 }
 
 function ambiguous({ key, dimensions }: Family, text: string, found: readonly Instance[]): string {
@@ -179,19 +179,19 @@ function ambiguous({ key, dimensions }: Family, text: string, found: readonly In
     dimensions.length > 1
       ? `give a value for each of ${dimensions.map((dimension) => dimension.key).join(', ')}, separated by commas`
       : 'give more of the path';
-  return `${brief(text)} fits ${found.length} sessions of ${brief(key)} (${named.join(', ')}${more}); ${next}`;
+  return `${quoted(text)} fits ${found.length} sessions of ${quoted(key)} (${named.join(', ')}${more}); ${next}`;
 }
 
 function noKey(family: Family, matrixKey: string, hint: Hint): string {
   const keys = family.dimensions.map(({ key }) => key);
   const known = hint(matrixKey, keys) || `; its keys are ${keys.join(', ')}`;
-  return `the matrix of ${brief(family.key)} has no key ${brief(matrixKey)}${known}`;
+  return `the matrix of ${quoted(family.key)} has no key ${quoted(matrixKey)}${known}`;
 }
 
 function ownValue(from: Instance, matrixKey: string, hint: Hint): Parsed<MatrixValue> {
   const { family, values } = from;
   if (family.dimensions.length === 0) {
-    return refuse(`${brief(family.key)} has no matrix, so it has no matrix.${matrixKey}`);
+    return refuse(`${quoted(family.key)} has no matrix, so it has no matrix.${matrixKey}`);
   }
   const index = family.dimensions.findIndex(({ key }) => key === dimensionKey(matrixKey));
   const value = values[index];

@@ -1,5 +1,6 @@
 /** The form of a workflow file: plain data of version 1 with known keys. What the values mean is checked later. */
-import { type Checked, checkYaml, type Problem, type YamlPath, type YamlText } from '../store/yaml-text.ts';
+import { quoted } from '../core/id.ts';
+import { type Checked, checkYaml, type YamlPath, type YamlText } from '../store/yaml-text.ts';
 import type { Problems } from './workflow-problems.ts';
 import {
   knownKeys,
@@ -9,7 +10,7 @@ import {
   type WorkflowFile,
   workflowSchema,
 } from './workflow-schema.ts';
-import { brief, sessionNamePattern, sessionNameRule } from './workflow-values.ts';
+import { sessionNamePattern, sessionNameRule } from './workflow-values.ts';
 
 /** Levels of maps and lists; aliases can nest more than brackets do. */
 const depthMax = 300;
@@ -27,19 +28,10 @@ export function checkForm(yaml: YamlText, problems: Problems): WorkflowFile | un
   if (!isPlain(yaml.value, problems) || !isVersion(yaml.value.version, problems)) return undefined;
   const value = withoutWrongKeys(yaml.value, problems);
   const checked: Checked<WorkflowFile> = checkYaml({ ...yaml, value }, workflowSchema, 'the workflow');
-  if (!checked.ok) problems.add(...checked.problems.map(briefly));
-  if (isMap(value.sessions)) checkSessions(value.sessions, problems);
+  if (!checked.ok) problems.add(...checked.problems);
+  else checkPlainValues(checked.value, yaml.value, problems);
+  if (isMap(yaml.value.sessions)) checkSessions(yaml.value.sessions, problems);
   return checked.ok && problems.size === 0 ? checked.value : undefined;
-}
-
-const messageLengthMax = 500;
-
-/** What stands in the file may be part of the message. */
-function briefly(problem: Problem): Problem {
-  const { message } = problem;
-  return message.length <= messageLengthMax
-    ? problem
-    : { ...problem, message: `${message.slice(0, messageLengthMax)}…` };
 }
 
 function isVersion(version: unknown, problems: Problems): boolean {
@@ -103,7 +95,7 @@ function withoutWrongKeys(file: Data, problems: Problems): Data {
   const sessions: Data = {};
   for (const [key, given] of Object.entries(whole.sessions)) {
     if (!sessionNamePattern.test(key)) {
-      problems.atKey(['sessions'], key, `${brief(key)} cannot be a name: ${sessionNameRule}`);
+      problems.atKey(['sessions'], key, `${quoted(key)} cannot be a name: ${sessionNameRule}`);
     } else sessions[key] = isMap(given) ? sessionKeys(key, given, problems) : given;
   }
   return { ...whole, sessions };
@@ -126,7 +118,7 @@ function matrixKeys(given: Data, path: YamlPath, problems: Problems): Data {
     if (takenMatrixKeys.includes(key)) {
       problems.atKey(path, key, `"${key}" is taken: {{matrix.${key}}} comes from "projects"`);
     } else if (!matrixKeyPattern.test(key)) {
-      problems.atKey(path, key, `${brief(key)} cannot be a key: expected 1 to 64 letters, digits, "-" or "_"`);
+      problems.atKey(path, key, `${quoted(key)} cannot be a key: expected 1 to 64 letters, digits, "-" or "_"`);
     } else matrix[key] = value;
   }
   if (Object.keys(given).length === 0) problems.at(path, 'a matrix needs a key, such as "projects"');
@@ -138,7 +130,7 @@ function onlyKnown(given: Data, path: YamlPath, where: string, known: readonly s
   for (const [key, value] of Object.entries(given)) {
     if (known.includes(key)) kept[key] = value;
     else if (laterKeys.includes(key)) problems.atKey(path, key, `"${key}" is not supported by this version yet`);
-    else problems.atKey(path, key, `${where} has no ${brief(key)}${problems.hint(key, known)}`);
+    else problems.atKey(path, key, `${where} has no ${quoted(key)}${problems.hint(key, known)}`);
   }
   return kept;
 }
@@ -153,6 +145,23 @@ function checkSessions(sessions: Data, problems: Problems): void {
     if (type !== 'object') problems.at([...path, 'type'], 'outputSchema: its "type" must be "object"');
     if (Buffer.byteLength(JSON.stringify(session.outputSchema)) > outputSchemaBytesMax) {
       problems.at(path, `outputSchema is larger than ${outputSchemaBytesMax / 1024} KiB`);
+    }
+  }
+}
+
+/** Everything that becomes a text although YAML reads it as a number or a flag. */
+function checkPlainValues({ sessions }: WorkflowFile, file: Data, problems: Problems): void {
+  for (const [name, declared] of Object.entries(isMap(file.vars) ? file.vars : {})) {
+    const path = ['vars', name];
+    if (isMap(declared)) problems.checkPlain([...path, 'default'], declared.default);
+    else problems.checkPlain(path, declared);
+  }
+  for (const [key, { vars = {}, matrix = {} }] of Object.entries(sessions)) {
+    const path = ['sessions', key];
+    for (const [name, value] of Object.entries(vars)) problems.checkPlain([...path, 'vars', name], value);
+    for (const [name, values] of Object.entries(matrix)) {
+      if (name === 'projects' || !Array.isArray(values)) continue;
+      for (const [index, value] of values.entries()) problems.checkPlain([...path, 'matrix', name, index], value);
     }
   }
 }

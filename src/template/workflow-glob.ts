@@ -38,6 +38,7 @@ export function matchFolders(world: World, pattern: string, resolvePath: Resolve
   if (pattern.length > patternLengthMax) {
     return { ok: false, trouble: `is longer than ${patternLengthMax} characters` };
   }
+  if (pattern.includes('\0')) return { ok: false, trouble: 'cannot be a path: it holds a NUL character' };
   const alternatives = expandBraces(pattern);
   if (alternatives === null) return { ok: false, trouble: `stands for more than ${alternativesMax} patterns` };
   const found = new Set<string>();
@@ -85,10 +86,7 @@ function walk(world: World, root: string, segments: readonly string[], count: Gl
     if (count.entries > entriesMax) throw new TooMuch(`looks at more than ${entriesMax} files`);
     const kind = files.entryKind(path);
     if (kind === 'folder') return 'folder';
-    if (kind !== 'link') return 'other';
-    const real = files.realPath(path);
-    const isInside = real !== null && (real === realRoot || real.startsWith(withSlash(realRoot)));
-    return isInside && files.info(path)?.kind === 'folder' ? 'link' : 'other';
+    return kind === 'link' && leadsBelow(world, path, realRoot) ? 'link' : 'other';
   };
   const seen = new Set<string>();
   const open: Step[] = [{ folder: root, index: 0 }];
@@ -130,6 +128,17 @@ function namesIn(world: World, folder: string, count: GlobCount): readonly strin
   count.folders += 1;
   if (count.folders > foldersMax) throw new TooMuch(`looks through more than ${foldersMax} folders`);
   return world.files.info(folder)?.kind === 'folder' ? world.files.list(folder) : [];
+}
+
+/** A link to a folder below the root; one that leads nowhere or to itself does not. */
+function leadsBelow({ files }: World, path: string, realRoot: string): boolean {
+  try {
+    const real = files.realPath(path);
+    return real?.startsWith(withSlash(realRoot)) === true && files.info(real)?.kind === 'folder';
+  } catch (error) {
+    systemCode(error);
+    return false;
+  }
 }
 
 function withSlash(path: string): string {

@@ -1,9 +1,10 @@
 /** Who waits for whom in an expanded workflow, in which order they can run, and who is an ancestor of whom. */
+
 import { buildGraph } from '../core/graph.ts';
+import { quoted } from '../core/id.ts';
 import { parseDependency, select } from './session-references.ts';
 import type { Families, Instance } from './workflow-expand.ts';
 import type { Problems } from './workflow-problems.ts';
-import { brief } from './workflow-values.ts';
 
 /** Over all sessions; each is stored with the ids of those it waits for. */
 export const dependenciesMax = 100_000;
@@ -50,7 +51,7 @@ function dependenciesOf(instance: Instance, families: Families, problems: Proble
       problems.at(at, selected.problem);
       continue;
     }
-    if (selected.value.instances.includes(instance)) problems.at(at, `${brief(key)} would wait for itself`);
+    if (selected.value.instances.includes(instance)) problems.at(at, `${quoted(key)} would wait for itself`);
     else for (const one of selected.value.instances) found.add(one);
   }
   return found;

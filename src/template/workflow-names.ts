@@ -1,9 +1,9 @@
 /** What the names between braces stand for at a place of a workflow. */
+import { quoted } from '../core/id.ts';
 import { surroundingNames } from './known-names.ts';
 import type { Lookup } from './render.ts';
 import type { Hint } from './session-references.ts';
 import type { Meaning, Meanings } from './workflow-text.ts';
-import { brief } from './workflow-values.ts';
 
 export interface Scope {
   /** Variables, the nearest ones first. */
@@ -40,7 +40,8 @@ function unknown({ variables, matrix, surroundings, declares = '"vars"' }: Scope
   if (name.startsWith('matrix.')) {
     if (matrix === undefined) return `"${name}" is not known here: there is no matrix`;
     const key = name.slice('matrix.'.length);
-    return `the matrix has no key ${brief(key)}${hint(key, matrix.keys()) || `; its keys are ${[...matrix.keys()].join(', ')}`}`;
+    const next = hint(key, matrix.keys()) || `; its keys are ${[...matrix.keys()].join(', ')}`;
+    return `the matrix has no key ${quoted(key)}${next}`;
   }
   if (surroundings === undefined && surroundingNames.some((known) => known === name)) {
     return `"${name}" is not known here`;
@@ -49,5 +50,5 @@ function unknown({ variables, matrix, surroundings, declares = '"vars"' }: Scope
   for (const key of matrix?.keys() ?? []) known.add(`matrix.${key}`);
   for (const one of surroundings === undefined ? [] : surroundingNames) known.add(one);
   const near = hint(name, known) || `; declare it under ${declares}, or write \\{{${name}}} for these characters`;
-  return `there is no variable ${brief(name)}${near}`;
+  return `there is no variable ${quoted(name)}${near}`;
 }

@@ -7,6 +7,20 @@ const problemsMax = 200;
 /** Comparing words is slow; who mistyped hundreds of names needs no hint for each. */
 const hintsMax = 100;
 const hintWordsMax = 1_000;
+const plainLengthMax = 100;
+
+/** What the file holds becomes part of messages, and these go to a terminal. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const invisible = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const messageLengthMax = 2_000;
+
+/** The problem without characters that cannot be seen. */
+export function harmless({ file, line, column, message }: Problem): Problem {
+  const spelled = (text: string) =>
+    text.replace(invisible, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  const short = message.length > messageLengthMax ? `${message.slice(0, messageLengthMax)}…` : message;
+  return { file: spelled(file), line, column, message: spelled(short) };
+}
 
 export class Problems {
   readonly #yaml: YamlText;
@@ -29,14 +43,22 @@ export class Problems {
   }
 
   get all(): readonly Problem[] {
-    const sorted = [...this.#found.values()].sort((a, b) => a.line - b.line || a.column - b.column);
+    const sorted = [...this.#found.values()].sort(
+      (a, b) => this.#compareFiles(a.file, b.file) || a.line - b.line || a.column - b.column,
+    );
     if (this.#left === 0) return sorted;
     const message = `there are more problems than the ${problemsMax} that are shown`;
     return [...sorted, { file: this.#file, line: 1, column: 1, message }];
   }
 
+  /** The workflow first, then the templates. */
+  #compareFiles(a: string, b: string): number {
+    if (a === b) return 0;
+    return a === this.#file || (b !== this.#file && a < b) ? -1 : 1;
+  }
+
   add(...problems: readonly Problem[]): void {
-    for (const problem of problems) {
+    for (const problem of problems.map(harmless)) {
       this.#reported += 1;
       const key = JSON.stringify([problem.file, problem.line, problem.column, problem.message]);
       if (this.#found.has(key)) continue;
@@ -75,6 +97,16 @@ export class Problems {
     const before = this.#text.slice(0, offset);
     const lineStart = before.lastIndexOf('\n') + 1;
     this.add({ file: this.#file, line: before.split('\n').length, column: offset - lineStart + 1, message });
+  }
+
+  /** A number or a flag must say what it says: YAML reads 1.10 as 1.1. */
+  checkPlain(path: YamlPath, value: unknown): void {
+    if (typeof value !== 'number' && typeof value !== 'boolean') return;
+    const offset = this.#yaml.offsetOf(path);
+    if (offset === null) return;
+    const written = /^[^\s,[\]{}#]*/.exec(this.#text.slice(offset, offset + plainLengthMax))?.[0] ?? '';
+    if (/^[&!*]/.test(written) || written === String(value)) return;
+    this.at(path, `${written} means ${String(value)} in YAML; put it into quotes, or write ${String(value)}`);
   }
 
   /** `; did you mean "x"?`, or nothing. */

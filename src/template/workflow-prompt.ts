@@ -1,4 +1,5 @@
 /** The task of one session: its own words, its template, and the places that the results of others fill later. */
+import { quoted } from '../core/id.ts';
 import { parsePieces } from './render.ts';
 import { parseReference, select, type Target, type Wanted } from './session-references.ts';
 import type { VariableSpec } from './variables.ts';
@@ -6,7 +7,6 @@ import type { DraftReference } from './workflow.ts';
 import type { Instance } from './workflow-expand.ts';
 import { meaningsIn, type Scope } from './workflow-names.ts';
 import { type FilledText, fillTemplate, fillYamlText, insertText } from './workflow-text.ts';
-import { brief } from './workflow-values.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './workflow-view.ts';
 
 const promptBytesMax = 1024 * 1024;
@@ -41,7 +41,7 @@ export function taskOf(view: SessionView, context: SessionContext): Task {
   const name = spec.template ?? group.template;
   if (name === undefined) {
     if (own !== undefined) return checked(nothing, view, context);
-    const message = `${brief(instance.family.key)} has no task: give it "prompt" or "template"`;
+    const message = `${quoted(instance.family.key)} has no task: give it "prompt" or "template"`;
     problems.atKey(['sessions'], instance.family.key, message);
     return nothing;
   }
@@ -120,20 +120,20 @@ function faultOfReference(
   { wiring, problems }: SessionContext,
 ): string | undefined {
   const { family, field, path } = wanted;
-  if (instances.includes(from)) return `${brief(family.key)} cannot use its own result`;
+  if (instances.includes(from)) return `${quoted(family.key)} cannot use its own result`;
   if (wiring !== undefined && instances.some((one) => !wiring.isAncestor(one, from))) {
-    const waits = `${brief(from.family.key)} does not wait for ${brief(written(wanted))}`;
+    const waits = `${quoted(from.family.key)} does not wait for ${quoted(written(wanted))}`;
     return `${waits}; add it to its dependsOn`;
   }
   if (field !== 'structured') return undefined;
   const schema = family.spec.outputSchema;
   if (schema === undefined) {
-    return `${brief(family.key)} has no outputSchema, so it has no .structured; use .result`;
+    return `${quoted(family.key)} has no outputSchema, so it has no .structured; use .result`;
   }
   const missing = missingStep(schema, path);
   if (missing === null) return undefined;
   const hint = problems.hint(missing.step, missing.known);
-  return `the outputSchema of ${brief(family.key)} has no ${brief(missing.step)}${hint}`;
+  return `the outputSchema of ${quoted(family.key)} has no ${quoted(missing.step)}${hint}`;
 }
 
 /** As it would stand in `dependsOn`. */

@@ -1,5 +1,7 @@
 /** One session of an expanded workflow: its project, its task, its templates and settings, all filled in. */
+
 import type { SessionConfig, SessionDefinition } from '../core/group.ts';
+import { quoted } from '../core/id.ts';
 import { configTemplateLayer, resolveConfig } from './config-layers.ts';
 import { type ConfigTemplate, renderConfigTemplate } from './config-template.ts';
 import { lookupSurroundings } from './known-names.ts';
@@ -11,7 +13,7 @@ import { meaningsIn, type Scope } from './workflow-names.ts';
 import { draftReferences, taskOf } from './workflow-prompt.ts';
 import type { SessionSpec } from './workflow-schema.ts';
 import { fillTemplate, fillYamlText } from './workflow-text.ts';
-import { brief, durationMs, hasControl, oneLine, permissionRules } from './workflow-values.ts';
+import { durationMs, hasControl, oneLine, permissionRules } from './workflow-values.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './workflow-view.ts';
 
 /** The draft; what is wrong goes to `problems`, and then the draft is of no use. */
@@ -39,12 +41,14 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
   const task = taskOf(view, context);
   const claudeMd = claudeMdOf(view, context);
   const variables: Record<string, string> = { ...task.values, ...context.values, ...vars };
+  const before = problems.size;
   for (const one of configs) {
     const at = one === configTemplate ? [...path, 'configTemplate'] : ['group', 'configTemplate'];
     Object.assign(variables, valuesFor(one.variables, `config template ${one.name}`, at, view, context));
   }
   const config = configOf(spec, claudeMd.text);
-  checkConfig(view, context, configs, config, variables);
+  // Where a value is missing the files could be faulty for that alone.
+  if (problems.size === before) checkConfig(view, context, configs, config, variables);
   checkVars(view, context, [task.specs, claudeMd.specs, ...configs.map((one) => one.variables)], task.used);
   const definition = {
     name: instance.key,
@@ -79,7 +83,7 @@ function projectOf(instance: Instance, scope: Scope, context: SessionContext): s
     const index = family.dimensions.findIndex(({ key }) => key === 'project');
     const value = values[index];
     if (value !== undefined) return value.text;
-    const message = `${brief(family.key)} has no project: give it "project", or a matrix with "projects"`;
+    const message = `${quoted(family.key)} has no project: give it "project", or a matrix with "projects"`;
     problems.atKey(['sessions'], family.key, message);
     return baseFolder;
   }
@@ -91,7 +95,7 @@ function projectOf(instance: Instance, scope: Scope, context: SessionContext): s
   const resolved = resolvePath(context, text);
   const real = resolved.ok && looksUp ? realFolder(world, resolved.path) : resolved;
   if (real.ok) return real.path;
-  problems.at(path, `the project ${resolved.ok ? resolved.path : brief(text)} ${real.trouble}`);
+  problems.at(path, `the project ${resolved.ok ? resolved.path : quoted(text)} ${real.trouble}`);
   return baseFolder;
 }
 
@@ -163,7 +167,7 @@ function checkVars(
   for (const name of Object.keys(spec.vars ?? {})) {
     if (known.has(name) || used.has(name) || Object.hasOwn(values, name)) continue;
     const near = problems.hint(name, [...known, ...used]);
-    problems.atKey([...path, 'vars'], name, `nothing in this session uses the variable ${brief(name)}${near}`);
+    problems.atKey([...path, 'vars'], name, `nothing in this session uses the variable ${quoted(name)}${near}`);
   }
 }
 

@@ -65,10 +65,3 @@ export function oneLine(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > lineLengthMax ? `${line.slice(0, lineLengthMax)}…` : line;
 }
-
-const briefLengthMax = 120;
-
-/** What somebody wrote, in double quotes, cut when it is long. */
-export function brief(text: string): string {
-  return JSON.stringify(text.length > briefLengthMax ? `${text.slice(0, briefLengthMax)}…` : text);
-}

@@ -69,5 +69,6 @@ export function valuesFor(
   });
   const resolved = resolveVariables(eased, { ...values, ...vars }, { world, folder: baseFolder });
   for (const problem of resolved.problems) problems.at(at, `${noun}: ${problem}`);
-  return resolved.values;
+  // What has no value is told already; its places need not be told as well.
+  return { ...Object.fromEntries(specs.map(({ name }) => [name, ''])), ...resolved.values };
 }

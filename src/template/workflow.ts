@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path';
 import type { GroupConfig, PromptReference, SessionDefinition, WorkflowRef } from '../core/group.ts';
-import { slugify } from '../core/id.ts';
+import { quoted, slugify } from '../core/id.ts';
 import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import type { ConfigTemplate } from './config-template.ts';
@@ -15,12 +15,12 @@ import { checkForm } from './workflow-check.ts';
 import { expandSessions } from './workflow-expand.ts';
 import { dependenciesMax, wire } from './workflow-graph.ts';
 import { meaningsIn } from './workflow-names.ts';
-import { Problems } from './workflow-problems.ts';
+import { harmless, Problems } from './workflow-problems.ts';
 import type { GroupSpec, WorkflowFile } from './workflow-schema.ts';
 import { draftSession } from './workflow-session.ts';
 import { Shelf } from './workflow-shelf.ts';
 import { fillYamlText } from './workflow-text.ts';
-import { brief, hasControl, oneLine } from './workflow-values.ts';
+import { hasControl, oneLine } from './workflow-values.ts';
 import { type SessionContext, taken } from './workflow-view.ts';
 
 /** Of a file that is not YAML at all. */
@@ -100,7 +100,7 @@ function load(input: Omit<WorkflowInput, 'given'>, given: GivenVariables | null)
   // A mark at the begin would only shift the columns of the first line.
   const text = input.text.replace(/^\ufeff/, '');
   const yaml = readYaml({ text, file });
-  if (!yaml.ok) return { ok: false, problems: yaml.problems.slice(0, syntaxProblemsMax) };
+  if (!yaml.ok) return { ok: false, problems: yaml.problems.slice(0, syntaxProblemsMax).map(harmless) };
   const problems = new Problems(yaml.value, text, file);
   const form = checkForm(yaml.value, problems);
   const draft = form === undefined ? undefined : draftOf(form, input, given, problems);
@@ -195,7 +195,7 @@ function valuesOf(
   const names = specs.map(({ name }) => name);
   for (const name of resolved.unused) {
     const known = names.length === 0 ? '; the workflow has no variables' : `; it has ${names.join(', ')}`;
-    problems.at(['vars'], `there is no variable ${brief(name)} to give${problems.hint(name, names) || known}`);
+    problems.at(['vars'], `there is no variable ${quoted(name)} to give${problems.hint(name, names) || known}`);
   }
   return { values: { ...standIns, ...resolved.values }, looksUp: resolved.problems.length === 0 };
 }

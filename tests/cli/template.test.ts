@@ -147,7 +147,13 @@ describe('template render', () => {
   test('everything that is wrong with the values at once', async () => {
     write(
       join(mine, 'prompts', 'mine.md'),
-      '---\nvariables:\n  - {name: a, required: true}\n  - {name: n, type: number}\n  - {name: f, type: file}\n---\n{{a}}{{n}}{{f}}',
+      `---
+variables:
+  - {name: a, required: true}
+  - {name: n, type: number}
+  - {name: f, type: file}
+---
+{{a}}{{n}}{{f}}`,
     );
     const given = ['--var', 'n=many', '--var', 'f=nowhere', '--var', 'odd=1'];
     const { code, stdout, stderr } = await user.run('template', 'render', 'mine', ...given);
@@ -175,7 +181,8 @@ describe('template validate', () => {
     const checked = await user.run('template', 'validate', 'pack');
     expect({ code: checked.code, stdout: checked.stdout }).toEqual({ code: 2, stdout: '' });
     const below = (text: string) => text.replaceAll(`${folder}/`, '');
-    const lines = below(checked.stderr).trimEnd().split('\n');
+    const [head, ...lines] = below(checked.stderr).trimEnd().split('\n');
+    expect(head).toMatch(/has \d+ problems:$/);
     expect(lines[0]).toStartWith('configs/c/settings.json:1:1: ');
     expect(lines[1]).toStartWith('configs/d/CLAUDE.md:1:1: is a symbolic link');
     expect(lines[2]).toStartWith('configs/d/evil.sh:1:1: does not belong here');
@@ -183,7 +190,7 @@ describe('template validate', () => {
     expect(lines[4]).toStartWith('prompts/a.md:6:1: there is no variable "y"');
     expect(lines[5]).toStartWith('prompts/b.md:1:1: the front matter begins with "---js"');
     expect(lines[6]).toMatch(/^workflows\/w\.yaml:5:5: .*promt/);
-    expect(lines.at(-1)).toContain('Correct what stands above');
+    expect(lines.at(-1)).toBe('Correct it and run the command again.');
     const { code, stdout } = await user.run('template', 'validate', 'pack', '--json');
     expect(code).toBe(2);
     const said = JSON.parse(stdout) as { templates: object[]; problems: object[] };

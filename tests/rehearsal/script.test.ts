@@ -46,7 +46,7 @@ describe('parseScript', () => {
       'x.yaml:7:18: sessions.2.steps.1.delayMs: Too small: expected number to be >=0',
       'x.yaml:9:16: sessions.2.steps.2.times: "times" needs "status" or "hang" beside it',
       'x.yaml:11:5: sessions.*.steps is missing',
-      'x.yaml:11:5: sessions.* has no "stpes".',
+      'x.yaml:11:5: sessions.* has no "stpes"',
     ]);
   });
 

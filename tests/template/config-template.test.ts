@@ -11,7 +11,7 @@ import {
   loadConfigTemplate,
   renderConfigTemplate,
 } from '../../src/template/config-template.ts';
-import { faultyFiles } from '../support/store-world.ts';
+import { faultyFiles, Trouble } from '../support/store-world.ts';
 import { TemplateFolder, valid, world } from './rig.ts';
 
 let temp: TemplateFolder;
@@ -31,8 +31,12 @@ function problems(): string[] {
   return loaded.problems.map(({ file, line, column, message }) => `${file.slice(below)}:${line}:${column} ${message}`);
 }
 
-const about =
-  'description: D\naliases: [typed]\nvariables:\n  - {name: team, required: true}\n  - {name: limit, type: number, default: 3}\n';
+const about = `description: D
+aliases: [typed]
+variables:
+  - {name: team, required: true}
+  - {name: limit, type: number, default: 3}
+`;
 
 function writeWhole(): void {
   write('config.yaml', about);
@@ -169,15 +173,12 @@ describe('refused', () => {
     ['variables: [{name: a, requird: true}]', 'config.yaml:1:23 variables.0 has no "requird"'],
     ['alias: x', 'config.yaml:1:1 config.yaml has no "alias"'],
     ['aliases: ["../x"]', 'config.yaml:1:11 aliases.0: cannot be the name of a template'],
-    [
-      'variables: []',
-      'CLAUDE.md:1:3 there is no variable "team"; declare it under "variables", or write \\{{team}} for these characters',
-    ],
+    ['variables: []', 'CLAUDE.md:1:3 there is no variable "team"; declare it under'],
     ['variables: [{name: teams}]', 'CLAUDE.md:1:3 there is no variable "team"; did you mean "teams"?'],
   ])('config.yaml with %s', (text, problem) => {
     write('config.yaml', text);
     write('CLAUDE.md', '# {{team}}');
-    expect(problems()).toEqual([problem]);
+    expect(problems()).toEqual([expect.stringContaining(problem)]);
   });
 
   test('texts that are none, two of one file, and a folder without anything', () => {
@@ -245,6 +246,22 @@ describe('digest and frozen copies', () => {
       expect(valid(loadConfigTemplate(world, join(folder, template.digest))).digest).toBe(template.digest);
     }
     throw new Error('freezing never succeeded');
+  });
+
+  test('a full disk in the middle of the files leaves nothing', () => {
+    writeWhole();
+    const template = valid(load());
+    for (let whole = 0; whole < template.files.length; whole += 1) {
+      let written = 0;
+      const writeBytes = (path: string, bytes: Uint8Array): void => {
+        written += 1;
+        if (written > whole) throw new Trouble('ENOSPC');
+        world.files.writeBytes(path, bytes);
+      };
+      const full = { ...world, files: { ...world.files, writeBytes } };
+      expect(() => freezeConfigTemplate(full, template, temp.at('frozen'))).toThrow('ENOSPC');
+      expect(world.files.list(temp.at('frozen'))).toEqual([]);
+    }
   });
 
   test('of two who freeze at once both have the copy', () => {

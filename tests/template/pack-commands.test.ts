@@ -174,7 +174,7 @@ test.each<[string, Tree, string]>([
       const refused = await user.run('template', 'add', source, '--name', 'bad');
       expect(refused).toMatchObject({ code: 2, stdout: '' });
       expect(refused.stderr).toContain(why);
-      expect(refused.stderr.trim().split('\n').at(-1)).toMatch(/^claude-code-agent: .*\. .*\.$/);
+      expect(refused.stderr).toMatch(/^claude-code-agent: [A-Z][\s\S]*[.\n][A-Z ].*\.\n$/);
     }
     expect(installed()).toEqual([]);
   },
@@ -226,6 +226,26 @@ test.each<[string[], string]>([
   expect(refused.stderr).toContain(why);
   expect(installed()).toEqual([]);
 });
+
+test('files that can start programs are named: all when a pack is added, the changed ones when it is updated', async () => {
+  const settings = (hook: string) =>
+    JSON.stringify({ hooks: { Stop: [{ hooks: [{ type: 'command', command: hook }] }] } });
+  repository.commit({
+    'configs/c/settings.json': settings('a'),
+    'configs/c/mcp.json': '{"mcpServers":{"x":{"command":"x"}}}',
+    'configs/c/commands/go.md': 'Now: !`date`\n',
+    'configs/d/settings.json': '{"permissions":{"allow":["Read"]}}',
+  });
+  const added = await user.run('template', 'add', url(), '--name', 'team');
+  expect(added.stderr.match(/^ {2}configs.*$/gm)).toEqual([
+    '  configs/c/commands/go.md: runs shell commands when it is called',
+    '  configs/c/mcp.json: starts MCP servers',
+    '  configs/c/settings.json: sets hooks',
+  ]);
+  expect((await user.run('template', 'update')).stderr).toBe('');
+  repository.commit({ 'configs/c/settings.json': settings('b') });
+  expect((await user.run('template', 'update')).stderr).toContain('  configs/c/settings.json: sets hooks\n');
+}, 60_000);
 
 test('an update without packs says so; a pack from nowhere can be removed', async () => {
   expect(await user.run('template', 'update')).toMatchObject({

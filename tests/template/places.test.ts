@@ -1,6 +1,6 @@
 /** Promises: the nearest place wins and what it hides is told; names cannot leave their folder; links cannot either. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import {
   findTemplate,
   listTemplates,
@@ -9,6 +9,7 @@ import {
   templatePlaces,
 } from '../../src/template/places.ts';
 import { lookThrough } from '../../src/template/template-folder.ts';
+import { Trouble } from '../support/store-world.ts';
 import { TemplateFolder, world } from './rig.ts';
 
 let temp: TemplateFolder;
@@ -157,9 +158,15 @@ test('loops, pipes and files in place of folders are no templates', () => {
   expect(listTemplates(world, places())).toEqual([]);
 });
 
-test.skipIf(process.getuid?.() === 0)('a folder closed to us holds no templates', () => {
-  temp.write(`${user}/prompts/x.md`, 'x');
-  chmodSync(temp.at(user, 'prompts'), 0);
-  expect(listTemplates(world, places())).toEqual([]);
-  chmodSync(temp.at(user, 'prompts'), 0o700);
+test('a folder closed to us holds no templates, and does not hide the others', () => {
+  const closed = temp.at(near, 'prompts');
+  temp.write(`${near}/prompts/x.md`, 'x');
+  const path = temp.write(`${user}/prompts/x.md`, 'x');
+  const list = (folder: string): string[] => {
+    if (folder === closed) throw new Trouble('EACCES');
+    return world.files.list(folder);
+  };
+  const partly = { ...world, files: { ...world.files, list } };
+  expect(findTemplate(partly, places(), 'prompt', 'x')).toMatchObject({ ok: true, value: { path } });
+  expect(listTemplates(partly, places()).map(({ template }) => template.path)).toEqual([path]);
 });

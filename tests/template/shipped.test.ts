@@ -208,6 +208,33 @@ test('cross-repo-change makes three sessions for each project, each after its ow
   expect(review?.references.flatMap(({ keys }) => keys)).toEqual(['survey-web', 'change-web']);
 });
 
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Every schema in a schema; what is misspelt would make claude leave the whole of it out. */
+function schemas(schema: Schema): Schema[] {
+  const { properties = {}, items } = schema;
+  const inner = [...Object.values(properties as object), ...(items === undefined ? [] : [items])] as Schema[];
+  return [schema, ...inner.flatMap(schemas)];
+}
+
+test('output schemas hold nothing but JSON Schema, and describe closed objects', () => {
+  const known = ['type', 'description', 'properties', 'required', 'items', 'enum', 'additionalProperties'];
+  const all = workflows.flatMap((name) =>
+    load(name).sessions.flatMap(({ definition }) =>
+      definition.outputSchema === undefined ? [] : [definition.outputSchema],
+    ),
+  );
+  expect(all.length).toBeGreaterThan(4);
+  for (const schema of all.flatMap(schemas)) {
+    expect(Object.keys(schema).filter((key) => !known.includes(key))).toEqual([]);
+    const { type, properties = {}, required = [], additionalProperties } = schema;
+    expect(type).toBeString();
+    if (type !== 'object') continue;
+    expect(additionalProperties).toBe(false);
+    expect(required).toEqual(Object.keys(properties as object));
+  }
+});
+
 test('feature-implementation hands the plan on as data', () => {
   const { sessions } = load('feature-implementation');
   const implement = sessions.find(({ key }) => key === 'implement');

@@ -240,15 +240,15 @@ function neverThrows(text: string): void {
 
 describe('any text', () => {
   test('a workflow that was spoiled', () => {
-    fc.assert(fc.property(spoiled, neverThrows), { numRuns: 6_000 });
+    fc.assert(fc.property(spoiled, neverThrows), { numRuns: 4_000 });
   });
 
   test('the right keys with any values', () => {
-    fc.assert(fc.property(structured, neverThrows), { numRuns: 2_500 });
+    fc.assert(fc.property(structured, neverThrows), { numRuns: 4_000 });
   });
 
   test('something like YAML', () => {
-    fc.assert(fc.property(yamlLike, neverThrows), { numRuns: 1_000 });
+    fc.assert(fc.property(yamlLike, neverThrows), { numRuns: 1_500 });
   });
 
   test('any text at all', () => {

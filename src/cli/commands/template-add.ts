@@ -9,7 +9,16 @@ import type { PackNote } from '../../template/pack-note.ts';
 import { isTemplateName } from '../../template/places.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { fetchPack, installPack, type PackSource, packSource, packsOf, shortCommit } from '../pack-fetch.ts';
+import {
+  type FetchedPack,
+  fetchPack,
+  installPack,
+  type PackSource,
+  packSource,
+  packsOf,
+  sayPowers,
+  shortCommit,
+} from '../pack-fetch.ts';
 
 const example = `
 Example:
@@ -40,7 +49,7 @@ interface Given {
 
 interface Added {
   readonly note: PackNote;
-  readonly leftOut: readonly string[];
+  readonly fetched: FetchedPack;
 }
 
 async function add(context: Context, typed: string, { ref, name: givenName, json }: Given): Promise<Work> {
@@ -56,13 +65,15 @@ async function add(context: Context, typed: string, { ref, name: givenName, json
     const fetched = await fetchPack(context, packs.value, source.value);
     if (!fetched.ok) return fetched;
     const note = installPack(context, packs.value, name.value, fetched.value);
-    return note.ok ? ok({ note: note.value, leftOut: fetched.value.pack.leftOut }) : note;
+    return note.ok ? ok({ note: note.value, fetched: fetched.value }) : note;
   };
   const added = await withPacks(context.world, packs.value, place, { make: true });
   if (!added.ok) return added;
-  const { note, leftOut } = added.value;
+  const { note, fetched } = added.value;
+  const { leftOut } = fetched.pack;
   if (json === true) context.stdout.line(safeJson(note, 2));
   else for (const line of describe(note)) context.stdout.line(line);
+  sayPowers(context, fetched);
   if (leftOut.length > 0) {
     context.stderr.line(safeLine(`Left out, because they are no templates: ${leftOut.join(', ')}.`, 1000));
   }

@@ -2,6 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
+import { problemsFailure } from '../../store/yaml-text.ts';
 import { renderConfigTemplate } from '../../template/config-template.ts';
 import { loadTemplate } from '../../template/describe.ts';
 import { nearest } from '../../template/nearest.ts';
@@ -12,7 +13,7 @@ import { textOf } from '../../template/text-file.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../template/variables.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { findNamed, placesHere, sayProblems } from '../named-template.ts';
+import { findNamed, placesHere } from '../named-template.ts';
 import { collect } from '../option-values.ts';
 
 const example = `
@@ -48,7 +49,7 @@ function renderNamed(context: Context, name: string, { var: pairs = [], kind, js
     return fail('usage', `"${name}" is a workflow, which has no text to fill in.`, next);
   }
   const loaded = loadTemplate(context.world, found.value);
-  if (!loaded.ok) return sayProblems(context, `The ${found.value.kind} template`, loaded.problems);
+  if (!loaded.ok) return problemsFailure(`The ${found.value.kind} template`, loaded.problems);
   const template = loaded.value;
   if (template.kind === 'workflow') return ok(exitCode.done);
   const specs = template.kind === 'prompt' ? template.prompt.variables : template.config.variables;
@@ -56,12 +57,12 @@ function renderNamed(context: Context, name: string, { var: pairs = [], kind, js
   if (!values.ok) return values;
   if (template.kind === 'prompt') {
     const { text, problems } = renderPrompt(template.prompt, values.value, leaveForLater);
-    if (problems.length > 0) return sayProblems(context, 'The prompt template', problems);
+    if (problems.length > 0) return problemsFailure('The prompt template', problems);
     context.stdout.line(json === true ? safeJson({ text }, 2) : safeText(text));
     return ok(exitCode.done);
   }
   const { files, problems } = renderConfigTemplate(template.config, values.value, leaveForLater);
-  if (problems.length > 0) return sayProblems(context, 'The config template', problems);
+  if (problems.length > 0) return problemsFailure('The config template', problems);
   const texts = files.map(({ path, bytes, isText }) => ({
     path,
     bytes: bytes.length,

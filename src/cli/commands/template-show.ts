@@ -2,13 +2,14 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
+import { problemsFailure } from '../../store/yaml-text.ts';
 import { describeVariable, descriptionOf, type LoadedTemplate, loadTemplate } from '../../template/describe.ts';
 import { type TemplateKind, templateKinds } from '../../template/places.ts';
 import { textOf } from '../../template/text-file.ts';
 import type { VariableSpec } from '../../template/variables.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { findNamed, type NamedTemplate, placesHere, sayProblems } from '../named-template.ts';
+import { findNamed, type NamedTemplate, placesHere } from '../named-template.ts';
 
 const example = `
 Example:
@@ -37,7 +38,7 @@ function show(context: Context, name: string, kind: TemplateKind | undefined, js
   const found = findNamed(context, placesHere(context), name, kind);
   if (!found.ok) return found;
   const loaded = loadTemplate(context.world, found.value);
-  if (!loaded.ok) return sayProblems(context, `The ${found.value.kind} template`, loaded.problems);
+  if (!loaded.ok) return problemsFailure(`The ${found.value.kind} template`, loaded.problems);
   const page = pageOf(loaded.value);
   if (json) context.stdout.line(safeJson(plain(found.value, page), 2));
   else print(context, found.value, page);

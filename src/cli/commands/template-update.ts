@@ -8,7 +8,7 @@ import { findPack, handEdits, type InstalledPack, listPacks, withPacks } from '.
 import { changesBetween, type PackChange, type PackNote } from '../../template/pack-note.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { fetchPack, installPack, packSource, packsOf, shortCommit } from '../pack-fetch.ts';
+import { fetchPack, installPack, packSource, packsOf, sayPowers, shortCommit } from '../pack-fetch.ts';
 
 const example = `
 Example:
@@ -102,6 +102,8 @@ async function tryUpdate(
   const installed = installPack(context, packs, name, fetched.value);
   if (!installed.ok) return installed;
   const changes = changesBetween(note.files, installed.value.files);
+  const same = note.files.filter(({ path }) => !changes.some((change) => change.path === path));
+  sayPowers(context, fetched.value, new Set(same.map(({ path }) => path)));
   const isSame = changes.length === 0 && edits.length === 0 && note.commit === installed.value.commit;
   return ok(
     isSame && note.ref === installed.value.ref

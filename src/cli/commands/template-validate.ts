@@ -5,7 +5,7 @@ import { readBackCheck } from '../../claude/settings.ts';
 import { ok } from '../../core/failure.ts';
 import { plural } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
-import { type Problem, yamlBytesMax } from '../../store/yaml-text.ts';
+import { inOrder, type Problem, problemsFailure, yamlBytesMax } from '../../store/yaml-text.ts';
 import { exampleValue, loadConfigTemplate, renderConfigTemplate } from '../../template/config-template.ts';
 import { isProgramName, loadPromptTemplate } from '../../template/prompt-template.ts';
 import { isTemplateFolder, lookThrough } from '../../template/template-folder.ts';
@@ -13,7 +13,7 @@ import { readTextFile, textOf } from '../../template/text-file.ts';
 import { validateWorkflowFile } from '../../template/workflow.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { inOrder, kindOfPath, type NamedTemplate, placesHere, sayProblems } from '../named-template.ts';
+import { kindOfPath, type NamedTemplate, placesHere } from '../named-template.ts';
 import { briefPath } from '../path-argument.ts';
 
 const example = `
@@ -48,7 +48,7 @@ function validate(context: Context, typed: string, json: boolean): Work {
     context.stdout.line(safeJson({ templates: checked, problems: inOrder(problems) }, 2));
     return ok(problems.length === 0 ? exitCode.done : exitCode.usage);
   }
-  if (problems.length > 0) return sayProblems(context, safeLine(briefPath(path), 400), problems);
+  if (problems.length > 0) return problemsFailure(safeLine(briefPath(path), 400), problems);
   const what =
     within === null ? `The ${kind.value} template is fine` : `${plural(templates.length, 'template')} checked`;
   context.stdout.line(`${what}.${within === null ? '' : ' No problems.'}`);

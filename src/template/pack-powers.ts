@@ -1,0 +1,32 @@
+/** What in a pack can start programs when a session uses it, so that people know what to read first. */
+import { isObject, parseJson } from '../store/shape.ts';
+import type { PackFile } from './pack-files.ts';
+import { textOf } from './text-file.ts';
+
+/** Settings that name programs, or variables that steer the programs a session starts. */
+const powerfulSettings = [
+  ...['hooks', 'env', 'apiKeyHelper', 'awsAuthRefresh', 'awsCredentialExport', 'gcpAuthRefresh', 'otelHeadersHelper'],
+  ...['proxyAuthHelper', 'statusLine', 'fileSuggestion', 'enabledPlugins', 'extraKnownMarketplaces'],
+];
+
+/** Sentences without a full stop, each beginning with the path of a file. */
+export function powersOf(files: readonly PackFile[]): string[] {
+  return files.flatMap(({ path, bytes }) => {
+    const name = path.split('/').slice(2).join('/');
+    if (!path.startsWith('configs/')) return [];
+    if (name === 'settings.json') return settingsPowers(path, textOf(bytes) ?? '');
+    if (name === 'mcp.json' || name === '.mcp.json') return [`${path}: starts MCP servers`];
+    // Command files may run a shell before the model sees them.
+    const runsShell = /^commands\//.test(name) && /!`/.test(textOf(bytes) ?? '');
+    return runsShell ? [`${path}: runs shell commands when it is called`] : [];
+  });
+}
+
+function settingsPowers(path: string, text: string): string[] {
+  const settings = parseJson(text);
+  // A place for a variable outside of texts is no JSON yet: then the words themselves are looked for.
+  const keys = isObject(settings)
+    ? powerfulSettings.filter((key) => Object.hasOwn(settings, key))
+    : powerfulSettings.filter((key) => text.includes(`"${key}"`));
+  return keys.length === 0 ? [] : [`${path}: sets ${keys.join(', ')}`];
+}

@@ -1,0 +1,85 @@
+/** Promises: each place is filled with what its dependency said, once; what is long goes into a file, whole. */
+import { expect, test } from 'bun:test';
+import fc from 'fast-check';
+import type { PromptReference, SessionDefinition } from '../../src/core/group.ts';
+import type { SessionState } from '../../src/core/session-state.ts';
+import type { GroupState } from '../../src/core/state.ts';
+import { fillPrompt, valueAt } from '../../src/template/knowledge.ts';
+
+const definition = (id: string, fields: Partial<SessionDefinition> = {}): SessionDefinition => ({
+  id,
+  description: '',
+  projectPath: '/p',
+  prompt: '',
+  dependsOn: [],
+  createdAt: '2026-01-02T03:04:05.000Z',
+  ...fields,
+});
+
+/** Only what is read here. */
+function stateWith(sessions: Readonly<Record<string, SessionState>>): GroupState {
+  const entries = Object.entries(sessions).map(([id, state]) => [id, { definition: definition(id), state }] as const);
+  return { sessions: new Map(entries) } as unknown as GroupState;
+}
+
+const completed = (result: string, structured?: unknown): SessionState => ({ status: 'completed', result, structured });
+const one = '001-a';
+const two = '002-b';
+
+function fill(prompt: string, reference: Partial<PromptReference>, sessions: Readonly<Record<string, SessionState>>) {
+  const at = prompt.indexOf('@');
+  const whole: PromptReference = { at, length: 1, sessionIds: [one], field: 'result', ...reference };
+  return fillPrompt(definition(two, { prompt, promptReferences: [whole] }), stateWith(sessions), '/inputs');
+}
+
+test('a result takes the place, whatever it holds', () => {
+  fc.assert(
+    fc.property(fc.string(), (result) => {
+      expect(fill('before @ after', {}, { [one]: completed(result) })).toEqual({
+        prompt: `before ${result} after`,
+        files: [],
+      });
+    }),
+  );
+  // What is filled in is not looked at again.
+  expect(fill('@', {}, { [one]: completed('{{sessions.a.result}} $& @') }).prompt).toBe('{{sessions.a.result}} $& @');
+});
+
+test('several are shown under their names', () => {
+  const both = { sessionIds: [one, two], every: true } as const;
+  const { prompt } = fill('All:\n@', both, { [one]: completed('first'), [two]: completed('second') });
+  expect(prompt).toBe('All:\n### 001\n\nfirst\n\n### 002\n\nsecond');
+});
+
+test('parts of a structured result: texts as they are, all else as JSON', () => {
+  const structured = { found: [{ file: 'a.ts', lines: [1, 2] }] };
+  const sessions = { [one]: completed('text', structured) };
+  const part = (...path: string[]) => fill('@', { field: 'structured', path }, sessions).prompt;
+  expect(part('found', '0', 'file')).toBe('a.ts');
+  expect(JSON.parse(part('found', '0'))).toEqual(structured.found[0] as object);
+  expect(part('found', '7')).toBe('(the result of 001 has no found.7)');
+});
+
+test('only what the document itself holds is found in it', () => {
+  for (const path of [['constructor'], ['__proto__'], ['length'], ['a', 'toString']]) {
+    expect(valueAt({ a: {} }, path)).toBeUndefined();
+  }
+  expect(valueAt({ a: null }, ['a', 'b'])).toBeUndefined();
+  expect(valueAt(['x'], ['0'])).toBe('x');
+});
+
+test('what is not there is said to be missing', () => {
+  expect(fill('@', {}, { [one]: { status: 'pending' } }).prompt).toBe('(001 has no result: it is pending)');
+  expect(fill('@', {}, {}).prompt).toBe('(001 has no result: it is gone)');
+});
+
+test('a long result is cut in the prompt, at a whole character, and stands whole in a file', () => {
+  const long = 'ä'.repeat(10_000);
+  const { prompt, files } = fill('<@>', {}, { [one]: completed(long) });
+  expect(files).toEqual([{ name: '1-001-result.md', text: long }]);
+  const [head = '', note = ''] = prompt.split('\n');
+  expect(head).toBe(`<${'ä'.repeat(4_096)}`);
+  expect(note).toBe('[Only the first part is shown. All of it is in the file /inputs/1-001-result.md]>');
+  const short = 'x'.repeat(8 * 1024);
+  expect(fill('@', {}, { [one]: completed(short) })).toEqual({ prompt: short, files: [] });
+});

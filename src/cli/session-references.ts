@@ -1,4 +1,4 @@
-/** `{{sessions.NAME.result}}` in the prompt of a session that is added by hand: which sessions of the group are meant. */
+/** `{{sessions.NAME.result}}` in the prompt of a session that is added by hand: which sessions are meant. */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { PromptReference, SessionId } from '../core/group.ts';
 import { sessionLabel, sessionNumber } from '../core/id.ts';

@@ -60,11 +60,11 @@ export async function readTask(
   const hasPrompt = given.prompt !== undefined || given.promptFile !== undefined;
   const typed = hasPrompt || template === undefined ? await readPrompt(context, given) : ok(undefined);
   if (!typed.ok) return typed;
-  const specs = specsOf(template, config, groupConfig);
   const usesTemplate = template !== undefined && (typed.value === undefined || takesPrompt(template));
   const source: Source = usesTemplate
     ? { kind: 'template', template: template.body }
     : { kind: 'typed', template: { text: typed.value ?? '', file: '--prompt' } };
+  const specs = specsOf(usesTemplate ? template : undefined, config, groupConfig);
   // The prompt is a value like any other: what stands in it between braces stays as it is.
   const extra = usesTemplate && typed.value !== undefined ? { prompt: typed.value } : {};
   const values = valuesFor(context, specs, source, { ...group.variables }, { ...pairs.value, ...extra });

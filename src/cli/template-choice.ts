@@ -50,7 +50,8 @@ function eitherKind(context: Context, places: readonly TemplatePlace[], name: st
   const prompt = findTemplate(context.world, places, 'prompt', name);
   const config = findTemplate(context.world, places, 'config', name);
   if (prompt.ok && config.ok) {
-    const message = `${quoted(name)} is a prompt template (${prompt.value.path}) and a config template (${config.value.path}).`;
+    const both = `a prompt template (${prompt.value.path}) and a config template (${config.value.path})`;
+    const message = `${quoted(name)} is ${both}.`;
     return fail('ambiguous', message, 'Give the path of the one you mean; a config can be named by --config-template.');
   }
   if (config.ok) return configAt(context, config.value.path);

@@ -57,8 +57,9 @@ const passedPattern = /^GIT_CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_\d+|VALUE
 
 const userVariable = 'CLAUDE_CODE_AGENT_GIT_USER';
 const passwordVariable = 'CLAUDE_CODE_AGENT_GIT_PASSWORD';
-/** Git asks this shell function; it answers from the environment, which only this user can read. */
-const loginHelper = `!f() { test "$1" = get && printf 'username=%s\\npassword=%s\\n' "$${userVariable}" "$${passwordVariable}"; }; f`;
+/** Git asks a shell function; it answers from the environment, which only this user can read. */
+const answer = `printf 'username=%s\\npassword=%s\\n' "$${userVariable}" "$${passwordVariable}"`;
+const loginHelper = `!f() { test "$1" = get && ${answer}; }; f`;
 
 /**
  * What git printed on standard output. Fails with `not-found` when git is not installed or refuses, with git's own
@@ -85,7 +86,8 @@ export async function runGit({ world, env }: Git, call: GitCall): Promise<Result
   const { exitCode, stdout, stderr } = ran.value;
   if (exitCode === 0) return ok(stdout);
   if (exitCode === null) {
-    const message = `git ${args[0]} did not end within ${Math.round(timeoutMs / 1000)} seconds, or was ended by a signal.`;
+    const seconds = Math.round(timeoutMs / 1000);
+    const message = `git ${args[0]} did not end within ${seconds} seconds, or was ended by a signal.`;
     return fail('timeout', message, 'Check the connection, then run the command again.');
   }
   return fail('not-found', `git ${args[0]} refused: ${reasonIn(stderr, exitCode)}.`, '');

@@ -114,10 +114,11 @@ function moneyLines(state: GroupState, preview: Preview, style: Style): string[]
   const cap = maxBudgetUsd === undefined ? 'no cap' : `cap ${formatMoney(maxBudgetUsd)}`;
   const known = preview.forecasts.size;
   const without = preview.withoutHistory.length;
+  const others = without === 0 ? '' : `, ${without} without history`;
   const guess =
     preview.costUsd === null
       ? 'no history to forecast from'
-      : `${plural(known, 'session')} may cost ${moneySpread(preview.costUsd)}${without === 0 ? '' : `, ${without} without history`}`;
+      : `${plural(known, 'session')} may cost ${moneySpread(preview.costUsd)}${others}`;
   return [
     '',
     `${style('dim', 'Money')}: ${cap}${spent}; ${guess}`,

@@ -44,7 +44,7 @@ export function findPackRoot(world: World, folder: string): string | null {
   return packRoots.find((candidate) => holdsTemplates(world, folder, candidate)) ?? null;
 }
 
-/** Every file that cannot be part of a pack is a problem; throws the system's error. `shown` is the folder for people. */
+/** What cannot be part of a pack is a problem; throws the system's error. `shown` is the folder for people. */
 export function gatherPack(world: World, folder: string, root: string, shown: string): Checked<GatheredPack> {
   const gathering = new Gathering(world, join(folder, root), join(shown, root, '/').replace(/^\.\//, ''));
   for (const kind of kinds) gathering.take(kind);

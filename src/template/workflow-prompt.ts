@@ -64,7 +64,11 @@ export function taskOf(view: SessionView, context: SessionContext): Task {
   );
   const filled = own === undefined ? outer : insertText(outer, promptVariable, own);
   const { [promptVariable]: _prompt, ...others } = values;
-  return checked({ filled, template: name, values: own === undefined ? values : others, specs, used }, view, context);
+  return checked(
+    { filled, template: shelf.reference(name), values: own === undefined ? values : others, specs, used },
+    view,
+    context,
+  );
 }
 
 /** A prompt must be something that can be sent. */

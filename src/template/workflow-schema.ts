@@ -23,12 +23,12 @@ import {
 
 const slugRule = 'expected lower-case letters, digits and single hyphens, at most 64';
 const variableNamePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
-const templateNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
-const templateNameRule = 'expected the name of a template: letters, digits, ".", "_" and "-"';
+const templatePattern = /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|[^\u0000]*\/[^\u0000]*)$/;
+const templateRule = 'expected the name of a template (letters, digits, ".", "_" and "-"), or a path with a "/"';
 const textRule = 'expected a text, a number or true or false';
 
 const plainValue = z.union([z.string(), z.number(), z.boolean()], textRule);
-const templateName = z.string().regex(templateNamePattern, templateNameRule);
+const templateName = z.string().regex(templatePattern, templateRule);
 const word = z.string().regex(wordPattern, wordRule);
 const money = z.number().min(moneyUsd.min).max(moneyUsd.max);
 const duration = z
@@ -94,7 +94,7 @@ const session = z
     project: z.string().min(1).optional().describe('Folder in which the session works'),
     matrix: matrix.optional(),
     prompt: z.string().optional().describe('The task; beside a template it fills its {{prompt}}, or replaces it'),
-    template: templateName.optional().describe('Name of the prompt template that makes the task'),
+    template: templateName.optional().describe('Name or path of the prompt template that makes the task'),
     vars: z
       .record(z.string().regex(variableNamePattern, 'is no name of a variable'), plainValue)
       .optional()
@@ -102,7 +102,7 @@ const session = z
     dependsOn: oneOrMore('expected the name of a session, or a list of them')
       .optional()
       .describe('Sessions that must be completed before: NAME, NAME[*], NAME[VALUE] or NAME[matrix.KEY]'),
-    configTemplate: templateName.optional().describe('Name of the config template'),
+    configTemplate: templateName.optional().describe('Name or path of the config template'),
     config: config.optional(),
     outputSchema: anyObject.optional().describe('JSON Schema to which the result is held'),
     model: word.optional().describe('Model of the session'),

@@ -1,11 +1,13 @@
 /** The templates a workflow names: each is looked for once per project and read once. */
 import type { Failure, Result } from '../core/failure.ts';
+import { quoted } from '../core/id.ts';
 import type { Checked, Problem } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import { type ConfigTemplate, loadConfigTemplate } from './config-template.ts';
 import { resolvePath } from './matrix.ts';
 import { type FoundTemplate, findTemplate, type TemplateKind, type TemplatePlace } from './places.ts';
 import { loadPromptTemplate, type PromptTemplate } from './prompt-template.ts';
+import { systemCode } from './text-file.ts';
 
 export interface ShelfInput {
   readonly world: World;
@@ -31,8 +33,15 @@ export class Shelf {
     this.#input = input;
   }
 
-  /** `project` is the folder whose own templates come first; null for those of the group. */
+  /** What `name` is kept as: a path must mean the same from any folder. */
+  reference(name: string): string {
+    const path = isPath(name) ? resolvePath(this.#input, name) : null;
+    return path?.ok ? path.path : name;
+  }
+
+  /** By name or path. `project` is the folder whose own templates come first; null for those of the group. */
   prompt(name: string, project: string | null): Taken<PromptTemplate> {
+    if (isPath(name)) return this.#at(name, (path) => this.#readPrompt(path));
     const found = this.#find('prompt', name, project);
     if (found.ok) return this.#readPrompt(found.value.path);
     const other = this.#find('config', name, project);
@@ -41,9 +50,12 @@ export class Shelf {
   }
 
   config(name: string, project: string | null): Taken<ConfigTemplate> {
+    if (isPath(name)) return this.#at(name, (path) => this.#readConfig(path));
     const found = this.#find('config', name, project);
-    if (!found.ok) return { ok: false, trouble: sentence(found.failure) };
-    const { path } = found.value;
+    return found.ok ? this.#readConfig(found.value.path) : { ok: false, trouble: sentence(found.failure) };
+  }
+
+  #readConfig(path: string): Checked<ConfigTemplate> {
     const loaded = this.#configs.get(path) ?? loadConfigTemplate(this.#input.world, path);
     this.#configs.set(path, loaded);
     return loaded;
@@ -51,9 +63,20 @@ export class Shelf {
 
   /** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
   claudeMd(given: string, project: string | null): Taken<PromptTemplate> {
-    if (!given.includes('/') && !given.endsWith('.md')) return this.prompt(given, project);
+    if (!given.endsWith('.md')) return this.prompt(given, project);
+    return this.#at(given, (path) => this.#readPrompt(path));
+  }
+
+  #at<T>(given: string, read: (path: string) => Checked<T>): Taken<T> {
     const path = resolvePath(this.#input, given);
-    return path.ok ? this.#readPrompt(path.path) : { ok: false, trouble: `the path ${path.trouble}` };
+    if (!path.ok) return { ok: false, trouble: `the path ${quoted(given)} ${path.trouble}` };
+    const { files } = this.#input.world;
+    try {
+      if (files.info(path.path) !== null) return read(path.path);
+    } catch (error) {
+      return { ok: false, trouble: `${path.path} cannot be read (${systemCode(error)})` };
+    }
+    return { ok: false, trouble: `${path.path} does not exist` };
   }
 
   #readPrompt(path: string): Checked<PromptTemplate> {
@@ -75,6 +98,11 @@ export class Shelf {
     this.#found.set(key, found);
     return found;
   }
+}
+
+/** As in the options of commands: what holds a "/" is a path, seen from the workflow's folder. */
+function isPath(reference: string): boolean {
+  return reference.includes('/');
 }
 
 /** For the middle of a line: no capital, no full stop. */

@@ -139,7 +139,7 @@ function draftOf(
   return {
     ...about,
     config: configOf(group),
-    ...(group.template === undefined ? {} : { template: group.template }),
+    ...(group.template === undefined ? {} : { template: shelf.reference(group.template) }),
     ...(groupConfigTemplate === undefined ? {} : { configTemplate: groupConfigTemplate }),
     variables: values,
     sessions,

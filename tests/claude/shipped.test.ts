@@ -184,40 +184,16 @@ run(
       'README.md': '# api\n',
     });
     const group = await user.ok('group', 'create', 'shipped');
-    const add = (...args: string[]) => user.ok('session', 'add', group, '--project', project, ...args);
-    await add('--name', 'strict', '--prompt', 'Implement auth module', '--template', 'typescript-strict');
-    await add(
-      '--name',
-      'docs',
-      '--template',
-      'document',
-      '--config-template',
-      'documentation',
-      '--var',
-      'file_path=src',
-    );
-    await add(
-      '--name',
-      'tests',
-      '--template',
-      'write-tests',
-      '--var',
-      'file_path=src/a.ts',
-      '--prompt',
-      'Mind the edges.',
-    );
-    await add(
-      '--name',
-      'update',
-      '--template',
-      'update-dependency',
-      '--var',
-      'dependency=zod',
-      '--var',
-      'target_version=4',
-    );
-    await add('--name', 'feature', '--template', 'implement-feature', '--var', 'feature=Log in');
-    await add('--name', 'review', '--template', 'code-review', '--var', 'file_path=src/b.ts');
+    const sessions = [
+      ['strict', '--prompt', 'Implement auth module', '--template', 'typescript-strict'],
+      ['docs', '--template', 'document', '--config-template', 'documentation', '--var', 'file_path=src'],
+      ['tests', '--template', 'write-tests', '--var', 'file_path=src/a.ts', '--prompt', 'Mind the edges.'],
+      ['update', '--template', 'update-dependency', '--var', 'dependency=zod', '--var', 'target_version=4'],
+      ['feature', '--template', 'implement-feature', '--var', 'feature=Log in'],
+      ['review', '--template', 'code-review', '--var', 'file_path=src/b.ts'],
+    ];
+    const common = ['session', 'add', group, '--project', project, '--name'];
+    for (const session of sessions) await user.ok(...common, ...session);
     const rehearsal = script({
       strict: [
         {

@@ -66,7 +66,7 @@ sessions:
     dependsOn: "change[matrix.project]"
 `;
 
-test('three sessions for each of twelve projects: planned, run in rehearsal, each told what the one before found', async () => {
+test('three sessions for each of twelve projects: planned, rehearsed, each told what the one before found', async () => {
   serve({ '*': { steps: [{ text: 'never asked' }] } });
   for (let count = 1; count <= 12; count += 1) write(`services/s${count}/README.md`, 'a service');
   const file = write('everywhere.yaml', threeStages);
@@ -119,7 +119,9 @@ sessions:
   fix:
     project: one
     dependsOn: [scan, tell]
-    prompt: "Fix {{sessions.scan.structured.found[0].file}} for {{sessions.scan.structured.found}} and {{sessions.tell.result}}"
+    prompt: |
+      Fix {{sessions.scan.structured.found[0].file}} for {{sessions.scan.structured.found}}.
+      {{sessions.tell.result}}
 `,
   );
   const group = await user.ok('group', 'create', 'fix', '--from', file);
@@ -166,7 +168,7 @@ function writeStrictTemplate(): void {
   write(`${folder}/mcp.json`, JSON.stringify({ mcpServers: { tiny: server } }));
 }
 
-test('claude loads what a config template brings and obeys it; a template that changes later changes nothing', async () => {
+test('claude loads what a config template brings and obeys it; a later change of it changes nothing', async () => {
   serve({
     '*': { steps: [{ tool: 'Bash', input: { command: 'touch made' } }, { text: 'tried' }] },
   });

@@ -1,4 +1,4 @@
-/** Promises: a preview names waves, the longest way and caps that cannot hold, and guesses only where there is history. */
+/** Promises: a preview names waves, the longest way and caps that cannot hold, and guesses only from history. */
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { historyOf, type Sample } from '../../src/core/forecast.ts';

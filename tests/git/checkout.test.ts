@@ -1,4 +1,7 @@
-/** Promises, with the real git: a branch, a tag or a commit is fetched whole; nothing in a repository runs; reasons are told. */
+/**
+ * Promises, with the real git: a branch, a tag or a commit is fetched whole; nothing in a repository runs; reasons are
+ * told.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import {
   chmodSync,
@@ -112,8 +115,11 @@ test('neither hooks, monitors nor template folders of anybody run, and submodule
     `[init]\ntemplateDir = ${join(root, 'template')}`,
     `[core]\nhooksPath = ${join(root, 'template', 'hooks')}`,
   ];
-  writeFileSync(join(root, '.gitconfig'), `${config.join('\n')}\nfsmonitor = ${script}\n[submodule]\nrecurse = true\n`);
-  git(repository.folder, 'config', 'core.fsmonitor', script);
+  writeFileSync(
+    join(root, '.gitconfig'),
+    `${config.join('\n')}\nfsmonitor = "'${script}'"\n[submodule]\nrecurse = true\n`,
+  );
+  git(repository.folder, 'config', 'core.fsmonitor', `'${script}'`);
   rmSync(mark, { force: true });
   expect(await fetchInto('copy')).toMatchObject({ ok: true });
   expect(await commitIn({ world, env }, repository.folder)).toMatch(/^[0-9a-f]{40}$/);

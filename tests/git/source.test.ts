@@ -1,4 +1,7 @@
-/** Promises: every usual way to name a repository is understood; passwords are cut off; nothing reaches git as an option. */
+/**
+ * Promises: every usual way to name a repository is understood; passwords are cut off; nothing reaches git as an
+ * option.
+ */
 import { expect, test } from 'bun:test';
 import * as fc from 'fast-check';
 import { nameOfSource, parseRef, parseRepository } from '../../src/git/source.ts';

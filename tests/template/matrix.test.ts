@@ -53,8 +53,8 @@ describe('projects', () => {
     folder.write('flow/bad.txt', '../services/web\n../services/nope\n\n../none/*\n');
     const loaded = folder.load('version: 1\nsessions: { a: { prompt: hi, matrix: { projects: { file: bad.txt } } } }');
     expect(loaded.ok ? [] : loaded.problems.map(({ file, line }) => `${file}:${line}`)).toEqual([
-      'bad.txt:2',
-      'bad.txt:4',
+      `${folder.at('flow/bad.txt')}:2`,
+      `${folder.at('flow/bad.txt')}:4`,
     ]);
   });
 
@@ -77,7 +77,8 @@ describe('projects', () => {
 
   test('their folder may be another one than that of the session', () => {
     const [session] = folder.sessions(
-      '  a:\n    project: ..\n    prompt: "{{matrix.project}} {{project.path}}"\n    matrix: { projects: ../services/api }',
+      '  a:\n    project: ..\n    prompt: "{{matrix.project}} {{project.path}}"\n    matrix: { ' +
+        'projects: ../services/api }',
     );
     expect(session?.definition.prompt).toBe(`${folder.at('services/api')} ${folder.path}`);
   });

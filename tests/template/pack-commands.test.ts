@@ -227,7 +227,7 @@ test.each<[string[], string]>([
   expect(installed()).toEqual([]);
 });
 
-test('files that can start programs are named: all when a pack is added, the changed ones when it is updated', async () => {
+test('files that can start programs are named: all of an added pack, the changed ones of an update', async () => {
   const settings = (hook: string) =>
     JSON.stringify({ hooks: { Stop: [{ hooks: [{ type: 'command', command: hook }] }] } });
   repository.commit({

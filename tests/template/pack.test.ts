@@ -199,7 +199,7 @@ test('a pack is placed with its note, private, and nothing else is left', async 
   if (pack !== undefined) expect(handEdits(world, pack)).toEqual([]);
 });
 
-test('a pack that does not pass its check changes nothing, and its problems name files as the user knows them', async () => {
+test('a pack that fails its check changes nothing, and its problems name files as the user knows them', async () => {
   await place({ 'prompts/a.md': 'old' });
   const check = (folder: string) => [{ file: join(folder, 'prompts/a.md'), line: 3, column: 1, message: 'is bad' }];
   expect(await place({ 'prompts/a.md': 'new' }, { check })).toMatchObject({
@@ -275,7 +275,7 @@ test('only one command changes packs at a time; looking at none makes no folder'
   expect(existsSync(packs)).toBe(false);
 });
 
-test('changes by hand are seen: other bytes, more files, fewer files, links; a damaged note is seen as none', async () => {
+test('changes by hand are seen: other bytes, more or fewer files, links; a damaged note is seen as none', async () => {
   await place({ 'prompts/a.md': 'a', 'prompts/b.md': 'b', 'prompts/c.md': 'c' });
   writeTree(join(packs, 'team'), {
     'prompts/a.md': 'A',

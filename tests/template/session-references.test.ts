@@ -75,14 +75,16 @@ describe('who cannot be meant', () => {
       ['both-api-a', 'there is no session "both-api-a" in this file; write both[api,a]'],
       [
         'build',
-        '"build" has a matrix: write build[*] for all of its sessions, or build[matrix.project] for the one with the same project',
+        '"build" has a matrix: write build[*] for all of its sessions, or build[matrix.project] for the ' +
+          'one with the same project',
       ],
       ['one[*]', '"one" has no matrix: write one without "[*]"'],
       ['build[appi]', '"build" has no session for "appi"; did you mean "api"?'],
       ['build[]', '"build" has no session for ""'],
       [
         'both[api]',
-        '"api" fits 3 sessions of "both" (both-api-a, both-api-b, both-api-x-y); give a value for each of project, flavour, separated by commas',
+        '"api" fits 3 sessions of "both" (both-api-a, both-api-b, both-api-x-y); give a value for each ' +
+          'of project, flavour, separated by commas',
       ],
       ['both[api,c]', '"both" has no session for "api,c"; did you mean "api,a"?'],
       ['build[matrix.project]', '"last" has no matrix, so it has no matrix.project'],
@@ -103,7 +105,8 @@ describe('who cannot be meant', () => {
   test('two folders of one name need more of their path', () => {
     for (const path of ['left/app', 'right/app']) mkdirSync(folder.at(path), { recursive: true });
     const text = (target: string) =>
-      `  a: { prompt: hi, matrix: { projects: "../{left,right}/app" } }\n  b: { project: .., prompt: hi, dependsOn: "${target}" }`;
+      `  a: { prompt: hi, matrix: { projects: "../{left,right}/app" } }\n  b: { project: .., prompt: ` +
+      `hi, dependsOn: "${target}" }`;
     expect(folder.faults(text('a[app]'))).toEqual([
       expect.stringContaining('"app" fits 2 sessions of "a" (a-app, a-app-2); give more'),
     ]);
@@ -137,7 +140,8 @@ describe('in prompts', () => {
 
   test('names with dots: the longest one counts', () => {
     const text =
-      '  a: { project: .., prompt: hi }\n  a.result: { project: .., prompt: hi }\n  c: { project: .., dependsOn: [a, a.result], prompt: "{{sessions.a.result.result}} {{sessions.a.result}}" }';
+      '  a: { project: .., prompt: hi }\n  a.result: { project: .., prompt: hi }\n  c: { project: .., ' +
+      'dependsOn: [a, a.result], prompt: "{{sessions.a.result.result}} {{sessions.a.result}}" }';
     expect(folder.faults(text)).toEqual([expect.stringContaining('say what of "a.result" is meant')]);
     expect(folder.sessions(text.replace(' {{sessions.a.result}}', '')).at(-1)?.references[0]?.keys).toEqual([
       'a.result',
@@ -147,7 +151,8 @@ describe('in prompts', () => {
   test('ancestors may be far away, but must be ancestors of this very session', () => {
     const chain = (target: string) =>
       `${base}  mid: { prompt: hi, matrix: { projects: "../services/*" }, dependsOn: "build[matrix.project]" }\n` +
-      `  last: { prompt: "{{sessions.build[${target}].result}}", matrix: { projects: "../services/*" }, dependsOn: "mid[matrix.project]" }`;
+      `  last: { prompt: "{{sessions.build[${target}].result}}", matrix: { projects: "../services/*" ` +
+      `}, dependsOn: "mid[matrix.project]" }`;
     expect(folder.sessions(chain('matrix.project')).at(-1)?.references[0]?.keys).toEqual(['build-web']);
     expect(folder.faults(chain('*'))).toEqual([
       expect.stringContaining('"last" does not wait for "build[*]"; add it to its dependsOn'),
@@ -167,7 +172,8 @@ test('of any chain of sessions exactly the ancestors may be used', () => {
       const [source, target] = [from % rows.length, to % rows.length];
       const text = edges.map((row, index) => {
         const reference = index === target ? `{{sessions.s${source}.result}}` : 'hi';
-        return `  s${index}: { project: .., prompt: "${reference}", dependsOn: ${row.length === 0 ? 's0x' : `[${row.map((one) => `s${one}`).join(', ')}]`} }`;
+        const waits = row.length === 0 ? 's0x' : `[${row.map((one) => `s${one}`).join(', ')}]`;
+        return `  s${index}: { project: .., prompt: "${reference}", dependsOn: ${waits} }`;
       });
       const reaches = (index: number): boolean => (edges[index] ?? []).some((one) => one === source || reaches(one));
       const faults = folder.faults(`${text.join('\n')}\n  s0x: { project: .., prompt: hi }`);

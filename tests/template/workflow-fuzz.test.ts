@@ -274,7 +274,9 @@ describe('what would cost much', () => {
   });
 
   test('a value that holds itself', () => {
-    const text = `version: 1\nsessions:\n  a:\n    project: ..\n    prompt: hi\n    outputSchema: &s\n      type: object\n      x: *s\n`;
+    const text =
+      `version: 1\nsessions:\n  a:\n    project: ..\n    prompt: hi\n    outputSchema: &s\n      ` +
+      `type: object\n      x: *s\n`;
     expect(folder.allFaults(text)).toEqual(['8:10 holds itself, by an alias']);
   });
 
@@ -294,7 +296,9 @@ describe('what would cost much', () => {
 
   test('ten thousand sessions that each wait for ten thousand', () => {
     const values = `[${Array.from({ length: 4_000 }, (_, index) => `v${index}`).join(', ')}]`;
-    const text = `  a: { project: .., prompt: hi, matrix: { x: ${values} } }\n  b: { project: .., prompt: hi, matrix: { x: ${values} }, dependsOn: "a[*]" }`;
+    const text =
+      `  a: { project: .., prompt: hi, matrix: { x: ${values} } }\n  b: { project: .., prompt: hi, ` +
+      `matrix: { x: ${values} }, dependsOn: "a[*]" }`;
     expect(folder.faults(text)).toEqual([expect.stringContaining('more than 100000 dependencies')]);
   });
 

@@ -28,7 +28,9 @@ describe('the form', () => {
   });
 
   test('keys that are not there, with the nearest that is', () => {
-    const text = `version: 1\ntittle: x\ngroup: { maxBudgetUSD: 1 }\nsessions:\n  a: { ${ok}, dependson: b, config: { generateSetings: true } }`;
+    const text =
+      `version: 1\ntittle: x\ngroup: { maxBudgetUSD: 1 }\nsessions:\n  a: { ${ok}, dependson: b, ` +
+      `config: { generateSetings: true } }`;
     expect(folder.allFaults(text)).toEqual([
       '2:1 the workflow has no "tittle"; did you mean "title"?',
       '3:10 group has no "maxBudgetUSD"; did you mean "maxBudgetUsd"?',
@@ -48,7 +50,8 @@ describe('the form', () => {
   test('values of the wrong kind', () => {
     const text =
       '  a:\n    project: ..\n    prompt: hi\n    timeout: 30\n    retries: 99\n    maxBudgetUsd: 0\n' +
-      '    model: "--evil"\n    permissionMode: yolo\n    allowedTools: "Bash(git"\n    outputSchema: { type: array }\n';
+      '    model: "--evil"\n    permissionMode: yolo\n    allowedTools: "Bash(git"\n    outputSchema: ' +
+      '{ type: array }\n';
     expect(folder.faults(text).map((fault) => fault.split(':')[0])).toEqual(['6', '7', '8', '9', '10', '11', '12']);
     expect(folder.faults(text)[0]).toBe(
       '6:14 sessions.a.timeout: expected a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m',
@@ -89,7 +92,9 @@ describe('the form', () => {
 
 describe('variables', () => {
   test('all missing and mistyped ones at once', () => {
-    const text = `version: 1\nvars:\n  ticket: { required: true }\n  level: { type: enum, values: [low, high], required: true }\nsessions: { a: { ${ok} } }`;
+    const text =
+      `version: 1\nvars:\n  ticket: { required: true }\n  level: { type: enum, values: [low, high], ` +
+      `required: true }\nsessions: { a: { ${ok} } }`;
     expect(folder.allFaults(text, { tickets: 'x', level: 'hihg' })).toEqual([
       '3:3 there is no variable "tickets" to give; did you mean "ticket"?',
       '3:11 the variable "ticket" has no value; did you mean it by "tickets"?',
@@ -101,11 +106,14 @@ describe('variables', () => {
     const text =
       'version: 1\nvars:\n  n: { type: number, required: true }\n  f: { type: file, required: true }\n' +
       '  e: { type: enum, values: [low], required: true }\n  p: { type: path, required: true }\n' +
-      '  b: { type: boolean, required: true }\nsessions:\n  a: { project: "{{p}}", prompt: "{{n}} {{f}} {{e}} {{b}}" }\n' +
-      '  c: { project: .., template: typed, vars: { n: "{{e}}", e: "{{n}}" } }\n  d: { project: .., template: typed, vars: { n: x } }';
+      '  b: { type: boolean, required: true }\nsessions:\n  a: { project: "{{p}}", prompt: "{{n}} ' +
+      '{{f}} {{e}} {{b}}" }\n' +
+      '  c: { project: .., template: typed, vars: { n: "{{e}}", e: "{{n}}" } }\n  d: { project: .., ' +
+      'template: typed, vars: { n: x } }';
     folder.write(
       'templates/prompts/typed.md',
-      '---\nvariables: [{name: n, type: number, required: true}, {name: e, type: enum, values: [a, b]}]\n---\n{{n}} {{e}}',
+      '---\nvariables: [{name: n, type: number, required: true}, {name: e, type: enum, values: [a, ' +
+        'b]}]\n---\n{{n}} {{e}}',
     );
     expect(folder.validate(text)).toEqual([expect.stringContaining('"x" is not a number')]);
   });
@@ -113,7 +121,8 @@ describe('variables', () => {
   test('names that nothing knows, at their place', () => {
     const text =
       'version: 1\ntitle: "x {{tiket}}"\nvars: { ticket: t }\nsessions:\n  a:\n    project: "{{project.path}}"\n' +
-      '    matrix: { x: ["{{matrix.x}}"] }\n    prompt: |\n      One {{ticket}}\n      Two {{tiket}} and {{matrix.y}}\n' +
+      '    matrix: { x: ["{{matrix.x}}"] }\n    prompt: |\n      One {{ticket}}\n      Two {{tiket}} ' +
+      'and {{matrix.y}}\n' +
       '    vars: { other: "{{sessions.a.result}}" }\n';
     expect(folder.allFaults(text)).toEqual([
       '2:11 there is no variable "tiket"; did you mean "ticket"?',
@@ -235,7 +244,9 @@ describe('config', () => {
 
 describe('dependencies', () => {
   test('unknown, circular, and on itself', () => {
-    const text = `  a: { ${ok}, dependsOn: [c, bb] }\n  b: { ${ok}, dependsOn: a }\n  c: { ${ok}, dependsOn: b }\n  d: { ${ok}, dependsOn: d }`;
+    const text =
+      `  a: { ${ok}, dependsOn: [c, bb] }\n  b: { ${ok}, dependsOn: a }\n  c: { ${ok}, dependsOn: b ` +
+      `}\n  d: { ${ok}, dependsOn: d }`;
     expect(folder.faults(text)).toEqual([
       expect.stringMatching(/^3:\d+ the dependencies form a cycle: a -> c -> b -> a$/),
       expect.stringMatching(/^3:\d+ there is no session "bb"; did you mean "b"\?$/),
@@ -276,9 +287,11 @@ describe('dependencies', () => {
 
   test('a field that the schema does not have', () => {
     const schema =
-      '{ type: object, properties: { uses: { type: array, items: { type: object, properties: { file: { type: string } } } } } }';
+      '{ type: object, properties: { uses: { type: array, items: { type: object, properties: { file: ' +
+      '{ type: string } } } } } }';
     const text = (way: string) =>
-      `  a: { ${ok}, outputSchema: ${schema} }\n  b: { project: .., dependsOn: a, prompt: "{{sessions.a.structured${way}}}" }`;
+      `  a: { ${ok}, outputSchema: ${schema} }\n  b: { project: .., dependsOn: a, prompt: ` +
+      `"{{sessions.a.structured${way}}}" }`;
     expect(folder.faults(text('.use'))).toEqual([
       expect.stringContaining('the outputSchema of "a" has no "use"; did you mean "uses"?'),
     ]);

@@ -69,7 +69,8 @@ export class WorkflowFolder extends TemplateFolder {
     this.write(
       'templates/prompts/implement.md',
       '---\nvariables:\n  - {name: feature, required: true}\n  - {name: style, default: plain}\n---\n' +
-        'Build {{feature}} ({{style}}) in {{project.name}}.\nKnown: {{sessions.analyze[matrix.project].structured.uses[0]}}\n',
+        'Build {{feature}} ({{style}}) in {{project.name}}.\nKnown: ' +
+        '{{sessions.analyze[matrix.project].structured.uses[0]}}\n',
     );
     this.write('templates/configs/house/CLAUDE.md', 'House of {{group.slug}}: {{area}}.\n');
     this.write('templates/configs/strict/CLAUDE.md', 'Strict in {{project.name}}.\n');

@@ -171,10 +171,12 @@ describe('prompt beside template', () => {
 describe('variables', () => {
   test('the session wins over the workflow, and the workflow over the template', () => {
     const text =
-      'version: 1\nvars: { feature: flow, style: bold }\nsessions:\n  a: { project: .., template: plain, vars: { style: thin } }';
+      'version: 1\nvars: { feature: flow, style: bold }\nsessions:\n  a: { project: .., template: ' +
+      'plain, vars: { style: thin } }';
     folder.write(
       'templates/prompts/plain.md',
-      '---\nvariables:\n  - {name: feature, default: x}\n  - {name: style}\n  - {name: kind, default: k}\n---\n{{feature}} {{style}} {{kind}}',
+      '---\nvariables:\n  - {name: feature, default: x}\n  - {name: style}\n  - {name: kind, default: ' +
+        'k}\n---\n{{feature}} {{style}} {{kind}}',
     );
     expect(folder.draft(text).sessions[0]?.definition).toMatchObject({
       prompt: 'flow thin k',
@@ -185,7 +187,8 @@ describe('variables', () => {
   test('what is filled in is never looked at again', () => {
     const value = '{{area}} $& {{sessions.a.result}} \\{{x}}';
     const text =
-      'version: 1\nvars: { area: api, x: "" }\nsessions:\n  a: { project: .., prompt: "<{{x}}>" }\n  b: { project: .., template: wrap, prompt: "[{{x}}]" }';
+      'version: 1\nvars: { area: api, x: "" }\nsessions:\n  a: { project: .., prompt: "<{{x}}>" }\n  ' +
+      'b: { project: .., template: wrap, prompt: "[{{x}}]" }';
     const { sessions } = folder.draft(text, { x: value });
     expect(sessions.map(({ definition }) => definition.prompt)).toEqual([`<${value}>`, `Do: [${value}]`]);
     expect(sessions.flatMap(({ references }) => references)).toEqual([]);
@@ -193,7 +196,8 @@ describe('variables', () => {
 
   test('one pass for any value, in prompt, template and both', () => {
     const text =
-      'version: 1\nvars: { x: "" }\nsessions:\n  a: { project: .., prompt: "<{{x}}>" }\n  b: { project: .., template: wrap, prompt: "[{{x}}]" }';
+      'version: 1\nvars: { x: "" }\nsessions:\n  a: { project: .., prompt: "<{{x}}>" }\n  b: { ' +
+      'project: .., template: wrap, prompt: "[{{x}}]" }';
     const value = fc.string({
       unit: fc.constantFrom('{', '}', '{{x}}', '{{prompt}}', '\\', '$', '&', 'a', '[', '{{sessions.a.result}}'),
     });
@@ -213,13 +217,15 @@ describe('variables', () => {
       '---\nvariables: [{name: ticket, type: file, required: true}]\n---\n{{ticket}}!',
     );
     const text =
-      'version: 1\nvars: { ticket: { type: file, required: true } }\nsessions: { a: { project: .., template: ticket } }';
+      'version: 1\nvars: { ticket: { type: file, required: true } }\nsessions: { a: { project: .., ' +
+      'template: ticket } }';
     expect(folder.draft(text, { ticket: 'ticket.md' }).sessions[0]?.definition.prompt).toBe('Mend the gate!');
   });
 
   test('a long or many-lined value makes one line of a title', () => {
     const text =
-      'version: 1\ntitle: "T {{x}}"\nvars: { x: "" }\nsessions: { a: { project: .., prompt: hi, description: "{{x}}" } }';
+      'version: 1\ntitle: "T {{x}}"\nvars: { x: "" }\nsessions: { a: { project: .., prompt: hi, ' +
+      'description: "{{x}}" } }';
     const draft = folder.draft(text, { x: `a\n b\t${'c'.repeat(1_000)}` });
     expect(draft.name).toMatch(/^T a b c+…$/);
     expect(draft.sessions[0]?.definition.description).toMatch(/^a b c+…$/);
@@ -242,6 +248,25 @@ describe('CLAUDE.md', () => {
 });
 
 describe('where templates are found', () => {
+  test('by path, seen from the workflow, and kept as a path that means the same from anywhere', () => {
+    folder.write('flow/mine/task.md', 'Mine: {{prompt}}');
+    folder.write('flow/mine/config/CLAUDE.md', 'Mine');
+    const text =
+      'version: 1\ngroup: { template: ./mine/task.md, configTemplate: mine/config }\n' +
+      'sessions: { a: { project: .., prompt: hi, configTemplate: ./mine/config/ } }';
+    const draft = folder.draft(text);
+    const path = folder.at('flow/mine/task.md');
+    expect(draft.sessions[0]?.definition).toMatchObject({ prompt: 'Mine: hi', template: path });
+    expect([draft.template, draft.configTemplate?.name, draft.sessions[0]?.configTemplate?.name]).toEqual([
+      path,
+      'config',
+      'config',
+    ]);
+    expect(folder.allFaults(text.replace('task.md', 'tsk.md'))).toEqual([
+      `2:20 ${folder.at('flow/mine/tsk.md')} does not exist`,
+    ]);
+  });
+
   test("the project's own come before those beside the workflow, and these before the user's", () => {
     folder.write('services/api/.claude-code-agent/templates/prompts/where.md', 'project');
     folder.write('flow/.claude-code-agent/templates/prompts/where.md', 'workflow');

@@ -1,0 +1,246 @@
+/**
+ * Promises: which template counts and what it makes of a session, who wins among layers, and that nothing is added when
+ * anything is wrong. No session is run here.
+ */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { User } from './user.ts';
+
+let user: User;
+let project: string;
+let group: string;
+
+beforeEach(async () => {
+  user = new User();
+  project = user.project('api');
+  write(
+    'prompts/review.md',
+    '---\nvariables:\n  - {name: file, required: true}\n  - {name: tone, default: kind}\n---\n' +
+      'Review {{file}} of {{project.name}} in a {{tone}} way.',
+  );
+  write('prompts/frame.md', '---\nvariables: [{name: prompt, required: true}]\n---\nBefore.\n{{prompt}}\nAfter.');
+  write('configs/strict/CLAUDE.md', 'Be strict.');
+  write('configs/strict/settings.json', '{"permissions":{"allow":["Read"],"deny":["WebFetch"]},"model":"opus"}');
+  write('configs/loose/CLAUDE.md', 'Be loose about {{topic}}.');
+  write('configs/loose/config.yaml', 'variables: [{name: topic, required: true}]');
+  group = await user.ok('group', 'create', 'auth');
+});
+afterEach(() => user.remove());
+
+function write(path: string, text: string, folder = join(project, '.claude-code-agent', 'templates')): void {
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), text);
+}
+
+const add = (...more: string[]) => user.run('session', 'add', group, '--project', project, ...more);
+
+interface Shown {
+  readonly prompt: string;
+  readonly template?: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly configTemplate?: { readonly name: string };
+}
+
+async function added(...more: string[]): Promise<Shown> {
+  const { code, stdout, stderr } = await add(...more);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return user.json<Shown>('session', 'show', stdout.trim());
+}
+
+describe('the task', () => {
+  test('a template with its variables; defaults count where nothing is given', async () => {
+    expect(await added('--template', 'review', '--var', 'file=a=b.ts')).toMatchObject({
+      prompt: 'Review a=b.ts of api in a kind way.',
+      template: 'review',
+      variables: { file: 'a=b.ts', tone: 'kind' },
+    });
+  });
+
+  test('values are not looked at again', async () => {
+    const { prompt } = await added('--template', 'review', '--var', 'file={{tone}} $& {{x}}');
+    expect(prompt).toBe('Review {{tone}} $& {{x}} of api in a kind way.');
+  });
+
+  test('a prompt beside a template fills its {{prompt}}, or replaces it', async () => {
+    expect(await added('--template', 'frame', '--prompt', 'Do {{it}}.')).toMatchObject({
+      prompt: 'Before.\nDo {{it}}.\nAfter.',
+      template: 'frame',
+    });
+    const replaced = await added('--template', 'review', '--prompt', 'Something else.');
+    expect(replaced.prompt).toBe('Something else.');
+    expect(replaced.template).toBeUndefined();
+  });
+
+  test('a typed prompt keeps its braces, unless variables are given for it', async () => {
+    const text = 'Keep {{ user.name }}, {{topic}} and \\{{x}}.';
+    expect((await added('--prompt', text)).prompt).toBe(text);
+    const filled = await added('--prompt', 'About {{topic}}.', '--var', 'topic=tests');
+    expect(filled).toMatchObject({ prompt: 'About tests.', variables: { topic: 'tests' } });
+  });
+
+  test('the group’s template is for sessions that name none', async () => {
+    group = await user.ok(
+      'group',
+      'create',
+      'with',
+      '--template',
+      join(project, '.claude-code-agent/templates/prompts/frame.md'),
+    );
+    expect((await added('--prompt', 'Mine.')).prompt).toBe('Before.\nMine.\nAfter.');
+    expect((await added('--template', 'review', '--var', 'file=x')).prompt).toStartWith('Review x');
+  });
+
+  test('the group’s variables count where the session gives none', async () => {
+    group = await user.ok('group', 'create', 'with', '--var', 'file=shared.ts', '--var', 'unused=1');
+    expect((await added('--template', 'review')).prompt).toStartWith('Review shared.ts');
+    expect((await added('--template', 'review', '--var', 'file=own.ts')).prompt).toStartWith('Review own.ts');
+  });
+});
+
+describe('who wins', () => {
+  test('the project’s own before the user’s, those of the environment between them', async () => {
+    const home = join(user.home, '.config', 'claude-code-agent', 'templates');
+    const shared = join(user.folder, 'shared templates');
+    write('prompts/review.md', 'of the user', home);
+    write('prompts/review.md', 'of the team', shared);
+    user.env.CLAUDE_CODE_AGENT_TEMPLATES = shared;
+    const own = join(project, '.claude-code-agent');
+    expect((await added('--template', 'review', '--var', 'file=x')).prompt).toStartWith('Review x');
+    rmSync(own, { recursive: true });
+    expect((await added('--template', 'review')).prompt).toBe('of the team');
+    rmSync(shared, { recursive: true });
+    expect((await added('--template', 'review')).prompt).toBe('of the user');
+    rmSync(home, { recursive: true });
+    const gone = await add('--template', 'review');
+    expect({ code: gone.code, stdout: gone.stdout }).toEqual({ code: 2, stdout: '' });
+  });
+
+  test('--template may name a config; with --config-template that is one too many', async () => {
+    expect(await added('--prompt', 'x', '--template', 'strict')).toMatchObject({ configTemplate: { name: 'strict' } });
+    const both = await add('--prompt', 'x', '--template', 'strict', '--config-template', 'strict');
+    expect(both).toMatchObject({ code: 2, stdout: '' });
+    expect(both.stderr).toContain('are config templates');
+  });
+
+  test('a name of a prompt and of a config is a clash that names both', async () => {
+    write('prompts/strict.md', 'x');
+    const clash = await add('--template', 'strict');
+    expect(clash).toMatchObject({ code: 2, stdout: '' });
+    expect(clash.stderr).toContain('prompts/strict.md');
+    expect(clash.stderr).toContain('configs/strict');
+  });
+});
+
+describe('refused, and nothing added', () => {
+  test.each([
+    [['--template', 'revew', '--var', 'file=x'], 'did you mean "review"?'],
+    [['--template', 'review'], 'variable "file" has no value'],
+    [['--template', 'review', '--var', 'fil=x'], 'did you mean "file"?'],
+    [['--template', 'review', '--var', 'file'], 'has no "="'],
+    [['--template', 'review', '--var', 'file=a', '--var', 'file=b'], 'given twice'],
+    [['--prompt', 'x', '--config-template', 'loose'], 'variable "topic" has no value'],
+    [['--prompt', 'x', '--config-template', '../strict'], 'does not exist'],
+    [['--prompt', 'About {{topik}}.', '--var', 'topic=x'], 'did you mean "topic"?'],
+    [['--prompt', 'See {{sessions.nobody.result}}.'], 'no session "nobody"'],
+    [['--prompt', 'See {{sessions.lib.result}}.'], 'Add --depends-on lib'],
+    [['--prompt', 'See {{sessions.lib.resultt}}.', '--depends-on', 'lib'], 'did you mean "result"?'],
+    [['--prompt', 'See {{sessions.lib.structured.x}}.', '--depends-on', 'lib'], 'no output schema'],
+    [['--prompt', 'See {{sessions.lib.branch}}.', '--depends-on', 'lib'], 'not supported by this version'],
+  ])('session add %j', async (args, words) => {
+    await user.ok('session', 'add', group, '--project', project, '--prompt', 'x', '--name', 'lib');
+    const refused = await add(...args);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(words);
+    expect(await user.json<unknown[]>('session', 'list', group)).toHaveLength(1);
+  });
+
+  test('a faulty workflow leaves no group behind', async () => {
+    writeFileSync(join(user.folder, 'w.yaml'), 'version: 1\nsessions: {a: {project: nowhere, prompt: x}}');
+    for (const command of [
+      ['run', 'w.yaml'],
+      ['group', 'create', 'w', '--from', 'w.yaml'],
+    ]) {
+      const refused = await user.run(...command);
+      expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+      expect(refused.stderr).toContain('w.yaml:2:25: ');
+    }
+    expect(readdirSync(join(user.data, 'session-groups'))).toEqual([group]);
+  });
+
+  test('prices that are none are told at their place when a group is run', async () => {
+    write(
+      'config.yaml',
+      'prices:\n  opus: {input: cheap, output: 1}\n',
+      join(user.home, '.config', 'claude-code-agent'),
+    );
+    await user.ok('session', 'add', group, '--project', project, '--prompt', 'x');
+    const refused = await user.run('group', 'run', group, '--rehearse');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('config.yaml:2:17: prices.opus.input');
+  });
+});
+
+interface View {
+  readonly claudeMd: readonly { readonly layer: string; readonly text: string }[];
+  readonly settings: { readonly model?: string; readonly permissions?: Readonly<Record<string, readonly string[]>> };
+  readonly settingsOrigins: Readonly<Record<string, string>>;
+}
+
+describe('layers', () => {
+  const workflow = (config: string) => `
+version: 1
+group: { configTemplate: strict }
+sessions:
+  a: { project: projects/api, prompt: x, configTemplate: loose, vars: { topic: tests }, config: ${config} }
+`;
+
+  async function viewOf(config: string): Promise<View> {
+    const name = 'projects/api/.claude-code-agent/templates';
+    writeFileSync(join(user.folder, 'w.yaml'), workflow(config));
+    user.env.CLAUDE_CODE_AGENT_TEMPLATES = join(user.folder, name);
+    const made = await user.ok('group', 'create', 'w', '--from', 'w.yaml');
+    return user.json<View>('session', 'show', `${made}/a`, '--config');
+  }
+
+  const layersOf = ({ claudeMd }: View) => claudeMd.map(({ layer }) => layer);
+
+  test('our own part, then the group’s template, then the session’s', async () => {
+    const view = await viewOf('{}');
+    expect(layersOf(view)).toEqual(['claude-code-agent', 'config template strict', 'config template loose']);
+    expect(view.claudeMd.at(-1)?.text).toContain('Be loose about tests.');
+    expect(view.settings).toMatchObject({ model: 'opus', permissions: { deny: ['WebFetch'] } });
+  });
+
+  test('what does not inherit gets nothing of the group', async () => {
+    const view = await viewOf('{ inheritFromGroup: false }');
+    expect(layersOf(view)).toEqual(['claude-code-agent', 'config template loose']);
+    expect(view.settings).toEqual({});
+  });
+
+  test('each part can be left out', async () => {
+    expect(layersOf(await viewOf('{ generateClaudeMd: false }'))).not.toContain('claude-code-agent');
+    expect((await viewOf('{ generateSettings: false }')).settings).toEqual({});
+  });
+
+  test('the session’s own settings come last, but cannot lift what is denied', async () => {
+    const view = await viewOf(
+      '{ settingsOverride: { model: haiku, permissions: { allow: [WebFetch, Edit], deny: [] } } }',
+    );
+    expect(view.settings).toMatchObject({
+      model: 'haiku',
+      permissions: { allow: ['Read', 'Edit'], deny: ['WebFetch'] },
+    });
+    expect(view.settingsOrigins).toMatchObject({
+      model: 'session settings',
+      'permissions.deny.0': 'config template strict',
+    });
+  });
+
+  test('a text of its own takes the place of the template’s', async () => {
+    write('own.md', 'My own words.', join(user.folder));
+    const view = await viewOf('{ claudeMdTemplate: ./own.md }');
+    expect(layersOf(view)).toEqual(['claude-code-agent', 'config template strict', 'session settings']);
+    expect(view.claudeMd.at(-1)?.text).toContain('My own words.');
+  });
+});

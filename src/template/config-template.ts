@@ -209,7 +209,7 @@ export function freezeConfigTemplate(world: World, template: ConfigTemplate, fol
     for (const { path, bytes } of template.files) {
       const parts = path.split('/');
       if (parts.length > 1) files.makeFolder(join(temporary, ...parts.slice(0, -1)));
-      files.writeBytes(join(temporary, ...parts), bytes);
+      files.writeBytes(join(temporary, ...parts), bytes, { durable: true });
     }
     files.rename(temporary, target);
   } catch (error) {

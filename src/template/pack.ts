@@ -129,7 +129,7 @@ export function placePack(world: World, packs: string, placement: Placement): Ch
     world.files.makeFolder(folder);
     for (const { path, bytes } of files) {
       world.files.makeFolder(dirname(join(folder, path)));
-      world.files.writeBytes(join(folder, path), bytes);
+      world.files.writeBytes(join(folder, path), bytes, { durable: true });
     }
     const problems = check(folder);
     if (problems.length > 0) {

@@ -23,7 +23,7 @@ import {
 
 const slugRule = 'expected lower-case letters, digits and single hyphens, at most 64';
 const variableNamePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
-const templatePattern = /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|[^\u0000]*\/[^\u0000]*)$/;
+const templatePattern = /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,63}|.*\/.*)$/;
 const templateRule = 'expected the name of a template (letters, digits, ".", "_" and "-"), or a path with a "/"';
 const textRule = 'expected a text, a number or true or false';
 

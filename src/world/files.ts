@@ -111,11 +111,11 @@ function writeAtomic(path: string, text: string, options?: { readonly durable?: 
   if (options?.durable === true) syncFolder(folder);
 }
 
-function writeBytes(path: string, bytes: Uint8Array): void {
+function writeBytes(path: string, bytes: Uint8Array, options?: { readonly durable?: boolean }): void {
   const fd = createPrivate(path, constants.O_WRONLY);
   try {
     writeFully(fd, bytes);
-    fsyncSync(fd);
+    if (options?.durable === true) fsyncSync(fd);
   } catch (error) {
     removeQuietly(path);
     throw error;

@@ -38,8 +38,11 @@ export interface Files {
   readBytes(path: string, offset: number, maxBytes: number): Uint8Array;
   /** Replaces the file as a whole: temporary file beside it, rename; with `durable` both are fsynced. */
   writeAtomic(path: string, text: string, options?: { readonly durable?: boolean }): void;
-  /** Makes a new file and fsyncs it, whole or not at all; throws EEXIST when anything, a link too, has that name. */
-  writeBytes(path: string, bytes: Uint8Array): void;
+  /**
+   * Makes a new file, whole or not at all; with `durable` it is fsynced. Throws EEXIST when anything, a link too, has
+   * that name.
+   */
+  writeBytes(path: string, bytes: Uint8Array, options?: { readonly durable?: boolean }): void;
   /** Opens for appending (created when missing). */
   openAppend(path: string): AppendFile;
   /** Cuts the file to `size` bytes and fsyncs it. */

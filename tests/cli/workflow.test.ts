@@ -66,7 +66,7 @@ sessions:
     dependsOn: "change[matrix.project]"
 `;
 
-test('three sessions for each of twelve projects: planned, rehearsed, each told what the one before found', async () => {
+test('three sessions for each of twelve projects: planned and rehearsed, each told what was found before', async () => {
   serve({ '*': { steps: [{ text: 'never asked' }] } });
   for (let count = 1; count <= 12; count += 1) write(`services/s${count}/README.md`, 'a service');
   const file = write('everywhere.yaml', threeStages);

@@ -117,13 +117,13 @@ export class VirtualFiles implements Files {
     this.#parts.watchers.changed(path);
   }
 
-  writeBytes(path: string, bytes: Uint8Array): void {
+  writeBytes(path: string, bytes: Uint8Array, options?: { readonly durable?: boolean }): void {
     this.writing('write', path);
     const { folder, name } = this.#place('open', path);
     if (folder.entries.has(name)) throw new SystemError('EEXIST', 'open', path);
     const node = new FileNode(this.#parts.timeline.wall());
     node.append(bytes, this.#parts.timeline.wall());
-    node.durableSize = node.size;
+    if (options?.durable === true) node.durableSize = node.size;
     folder.put(name, node);
     this.#parts.watchers.changed(path);
   }

@@ -141,7 +141,7 @@ export class VirtualRunner {
         files.writeAtomic(path, text, options);
         if (isSnapshot && this.#pass('after-snapshot', this.#unsaved)) this.#unsaved = [];
       },
-      writeBytes: (path, bytes) => void (this.#lives() && files.writeBytes(path, bytes)),
+      writeBytes: (path, bytes, options) => void (this.#lives() && files.writeBytes(path, bytes, options)),
       openAppend: (path) => (this.#lives() ? this.#appendFile(path) : deadFile),
       truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
       makeFolder: (path) => void (this.#lives() && files.makeFolder(path)),

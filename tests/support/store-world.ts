@@ -102,6 +102,7 @@ export function faultyFiles(real: Files): FaultyFiles {
         () => real.writeAtomic(path, text, options),
         () => halfWritten(real, `${path}.1.tmp`, text),
       ),
+    writeBytes: (path, bytes, options) => attempt('writeBytes', path, () => real.writeBytes(path, bytes, options)),
     openAppend: (path) => attempt('openAppend', path, () => faultyAppend(real.openAppend(path), path, attempt)),
     truncate: (path, size) => attempt('truncate', path, () => real.truncate(path, size)),
     makeFolder: (path) => attempt('makeFolder', path, () => real.makeFolder(path)),

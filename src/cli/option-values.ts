@@ -1,19 +1,26 @@
 /** Values of options, checked before anything happens: numbers, names, free text. Commander shows the sentences. */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
+import {
+  concurrentMax,
+  durationMs,
+  hasControl,
+  moneyUsd,
+  permissionRules,
+  retriesMax,
+  sessionNameLengthMax,
+  sessionNamePattern,
+  thresholdMax,
+  wordPattern,
+} from '../core/values.ts';
 
-const concurrentMax = 256;
-const sessionNameLengthMax = 64;
 const textLengthMax = 10_000;
-const moneyUsdMax = 1_000_000;
-/** claude cannot work with less than a tenth of a cent. */
-const moneyUsdMin = 0.001;
 const number = /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /** US dollars, more than nothing. */
 export function parseMoney(text: string): number {
   const value = toNumber(text.replace(/^\$/, ''));
-  if (!(value >= moneyUsdMin && value <= moneyUsdMax)) {
-    throw new InvalidArgumentError(`It must be an amount in US dollars from ${moneyUsdMin} to ${moneyUsdMax}.`);
+  if (!(value >= moneyUsd.min && value <= moneyUsd.max)) {
+    throw new InvalidArgumentError(`It must be an amount in US dollars from ${moneyUsd.min} to ${moneyUsd.max}.`);
   }
   return value;
 }
@@ -33,12 +40,12 @@ export function parseConcurrent(text: string): number {
 
 /** Failures after which nothing new starts. */
 export function parseThreshold(text: string): number {
-  return parseWhole(text, 1_000_000);
+  return parseWhole(text, thresholdMax);
 }
 
 /** Further attempts after a transient failure. */
 export function parseRetries(text: string): number {
-  return parseWhole(text, 20, 0);
+  return parseWhole(text, retriesMax, 0);
 }
 
 /** Megabytes (a million bytes) as they are typed; the value is in bytes. */
@@ -46,16 +53,10 @@ export function parseMegabytes(text: string): number {
   return parseWhole(text, 100_000_000, 0) * 1_000_000;
 }
 
-const durationMsMax = 30 * 24 * 3_600_000;
-const duration = /^(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/i;
-
 /** A time such as `90s`, `15m` or `1h30m`; the value is in milliseconds. */
 export function parseDuration(text: string): number {
-  const [, days = 0, hours = 0, minutes = 0, seconds = 0] = duration.exec(text) ?? [];
-  const ms = (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000;
-  if (!(ms >= 1000 && ms <= durationMsMax)) {
-    throw new InvalidArgumentError('It must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m.');
-  }
+  const ms = durationMs(text);
+  if (ms === null) throw new InvalidArgumentError('It must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m.');
   return ms;
 }
 
@@ -71,10 +72,9 @@ function toNumber(text: string): number {
   return number.test(text) ? Number(text) : Number.NaN;
 }
 
-/** A session's name: used in references and on every line of a report, so it is short and plain. */
+/** A session's name: used in references and on every line of a report. */
 export function parseSessionName(text: string): string {
-  const isPlain = /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(text) && text.length <= sessionNameLengthMax;
-  if (!isPlain || /^\d+$/.test(text)) {
+  if (!sessionNamePattern.test(text)) {
     throw new InvalidArgumentError(
       `It must have 1 to ${sessionNameLengthMax} letters, digits, "-", "_" or ".", ` +
         'not only digits, and begin with a letter or digit.',
@@ -85,8 +85,7 @@ export function parseSessionName(text: string): string {
 
 /** One line that says something: names, descriptions. */
 export function parseText(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-  if (/[\u0000-\u001f\u007f-\u009f]/.test(text)) throw new InvalidArgumentError('It must be one line of plain text.');
+  if (hasControl(text)) throw new InvalidArgumentError('It must be one line of plain text.');
   if (text.trim() === '') throw new InvalidArgumentError('It must not be blank.');
   if (text.length > textLengthMax) {
     throw new InvalidArgumentError(`It must have at most ${textLengthMax} characters.`);
@@ -94,35 +93,19 @@ export function parseText(text: string): string {
   return text.trim();
 }
 
-/** A word without blanks, such as a model's name. Never begins with a dash: it ends up on another command line. */
+/** A word without blanks, such as a model's name. */
 export function parseWord(text: string): string {
-  if (!/^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,199}$/.test(text)) {
+  if (!wordPattern.test(text)) {
     throw new InvalidArgumentError('It must be one word of letters, digits and . _ : / @ [ ] -');
   }
   return text;
 }
 
-/** Permission rules, separated by commas or blanks outside parentheses: `Edit,Bash(git log:*)`. */
+/** Permission rules: `Edit,Bash(git log:*)`; may be given several times. */
 export function parseRules(text: string, before: readonly string[] = []): readonly string[] {
-  const rules: string[] = [];
-  let rule = '';
-  let depth = 0;
-  let isBalanced = true;
-  for (const char of text) {
-    if (char === '(') depth += 1;
-    if (char === ')') depth -= 1;
-    isBalanced &&= depth >= 0;
-    if (depth === 0 && /[,\s]/.test(char)) {
-      if (rule !== '') rules.push(rule);
-      rule = '';
-    } else rule += char;
-  }
-  if (rule !== '') rules.push(rule);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-  if (!isBalanced || depth !== 0 || rules.length === 0 || rules.some((one) => /^[-(]|[\u0000-\u001f]/.test(one))) {
-    throw new InvalidArgumentError('It must be a list of permission rules such as "Edit,Bash(git log:*)".');
-  }
-  return [...before, ...rules];
+  const rules = permissionRules(text);
+  if (rules !== null) return [...before, ...rules];
+  throw new InvalidArgumentError('It must be a list of permission rules such as "Edit,Bash(git log:*)".');
 }
 
 /** For options that may be given several times. */

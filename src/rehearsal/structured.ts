@@ -38,10 +38,12 @@ export function sampleOf(schema: unknown, depth = 0): unknown {
   }
   const type = Array.isArray(form.type) ? form.type[0] : form.type;
   switch (type ?? (form.properties === undefined ? 'string' : 'object')) {
-    case 'object':
-      return Object.fromEntries(
-        Object.entries(asObject(form.properties)).map(([key, value]) => [key, sampleOf(value, depth + 1)]),
-      );
+    case 'object': {
+      const properties = asObject(form.properties);
+      const required = Array.isArray(form.required) ? form.required.map(String) : [];
+      const keys = new Set([...Object.keys(properties), ...required]);
+      return Object.fromEntries([...keys].map((key) => [key, sampleOf(properties[key], depth + 1)]));
+    }
     case 'array': {
       const count = Math.max(1, typeof form.minItems === 'number' ? Math.min(form.minItems, 20) : 1);
       return Array.from({ length: count }, () => sampleOf(form.items, depth + 1));

@@ -61,7 +61,7 @@ export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<Y
   if (Buffer.byteLength(text) > yamlBytesMax) return refuse(`is larger than ${yamlBytesMax / 1024 ** 2} MiB`);
   if (isTooDeep(text)) return refuse(`nests more than ${depthMax} levels`);
   try {
-    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
     if (document.errors.length > 0) {
       return { ok: false, problems: document.errors.map((error) => at(error.pos[0], error.message)) };
     }

@@ -2,8 +2,10 @@
  * The values over which a session is repeated: lists, and project folders by pattern, list or file. What is found
  * depends only on the file, the variables and the folders, and comes in a fixed order.
  */
+
 import { basename, isAbsolute, join, relative, resolve } from 'node:path';
 import { quoted, slugify } from '../core/id.ts';
+import { hasControl } from '../core/values.ts';
 import type { YamlPath } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import { readTextFile, systemCode } from './text-file.ts';
@@ -11,7 +13,6 @@ import { type GlobCount, isPattern, type Matched, matchFolders } from './workflo
 import type { Problems } from './workflow-problems.ts';
 import type { MatrixSpec, ProjectsSpec } from './workflow-schema.ts';
 import { fillYamlText, type Meanings } from './workflow-text.ts';
-import { hasControl } from './workflow-values.ts';
 
 /** Sessions of one workflow. */
 export const sessionsMax = 10_000;

@@ -244,7 +244,7 @@ function textOfValue(spec: VariableSpec, text: string, { world, folder }: Variab
     case 'file': {
       const path = resolve(folder, text);
       const read = readTextFile(world, path, fileBytesMax);
-      return read.ok ? read : { ok: false, trouble: `the file ${path} ${read.trouble}` };
+      return read.ok ? read : { ok: false, trouble: `the file ${quote(path)} ${read.trouble}` };
     }
     default:
       return { ok: true, text };

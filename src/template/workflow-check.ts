@@ -1,6 +1,9 @@
 /** The form of a workflow file: plain data of version 1 with known keys. What the values mean is checked later. */
+
 import { quoted } from '../core/id.ts';
+import { sessionNamePattern, sessionNameRule } from '../core/values.ts';
 import { type Checked, checkYaml, type YamlPath, type YamlText } from '../store/yaml-text.ts';
+import { outputSchemaFault } from './output-schema.ts';
 import type { Problems } from './workflow-problems.ts';
 import {
   knownKeys,
@@ -10,7 +13,6 @@ import {
   type WorkflowFile,
   workflowSchema,
 } from './workflow-schema.ts';
-import { sessionNamePattern, sessionNameRule } from './workflow-values.ts';
 
 /** Levels of maps and lists; aliases can nest more than brackets do. */
 const depthMax = 300;
@@ -145,7 +147,10 @@ function checkSessions(sessions: Data, problems: Problems): void {
     if (type !== 'object') problems.at([...path, 'type'], 'outputSchema: its "type" must be "object"');
     if (Buffer.byteLength(JSON.stringify(session.outputSchema)) > outputSchemaBytesMax) {
       problems.at(path, `outputSchema is larger than ${outputSchemaBytesMax / 1024} KiB`);
+      continue;
     }
+    const fault = type === 'object' ? outputSchemaFault(session.outputSchema) : null;
+    if (fault !== null) problems.at(path, `outputSchema: claude would not take it: ${fault}`);
   }
 }
 

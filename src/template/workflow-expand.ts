@@ -1,4 +1,5 @@
 /** From the sessions of a workflow file to those of the group: each matrix becomes one session per combination. */
+import { sessionNameLengthMax } from '../core/values.ts';
 import {
   type Dimension,
   type MatrixContext,
@@ -9,7 +10,6 @@ import {
 } from './matrix.ts';
 import type { SessionSpec, WorkflowFile } from './workflow-schema.ts';
 import type { Meanings } from './workflow-text.ts';
-import { sessionNameLengthMax } from './workflow-values.ts';
 
 /** One session of the group. */
 export interface Instance {

@@ -2,9 +2,9 @@
  * The form of a workflow file, version 1. The JSON Schema for editors is made from it, so every key says what it is
  * for.
  */
+
 import { z } from 'zod';
 import { budgetActions, limitActions, permissionModes } from '../core/group.ts';
-import { variableMap } from './variables.ts';
 import {
   concurrentMax,
   durationMs,
@@ -19,7 +19,8 @@ import {
   thresholdMax,
   wordPattern,
   wordRule,
-} from './workflow-values.ts';
+} from '../core/values.ts';
+import { variableMap } from './variables.ts';
 
 const slugRule = 'expected lower-case letters, digits and single hyphens, at most 64';
 const variableNamePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;

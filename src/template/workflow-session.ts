@@ -2,6 +2,7 @@
 
 import type { SessionConfig, SessionDefinition } from '../core/group.ts';
 import { quoted } from '../core/id.ts';
+import { durationMs, hasControl, permissionRules } from '../core/values.ts';
 import { configTemplateLayer, resolveConfig } from './config-layers.ts';
 import { type ConfigTemplate, renderConfigTemplate } from './config-template.ts';
 import { lookupSurroundings } from './known-names.ts';
@@ -12,8 +13,7 @@ import { type Instance, matrixTexts } from './workflow-expand.ts';
 import { meaningsIn, type Scope } from './workflow-names.ts';
 import { draftReferences, taskOf } from './workflow-prompt.ts';
 import type { SessionSpec } from './workflow-schema.ts';
-import { fillTemplate, fillYamlText } from './workflow-text.ts';
-import { durationMs, hasControl, oneLine, permissionRules } from './workflow-values.ts';
+import { fillTemplate, fillYamlText, oneLine } from './workflow-text.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './workflow-view.ts';
 
 /** The draft; what is wrong goes to `problems`, and then the draft is of no use. */

@@ -91,3 +91,11 @@ export function insertText(outer: FilledText, name: string, inner: FilledText): 
   add(outer.text.slice(end));
   return { text: parts.join(''), open };
 }
+
+const lineLengthMax = 500;
+
+/** Names and descriptions stand on one line of a report, whatever long text a variable brought into them. */
+export function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > lineLengthMax ? `${line.slice(0, lineLengthMax)}…` : line;
+}

@@ -2,9 +2,11 @@
  * Workflows: a YAML file that describes a group and its sessions. Loading one gives drafts that only lack ids and the
  * time, or everything that is wrong with the file.
  */
+
 import { resolve } from 'node:path';
 import type { GroupConfig, PromptReference, SessionDefinition, WorkflowRef } from '../core/group.ts';
 import { quoted, slugify } from '../core/id.ts';
+import { hasControl } from '../core/values.ts';
 import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import type { ConfigTemplate } from './config-template.ts';
@@ -19,8 +21,7 @@ import { harmless, Problems } from './workflow-problems.ts';
 import type { GroupSpec, WorkflowFile } from './workflow-schema.ts';
 import { draftSession } from './workflow-session.ts';
 import { Shelf } from './workflow-shelf.ts';
-import { fillYamlText } from './workflow-text.ts';
-import { hasControl, oneLine } from './workflow-values.ts';
+import { fillYamlText, oneLine } from './workflow-text.ts';
 import { type SessionContext, taken } from './workflow-view.ts';
 
 /** Of a file that is not YAML at all. */

@@ -1,4 +1,4 @@
-/** Values in workflow files that mean the same as an option of `session add`; here they are checked without one. */
+/** What the values of settings may be, whether they are typed as options or written in a workflow. */
 
 /** Names of sessions stand in references and on every line of a report, so they are short and plain. */
 export const sessionNamePattern = /^(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -10,6 +10,7 @@ export const sessionNameLengthMax = 64;
 export const wordPattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,199}$/;
 export const wordRule = 'expected one word of letters, digits and . _ : / @ [ ] -';
 
+/** claude cannot work with less than a tenth of a cent. */
 export const moneyUsd = { min: 0.001, max: 1_000_000 };
 export const concurrentMax = 256;
 export const thresholdMax = 1_000_000;
@@ -56,12 +57,4 @@ export function permissionRules(text: string): string[] | null {
 export function hasControl(text: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
   return /[\u0000-\u001f\u007f-\u009f]/.test(text);
-}
-
-const lineLengthMax = 500;
-
-/** Names and descriptions stand on one line of a report, whatever long text a variable brought into them. */
-export function oneLine(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > lineLengthMax ? `${line.slice(0, lineLengthMax)}…` : line;
 }

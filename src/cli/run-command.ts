@@ -65,8 +65,8 @@ async function dryRun(context: Context, { root, groupId, paths }: GroupReference
 }
 
 /** What a dry run of the same options shows. */
-export function previewWish({ output, rehearse }: RunWish): PreviewWish {
-  return { json: output === 'json', prompts: false, rehearsal: rehearse !== undefined };
+export function previewWish({ output, rehearse, prompts }: RunWish): PreviewWish {
+  return { json: output === 'json', prompts: prompts === true, rehearsal: rehearse !== undefined };
 }
 
 /** This command becomes the runner of the group until it is settled. Fails when the rehearsal script is not usable. */

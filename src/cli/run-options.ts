@@ -11,6 +11,8 @@ export interface RunWish {
   readonly retryFailed: boolean;
   /** Only tell what would happen. */
   readonly dryRun?: true;
+  /** Tell also what each session will be told. */
+  readonly prompts?: true;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];
 }
@@ -30,6 +32,7 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .addOption(options.minFreeMemory())
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
     .option('--dry-run', 'show what would be done and what it may cost; start nothing')
+    .option('--prompts', 'with --dry-run: show what each session will be told')
     .addOption(new Option('--output <kind>', 'what to print').choices(outputs).default('text' as const));
 }
 
@@ -37,9 +40,17 @@ interface GivenRunOptions extends ConfigOptions {
   readonly output: OutputKind;
   readonly rehearse?: string | true | undefined;
   readonly dryRun?: true | undefined;
+  readonly prompts?: true | undefined;
 }
 
 export function runWish(given: GivenRunOptions, retryFailed: boolean): RunWish {
-  const { output, rehearse, dryRun, ...config } = given;
-  return { config, output, rehearse, retryFailed, ...(dryRun === true ? { dryRun } : {}) };
+  const { output, rehearse, dryRun, prompts, ...config } = given;
+  return {
+    config,
+    output,
+    rehearse,
+    retryFailed,
+    ...(dryRun === true ? { dryRun } : {}),
+    ...(prompts === true ? { prompts } : {}),
+  };
 }

@@ -161,6 +161,11 @@ function quote(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
 
+/** A path may be a long text that was given by mistake. */
+function brief(path: string): string {
+  return path.length > 300 ? `${path.slice(0, 300)}…` : path;
+}
+
 /** Values by the name of their variable, as the user typed them. */
 export type GivenVariables = Readonly<Record<string, string>>;
 
@@ -244,7 +249,7 @@ function textOfValue(spec: VariableSpec, text: string, { world, folder }: Variab
     case 'file': {
       const path = resolve(folder, text);
       const read = readTextFile(world, path, fileBytesMax);
-      return read.ok ? read : { ok: false, trouble: `the file ${quote(path)} ${read.trouble}` };
+      return read.ok ? read : { ok: false, trouble: `the file ${brief(path)} ${read.trouble}` };
     }
     default:
       return { ok: true, text };

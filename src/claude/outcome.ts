@@ -59,7 +59,16 @@ function judgeEnd(input: JudgeInput): Verdict {
   return contradiction(input) ?? judgeSuccess(input, result);
 }
 
-function judgeSuccess({ stream, expectStructured }: JudgeInput, result: ResultMessage): Verdict {
+function judgeSuccess({ stream, expectStructured, expectHook }: JudgeInput, result: ResultMessage): Verdict {
+  if (expectHook && stream.sawInit && !stream.hookSeen) {
+    return {
+      status: 'failed',
+      reason: 'config-invalid',
+      message:
+        'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
+      next: 'Correct the settings of its template (see: session show --config), and check what the session has done.',
+    };
+  }
   if (stream.denials.size > 0 && stream.toolsDone === 0) {
     return {
       status: 'failed',

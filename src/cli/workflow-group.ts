@@ -10,7 +10,7 @@ import { readTextFile } from '../template/text-file.ts';
 import { type GivenVariables, parseGiven } from '../template/variables.ts';
 import { loadWorkflow, type SessionDraft, type WorkflowDraft } from '../template/workflow.ts';
 import type { Context } from './context.ts';
-import { placesHere } from './named-template.ts';
+import { placesFor, placesHere } from './named-template.ts';
 import { type NewGroup, referenceTo } from './new-group.ts';
 import { briefPath } from './path-argument.ts';
 
@@ -56,9 +56,10 @@ function loadFile(context: Context, { path, baseFolder }: WorkflowFile, given: G
     text: read.text,
     name: basename(path, extname(path)),
     baseFolder,
+    givenFolder: context.cwd,
     home: env.HOME,
     given,
-    places: (projects) => placesHere(context, projects),
+    places: (folders) => placesFor(context, folders),
   });
   if (draft.ok) return ok(groupOf(context, draft.value, read.text));
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');

@@ -20,7 +20,7 @@ import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import { isolatedBunFlags } from '../world/own-program.ts';
 import { type World, writeFailure } from '../world/world.ts';
-import { frozenTemplates, generatedConfig } from './generated-config.ts';
+import { frozenTemplates, generatedConfig, permissionModeOf } from './generated-config.ts';
 import type { Launch } from './worker.ts';
 
 export interface PreparerOptions {
@@ -132,7 +132,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(model === undefined ? {} : { model }),
     conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,
-    permissionMode: definition.permissionMode ?? 'acceptEdits',
+    permissionMode: permissionModeOf(definition, generated.value),
     settingsFile: paths.workerSettings,
     ...(allowedTools === undefined ? {} : { allowedTools }),
     ...(outputSchema === undefined ? {} : { outputSchema }),

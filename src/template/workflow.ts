@@ -38,6 +38,8 @@ export interface WorkflowInput {
   readonly name: string;
   /** Relative paths in the file are meant from here. */
   readonly baseFolder: string;
+  /** Relative paths in `given` are meant from here; from `baseFolder` unless told. */
+  readonly givenFolder?: string;
   /** What `~/` stands for; without it such a path is a problem. */
   readonly home: string | undefined;
   readonly given: GivenVariables;
@@ -179,10 +181,10 @@ function lengthOf({ definition }: SessionDraft, written = ''): number {
 function valuesOf(
   specs: readonly VariableSpec[],
   given: GivenVariables | null,
-  { world, baseFolder }: Pick<WorkflowInput, 'world' | 'baseFolder'>,
+  { world, baseFolder, givenFolder }: Pick<WorkflowInput, 'world' | 'baseFolder' | 'givenFolder'>,
   problems: Problems,
 ): { readonly values: Readonly<Record<string, string>>; readonly looksUp: boolean } {
-  const context = { world, folder: baseFolder };
+  const context = { world, folder: baseFolder, ...(givenFolder === undefined ? {} : { givenFolder }) };
   const standIns = Object.fromEntries(specs.map((spec) => [spec.name, standInFor(spec, baseFolder)]));
   if (given === null) {
     const known = specs.filter((spec) => !spec.required && spec.type !== 'file');

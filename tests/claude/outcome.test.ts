@@ -168,6 +168,12 @@ describe('judge', () => {
     expect(outcome.status === 'completed' && outcome.result.length).toBe(50_000);
   });
 
+  test('is no success of a session whose settings claude ignored', () => {
+    const hook = { type: 'system', subtype: 'hook_started', hook_event: 'SessionStart' };
+    expect(judged([init, success], { expectHook: true })).toMatchObject({ status: 'failed', reason: 'config-invalid' });
+    expect(judged([hook, init, success], { expectHook: true })).toMatchObject({ status: 'completed' });
+  });
+
   test('warns of what does not change the outcome', () => {
     const codes = (lines: object[], more: Partial<JudgeInput> = {}) => judged(lines, more).warnings.map((w) => w.code);
     const hook = { type: 'system', subtype: 'hook_response', hook_event: 'SessionStart', outcome: 'success' };

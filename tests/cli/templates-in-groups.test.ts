@@ -72,11 +72,22 @@ describe('the task', () => {
     expect(replaced.template).toBeUndefined();
   });
 
-  test('a typed prompt keeps its braces, unless variables are given for it', async () => {
+  test('results of other sessions are found in a prompt beside a template too', async () => {
+    await user.ok('session', 'add', group, '--project', project, '--prompt', 'x', '--name', 'lib');
+    const text = 'Use {{sessions.lib.result}}.';
+    const shown = await added('--template', 'frame', '--prompt', text, '--depends-on', 'lib');
+    expect(shown.prompt).toBe(`Before.\n${text}\nAfter.`);
+    const at = shown.prompt.indexOf('{{');
+    expect(shown).toMatchObject({ promptReferences: [{ at, length: text.indexOf('}}') + 2 - text.indexOf('{{') }] });
+  });
+
+  test('a typed prompt keeps its braces, but for variables that have a value', async () => {
     const text = 'Keep {{ user.name }}, {{topic}} and \\{{x}}.';
     expect((await added('--prompt', text)).prompt).toBe(text);
     const filled = await added('--prompt', 'About {{topic}}.', '--var', 'topic=tests');
     expect(filled).toMatchObject({ prompt: 'About tests.', variables: { topic: 'tests' } });
+    group = await user.ok('group', 'create', 'with', '--var', 'ticket=ABC-12');
+    expect((await added('--prompt', 'Do {{ticket}} of {{other}}.')).prompt).toBe('Do ABC-12 of {{other}}.');
   });
 
   test('the group’s template is for sessions that name none', async () => {
@@ -89,6 +100,7 @@ describe('the task', () => {
     );
     expect((await added('--prompt', 'Mine.')).prompt).toBe('Before.\nMine.\nAfter.');
     expect((await added('--template', 'review', '--var', 'file=x')).prompt).toStartWith('Review x');
+    expect((await added('--template', 'none', '--prompt', 'Mine.')).prompt).toBe('Mine.');
   });
 
   test('the group’s variables count where the session gives none', async () => {
@@ -141,7 +153,7 @@ describe('refused, and nothing added', () => {
     [['--template', 'review', '--var', 'file=a', '--var', 'file=b'], 'given twice'],
     [['--prompt', 'x', '--config-template', 'loose'], 'variable "topic" has no value'],
     [['--prompt', 'x', '--config-template', '../strict'], 'does not exist'],
-    [['--prompt', 'About {{topik}}.', '--var', 'topic=x'], 'did you mean "topic"?'],
+    [['--prompt', 'About {{topik}}.', '--var', 'topic=x'], 'did you mean "topik"?'],
     [['--prompt', 'See {{sessions.nobody.result}}.'], 'no session "nobody"'],
     [['--prompt', 'See {{sessions.lib.result}}.'], 'Add --depends-on lib'],
     [['--prompt', 'See {{sessions.lib.resultt}}.', '--depends-on', 'lib'], 'did you mean "result"?'],

@@ -103,6 +103,15 @@ function usesProvider(env: Environment): boolean {
   return providerSwitches.some((name) => isOn(env[name]));
 }
 
+/** Dotted paths of settings that have no effect in a worker, because `--settings` states them itself. */
+export function overriddenPaths(settings: JsonObject): string[] {
+  const stated = new Set(statedVariables);
+  return [
+    ...Object.keys(object(settings.env)).flatMap((name) => (stated.has(name) ? [`env.${name}`] : [])),
+    ...['disableAllHooks', ...helperSettings].filter((name) => Object.hasOwn(settings, name)),
+  ];
+}
+
 /** A program that claude runs as a hook, without a shell. */
 export interface HookProgram {
   /** Absolute path. */

@@ -167,6 +167,53 @@ describe('refused, and nothing added', () => {
     expect(await user.json<unknown[]>('session', 'list', group)).toHaveLength(1);
   });
 
+  test.each([
+    ['a hook without hooks', '{"hooks":{"PreToolUse":[{"matcher":"*"}]}}', 'PreToolUse'],
+    ['a variable that is no text', '{"env":{"A":1}}', 'env'],
+    ['a mode that there is not', '{"permissions":{"defaultMode":"bogus"}}', 'defaultMode'],
+    ['a number written as a text', '{"cleanupPeriodDays":"x"}', 'cleanupPeriodDays'],
+    ['a socket that nothing beats', '{"env":{"ANTHROPIC_UNIX_SOCKET":"/s"}}', 'ANTHROPIC_UNIX_SOCKET'],
+  ])('%s in a config template', async (_name, settings, words) => {
+    write('configs/bad/settings.json', settings);
+    const refused = await add('--prompt', 'x', '--config-template', 'bad');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(words);
+    const file = 'version: 1\nsessions: {a: {project: projects/api, prompt: x, configTemplate: bad}}';
+    writeFileSync(join(user.folder, 'w.yaml'), file);
+    for (const command of [
+      ['run', 'w.yaml', '--rehearse'],
+      ['group', 'create', 'w', '--from', 'w.yaml'],
+    ]) {
+      expect(await user.run(...command)).toMatchObject({ code: 2, stdout: '' });
+    }
+    expect(readdirSync(join(user.data, 'session-groups'))).toEqual([group]);
+  });
+
+  test('a config template that replaces that of a workflow must suit it, and its variables may be given', async () => {
+    const folder = join(project, '.claude-code-agent/templates/configs');
+    const file = 'version: 1\ngroup: {configTemplate: strict}\nsessions: {a: {project: projects/api, prompt: x}}';
+    writeFileSync(join(user.folder, 'w.yaml'), file);
+    user.env.CLAUDE_CODE_AGENT_TEMPLATES = dirname(folder);
+    const create = ['group', 'create', 'w', '--from', 'w.yaml', '--config-template', join(folder, 'loose')];
+    const refused = await user.run(...create);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('"topic" has no value');
+    const made = await user.run(...create, '--var', 'topic=tests');
+    expect(made.code).toBe(0);
+    expect(made.stderr).toContain('The config template strict of the workflow is replaced');
+    const view = await user.json<View>('session', 'show', `${made.stdout.trim()}/a`, '--config');
+    expect(view.claudeMd.at(-1)?.text).toContain('Be loose about tests.');
+  });
+
+  test('the templates of the folder where the command is typed do not count', async () => {
+    write('prompts/review.md', 'of the folder', join(user.folder, '.claude-code-agent', 'templates'));
+    rmSync(join(project, '.claude-code-agent'), { recursive: true });
+    expect(await add('--template', 'review')).toMatchObject({ code: 2, stdout: '' });
+    // A folder inside a repository has the templates of the repository.
+    mkdirSync(join(user.folder, '.git'));
+    expect((await added('--template', 'review')).prompt).toBe('of the folder');
+  });
+
   test('a faulty workflow leaves no group behind', async () => {
     writeFileSync(join(user.folder, 'w.yaml'), 'version: 1\nsessions: {a: {project: nowhere, prompt: x}}');
     for (const command of [
@@ -247,6 +294,27 @@ sessions:
       model: 'session settings',
       'permissions.deny.0': 'config template strict',
     });
+  });
+
+  test('the mode of a config counts, unless the session has its own; bypassing has to be said', async () => {
+    const mode = async (settings: string) => {
+      const view = await viewOf(`{ settingsOverride: { permissions: { defaultMode: ${settings} } } }`);
+      return (view as View & { permissionMode: string }).permissionMode;
+    };
+    expect(await mode('plan')).toBe('plan');
+    expect(await mode('bypassPermissions')).toBe('acceptEdits');
+  });
+
+  test('what has no effect is said to have none, and secrets are not shown', async () => {
+    const view = await viewOf(
+      '{ settingsOverride: { apiKeyHelper: x, env: { ANTHROPIC_BASE_URL: "http://x", MY_API_KEY: hush, A: b } } }',
+    );
+    expect(view.settingsOrigins).toMatchObject({
+      apiKeyHelper: 'overridden by claude-code-agent',
+      'env.ANTHROPIC_BASE_URL': 'overridden by claude-code-agent',
+      'env.A': 'session settings',
+    });
+    expect(JSON.stringify(view)).not.toContain('hush');
   });
 
   test('a text of its own takes the place of the template’s', async () => {

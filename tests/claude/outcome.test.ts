@@ -123,7 +123,7 @@ const rows: Row[] = [
 
   ['no result, exit 0', [init], {}, 'failed', 'no-result'],
   ['no output at all', [], { exit: code(1) }, 'failed', 'no-result'],
-  ['no result, exit unknown', [init], { exit: unknown }, 'failed', 'no-result'],
+  ['no result of one that was taken over', [init], { exit: unknown }, 'paused', 'interrupted'],
   ['no result, signal', [init], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
   ['no result, claude caught SIGTERM', [init], { exit: code(143) }, 'failed', 'signalled'],
   ['no result, after a crash', [init], { exit: unknown, found: 'after-crash' }, 'paused', 'interrupted'],

@@ -5,15 +5,39 @@
 
 const interruptPrefix = 'interrupt:';
 const usagePrefix = 'usage:';
+const withdrawalPrefix = 'withdraw:';
 
 /**
  * A message to the model. The text must not be blank (claude prints nothing for it); the caller sees to that.
  * claude takes a leading `/word` for a command of its own and then never calls the model; a line end before it is
- * harmless and prevents that.
+ * harmless and prevents that. With an attempt and its `index` among what is said to that attempt, the message can be
+ * taken back by `withdrawal` as long as claude has not read it.
  */
-export function userMessage(text: string): string {
+export function userMessage(text: string, attemptId?: string, index = 0): string {
   const content = text.startsWith('/') ? `\n${text}` : text;
-  return JSON.stringify({ type: 'user', message: { role: 'user', content } });
+  const uuid = attemptId === undefined ? {} : { uuid: messageId(attemptId, index) };
+  return JSON.stringify({ type: 'user', message: { role: 'user', content }, ...uuid });
+}
+
+/** Takes a message back from claude's queue; its answer tells whether it was still there, see `readWithdrawal`. */
+export function withdrawal(attemptId: string, index: number): string {
+  const message_uuid = messageId(attemptId, index);
+  return controlRequest(`${withdrawalPrefix}${index}`, 'cancel_async_message', { message_uuid });
+}
+
+/** What the answer to a `withdrawal` in `line` tells; null when it answers something else or says nothing. */
+export function readWithdrawal(requestId: string, line: string): { index: number; withdrawn: boolean } | null {
+  const index = Number(requestId.slice(withdrawalPrefix.length));
+  if (!requestId.startsWith(withdrawalPrefix) || !Number.isSafeInteger(index)) return null;
+  const { response } = JSON.parse(line) as { response?: { response?: { cancelled?: unknown } | null } | null };
+  const withdrawn = response?.response?.cancelled;
+  return typeof withdrawn === 'boolean' ? { index, withdrawn } : null;
+}
+
+/** The same for every runner, so that one that takes a worker over can take back what an earlier one said. */
+function messageId(attemptId: string, index: number): string {
+  const hex = new Bun.CryptoHasher('sha256').update(`${attemptId} ${index}`).digest('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
 /** Stops the turn: the running tool is killed and a `result` with the cost follows. `id` is any text. */
@@ -31,6 +55,6 @@ export function answersInterrupt(requestId: string): boolean {
   return requestId.startsWith(interruptPrefix);
 }
 
-function controlRequest(id: string, subtype: string): string {
-  return JSON.stringify({ type: 'control_request', request_id: id, request: { subtype } });
+function controlRequest(id: string, subtype: string, more: object = {}): string {
+  return JSON.stringify({ type: 'control_request', request_id: id, request: { subtype, ...more } });
 }

@@ -89,12 +89,19 @@ export function saidBy(result: ResultMessage): string {
   return oneLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
 }
 
+/** The kind of limit when it is none of the login's: the server has too much to do, or this login asks too fast. */
+export const throttled = 'throttled';
+
 /**
  * Any 429 that claude gave up on is a limit, also one without reset time: it is nobody's failure, and the same request
  * works later.
  */
 function limited(stream: AttemptStream, said: string): Verdict {
   const limit = stream.rateLimit;
+  if (limit?.status !== 'rejected' && !isUsageLimit(said)) {
+    const message = sentence('The server throttles requests; this is no usage limit', said);
+    return { status: 'paused', reason: 'limit', message, limitType: throttled };
+  }
   const until = limit?.status === 'rejected' ? resetTime(limit.resetsAtMs) : undefined;
   const rest = until === undefined ? '' : ` It is lifted at ${until}.`;
   return {

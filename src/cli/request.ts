@@ -1,7 +1,9 @@
-/** Asks the live runner of a group to do something, and waits for the event that answers. */
+/** Asks the live runner of a group to do something, waits for the event that answers, and says when none comes. */
 import { fail, ok, type Result } from '../core/failure.ts';
 import { awaitAnswer, type RequestAnswer, type RequestBody, sendRequest } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
+import { liveRunner } from './change-group.ts';
+import type { Context } from './context.ts';
 import type { GroupReference } from './resolve.ts';
 
 /** The answer when it was done. Fails when the runner refused; `runner-gone` when it will not answer any more. */
@@ -17,4 +19,55 @@ export async function askRunner(
   const answer = await awaitAnswer(world, group.paths, id, sinceSize);
   if (answer === 'runner-gone') return answer;
   return answer.done ? ok(answer) : fail('usage', answer.message, '');
+}
+
+const lookMs = 1_000;
+/** A runner looks for requests twice a second. */
+const silentMs = 5_000;
+
+/**
+ * Waits for `work`, which asks the group's runner for something. When a request lies there unanswered for 5 s, standard
+ * error says once who does not answer and what can be done. With `giveUp` it then waits no longer than
+ * `afterMs` (milliseconds of such silence) and resolves to `outcome`; what was asked for stays asked for.
+ */
+export async function whileWaiting<T>(
+  { world, stderr }: Pick<Context, 'world' | 'stderr'>,
+  group: GroupReference,
+  work: Promise<T>,
+  giveUp?: { readonly afterMs: number; readonly outcome: T },
+): Promise<T> {
+  let unansweredMs = 0;
+  let isSaid = false;
+  let cancel = (): void => {};
+  const silence = new Promise<T>((resolve) => {
+    const look = (): void => {
+      unansweredMs = isRequestPending(world, group) ? unansweredMs + lookMs : 0;
+      if (unansweredMs >= silentMs && !isSaid) {
+        isSaid = true;
+        stderr.line(silenceSentence(world, group));
+      }
+      if (giveUp !== undefined && unansweredMs >= giveUp.afterMs) resolve(giveUp.outcome);
+      else cancel = world.clock.after(lookMs, look);
+    };
+    cancel = world.clock.after(lookMs, look);
+  });
+  try {
+    return await Promise.race([work, silence]);
+  } finally {
+    cancel();
+  }
+}
+
+function isRequestPending(world: World, group: GroupReference): boolean {
+  if (liveRunner(world, group) === null) return false;
+  return world.files.list(group.paths.requests).some((name) => !name.startsWith('.') && name.endsWith('.json'));
+}
+
+function silenceSentence(world: World, { groupId, paths }: GroupReference): string {
+  const { pid = 0, host = '' } = world.locks.holder(paths.lock)?.identity ?? {};
+  const where = host === world.machine.self.host ? '' : ` on ${host}`;
+  return (
+    `The runner of ${groupId} (pid ${pid}${where}) does not answer; it may be halted. Let it go on with: kill -CONT ` +
+    `${pid}. Or end it with: kill -KILL ${pid}, and what was asked for is done without it.`
+  );
 }

@@ -6,6 +6,14 @@ import { type Attempt, IllegalEvent, ownBudgetLeft, type SessionRecord } from '.
 import type { GroupState } from './state.ts';
 import { nextSessionStatus } from './status.ts';
 
+/** What the fold keeps of a session for supervision, besides what everybody reads of it. */
+export interface SupervisedRecord extends SessionRecord {
+  /** Transient failures since a person last asked for a start, with progress in between or not. */
+  transientsInAll?: number;
+  /** What was said to the running attempt, in this order; the position names the message to claude. */
+  told?: string[];
+}
+
 export type SessionEvent = Extract<GroupEvent, { sessionId: SessionId }>;
 
 /** Applies an event that names a session. Throws IllegalEvent when it may not happen to that session now. */
@@ -116,8 +124,7 @@ function applySessionEvent(
       state.touched.add(event.sessionId);
       return;
     case 'session_message':
-      // One that works was told at once; one that is still being started may yet have to be started again.
-      if (record.state.status !== 'running' || !record.state.attempt.identified) record.messages.push(event.text);
+      noteMessage(record, event.text);
       return;
     case 'session_stalled':
       return;
@@ -132,7 +139,7 @@ function applySessionEvent(
   }
 }
 
-function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
+function beginAttempt(state: GroupState, record: SupervisedRecord, intent: AttemptIntent, at: string): void {
   // Only the same attempt may begin again, and only while it has cost nothing.
   const same = record.state.status === 'running' ? attemptOf(record, intent.id) : undefined;
   if (same?.identified) throw new IllegalEvent(`attempt ${intent.id} begins again although it has begun to work`);
@@ -142,15 +149,24 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   record.state = { status: 'running', attempt: { ...intent, startedAt: at, identified: false } };
   record.queued = false;
   delete record.notBeforeMs;
+  delete record.told;
   record.startedAt ??= at;
   delete record.endedAt;
   state.reservedUsd += (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0);
 }
 
+/** One that works is told at once; one that is being started may have to be started again, one that stops is over. */
+function noteMessage(record: SupervisedRecord, text: string): void {
+  const attempt = record.state.status === 'running' ? record.state.attempt : undefined;
+  if (attempt?.identified !== true || attempt.stopping !== undefined) record.messages.push(text);
+  if (attempt !== undefined && attempt.stopping === undefined) record.told = [...(record.told ?? []), text];
+}
+
 function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_identified' }>): void {
-  attemptOf(record, event.attemptId).identified = true;
-  // Its first request carries them.
-  record.messages = [];
+  const attempt = attemptOf(record, event.attemptId);
+  // Its first request carries them, but not what was said while it was being stopped.
+  if (!attempt.identified && attempt.stopping === undefined) record.messages = [];
+  attempt.identified = true;
   if (record.claudeSessionIds.at(-1) !== event.claudeSessionId) record.claudeSessionIds.push(event.claudeSessionId);
   if (event.model !== undefined) record.model = event.model;
 }
@@ -175,7 +191,7 @@ function stopAttempt(attempt: Attempt, reason: StopReason): void {
 }
 
 /** Why it paused decides whether it goes on by itself. */
-function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_paused' }>): void {
+function pauseSession(record: SupervisedRecord, event: Extract<SessionEvent, { type: 'session_paused' }>): void {
   switch (event.reason) {
     case 'interrupted':
     case 'slice':
@@ -184,8 +200,10 @@ function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type
       break;
     case 'transient':
       record.queued = true;
-      // An attempt that got something done begins the count anew.
-      record.transients = event.usage.costUsd > 0 ? 1 : record.transients + 1;
+      // An attempt that got something done begins the count anew. That it cost something says nothing: a reply that
+      // breaks off is paid for as well.
+      record.transients = event.progressed === true ? 1 : record.transients + 1;
+      record.transientsInAll = (record.transientsInAll ?? 0) + 1;
       break;
     case 'stall':
       record.queued = true;
@@ -219,10 +237,11 @@ function attemptOf(record: SessionRecord, attemptId: string): Attempt {
 }
 
 /** A person who asks for a start does not want to wait out a delay, nor have old troubles counted. */
-export function queue(record: SessionRecord, queued: boolean): void {
+export function queue(record: SupervisedRecord, queued: boolean): void {
   record.queued = queued;
   if (!queued) return;
   delete record.notBeforeMs;
   record.transients = 0;
+  delete record.transientsInAll;
   record.stalls = 0;
 }

@@ -44,6 +44,8 @@ export interface Gate {
   readonly untilMs: number;
   /** The reset is over and this run may send the first session. */
   readonly mayProbe: boolean;
+  /** It is no usage limit: the server asks for fewer requests. */
+  readonly isThrottled?: boolean;
 }
 
 /** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */
@@ -54,6 +56,8 @@ export interface Circumstances {
   readonly nowMs?: number;
   /** What running attempts have cost so far, US dollars; absent = nothing. */
   readonly liveUsd?: ReadonlyMap<SessionId, number>;
+  /** Running sessions of which a tool is at work; absent = none. */
+  readonly busy?: ReadonlySet<SessionId>;
   /** Absent = no usage limit holds. */
   readonly gate?: Gate;
   /** Fewer slots than the settings allow, because a usage limit is near. */
@@ -137,14 +141,17 @@ function holdReason(state: GroupState): string | null {
   return state.failures >= state.group.config.errorThreshold ? 'error-threshold' : null;
 }
 
-/** Sessions that have nearly used up their share get a new one while money is left: interrupted, then resumed. */
-function regrants(state: GroupState, plan: Plan, { liveUsd }: Circumstances): Decision[] {
+/**
+ * Sessions that have nearly used up their share get a new one while money is left: interrupted, then resumed. Not while
+ * a tool is at work, whose work would be lost; should the share run dry first, claude itself ends between two messages.
+ */
+function regrants(state: GroupState, plan: Plan, { liveUsd, busy }: Circumstances): Decision[] {
   if (liveUsd === undefined) return [];
   const decisions: Decision[] = [];
   for (const sessionId of state.running) {
     const record = state.sessions.get(sessionId) as SessionRecord;
     if (record.state.status !== 'running' || record.state.attempt.stopping !== undefined) continue;
-    if (!record.state.attempt.identified) continue;
+    if (!record.state.attempt.identified || busy?.has(sessionId)) continue;
     const spent = liveUsd.get(sessionId) ?? 0;
     if (deservesNewSlice(state, record, spent, plan.ready.length + 1)) {
       decisions.push({ do: 'stop', sessionId, reason: 'slice' });
@@ -207,7 +214,9 @@ const moneyWait: Wait = { do: 'wait', reason: 'money', message: 'Waiting for mon
 /** A usage limit holds: wait for its reset, then let one session through and the others only after its first answer. */
 function closedGate(state: GroupState, { gate }: Circumstances): Wait | null {
   if (gate === undefined || (gate.mayProbe && state.running.size === 0)) return null;
-  const message = 'A usage limit of the login was reached; nothing starts before its reset.';
+  const message = gate.isThrottled
+    ? 'The server throttles requests; nothing starts for a while.'
+    : 'A usage limit of the login was reached; nothing starts before its reset.';
   return { do: 'wait', reason: 'limit', message, untilMs: gate.untilMs };
 }
 

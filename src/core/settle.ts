@@ -1,6 +1,7 @@
 /** How a run ends when nothing runs and nothing can be started: the status, the reason code and the next step. */
 import { isOwnDry } from './budget.ts';
 import { needsPerson } from './failure.ts';
+import { sessionLabel } from './id.ts';
 import { allBlockers, type Plan } from './plan.ts';
 import type { Decision } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
@@ -18,6 +19,8 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   if (holding !== null && left) return [settleHeld(state, holding)];
   if (left) return settleDry(state, plan);
   if (counts.failed > 0) return [settleFailed(state, plan)];
+  const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isOwnDry(record));
+  if (dry !== undefined) return [settleOwnDry(state, dry)];
   if (counts.paused > 0) {
     const noun = counts.paused === 1 ? 'session is' : 'sessions are';
     const message = `${counts.paused} ${noun} paused. Go on with: group resume.`;
@@ -51,17 +54,23 @@ function settleFailed(state: GroupState, plan: Plan): Settle {
 
 /** Sessions are ready, slots are free, and still nothing starts: only the budget can be the reason. */
 function settleDry(state: GroupState, plan: Plan): Decision[] {
-  if (plan.ready.every((id) => isOwnDry(state.sessions.get(id) as SessionRecord))) {
-    const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
-    const message = 'What is left has used up its own budget. Add it again with a larger --max-budget-usd.';
-    return [{ do: 'settle', status, reason: 'budget', message }];
-  }
+  const ready = plan.ready.map((id) => state.sessions.get(id) as SessionRecord);
+  if (ready[0] !== undefined && ready.every(isOwnDry)) return [settleOwnDry(state, ready[0])];
   const limit = state.group.config.maxBudgetUsd;
   if (limit === undefined) throw new Error('Internal error: stuck [this is a bug]: sessions are ready and none starts');
   const usage = state.usage.costUsd;
   const action = state.group.config.onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
   const notice: Decision[] = state.budgetExceeded ? [] : [{ do: 'exceed-budget', action, usage, limit }];
   return [...notice, settleForBudget(state)];
+}
+
+/** The end because `dry`, and whatever else is left, has used up its own cap. */
+function settleOwnDry(state: GroupState, { definition }: SessionRecord): Settle {
+  const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
+  const title = sessionLabel(definition.id, definition.name);
+  const next = 'Raise it and go on with: session resume --max-budget-usd.';
+  const message = `Session ${title} has used up its own budget. ${next}`;
+  return { do: 'settle', status, reason: 'budget', message };
 }
 
 /** The end for want of money, as the group's settings say. */
@@ -73,7 +82,7 @@ export function settleForBudget(state: GroupState): Settle {
 /** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */
 export function settleForLimit(untilMs: number | undefined): Settle {
   const when = untilMs === undefined ? 'later' : `at ${new Date(untilMs).toISOString()}`;
-  const message = `A usage limit was reached; it is lifted ${when}. Go on then with: group resume.`;
+  const message = `A usage or rate limit was reached; it is lifted ${when}. Go on then with: group resume.`;
   return { do: 'settle', status: 'paused', reason: 'limit', message };
 }
 

@@ -1,4 +1,5 @@
 /** Why a session is not running: a reason code and a sentence, told by the same `decide` that would start it. */
+import { isOwnDry } from './budget.ts';
 import type { SessionId } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { type Plan, planOf } from './plan.ts';
@@ -79,6 +80,10 @@ function whyOne(
   const { status } = record.state;
   const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
   const own = explanation(state, plan, record);
+  if (status === 'paused' && isOwnDry(record)) {
+    const message = 'It has used up its own budget. Raise it and go on with: session resume --max-budget-usd.';
+    return answer('budget', message);
+  }
   if (own.reason === 'blocked') return answer('blocked', own.message ?? '');
   if (status === 'failed' && !record.queued) return answer(own.reason ?? 'failed', own.message ?? '');
   if (own.reason === 'waiting') {

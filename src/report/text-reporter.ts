@@ -4,7 +4,16 @@ import { unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { formatClock, formatDuration, formatMoney, formatTokens, padColumns, plural, type Style } from './format.ts';
+import {
+  formatClock,
+  formatDate,
+  formatDuration,
+  formatMoney,
+  formatTokens,
+  padColumns,
+  plural,
+  type Style,
+} from './format.ts';
 import type { LiveView, Reporter } from './reporter.ts';
 import { summaryLines } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
@@ -163,9 +172,9 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
     case 'group_thawed':
       return 'goes on';
     case 'limit_reached':
-      return style('warn', `usage limit reached; nothing starts before ${formatClock(event.resetsAt)}`);
+      return style('warn', `${limitWords(event)}; nothing starts before ${clockOrDate(event.resetsAt, event.at)}`);
     case 'limit_lifted':
-      return style('good', 'usage limit lifted');
+      return style('good', 'limit lifted');
     case 'group_paused':
       return `${style('warn', `paused (${sentence(event.reason)})`)}${trailing(event.message)}`;
     case 'group_completed':
@@ -177,6 +186,16 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
     default:
       return unreachable(event);
   }
+}
+
+function limitWords({ limitType }: Extract<GroupEvent, { type: 'limit_reached' }>): string {
+  return limitType === 'throttled' ? 'the server throttles requests' : 'usage limit reached';
+}
+
+/** A clock alone would be taken for today's. */
+function clockOrDate(at: string, now: string): string {
+  const isToday = new Date(at).toDateString() === new Date(now).toDateString();
+  return isToday ? formatClock(at) : formatDate(at);
 }
 
 function describeRun(

@@ -2,6 +2,7 @@
 import type { EventBody, PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import type { SupervisedRecord } from '../core/reduce-session.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { WorkerFact } from './facts.ts';
@@ -30,7 +31,7 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
     case 'identified':
       return identifiedEvents(record, attempt, fact);
     case 'ended':
-      return endedEvents(record, attempt, fact, context);
+      return [...endedEvents(record, attempt, fact, context), ...unreadEvents(record, fact)];
   }
 }
 
@@ -73,13 +74,22 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
   ];
   const paused = (reason: PauseReason, message: string, retryAt?: string): EventBody[] => [
     ...events,
-    { type: 'session_paused', sessionId, attemptId, reason, message, usage, ...(retryAt ? { retryAt } : {}) },
+    {
+      type: 'session_paused',
+      sessionId,
+      attemptId,
+      reason,
+      message,
+      usage,
+      ...(retryAt ? { retryAt } : {}),
+      ...(reason === 'transient' && fact.progressed ? { progressed: true as const } : {}),
+    },
   ];
   switch (outcome.status) {
     case 'completed':
       return [...events, completedEvent({ sessionId, attemptId }, outcome, usage)];
     case 'failed': {
-      const retryAt = outcome.transient ? retryTime(record, usage, context) : null;
+      const retryAt = outcome.transient ? retryTime(record, fact.progressed, context) : null;
       if (retryAt !== null) return paused('transient', outcome.message, retryAt);
       return failed(outcome.reason, outcome.message, outcome.next);
     }
@@ -96,6 +106,13 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       }
       return paused(outcome.reason, outcome.message);
   }
+}
+
+/** What claude did not read any more is kept for the next attempt; a session that is completed has none. */
+function unreadEvents({ messages }: SessionRecord, { sessionId, outcome, unread }: Ended): EventBody[] {
+  if (outcome.status === 'completed') return [];
+  const lost = unread.filter((text) => !messages.includes(text));
+  return lost.map((text) => ({ type: 'session_message', sessionId, text }));
 }
 
 function completedEvent(
@@ -117,11 +134,14 @@ export function notStarted(sessionId: SessionId, attempt: Attempt): EventBody {
 const backoffMs = 5_000;
 const backoffMsMax = 10 * 60_000;
 
+/** However much they got done in between: so often in all, times the attempts that a session may have in a row. */
+const transientRounds = 10;
+
 /** When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. */
-function retryTime(record: SessionRecord, usage: Usage, { nowMs, jitter }: FactContext): string | null {
-  // An attempt that got something done begins the count anew.
-  const before = usage.costUsd > 0 ? 0 : record.transients;
-  if (before >= (record.definition.retries ?? defaultRetries)) return null;
+function retryTime(record: SupervisedRecord, progressed: boolean, { nowMs, jitter }: FactContext): string | null {
+  const retries = record.definition.retries ?? defaultRetries;
+  const before = progressed ? 0 : record.transients;
+  if (before >= retries || (record.transientsInAll ?? 0) >= transientRounds * (retries + 1)) return null;
   const delayMs = Math.min(backoffMsMax, backoffMs * 4 ** before) * (0.5 + jitter);
   return new Date(nowMs + Math.round(delayMs)).toISOString();
 }

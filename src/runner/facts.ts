@@ -19,7 +19,15 @@ export type WorkerNews =
   /** The worker said something; what it does now may look different. */
   | { readonly kind: 'activity' }
   /** The process is gone, its transcript read to the end, and nothing of it is left. */
-  | { readonly kind: 'ended'; readonly outcome: Outcome; readonly usage: Usage };
+  | {
+      readonly kind: 'ended';
+      readonly outcome: Outcome;
+      readonly usage: Usage;
+      /** A tool succeeded. */
+      readonly progressed: boolean;
+      /** What was said to it that claude did not read. */
+      readonly unread: readonly string[];
+    };
 
 export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: string } & WorkerNews;
 

@@ -112,8 +112,9 @@ export class GroupRunner {
       for (;;) {
         const facts = this.#inbox;
         this.#inbox = [];
-        this.#handleRequests();
+        // Facts first: what is asked of a session that has ended is asked of its next attempt.
         this.#handleFacts(facts);
+        this.#handleRequests();
         if (this.#leaving) return 'left';
         const acted = this.#decideAndAct();
         if (this.#settled) return 'settled';
@@ -149,7 +150,9 @@ export class GroupRunner {
   }
 
   #handleRequests(): void {
-    answerRequests(this.#world, this.#writer, this.#run.id, (bodies) => this.#recordAndAct(bodies));
+    const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);
+    const isDone = (sessionId: SessionId) => this.#workers.get(sessionId)?.worker.isDone === true;
+    answerRequests(this.#world, this.#writer, this.#run.id, record, isDone);
   }
 
   #handleFacts(facts: readonly Fact[]): void {
@@ -230,7 +233,8 @@ export class GroupRunner {
     if (wait !== undefined && wait.reason !== this.#waitTold) {
       this.#reporter.waiting(wait.reason, wait.message, this.#writer.state);
     }
-    this.#waitTold = wait?.reason;
+    // What starts in between, the first session after a limit for example, does not make the wait a new one.
+    if (wait !== undefined || !decisions.some((decision) => decision.do === 'start')) this.#waitTold = wait?.reason;
   }
 
   #eventsFor(decision: Decision): EventBody[] {

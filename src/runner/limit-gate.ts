@@ -20,25 +20,32 @@ export interface GateReading {
 export interface LimitGate {
   /** null while no limit holds. */
   read(): GateReading | null;
-  /** Closes it until `resetsAtMs`, or for a growing while when claude did not say until when. */
+  /** Closes it until `resetsAtMs`, or for a growing while when claude did not name a time that is still to come. */
   close(resetsAtMs: number | undefined, limitType: string | undefined): void;
   /** True when this run may let its first session through now. */
   claimProbe(): boolean;
   /** Opens it for everybody. */
   open(): void;
+  /** Remembers for everybody that a limit is near until its window ends at `untilMs`. */
+  noteNear(untilMs: number): void;
+  /** A limit is near: sessions run one at a time. */
+  isNear(): boolean;
 }
 
 interface GateFile {
+  /** ms since 1970; 0 when it is open. */
   readonly untilMs: number;
   readonly limitType?: string;
-  /** Times it was closed without a known reset. */
+  /** Episodes in a row: it was closed, somebody was let through, and met the limit again. */
   readonly guesses: number;
   readonly probe?: { readonly runId: string; readonly runner: ProcessIdentity; readonly atMs: number };
+  /** A limit is near until then, ms since 1970. */
+  readonly nearUntilMs?: number;
 }
 
 /** A run that has claimed the probe and then sends nothing must not hold up all others. */
 const probeMsMax = 10 * 60_000;
-/** Without a known reset: half a minute, doubled each time, at most a quarter of an hour. */
+/** Without a known reset: half a minute, doubled for each episode in a row, at most a quarter of an hour. */
 const guessMs = 30_000;
 const guessMsMax = 15 * 60_000;
 
@@ -68,23 +75,60 @@ export function rehearsalGateKey(groupId: GroupId): string {
   return `rehearsal-${groupId}`;
 }
 
+/** What a session reports that met a limit at `nowMs`. */
+interface Report {
+  readonly nowMs: number;
+  readonly resetsAtMs: number | undefined;
+  readonly limitType: string | undefined;
+}
+
+/**
+ * Pure: the gate after a report. All sessions of an episode report the same limit; only when somebody was let through
+ * since and met it again, the guess grows. A reset that is over says as little as none.
+ */
+function closed(file: GateFile | null, { nowMs, resetsAtMs = 0, limitType: told }: Report): GateFile {
+  const isNew = file === null || file.untilMs === 0 || file.probe !== undefined;
+  const guesses = Math.max(1, (file?.guesses ?? 0) + (isNew ? 1 : 0));
+  const guess = (times: number) => nowMs + Math.min(guessMsMax, guessMs * 2 ** (times - 1));
+  const standing = file?.untilMs ?? 0;
+  let untilMs = standing;
+  if (resetsAtMs > nowMs) untilMs = Math.max(resetsAtMs, guesses > 1 ? guess(guesses - 1) : 0);
+  else if (isNew) untilMs = Math.max(standing, guess(guesses));
+  // Who reports late that the limit was met whose reset is over by now tells nothing new.
+  else if (standing <= nowMs && (resetsAtMs === 0 || resetsAtMs > standing)) untilMs = guess(guesses);
+  const { nearUntilMs, limitType: known } = file ?? {};
+  // Its kind goes with the time it ends.
+  const limitType = untilMs === standing ? (known ?? told) : (told ?? known);
+  return {
+    untilMs,
+    guesses,
+    ...(limitType === undefined ? {} : { limitType }),
+    ...(nearUntilMs === undefined ? {} : { nearUntilMs }),
+  };
+}
+
 export function openLimitGate(world: World, options: GateOptions): LimitGate {
   const { root, key, runId } = options;
   const folder = join(root, 'limits');
   const path = join(folder, `${key}.json`);
+  /** A report that could not be written down yet, because another run was writing just then. */
+  let unsaid: Report | null = null;
   const load = (): GateFile | null => parse(world.files.readText(path));
   /** Changes the file under its lock; `change` returning null leaves it as it is. */
-  const update = (change: (file: GateFile | null) => GateFile | null): boolean => {
+  const update = (change: (file: GateFile | null) => GateFile | null): 'changed' | 'kept' | 'busy' => {
     world.files.makeFolder(folder);
     const lock = world.locks.tryLock(join(folder, `${key}.lock`), { identity: world.machine.self, runId });
-    if (lock === null) return false;
+    if (lock === null) return 'busy';
     try {
       const next = change(load());
       if (next !== null) world.files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
-      return next !== null;
+      return next === null ? 'kept' : 'changed';
     } finally {
       lock.release();
     }
+  };
+  const report = (met: Report): void => {
+    unsaid = update((file) => closed(file, met)) === 'busy' ? met : null;
   };
   const holdsProbe = (file: GateFile): boolean =>
     file.probe !== undefined &&
@@ -93,33 +137,39 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
 
   return {
     read() {
-      const file = load();
-      if (file === null) return null;
+      if (unsaid !== null) report(unsaid);
+      const file = unsaid === null ? load() : closed(load(), unsaid);
+      if (file === null || file.untilMs === 0) return null;
       const probe = !holdsProbe(file) ? 'nobody' : file.probe?.runId === runId ? 'mine' : 'other';
       return { untilMs: file.untilMs, ...(file.limitType ? { limitType: file.limitType } : {}), probe };
     },
     close(resetsAtMs, limitType) {
-      update((file) => {
-        const guesses = resetsAtMs === undefined ? (file?.guesses ?? 0) + 1 : 0;
-        // A guess is no reason to forget a reset that claude has told.
-        const guess = Math.max(
-          file?.untilMs ?? 0,
-          world.clock.now() + Math.min(guessMsMax, guessMs * 2 ** (guesses - 1)),
-        );
-        const type = limitType ?? file?.limitType;
-        return { untilMs: resetsAtMs ?? guess, guesses, ...(type === undefined ? {} : { limitType: type }) };
-      });
+      report({ nowMs: world.clock.now(), resetsAtMs, limitType });
     },
     claimProbe() {
-      return update((file) => {
+      const claimed = update((file) => {
         const now = world.clock.now();
-        if (file === null || now < file.untilMs) return null;
+        if (file === null || file.untilMs === 0 || now < file.untilMs) return null;
         if (holdsProbe(file) && file.probe?.runId !== runId) return null;
         return { ...file, probe: { runId, runner: world.machine.self, atMs: now } };
       });
+      return claimed === 'changed';
     },
     open() {
-      world.files.remove(path);
+      unsaid = null;
+      const nearUntilMs = load()?.nearUntilMs ?? 0;
+      if (nearUntilMs <= world.clock.now()) world.files.remove(path);
+      // Busy or not: whoever writes just now has met the limit again, or sees an open gate at its next look.
+      else update((file) => (file === null ? null : { untilMs: 0, guesses: 0, nearUntilMs }));
+    },
+    noteNear(nearUntilMs) {
+      update((file) => {
+        if ((file?.nearUntilMs ?? 0) >= nearUntilMs) return null;
+        return { untilMs: 0, guesses: 0, ...file, nearUntilMs };
+      });
+    },
+    isNear() {
+      return (load()?.nearUntilMs ?? 0) > world.clock.now();
     },
   };
 }

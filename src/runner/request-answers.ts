@@ -2,6 +2,7 @@
  * What a wish of a user means for the log: asked of the live runner by another process, or carried out by a command
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
+import { isOwnDry } from '../core/budget.ts';
 import type { EventBody } from '../core/event.ts';
 import { fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
@@ -14,15 +15,20 @@ import { type RequestBody, removeRequest, takeRequests } from '../store/requests
 import type { World } from '../world/world.ts';
 import { freezeMs } from './freeze.ts';
 
-/** Takes the requests to this run, has their answers recorded one after another, and removes their files. */
+/**
+ * Takes the requests to this run, has their answers recorded one after another, and removes their files. `isDone`: a
+ * session has given its last answer, though its end is not on record yet.
+ */
 export function answerRequests(
   world: World,
   writer: GroupWriter,
   runId: string,
   record: (bodies: readonly EventBody[]) => void,
+  isDone: (sessionId: SessionId) => boolean = () => false,
 ): void {
   for (const { request, path } of takeRequests(world, writer.paths, runId)) {
-    const wish = wishEvents(world, writer.state, request);
+    const isLate = request.kind === 'say' && isDone(request.sessionId);
+    const wish = isLate ? tooLate(request.sessionId) : wishEvents(world, writer.state, request);
     const requestId = request.id;
     if (wish.ok) {
       const { events, sessionId } = wish.value;
@@ -34,6 +40,11 @@ export function answerRequests(
     }
     removeRequest(world, path);
   }
+}
+
+function tooLate(sessionId: SessionId): Result<never> {
+  const message = `Session ${sessionId} has just given its last answer and cannot be told anything.`;
+  return fail('illegal-transition', message, 'Add a session that depends on it instead.');
 }
 
 export interface Wish {
@@ -89,12 +100,8 @@ function sessionWishEvents(state: GroupState, record: SessionRecord, wish: Sessi
       return removalEvents(state, record);
     case 'pause-session':
       return pauseSessionEvents(record);
-    case 'resume-session': {
-      const resting = record.state.status === 'paused' || record.state.status === 'pending';
-      if (resting && !record.queued) return ok([{ type: 'session_queued', sessionId, queued: true }]);
-      if (resting) return ok([]);
-      return refused(record, 'resumed', 'Only a paused session can be resumed; a failed one is retried.');
-    }
+    case 'resume-session':
+      return resumeEvents(record, wish.maxBudgetUsd);
     case 'retry-session': {
       if (record.state.status !== 'failed') return refused(record, 'retried', 'Only a failed session can be retried.');
       const prompt = wish.prompt === undefined ? {} : { prompt: wish.prompt };
@@ -108,6 +115,24 @@ function sessionWishEvents(state: GroupState, record: SessionRecord, wish: Sessi
     default:
       return unreachable(wish);
   }
+}
+
+/** With `maxBudgetUsd` the session's own cap is changed before it goes on. */
+function resumeEvents(record: SessionRecord, maxBudgetUsd: number | undefined): Result<EventBody[]> {
+  const { id: sessionId } = record.definition;
+  if (record.state.status !== 'paused' && record.state.status !== 'pending') {
+    return refused(record, 'resumed', 'Only a paused session can be resumed; a failed one is retried.');
+  }
+  const session = maxBudgetUsd === undefined ? record.definition : { ...record.definition, maxBudgetUsd };
+  if (isOwnDry({ ...record, definition: session })) {
+    const spent = `$${record.usage.costUsd.toFixed(4)}`;
+    const message = `Session ${sessionId} has spent ${spent}, all of its own budget of $${session.maxBudgetUsd}.`;
+    return fail('illegal-transition', message, `Give it more than ${spent} with: session resume --max-budget-usd.`);
+  }
+  return ok([
+    ...(maxBudgetUsd === undefined ? [] : [{ type: 'session_changed', sessionId, session } as const]),
+    ...(record.queued ? [] : [{ type: 'session_queued', sessionId, queued: true } as const]),
+  ]);
 }
 
 function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {

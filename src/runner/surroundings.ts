@@ -1,4 +1,5 @@
 /** What `decide` must know besides the state: costs so far, the gate of the login, room on the machine, the time. */
+import { throttled } from '../claude/trouble.ts';
 import type { EventBody } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import { planOf } from '../core/plan.ts';
@@ -14,6 +15,10 @@ type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
 
 /** From this share of a five-hour window on, sessions run one at a time. */
 const nearLimit = 0.9;
+/** A window is not longer than this, whatever a message says. */
+const windowMs = 5 * 3_600_000;
+/** When it is not said when the window ends, it is asked for again after this. */
+const nearMs = 60_000;
 
 export class Surroundings {
   readonly #world: World;
@@ -33,6 +38,7 @@ export class Surroundings {
    * their ends are on record, so that a crash in between does not let others run into the same limit.
    */
   noteLimits(facts: readonly Fact[]): void {
+    for (const { worker } of this.#workers.values()) this.#noteNear(worker);
     for (const fact of facts) {
       if (fact.kind !== 'ended' || fact.outcome.status !== 'paused' || fact.outcome.reason !== 'limit') continue;
       this.#gate.close(fact.outcome.resetsAtMs, fact.outcome.limitType);
@@ -68,8 +74,9 @@ export class Surroundings {
       preparingMax: 2 * this.#world.machine.cores,
       nowMs,
       liveUsd: this.#liveUsd(),
+      busy: new Set([...this.#workers].flatMap(([id, { worker }]) => (worker.stream.openTools.size > 0 ? [id] : []))),
       ...(gate === null ? {} : { gate }),
-      ...(this.#isNearLimit(nowMs) ? { slotsMax: 1 } : {}),
+      ...(this.#gate.isNear() ? { slotsMax: 1 } : {}),
       ...(room === undefined ? {} : { room }),
     };
   }
@@ -86,18 +93,19 @@ export class Surroundings {
     if (reading === null) return null;
     const wanted = nowMs >= reading.untilMs && state.running.size === 0 && planOf(state).ready.length > 0;
     const mayProbe = wanted && reading.probe !== 'other' && (reading.probe === 'mine' || this.#gate.claimProbe());
-    return { untilMs: reading.untilMs, mayProbe };
+    return { untilMs: reading.untilMs, mayProbe, isThrottled: reading.limitType === throttled };
   }
 
   #answeredAfter(reading: GateReading): boolean {
     return [...this.#workers.values()].some(({ worker }) => worker.notes.answeredAtMs > reading.untilMs);
   }
 
-  #isNearLimit(nowMs: number): boolean {
-    return [...this.#workers.values()].some(({ worker }) => {
-      const limit = worker.stream.rateLimit;
-      if (limit?.status !== 'allowed_warning' || limit.limitType !== 'five_hour') return false;
-      return (limit.utilization ?? 0) >= nearLimit && (limit.resetsAtMs ?? Number.POSITIVE_INFINITY) > nowMs;
-    });
+  /** The window goes on when the session that told of it has ended. */
+  #noteNear({ stream: { rateLimit } }: Worker): void {
+    if (rateLimit?.status !== 'allowed_warning' || rateLimit.limitType !== 'five_hour') return;
+    const nowMs = this.#world.clock.now();
+    const { utilization = 0, resetsAtMs = nowMs + nearMs } = rateLimit;
+    if (utilization < nearLimit || resetsAtMs <= nowMs || this.#gate.isNear()) return;
+    this.#gate.noteNear(Math.min(resetsAtMs, nowMs + windowMs));
   }
 }

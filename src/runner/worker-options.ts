@@ -1,13 +1,35 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
-import type { Attempt, SessionRecord } from '../core/session-state.ts';
+
+import type { PriceTable, SessionId } from '../core/group.ts';
+import type { SupervisedRecord } from '../core/reduce-session.ts';
+import type { Attempt } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import type { WorkerOptions } from './worker.ts';
+import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import type { Fact } from './facts.ts';
+
+export interface WorkerOptions {
+  readonly sessionId: SessionId;
+  readonly attemptId: string;
+  readonly paths: SessionPaths;
+  /** Bytes of the transcript before this attempt. */
+  readonly offset: number;
+  /** Begin of the attempt, ms since 1970. */
+  readonly startedAtMs: number;
+  /** A successful SessionStart hook must show in the stream, else the session is flagged. */
+  readonly expectHook: boolean;
+  /** The session's result must come in the form of its output schema. */
+  readonly expectStructured: boolean;
+  readonly prices: PriceTable;
+  /** What earlier runners said to this attempt, besides its prompt. */
+  readonly told: readonly string[];
+  /** Contract: only enqueues. */
+  readonly emit: (fact: Fact) => void;
+}
 
 export function workerOptions(
   paths: GroupPaths,
   { group }: GroupState,
-  { definition }: SessionRecord,
+  { definition, told = [] }: SupervisedRecord,
   attempt: Attempt,
 ): Omit<WorkerOptions, 'emit' | 'expectHook'> {
   return {
@@ -17,6 +39,7 @@ export function workerOptions(
     offset: attempt.offset,
     startedAtMs: Date.parse(attempt.startedAt),
     expectStructured: definition.outputSchema !== undefined,
+    told,
     prices: group.config.prices ?? {},
   };
 }

@@ -6,22 +6,24 @@
 import { interruptRequest, usageRequest, userMessage } from '../claude/control.ts';
 import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
-import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
+import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';
 import type { ProcessIdentity, StopReason } from '../core/event.ts';
 import type { Result } from '../core/failure.ts';
-import type { PriceTable, SessionId } from '../core/group.ts';
-import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../world/world.ts';
-import type { Fact, WorkerNews } from './facts.ts';
+import type { WorkerNews } from './facts.ts';
 import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
 import { gatherProcesses, pause, reap } from './reap.ts';
+import { SaidTexts } from './said.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
 import { WorkerNotes } from './worker-notes.ts';
+import type { WorkerOptions } from './worker-options.ts';
 
 /** How long claude may take to confirm an interrupt before it is signalled. */
 const interruptGraceMs = 5_000;
 /** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
 const termGraceMs = 8_000;
+/** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
+const nextTurnMs = 1_000;
 const meterMs = 10_000;
 /** Usage is asked for at tool results too, but not more often than this. */
 const meterGapMs = 1_000;
@@ -29,23 +31,6 @@ const stderrBytes = 4_096;
 /** A disk that does not answer is asked again this often, so many milliseconds apart. */
 const readTriesMax = 5;
 const readAgainMs = 200;
-
-export interface WorkerOptions {
-  readonly sessionId: SessionId;
-  readonly attemptId: string;
-  readonly paths: SessionPaths;
-  /** Bytes of the transcript before this attempt. */
-  readonly offset: number;
-  /** Begin of the attempt, ms since 1970. */
-  readonly startedAtMs: number;
-  /** A successful SessionStart hook must show in the stream, else the session is flagged. */
-  readonly expectHook: boolean;
-  /** The session's result must come in the form of its output schema. */
-  readonly expectStructured: boolean;
-  readonly prices: PriceTable;
-  /** Contract: only enqueues. */
-  readonly emit: (fact: Fact) => void;
-}
 
 /** Everything needed to start the process. */
 export interface Launch {
@@ -67,8 +52,9 @@ export class Worker {
   #fifo: FifoWriter | null = null;
   #follower: TranscriptFollower | null = null;
   #prompt: string | null = null;
-  /** What is to be said after the prompt. */
-  readonly #unsaid: string[] = [];
+  readonly #said: SaidTexts;
+  /** claude is in the middle of a turn. */
+  #inTurn = false;
   #stop: Stop | null = null;
   #endedByUs = false;
   #known: ProcessIdentity[] = [];
@@ -85,6 +71,7 @@ export class Worker {
     this.#world = world;
     this.#options = options;
     this.stream = emptyStream(options.prices);
+    this.#said = new SaidTexts(options.attemptId, options.told);
   }
 
   /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
@@ -107,6 +94,7 @@ export class Worker {
     const spawned = this.#world.processes.spawn(launch.value.spawn);
     if (!spawned.ok) return this.#end(failedToStart(spawned.failure));
     this.#prompt = launch.value.prompt;
+    this.#said.omit(launch.value.prompt);
     this.#follow(spawned.value, offset);
     this.#emit({ kind: 'spawned', process: spawned.value.identity });
   }
@@ -142,7 +130,7 @@ export class Worker {
     if (this.#prompt === null || this.#stop) return;
     this.#fifo?.writeLine(userMessage(this.#prompt));
     this.#prompt = null;
-    for (const text of this.#unsaid.splice(0)) this.say(text);
+    this.#tell();
   }
 
   /** Asks the worker to stop. The first reason stays. */
@@ -161,15 +149,30 @@ export class Worker {
       this.#terminate();
       return;
     }
+    // What claude had not read yet would begin a new turn as soon as this one is interrupted.
+    for (const line of this.#said.withdrawals()) this.#fifo?.writeLine(line);
     this.#fifo?.writeLine(interruptRequest(this.#options.attemptId));
     this.#after(interruptGraceMs, () => this.#terminate());
   }
 
-  /** Says something to the model; it is merged into the turn that runs. */
+  /** Says something to the model; it is merged into the turn that runs, or left to the next attempt. */
   say(text: string): void {
-    // Before the prompt it would be taken for the task; a prompt that is yet to be put together will hold it anyway.
-    if (this.#prompt !== null) this.#unsaid.push(text);
-    else this.#fifo?.writeLine(userMessage(text));
+    // What is said while it stops is in the log for the next attempt already.
+    if (this.#stop) return;
+    this.#said.add(text);
+    this.#tell();
+  }
+
+  #tell(): void {
+    // Before the prompt it would be taken for the task.
+    if (this.#prompt !== null || !this.#fifo || this.#stop || this.#endedByUs) return;
+    for (const line of this.#said.take()) this.#fifo.writeLine(line);
+  }
+
+  /** It has given its last answer, so there will be no further attempt that could be told anything. */
+  get isDone(): boolean {
+    const { lastResult } = this.stream;
+    return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
   }
 
   /** The living processes of the attempt, the worker included. */
@@ -215,6 +218,8 @@ export class Worker {
     const message = parseLine(line);
     foldMessage(this.stream, message);
     this.notes.line(message, this.stream, this.#isHistory ? Number.NEGATIVE_INFINITY : this.#world.clock.now());
+    if (!this.#isHistory) this.#said.heard(message, line);
+    if (message.kind === 'init' || message.kind === 'result') this.#inTurn = message.kind === 'init';
     this.#announce();
     this.#emit({ kind: 'activity' });
     if (message.kind === 'user') this.#meter();
@@ -241,12 +246,25 @@ export class Worker {
   #endWhenIdle(): void {
     if (this.#endedByUs || this.stream.results === 0 || this.stream.openTasks.size > 0) return;
     if (this.#stop && !this.stream.interruptAnswered) return;
+    if (!this.#stop && this.#said.isQueued && this.stream.lastResult && isSuccess(this.stream.lastResult)) {
+      this.#endUnlessItGoesOn(this.stream.results);
+      return;
+    }
     this.#endedByUs = true;
     // Added to what a stop found: claude may be gone by now, and its tree with it.
     if (this.#process) {
       this.#known.push(...gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity));
     }
     this.#signalThenKill();
+  }
+
+  /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */
+  #endUnlessItGoesOn(results: number): void {
+    this.#after(nextTurnMs, () => {
+      if (this.#inTurn || this.stream.results !== results) return;
+      this.#said.settle();
+      this.#endWhenIdle();
+    });
   }
 
   #terminate(): void {
@@ -363,7 +381,9 @@ export class Worker {
 
   #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
     const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
-    this.#emit({ kind: 'ended', outcome, usage: usageOf(this.stream, durationMs) });
+    const progressed = this.stream.toolsDone > 0;
+    const { unread } = this.#said;
+    this.#emit({ kind: 'ended', outcome, usage: usageOf(this.stream, durationMs), progressed, unread });
   }
 
   #release(): void {

@@ -158,6 +158,7 @@ const shapes: Readonly<Record<EventType, Check>> = {
     message: isText,
     usage: someUsage,
     retryAt: optional(isInstant),
+    progressed: optional(isFlag),
   }),
   session_queued: fields({ ...ofSession, queued: isFlag, prompt: optional(isText) }),
   session_message: fields({ ...ofSession, text: isText }),

@@ -32,8 +32,8 @@ export type RequestBody =
   /** Ends a freeze. */
   | { readonly kind: 'thaw' }
   | (OfSession & { readonly kind: 'pause-session' })
-  /** Starts a paused session again when there is a slot. */
-  | (OfSession & { readonly kind: 'resume-session' })
+  /** Starts a paused session again when there is a slot; `maxBudgetUsd` is its own cap from now on. */
+  | (OfSession & { readonly kind: 'resume-session'; readonly maxBudgetUsd?: number })
   /** Starts a failed session again; `prompt` is said to it. */
   | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string })
   | (OfSession & { readonly kind: 'say'; readonly text: string })
@@ -65,7 +65,7 @@ const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   pause: fields({ mode: oneOf(pauseModes) }),
   thaw: isObject,
   'pause-session': ofSession,
-  'resume-session': ofSession,
+  'resume-session': fields({ sessionId: aSessionId, maxBudgetUsd: optional(isNumber) }),
   'retry-session': fields({ sessionId: aSessionId, prompt: optional(isText) }),
   say: fields({ sessionId: aSessionId, text: isText }),
   'raise-budget': fields({ maxBudgetUsd: isNumber }),

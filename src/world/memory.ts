@@ -1,13 +1,89 @@
 /** How much memory is left for new processes. */
 import { readFileSync } from 'node:fs';
 import { freemem } from 'node:os';
+import { posix } from 'node:path';
 
-/** Linux counts caches that it would give back as available; elsewhere only what is unused is known. Bytes. */
+/** The text of a file; null when it cannot be read. */
+export type ReadText = (path: string) => string | null;
+
+/**
+ * Linux counts caches that it would give back as available; elsewhere only what is unused is known. A container or a
+ * service may have less than the machine: beyond the limit of its control group processes are killed. Bytes.
+ */
 export function freeMemoryBytes(): number {
+  return Math.min(availableBytes(readText) ?? freemem(), freeWithinLimits(readText));
+}
+
+function readText(path: string): string | null {
   try {
-    const match = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'utf8'));
-    return match ? Number(match[1]) * 1024 : freemem();
+    return readFileSync(path, 'utf8');
   } catch {
-    return freemem();
+    return null;
   }
+}
+
+function availableBytes(read: ReadText): number | null {
+  const match = /^MemAvailable:\s+(\d+) kB$/m.exec(read('/proc/meminfo') ?? '');
+  return match ? Number(match[1]) * 1024 : null;
+}
+
+/** Where the limits of a control group stand, and under which names. */
+interface Hierarchy {
+  readonly mounts: readonly string[];
+  readonly limit: string;
+  readonly usage: string;
+  /** The line of memory.stat with the file cache that is given back first. */
+  readonly cache: RegExp;
+}
+
+const unified: Hierarchy = {
+  mounts: ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'],
+  limit: 'memory.max',
+  usage: 'memory.current',
+  cache: /^inactive_file (\d+)$/m,
+};
+const legacy: Hierarchy = {
+  mounts: ['/sys/fs/cgroup/memory'],
+  limit: 'memory.limit_in_bytes',
+  usage: 'memory.usage_in_bytes',
+  cache: /^total_inactive_file (\d+)$/m,
+};
+
+/**
+ * What the tightest memory limit of this process's control groups, and of the groups around them, leaves free: bytes,
+ * never negative, infinite without a limit. File caches that the system would give back count as free, as they do for
+ * the whole machine.
+ */
+export function freeWithinLimits(read: ReadText): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const line of (read('/proc/self/cgroup') ?? '').split('\n')) {
+    const [, id, controllers = '', path = ''] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
+    if (id === undefined) continue;
+    const isUnified = controllers === '';
+    if (!isUnified && !controllers.split(',').includes('memory')) continue;
+    const hierarchy = isUnified ? unified : legacy;
+    for (const mount of hierarchy.mounts) {
+      for (const folder of upwards(path)) least = Math.min(least, freeIn(read, posix.join(mount, folder), hierarchy));
+    }
+  }
+  return least;
+}
+
+/** The folder and all around it, up to the root. A container may be told a path that it cannot see all of. */
+function upwards(path: string): string[] {
+  const parts = path.split('/').filter((part) => part !== '' && part !== '..');
+  return [...parts.keys(), parts.length].map((count) => `/${parts.slice(0, count).join('/')}`);
+}
+
+function freeIn(read: ReadText, folder: string, { limit, usage, cache }: Hierarchy): number {
+  const most = bytes(read(posix.join(folder, limit)));
+  const used = bytes(read(posix.join(folder, usage)));
+  if (most === null || used === null) return Number.POSITIVE_INFINITY;
+  const cached = Number(cache.exec(read(posix.join(folder, 'memory.stat')) ?? '')?.[1] ?? 0);
+  return Math.max(0, most - Math.max(0, used - cached));
+}
+
+/** A number of bytes; null for `max`, which is no limit, and for what is no number. */
+function bytes(text: string | null): number | null {
+  return text !== null && /^\d+\s*$/.test(text) ? Number(text) : null;
 }

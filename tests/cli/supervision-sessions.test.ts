@@ -163,6 +163,33 @@ test('what is said reaches a running session at once, also without a runner, and
   expect((await user.run('session', 'say', 'auth/api', 'too late')).code).toBe(2);
 }, 60_000);
 
+test('a session that used up its own budget is given more and goes on, without a runner and with one', async () => {
+  const dry = (costUsd: number) => resultLine(costUsd, { subtype: 'error_max_budget_usd', is_error: true });
+  const group = await user.group('auth', { api: ['--max-budget-usd', '0.5'], web: [] });
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await api.print(dry(0.51));
+  await user.event(group, 'session_paused');
+  expect(await user.run('session', 'resume', 'auth/api')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('all of its own budget'),
+  });
+  expect((await user.run('session', 'resume', 'auth/api', '--max-budget-usd', '0.5')).code).toBe(2);
+  expect((await user.run('session', 'resume', 'auth/api', '--max-budget-usd', '1')).code).toBe(0);
+  const more = await user.begun(group, 'api');
+  const reserved = Number(more.hello.args[more.hello.args.indexOf('--max-budget-usd') + 1]);
+  expect(reserved).toBeCloseTo(0.49, 3);
+  expect(more.claudeSessionId).toBe(api.claudeSessionId);
+  await more.print(dry(0.5));
+  await web.succeed();
+  expect((await run.finished).code).toBe(3);
+  expect(user.events(group).findLast(({ type }) => type === 'group_paused')).toMatchObject({ reason: 'budget' });
+  expect(await reasons(group)).toMatchObject({ api: 'budget' });
+  const last = user.start('session', 'resume', 'auth/api', '--max-budget-usd', '2');
+  await (await user.begun(group, 'api')).succeed();
+  expect((await last.finished).code).toBe(0);
+}, 60_000);
+
 test('a session that has not started is held back, and the reason is told', async () => {
   const group = await user.group('auth', { api: [], web: [] }, '--concurrent', '1');
   expect(await reasons(group)).toEqual({ api: 'not-started', web: 'not-started' });

@@ -3,7 +3,7 @@
  * frozen, thawed and resumed from any other process; everything is stopped at once; money is shown and raised.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { lives, Night, obeyInterrupt, sayCost } from './night.ts';
 
 let rig: Rig;
@@ -150,6 +150,48 @@ test('stop --all pauses every running group, with and without a runner, and leav
   expect((await run.finished).code).toBe(3);
   expect(await Promise.all([one, two, idle].map(statusOf))).toEqual(['paused', 'paused', 'created']);
   expect(await user.run('stop', '--all')).toMatchObject({ code: 0, stdout: 'No group is running.\n' });
+}, 60_000);
+
+test('who asks a halted runner is told whom to wake, and other groups are stopped all the same', async () => {
+  const one = await user.group('one', { a: [] });
+  const two = await user.group('two', { b: [] });
+  const run = user.start('group', 'run', one, '--output', 'quiet');
+  const other = user.start('group', 'run', two, '--output', 'quiet');
+  const [a, b] = await Promise.all([user.begun(one, 'a'), user.begun(two, 'b')]);
+  const runner = run.pid;
+  run.kill('SIGSTOP');
+  const pause = user.start('group', 'pause', one);
+  const stop = user.start('stop', '--all');
+  await obeyInterrupt(b, 0.01);
+  const stopped = await stop.finished;
+  expect(stopped.code).toBe(1);
+  expect(stopped.stdout).toContain(`Paused ${two}`);
+  expect(stopped.stderr).toContain(`kill -CONT ${runner}`);
+  expect(stopped.stderr).toContain(`${one}: Its runner does not answer`);
+  expect((await other.finished).code).toBe(3);
+  run.kill('SIGCONT');
+  await obeyInterrupt(a, 0.01);
+  const paused = await pause.finished;
+  expect(paused).toMatchObject({ code: 0, stderr: expect.stringContaining(`(pid ${runner}) does not answer`) });
+  expect((await run.finished).code).toBe(3);
+}, 60_000);
+
+test('a run says once that it waits for a limit, not again when the first session goes ahead', async () => {
+  // The first goes first again, because another waits for it; a third one could start all the time.
+  const group = await user.group('one', { a: [], b: ['--depends-on', 'a'], c: [] }, '--concurrent', '1');
+  const run = user.start('group', 'run', group, '--output', 'text');
+  const a = await user.begun(group, 'a');
+  const resetsAt = Math.ceil(Date.now() / 1000) + 1;
+  const info = { status: 'rejected', resetsAt, rateLimitType: 'five_hour' };
+  await a.print({ type: 'rate_limit_event', rate_limit_info: info });
+  await a.print(resultLine(0, { is_error: true, result: 'You’ve hit your session limit', api_error_status: 429 }));
+  const probe = await user.begun(group, 'a');
+  await probe.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [] } });
+  await probe.succeed();
+  await Promise.all(['b', 'c'].map(async (name) => (await user.begun(group, name)).succeed()));
+  const { code, stdout } = await run.finished;
+  expect(code).toBe(0);
+  expect(stdout.match(/waiting \(limit\)/g)).toHaveLength(1);
 }, 60_000);
 
 interface Budget {

@@ -157,6 +157,16 @@ describe('when the money is gone', () => {
     expect(driver.notices).toEqual([]);
   });
 
+  test('nor is one that spent its own cap to the last cent, whatever else is paused', () => {
+    const driver = new CoreDriver({}, [sessionDefinition(1, [], { maxBudgetUsd: 1 }), sessionDefinition(2)]);
+    driver.step();
+    driver.log.pause(sid(1), usage(1.01), 'budget');
+    driver.log.complete(sid(2));
+    const [settled] = decide(driver.log.state, { preparingMax: 100 });
+    expect(settled).toMatchObject({ do: 'settle', status: 'paused', reason: 'budget' });
+    expect(JSON.stringify(settled)).toContain('session resume --max-budget-usd');
+  });
+
   test('a session that used up its own cap is passed over for the next one', () => {
     const sessions = [sessionDefinition(1, [], { maxBudgetUsd: 1 }), sessionDefinition(2)];
     const driver = new CoreDriver({ maxConcurrentSessions: 1 }, sessions);

@@ -144,6 +144,57 @@ test('transient failures beyond the retries are failures', async () => {
   expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'api-error' } });
 });
 
+test('what is said while a session stops is kept for its next attempt', async () => {
+  const group = make([{ name: 'a' }]);
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await run.event('session_identified');
+  await run.ask({ kind: 'pause-session', sessionId: group.id('a') });
+  const interrupt = await a.control('interrupt');
+  expect(await run.ask({ kind: 'say', sessionId: group.id('a'), text: 'not too late' })).toMatchObject({ done: true });
+  await a.print({ type: 'control_response', response: { subtype: 'success', request_id: interrupt } });
+  await a.print(resultLine(0.01, { subtype: 'error_during_execution', is_error: true }));
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  const again = group.run(rig.env);
+  const second = await rig.nextFor(group.claudeId('a'));
+  expect(await second.prompt()).toContain('not too late');
+  await second.init();
+  await second.succeed();
+  expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+/** A reply that breaks off in mid-stream: it is paid for, and nothing was done. */
+const brokenReply = resultLine(0.02, { is_error: true, result: 'API Error: Overloaded' });
+
+test('attempts that only cost money use up the retries, with a growing delay', async () => {
+  const group = make([{ name: 'a', fields: { retries: 2 } }], {}, { speed: 100 });
+  const run = group.run(rig.env);
+  for (let attempt = 1; attempt <= 3; attempt += 1) await (await begin(group, 'a')).print(brokenReply);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  const delays = group.events().flatMap((event) => {
+    if (event.type !== 'session_paused' || event.retryAt === undefined) return [];
+    return [Date.parse(event.retryAt) - Date.parse(event.at)];
+  });
+  expect(delays).toHaveLength(2);
+  expect(delays[1]).toBeGreaterThan(delays[0] ?? Number.POSITIVE_INFINITY);
+  expect(group.state().failures).toBe(1);
+});
+
+test('progress begins the count of retries anew, but not for ever', async () => {
+  const group = make([{ name: 'a', fields: { retries: 1 } }], {}, { speed: 400 });
+  const run = group.run(rig.env);
+  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
+  const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
+  for (let attempt = 1; attempt <= 21; attempt += 1) {
+    const fake = await begin(group, 'a');
+    await fake.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
+    await fake.print({ type: 'user', message: { role: 'user', content: [answer] } });
+    await fake.print(brokenReply);
+  }
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(group.state().sessions.get(group.id('a'))).toMatchObject({ attempts: 21, transients: 1 });
+}, 60_000);
+
 test('a silent session is interrupted and resumed, and given up the second time; a tool is progress', async () => {
   const group = make([{ name: 'a', fields: { stallTimeoutMs: 20_000 } }], {}, { speed: 40 });
   const run = group.run(rig.env);
@@ -211,6 +262,53 @@ test('a usage limit parks two groups of one login; after the reset one session g
   expect(first.events().map((event) => event.type)).toContain('limit_lifted');
 }, 30_000);
 
+test('near the end of a five-hour window one session runs at a time, also when who told of it has ended', async () => {
+  const names = ['a', 'b', 'c'];
+  const group = make(
+    names.map((name) => ({ name, after: name === 'a' ? [] : ['a'] })),
+    { maxConcurrentSessions: 3 },
+  );
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  const resetsAt = Math.ceil(Date.now() / 1000) + 3600;
+  const info = { status: 'allowed_warning', resetsAt, rateLimitType: 'five_hour', utilization: 0.95 };
+  await a.print({ type: 'rate_limit_event', rate_limit_info: info });
+  await a.succeed();
+  await run.event('session_completed', group.id('a'));
+  const coming = new Map(['b', 'c'].map((name) => [name, rig.nextFor(group.claudeId(name))]));
+  const before = rig.invocations.length;
+  const first = await Promise.race(coming.values());
+  await first.prompt();
+  await first.init();
+  await run.event('session_identified', first.claudeSessionId === group.claudeId('b') ? group.id('b') : group.id('c'));
+  // The answer to a request comes from a runner that has decided meanwhile.
+  await run.ask({ kind: 'thaw' });
+  await run.ask({ kind: 'thaw' });
+  expect(group.state().running.size).toBe(1);
+  expect(rig.invocations.length - before).toBeLessThanOrEqual(1);
+  await first.succeed();
+  for (const next of coming.values()) {
+    const fake = await next;
+    if (fake === first) continue;
+    await fake.prompt();
+    await fake.init();
+    await fake.succeed();
+  }
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('a plain 429 is told as throttling', async () => {
+  const group = make([{ name: 'a' }], { onLimit: 'pause' });
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  await a.print(
+    resultLine(0, { is_error: true, result: 'API Error: 429, not your usage limit', api_error_status: 429 }),
+  );
+  expect(await run.event('session_paused')).toMatchObject({ message: expect.stringContaining('server throttles') });
+  expect(await run.event('limit_reached')).toMatchObject({ limitType: 'throttled' });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+});
+
 test('on request a usage limit pauses the group instead', async () => {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }], { onLimit: 'pause' });
   const run = group.run(rig.env);
@@ -242,6 +340,28 @@ test('a session that has nearly used up its slice gets a new one, in the same co
   await again.succeed(0.3);
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().usage.costUsd).toBeCloseTo(1.3);
+});
+
+test('a new slice waits until the running tool has ended', async () => {
+  const group = make([{ name: 'a' }, { name: 'b' }], { maxBudgetUsd: 2, maxConcurrentSessions: 2 }, { speed: 20 });
+  const run = group.run(rig.env);
+  const [a, b] = await Promise.all([begin(group, 'a'), begin(group, 'b')]);
+  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
+  await a.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
+  await b.succeed(0.1);
+  await run.event('session_completed', group.id('b'));
+  const session = { total_cost_usd: 0.9, model_usage: {} };
+  const response = { subtype: 'success', request_id: await a.control('get_usage'), response: { session } };
+  await a.print({ type: 'control_response', response });
+  // The runner looks around many times between two of these.
+  for (let meter = 0; meter < 2; meter += 1) await a.control('get_usage');
+  expect(group.events().map((event) => event.type)).not.toContain('session_stopping');
+  const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
+  await a.print({ type: 'user', message: { role: 'user', content: [answer] } });
+  await obeyInterrupt(a, 0.9);
+  expect(await run.event('session_paused', group.id('a'))).toMatchObject({ reason: 'slice' });
+  await (await begin(group, 'a')).succeed(0.3);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
 test('with `stop` the group fails for the budget and running sessions are interrupted', async () => {

@@ -185,7 +185,7 @@ export class SupervisionChecks {
     return this.#machine.claudes.some(({ answeredWallMs }) => answeredWallMs >= untilMs);
   }
 
-  #pauses(sessionId: string, session: Standing, { reason, attemptId, usage, retryAt }: Paused): void {
+  #pauses(sessionId: string, session: Standing, { reason, attemptId, retryAt, progressed }: Paused): void {
     session.attemptId = null;
     session.rests = !passing.has(reason);
     session.retry = retryAt === undefined ? null : { atMs: Date.parse(retryAt), offsetMs: this.#offsetMs };
@@ -194,7 +194,7 @@ export class SupervisionChecks {
       if (session.stalls > 1) this.#violate(invariants.stalledOnce, `${sessionId} is resumed after its second stall`);
     }
     if (reason === 'transient') {
-      session.transients = usage.costUsd > 0 ? 1 : session.transients + 1;
+      session.transients = progressed === true ? 1 : session.transients + 1;
       const most = session.definition.retries ?? defaultRetries;
       if (session.transients > most)
         this.#violate(invariants.tries, `${sessionId} is tried again for the ${session.transients}th time of ${most}`);

@@ -9,6 +9,7 @@ import type { PauseRequestMode } from '../../store/requests.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
+import { whileWaiting } from '../request.ts';
 import { type GroupReference, resolveGroup } from '../resolve.ts';
 import { concludeRun, runHere } from '../run-command.ts';
 
@@ -39,7 +40,7 @@ async function pause(context: Context, reference: string, { drain, freeze }: Giv
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   const mode = drain ? 'drain' : freeze ? 'freeze' : 'now';
-  const paused = await pauseGroup(context.world, group.value, mode);
+  const paused = await whileWaiting(context, group.value, pauseGroup(context.world, group.value, mode));
   return paused.ok ? conclude(context, group.value, mode, paused.value) : paused;
 }
 

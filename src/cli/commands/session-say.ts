@@ -2,6 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { userMessage } from '../../claude/control.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SupervisedRecord } from '../../core/reduce-session.ts';
 import { titleOf } from '../../report/wording.ts';
 import { stopSession } from '../../runner/stop-group.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
@@ -12,8 +13,8 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { foreignWorker } from '../leftovers.ts';
 import { readText } from '../prompt-source.ts';
-import { askRunner } from '../request.ts';
-import { loadReferredSession } from '../resolve.ts';
+import { askRunner, whileWaiting } from '../request.ts';
+import { type LoadedSession, loadReferredSession } from '../resolve.ts';
 import { recordWish } from '../wish.ts';
 
 const example = `
@@ -44,20 +45,29 @@ async function say(context: Context, reference: string, given: string): Promise<
   const { sessionId, state } = session.value;
   const wish = { kind: 'say', sessionId, text: text.value } as const;
   const { world } = context;
-  const said = await changeGroup<Heard>(world, session.value, {
+  const change = changeGroup<Heard>(world, session.value, {
     direct: (writer) => sayDirectly(world, writer, wish),
     async viaRunner(runId) {
       const answer = await askRunner(world, session.value, runId, wish);
       if (answer === 'runner-gone' || !answer.ok) return answer;
-      return ok(session.value.record.state.status === 'running' ? 'now' : 'next-attempt');
+      return ok(heard(loadReferredSession(context, reference), text.value));
     },
   });
+  const said = await whileWaiting(context, session.value, change);
   if (!said.ok) return said;
   const title = titleOf(state, sessionId);
   context.stdout.line(
     said.value === 'now' ? `Told session ${title}.` : `Session ${title} is told with its next attempt.`,
   );
   return ok(exitCode.done);
+}
+
+/** The log tells whether it was kept for the next attempt; a session that is just starting hears it now. */
+function heard(session: Result<LoadedSession>, text: string): Heard {
+  if (!session.ok) return 'now';
+  const { state, messages } = session.value.record;
+  const isListening = state.status === 'running' && state.attempt.stopping === undefined;
+  return messages.includes(text) && !isListening ? 'next-attempt' : 'now';
 }
 
 interface Message {
@@ -69,13 +79,15 @@ interface Message {
 /** Nobody runs the group: a worker that was left behind is told through its FIFO, which outlives its runner. */
 async function sayDirectly(world: World, writer: GroupWriter, message: Message): Promise<Result<Heard>> {
   const { sessionId, text } = message;
-  if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
+  const record: SupervisedRecord | undefined = writer.state.sessions.get(sessionId);
+  // One that its dead runner was stopping is not to begin another turn; it is told when it goes on.
+  if (record?.state.status === 'running' && record.state.attempt.stopping === undefined) {
     const foreign = foreignWorker(world, writer.state);
     if (foreign) return foreign;
     const fifo = world.fifos.openWriter(sessionPaths(writer.paths, sessionId).fifo);
     if (fifo !== null) {
       try {
-        const line = userMessage(text);
+        const line = userMessage(text, record.state.attempt.id, record.told?.length ?? 0);
         if (Buffer.byteLength(line) > lineBytesMax) return tooLong();
         writer.record([{ type: 'session_message', sessionId, text }]);
         fifo.writeLine(line);

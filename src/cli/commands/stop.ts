@@ -8,6 +8,7 @@ import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
+import { whileWaiting } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
 
 const example = `
@@ -16,6 +17,8 @@ Example:
   Paused 20260104-143022-auth-refactor. Go on: claude-code-agent group resume 20260104-143022-auth-refactor`;
 
 const sentenceColumnsMax = 400;
+/** A runner that has not answered for so long is not waited for any more. */
+const patienceMs = 10_000;
 
 export function define(command: Command, context: Context): void {
   command
@@ -69,7 +72,10 @@ function runningGroups(context: Context): Result<Found> {
 async function stopOne(context: Context, group: GroupReference): Promise<boolean> {
   const { groupId } = group;
   try {
-    const paused = await pauseGroup(context.world, group, 'now');
+    const paused = await whileWaiting(context, group, pauseGroup(context.world, group, 'now'), {
+      afterMs: patienceMs,
+      outcome: fail('busy', 'Its runner does not answer, so it was not stopped.', 'It stops when its runner goes on.'),
+    });
     if (paused.ok) {
       context.stdout.line(describe(groupId, paused.value));
       return true;

@@ -6,14 +6,6 @@ import { type Attempt, IllegalEvent, ownBudgetLeft, type SessionRecord } from '.
 import type { GroupState } from './state.ts';
 import { nextSessionStatus } from './status.ts';
 
-/** What the fold keeps of a session for supervision, besides what everybody reads of it. */
-export interface SupervisedRecord extends SessionRecord {
-  /** Transient failures since a person last asked for a start, with progress in between or not. */
-  transientsInAll?: number;
-  /** What was said to the running attempt, in this order; the position names the message to claude. */
-  told?: string[];
-}
-
 export type SessionEvent = Extract<GroupEvent, { sessionId: SessionId }>;
 
 /** Applies an event that names a session. Throws IllegalEvent when it may not happen to that session now. */
@@ -139,7 +131,7 @@ function applySessionEvent(
   }
 }
 
-function beginAttempt(state: GroupState, record: SupervisedRecord, intent: AttemptIntent, at: string): void {
+function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
   // Only the same attempt may begin again, and only while it has cost nothing.
   const same = record.state.status === 'running' ? attemptOf(record, intent.id) : undefined;
   if (same?.identified) throw new IllegalEvent(`attempt ${intent.id} begins again although it has begun to work`);
@@ -156,7 +148,7 @@ function beginAttempt(state: GroupState, record: SupervisedRecord, intent: Attem
 }
 
 /** One that works is told at once; one that is being started may have to be started again, one that stops is over. */
-function noteMessage(record: SupervisedRecord, text: string): void {
+function noteMessage(record: SessionRecord, text: string): void {
   const attempt = record.state.status === 'running' ? record.state.attempt : undefined;
   if (attempt?.identified !== true || attempt.stopping !== undefined) record.messages.push(text);
   if (attempt !== undefined && attempt.stopping === undefined) record.told = [...(record.told ?? []), text];
@@ -191,7 +183,7 @@ function stopAttempt(attempt: Attempt, reason: StopReason): void {
 }
 
 /** Why it paused decides whether it goes on by itself. */
-function pauseSession(record: SupervisedRecord, event: Extract<SessionEvent, { type: 'session_paused' }>): void {
+function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_paused' }>): void {
   switch (event.reason) {
     case 'interrupted':
     case 'slice':
@@ -237,7 +229,7 @@ function attemptOf(record: SessionRecord, attemptId: string): Attempt {
 }
 
 /** A person who asks for a start does not want to wait out a delay, nor have old troubles counted. */
-export function queue(record: SupervisedRecord, queued: boolean): void {
+export function queue(record: SessionRecord, queued: boolean): void {
   record.queued = queued;
   if (!queued) return;
   delete record.notBeforeMs;

@@ -33,6 +33,10 @@ export interface SessionRecord {
   attempts: number;
   /** Transient failures in a row. */
   transients: number;
+  /** Transient failures since a person last asked for a start, with progress in between or not. */
+  transientsInAll?: number;
+  /** What was said to the running attempt, in this order; the position names the message to claude. */
+  told?: string[];
   /** Times it was interrupted because it made no progress. */
   stalls: number;
   /** What the user said to it that no attempt has been told yet. */

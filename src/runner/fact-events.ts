@@ -2,7 +2,6 @@
 import type { EventBody, PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
-import type { SupervisedRecord } from '../core/reduce-session.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { WorkerFact } from './facts.ts';
@@ -138,7 +137,7 @@ const backoffMsMax = 10 * 60_000;
 const transientRounds = 10;
 
 /** When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. */
-function retryTime(record: SupervisedRecord, progressed: boolean, { nowMs, jitter }: FactContext): string | null {
+function retryTime(record: SessionRecord, progressed: boolean, { nowMs, jitter }: FactContext): string | null {
   const retries = record.definition.retries ?? defaultRetries;
   const before = progressed ? 0 : record.transients;
   if (before >= retries || (record.transientsInAll ?? 0) >= transientRounds * (retries + 1)) return null;

@@ -1,8 +1,7 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
 import type { PriceTable, SessionId } from '../core/group.ts';
-import type { SupervisedRecord } from '../core/reduce-session.ts';
-import type { Attempt } from '../core/session-state.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import type { Fact } from './facts.ts';
@@ -29,7 +28,7 @@ export interface WorkerOptions {
 export function workerOptions(
   paths: GroupPaths,
   { group }: GroupState,
-  { definition, told = [] }: SupervisedRecord,
+  { definition, told = [] }: SessionRecord,
   attempt: Attempt,
 ): Omit<WorkerOptions, 'emit' | 'expectHook'> {
   return {

@@ -2,7 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { userMessage } from '../../claude/control.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { SupervisedRecord } from '../../core/reduce-session.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
 import { titleOf } from '../../report/wording.ts';
 import { stopSession } from '../../runner/stop-group.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
@@ -79,7 +79,7 @@ interface Message {
 /** Nobody runs the group: a worker that was left behind is told through its FIFO, which outlives its runner. */
 async function sayDirectly(world: World, writer: GroupWriter, message: Message): Promise<Result<Heard>> {
   const { sessionId, text } = message;
-  const record: SupervisedRecord | undefined = writer.state.sessions.get(sessionId);
+  const record: SessionRecord | undefined = writer.state.sessions.get(sessionId);
   // One that its dead runner was stopping is not to begin another turn; it is told when it goes on.
   if (record?.state.status === 'running' && record.state.attempt.stopping === undefined) {
     const foreign = foreignWorker(world, writer.state);

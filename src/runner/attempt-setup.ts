@@ -179,5 +179,5 @@ export function ownInstructions(state: GroupState, record: SessionRecord, task: 
 
 function sessionStartHook(world: World, options: PreparerOptions) {
   const hookMain = join(options.packageRoot, 'src', 'hook-main.ts');
-  return { program: world.machine.bun, args: [...isolatedBunFlags, hookMain, 'all', 'session-start'] };
+  return { program: world.machine.bun, args: [...isolatedBunFlags, hookMain, 'task', 'session-start'] };
 }

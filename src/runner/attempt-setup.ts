@@ -10,6 +10,7 @@ import { type Environment, workerEnvironment } from '../claude/environment.ts';
 import type { InstructionsInput } from '../claude/instructions.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
 import { findClaude } from '../claude/program.ts';
+import { contextLostCode } from '../claude/outcome.ts';
 import { checkProjectSettings, checkSettings } from '../claude/project-settings.ts';
 import { resumePrompt } from '../claude/resume-prompt.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -18,8 +19,8 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
-import { isolatedBunFlags } from '../world/own-program.ts';
 import { type World, writeFailure } from '../world/world.ts';
+import { contextInstructions, contextOf, ownHooks } from './session-context.ts';
 import { frozenTemplates, generatedConfig } from './generated-config.ts';
 import type { Launch } from './worker.ts';
 
@@ -104,18 +105,22 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const { settings: base, claudeMd, files, mcp } = generated.value;
   const harmless = checkSettings(world, base, 'The configuration of the session', env);
   if (!harmless.ok) return harmless;
+  const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
+  const systems = contextOf(world, definition);
   const filled = fillPrompt(definition, state, paths.inputs);
   writeInputs(world, paths, filled.files);
   const config = prepareConfigDir(world, {
     paths,
     env,
-    instructions: { ...ownInstructions(state, record, filled.prompt), shared: claudeMd.map(({ text }) => text) },
-    settings: { base, sessionStart: sessionStartHook(world, options) },
+    instructions: {
+      ...ownInstructions(state, record, filled.prompt),
+      shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
+    },
+    settings: { base, hooks: ownHooks(world, options.packageRoot, systems) },
     files,
     mcp,
   });
   if (!config.ok) return config;
-  const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const failure = record.lastFailure;
   const prompt = resumePrompt({
@@ -123,6 +128,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     kind: attempt.kind,
     continues,
     ...(failure === undefined ? {} : { failure }),
+    contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     messages: record.messages,
   });
   world.files.writeAtomic(paths.prompt, prompt);
@@ -175,9 +181,4 @@ export function ownInstructions(state: GroupState, record: SessionRecord, task: 
       return [{ name: sessionLabel(id, name), status, projectPath, ...result }];
     }),
   };
-}
-
-function sessionStartHook(world: World, options: PreparerOptions) {
-  const hookMain = join(options.packageRoot, 'src', 'hook-main.ts');
-  return { program: world.machine.bun, args: [...isolatedBunFlags, hookMain, 'task', 'session-start'] };
 }

@@ -2,24 +2,30 @@
  * The program behind the hooks: `hook-main.ts <task|cpm|faber|handover|all> <session-start|pre-compact|session-end>`.
  * claude runs it often, so it imports nothing heavy; it always exits with 0, because a hook must never stop a session.
  */
-import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { attemptMark } from './claude/variables.ts';
-import { type HookAnswer, type HookCall, type HookEvent, hookEvents } from './context/hook-call.ts';
+import { type ContextSystem, type HookAnswer, type HookCall, type HookEvent, hookEvents } from './context/hook-call.ts';
 import { parseHookInput } from './context/hook-input.ts';
-import { sessionStartText } from './context/session-hook.ts';
-import { contextSystems } from './context/systems.ts';
 import { createFiles } from './world/files.ts';
+import { hostName } from './world/host-name.ts';
+
+/** Only what is asked for is loaded: a session waits for each of its hooks. */
+const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
+  cpm: async () => (await import('./context/cpm/hooks.ts')).cpm,
+  faber: async () => (await import('./context/faber/hooks.ts')).faber,
+  handover: async () => (await import('./context/handover/hooks.ts')).handover,
+};
 
 const files = createFiles();
 const { env } = process;
 const isWorker = (env[attemptMark] ?? '') !== '';
 /** The folder of the session; only workers have one. */
 const sessionFolder = isWorker && env.CLAUDE_CONFIG_DIR ? dirname(env.CLAUDE_CONFIG_DIR) : null;
+const output = Bun.stdout.writer();
 
 async function main([system = '', event = '', ...options]: readonly string[]): Promise<void> {
   if (!hookEvents.includes(event as HookEvent)) return;
-  const input = parseHookInput(process.stdin.isTTY ? '' : await Bun.stdin.text());
+  const input = parseHookInput(await standardInput());
   const at = options.indexOf('--source');
   const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;
   const call: HookCall = {
@@ -30,21 +36,28 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
     projectFolder: env.CLAUDE_PROJECT_DIR || input.cwd || process.cwd(),
     isWorker,
     nowMs: Date.now(),
-    host: hostname(),
+    host: hostName(),
     files,
     env,
   };
-  for (const name of system === 'all' ? ['task', ...contextSystems.map((one) => one.name)] : [system])
-    answer(name, call);
+  for (const name of system === 'all' ? ['task', ...Object.keys(systems)] : [system]) await answer(name, call);
+}
+
+/** A terminal has no end; and asking `process.stdin` what it is would load ten milliseconds of streams. */
+async function standardInput(): Promise<string> {
+  try {
+    return (await Bun.stdin.stat()).isCharacterDevice() ? '' : await Bun.stdin.text();
+  } catch {
+    return '';
+  }
 }
 
 /** State is on disk before anything of it is printed: `answer` of a system writes, then returns. */
-function answer(name: string, call: HookCall): void {
+async function answer(name: string, call: HookCall): Promise<void> {
   try {
-    const found = contextSystems.find((one) => one.name === name);
-    const { text, notes } = name === 'task' ? taskAnswer(call) : (found?.answer(call) ?? { text: '' });
+    const { text, notes } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
     note({ system: name, ...notes }, call, text);
-    if (text !== '') process.stdout.write(`${text}\n`);
+    if (text !== '') output.write(`${text}\n`);
   } catch (error) {
     const trouble = error instanceof Error ? error.message : String(error);
     note({ system: name, trouble }, call, '');
@@ -52,9 +65,15 @@ function answer(name: string, call: HookCall): void {
   }
 }
 
+async function systemAnswer(name: string, call: HookCall): Promise<HookAnswer> {
+  const load = Object.hasOwn(systems, name) ? systems[name] : undefined;
+  return load === undefined ? { text: '' } : (await load()).answer(call);
+}
+
 /** Only workers have a task of ours. */
-function taskAnswer(call: HookCall): HookAnswer {
+async function taskAnswer(call: HookCall): Promise<HookAnswer> {
   if (sessionFolder === null || call.event !== 'session-start') return { text: '' };
+  const { sessionStartText } = await import('./context/session-hook.ts');
   const promptFile = join(sessionFolder, 'prompt.md');
   return { text: sessionStartText(call, files.readText(promptFile), promptFile) };
 }
@@ -69,6 +88,8 @@ function note(notes: Readonly<Record<string, unknown>>, { event, source, session
 
 try {
   await main(process.argv.slice(2));
+  await output.end();
 } catch (error) {
+  // Whoever reads no more, or a full disk, is no reason to stop a session.
   process.stderr.write(`claude-code-agent hook: ${error instanceof Error ? error.message : String(error)}\n`);
 }

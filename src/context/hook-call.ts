@@ -13,6 +13,7 @@ export type ContextFiles = Pick<
   | 'readText'
   | 'readBytes'
   | 'writeAtomic'
+  | 'writeBytes'
   | 'list'
   | 'info'
   | 'entryKind'
@@ -36,6 +37,8 @@ export interface HookCall {
   /** Milliseconds since 1970. */
   readonly nowMs: number;
   readonly host: string;
+  /** `linux`, `darwin`. */
+  readonly platform?: string;
   readonly files: ContextFiles;
   /** Of the hook; logins are not in it. */
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -9,8 +9,8 @@ import { conversationExists } from '../claude/conversation.ts';
 import { type Environment, workerEnvironment } from '../claude/environment.ts';
 import type { InstructionsInput } from '../claude/instructions.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
-import { findClaude } from '../claude/program.ts';
 import { contextLostCode } from '../claude/outcome.ts';
+import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings } from '../claude/project-settings.ts';
 import { resumePrompt } from '../claude/resume-prompt.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -20,8 +20,8 @@ import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import { type World, writeFailure } from '../world/world.ts';
-import { contextInstructions, contextOf, ownHooks } from './session-context.ts';
 import { frozenTemplates, generatedConfig } from './generated-config.ts';
+import { contextInstructions, contextOf, ownHooks } from './session-context.ts';
 import type { Launch } from './worker.ts';
 
 export interface PreparerOptions {

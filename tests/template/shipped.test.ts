@@ -20,7 +20,7 @@ const shipped = join(packageRoot, 'templates');
 const places = (projects: readonly string[]) => templatePlaces({ env: {}, packageRoot, projects });
 
 const prompts = ['code-review', 'document', 'implement-feature', 'update-dependency', 'write-tests'];
-const configs = ['documentation', 'read-only-review', 'strict-typescript'];
+const configs = ['cpm', 'documentation', 'read-only-review', 'strict-typescript'];
 const workflows = ['cross-repo-change', 'feature-implementation', 'review-then-fix'];
 
 let root: string;
@@ -252,5 +252,5 @@ test('nothing else lies among the templates', () => {
     readdirSync(shipped)
       .filter((name) => name !== 'workflow.schema.json')
       .sort(),
-  ).toEqual(['configs', 'prompts', 'workflows']);
+  ).toEqual(['configs', 'cpm', 'plugin', 'prompts', 'workflows']);
 });

@@ -55,7 +55,11 @@ export function define(command: Command, context: Context): void {
     .option('--max-budget-usd <usd>', 'cap for this session alone', parseMoney)
     .addOption(new Option('--permission-mode <mode>', "claude's permission mode").choices(permissionModes))
     .option('--allowed-tools <rules>', 'permission rules such as "Edit,Bash(git log:*)"', parseRules)
-    .option('--context <systems>', 'what keeps its state: cpm,faber,handover or none (default: cpm,handover)', parseContext)
+    .option(
+      '--context <systems>',
+      'what keeps its state: cpm,faber,handover or none (default: cpm,handover)',
+      parseContext,
+    )
     .option('--retries <n>', 'further attempts after a transient failure (default: 2)', parseRetries)
     .option('--timeout <time>', 'longest wall time of one attempt, such as 90s, 15m or 1h30m', parseDuration)
     .option('--stall-timeout <time>', 'longest time without any progress (default: 15m)', parseDuration)

@@ -1,20 +1,32 @@
-/** Whether a FABER run is in progress in a project: by its own state, because `.active-run-id` outlives the run. */
-import { join } from 'node:path';
-import { type ContextFiles, readProjectText } from '../hook-call.ts';
+/** Which run is in progress in a project: by the run's own state, because `.active-run-id` outlives the run. */
+import type { ContextFiles } from '../hook-call.ts';
+import type { JsonObject } from './json-text.ts';
+import { type FaberProject, findProject, readActiveRun } from './project.ts';
+import { inProgress } from './state.ts';
+import { loadState } from './state-file.ts';
 
-/** Run ids name folders. */
-const runIdPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
+export type Running =
+  | { readonly ok: true; readonly runId: string; readonly state: JsonObject }
+  /** `why` completes the sentence "no run, because". */
+  | { readonly ok: false; readonly why: string };
 
+/** The run that `.active-run-id` names, whatever its status. */
+export function activeRun(files: ContextFiles, project: FaberProject): Running {
+  const active = readActiveRun(files, project);
+  if (active.kind === 'none') return { ok: false, why: 'none is active' };
+  if (active.kind === 'unusable') return { ok: false, why: `.active-run-id ${active.trouble}` };
+  const state = loadState(files, project, active.runId);
+  if (!state.ok) return { ok: false, why: state.failure.message };
+  return { ok: true, runId: active.runId, state: state.value };
+}
+
+export function runInProgress(files: ContextFiles, project: FaberProject): Running {
+  const run = activeRun(files, project);
+  if (!run.ok || run.state.status === inProgress) return run;
+  return { ok: false, why: `${run.runId} is not in progress` };
+}
+
+/** For the runner: whether sessions in this folder need the hooks of FABER. */
 export function isFaberRunning(files: ContextFiles, projectFolder: string): boolean {
-  const active = readProjectText(files, projectFolder, join(projectFolder, '.fractary', 'faber', '.active-run-id'), 1024);
-  const runId = active.ok ? active.text.trim() : '';
-  if (!runIdPattern.test(runId)) return false;
-  const state = readProjectText(files, projectFolder, join(projectFolder, '.fractary', 'runs', runId, 'state.json'));
-  if (!state.ok) return false;
-  try {
-    const value: unknown = JSON.parse(state.text);
-    return typeof value === 'object' && value !== null && (value as { status?: unknown }).status === 'in_progress';
-  } catch {
-    return false;
-  }
+  return runInProgress(files, findProject(files, projectFolder)).ok;
 }

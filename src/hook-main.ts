@@ -4,7 +4,14 @@
  */
 import { dirname, join } from 'node:path';
 import { attemptMark } from './claude/variables.ts';
-import { type ContextSystem, type HookAnswer, type HookCall, type HookEvent, hookEvents } from './context/hook-call.ts';
+import {
+  type ContextSystem,
+  type HookAnswer,
+  type HookCall,
+  type HookEvent,
+  hookEvents,
+  installedMark,
+} from './context/hook-call.ts';
 import { parseHookInput } from './context/hook-input.ts';
 import { createFiles } from './world/files.ts';
 import { hostName } from './world/host-name.ts';
@@ -25,6 +32,8 @@ const output = Bun.stdout.writer();
 
 async function main([system = '', event = '', ...options]: readonly string[]): Promise<void> {
   if (!hookEvents.includes(event as HookEvent)) return;
+  // A worker's generated settings hold the same hooks; those of the project would say everything twice.
+  if (isWorker && options.includes(installedMark)) return;
   const input = parseHookInput(await standardInput());
   const at = options.indexOf('--source');
   const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;

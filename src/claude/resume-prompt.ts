@@ -47,7 +47,8 @@ const check =
 
 const lost =
   'The conversation was compacted before, and your own state was not given back to you then. Read it now: your ' +
-  'progress file docs/plans/.cpm-progress-<your session id>.md and other notes of yours in the project, if there are any.';
+  'progress file docs/plans/.cpm-progress-<your session id>.md and other notes of yours in the project, if there are ' +
+  'any.';
 
 const again = 'The task again:';
 

@@ -7,6 +7,12 @@ import type { Files } from '../world/world.ts';
 export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';
 export const hookEvents: readonly HookEvent[] = ['session-start', 'pre-compact', 'session-end'];
 
+/**
+ * The last argument of a hook that was put into somebody's own settings. It tells ours from all others, and in a
+ * worker, whose generated settings have hooks of their own, it keeps the second one silent.
+ */
+export const installedMark = '--installed';
+
 /** Files of a project are read and written through this; it is the real one in a hook and anything in a test. */
 export type ContextFiles = Pick<
   Files,
@@ -23,7 +29,7 @@ export type ContextFiles = Pick<
   | 'makeFolder'
 >;
 
-/** Made by hook-main.ts from claude's JSON, the environment and the clock; every field that is missing was not usable. */
+/** Made by hook-main.ts from claude’s JSON, the environment and the clock; what is missing was not usable. */
 export interface HookCall {
   readonly event: HookEvent;
   /** `startup`, `resume`, `clear` or `compact`; for session-end its reason, for pre-compact its trigger. */
@@ -57,7 +63,7 @@ export interface ContextSystem {
   answer(call: HookCall): HookAnswer;
 }
 
-/** claude passes at most 10,000 characters of one hook entry to the model, and of a longer text only the first 2,000. */
+/** claude passes at most 10,000 characters of a hook entry to the model, and of a longer text only the first 2,000. */
 export const charactersMax = 9_500;
 
 /** Bytes of one file of a project that are read; what is longer is named by its path. */

@@ -5,7 +5,7 @@
 import { isAbsolute } from 'node:path';
 import { type ContextName, contextNames } from '../core/group.ts';
 import { isObject } from '../store/shape.ts';
-import { type HookEvent, hookEvents } from './hook-call.ts';
+import { type HookEvent, hookEvents, installedMark } from './hook-call.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -28,12 +28,6 @@ const claudeEvents: Readonly<Record<HookEvent, string>> = {
 
 /** Without one, a hook that hangs would hold up a start for ten minutes, and SessionEnd would get only 1.5 seconds. */
 const timeoutSeconds = 10;
-
-/**
- * The last argument of a hook that was put into somebody's own settings. It tells ours from all others, and in a
- * worker, whose generated settings have hooks of their own, it keeps the second one silent.
- */
-export const installedMark = '--installed';
 
 export interface InstalledHook {
   readonly system: ContextName;

@@ -1,4 +1,4 @@
-/** A short wait that blocks the whole process: for programs that live for milliseconds and hold up nobody, such as hooks. */
+/** A short wait that blocks the whole process: for programs that live for milliseconds, such as hooks. */
 
 /** Waits `ms` milliseconds. Nothing else of this process goes on meanwhile. */
 export function pauseBlocking(ms: number): void {

@@ -63,8 +63,9 @@ describe('install and uninstall', () => {
 
   test('other hooks and all other settings keep their bytes, and a copy is kept', async () => {
     const before =
-      '{\n    "model": "opus",\n    "hooks": {\n        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]\n' +
-      '    },\n    "big": 12345678901234567890, "env": {"A": "\\u00e4"}\n}\n';
+      '{\n    "model": "opus",\n    "hooks": {\n        "Stop": [{"hooks": ' +
+      '[{"type": "command", "command": "say done"}]}]\n    },\n' +
+      '    "big": 12345678901234567890, "env": {"A": "\\u00e4"}\n}\n';
     write(before);
     expect(await user.ok('hook', 'install', '--project', project, '--systems', 'cpm,handover')).toStartWith(
       'Installed',
@@ -211,6 +212,20 @@ describe.skipIf(claudeBinary === undefined)('the real claude', () => {
     },
     patienceMs,
   );
+});
+
+test('in a worker, whose generated settings have the same hooks, an installed hook is silent', async () => {
+  await user.ok('handover', 'init', project);
+  await user.ok('hook', 'install', '--project', project, '--systems', 'handover');
+  const [hook] = written().hooks.SessionStart?.[0]?.hooks ?? [];
+  const say = (env: Readonly<Record<string, string>>) =>
+    Bun.spawnSync([hook?.command as string, ...(hook?.args ?? [])], {
+      cwd: user.folder,
+      env: { CLAUDE_PROJECT_DIR: project, ...env },
+      stdin: Buffer.from('{"session_id":"aaa111","source":"startup"}'),
+    }).stdout.toString();
+  expect(say({})).toStartWith('HANDOVER: project api');
+  expect(say({ CLAUDE_CODE_AGENT_ATTEMPT: 'a' })).toBe('');
 });
 
 test('a folder that cannot be written to: one sentence, nothing changed', async () => {

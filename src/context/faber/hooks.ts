@@ -22,7 +22,11 @@ function answer(call: HookCall): HookAnswer {
   const project = findProject(call.files, call.projectFolder);
   // The last phase completes the run before its session ends, and that end is wanted too.
   const run = call.event === 'session-end' ? activeRun(call.files, project) : runInProgress(call.files, project);
-  if (!run.ok) return { text: '', notes: { run: null, why: run.why } };
+  if (!run.ok) {
+    const tells = run.isBroken === true && call.event === 'session-start';
+    const text = tells ? `FABER: the run that is active here cannot be read. ${oneLine(run.why)}` : '';
+    return { text, notes: { run: null, why: run.why } };
+  }
   if (call.event === 'session-start') return sessionStart(call, project, run);
   return call.event === 'pre-compact' ? preCompact(call, project, run) : sessionEnd(call, project, run);
 }

@@ -7,8 +7,8 @@ import { loadState } from './state-file.ts';
 
 export type Running =
   | { readonly ok: true; readonly runId: string; readonly state: JsonObject }
-  /** `why` completes the sentence "no run, because". */
-  | { readonly ok: false; readonly why: string };
+  /** `why` is for people. `isBroken`: there is a run, but its state cannot be read. */
+  | { readonly ok: false; readonly why: string; readonly isBroken?: true };
 
 /** The run that `.active-run-id` names, whatever its status. */
 export function activeRun(files: ContextFiles, project: FaberProject): Running {
@@ -16,7 +16,10 @@ export function activeRun(files: ContextFiles, project: FaberProject): Running {
   if (active.kind === 'none') return { ok: false, why: 'none is active' };
   if (active.kind === 'unusable') return { ok: false, why: `.active-run-id ${active.trouble}` };
   const state = loadState(files, project, active.runId);
-  if (!state.ok) return { ok: false, why: state.failure.message };
+  if (!state.ok) {
+    const isBroken = state.failure.reason !== 'not-found';
+    return { ok: false, why: state.failure.message, ...(isBroken ? { isBroken } : {}) };
+  }
   return { ok: true, runId: active.runId, state: state.value };
 }
 

@@ -76,7 +76,7 @@ export function recordSession(text: string, sessionId: string, timestamp: string
   return applied(text, edits);
 }
 
-/** The lines of the fields for which `isMissing`. A file of schema 1 keeps its last session by taking it into the list. */
+/** The lines of the fields for which `isMissing`. The last session of schema 1 becomes the first of the list. */
 function newFields([previous, sessionId, timestamp]: readonly [string, string, string], isMissing: Wanted): string[] {
   const ids = [...new Set([previous, sessionId])].filter((id) => id !== '').map((id) => `"${id}"`);
   const lines = {

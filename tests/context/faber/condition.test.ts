@@ -58,7 +58,7 @@ describe('a condition', () => {
     ['state.a == "x', 12, 'expected state'],
     ['1e5', 1, 'expected state'],
     ['state.a == 1 == 2', 14, 'expected an operator'],
-    ['('.repeat(60) + ')'.repeat(60), 51, 'nests more'],
+    ['('.repeat(60) + ')'.repeat(60), 52, 'nests more'],
     ['x'.repeat(1001), 1, 'longer than'],
   ])('%s is refused at column %d', (text, column, message) => {
     const parsed = parseCondition(text);

@@ -55,7 +55,7 @@ describe('which project', () => {
     expect(find('aaa111')).toBe('2-list');
   });
 
-  test('a person’s session is found by what its tools were called with, then by what it mentions, then the newest', () => {
+  test('a person’s session: what its tools were called with, then what it mentions, then the newest', () => {
     root.project('27-a', 'last_updated: "2026-01-01T00:00:00Z"');
     root.project('28-b', 'last_updated: "2026-01-02T00:00:00Z"');
     root.project('128-b', 'last_updated: "2025-01-02T00:00:00Z"');

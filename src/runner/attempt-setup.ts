@@ -21,7 +21,7 @@ import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import { type World, writeFailure } from '../world/world.ts';
 import { frozenTemplates, generatedConfig } from './generated-config.ts';
-import { contextInstructions, contextOf, ownHooks } from './session-context.ts';
+import { contextInstructions, contextOf, noteHandover, ownHooks } from './session-context.ts';
 import type { Launch } from './worker.ts';
 
 export interface PreparerOptions {
@@ -107,6 +107,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   if (!harmless.ok) return harmless;
   const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const systems = contextOf(world, definition);
+  noteHandover(world, systems, definition.projectPath, claudeSessionId);
   const filled = fillPrompt(definition, state, paths.inputs);
   writeInputs(world, paths, filled.files);
   const config = prepareConfigDir(world, {

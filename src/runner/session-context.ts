@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { HookEvent, OwnHook } from '../claude/settings.ts';
 import { cpmInstructions } from '../context/cpm/instructions.ts';
 import { isFaberRunning } from '../context/faber/running.ts';
+import { noteSession, projectHere } from '../context/handover/note.ts';
 import type { ContextName, SessionDefinition } from '../core/group.ts';
 import { isolatedBunFlags } from '../world/own-program.ts';
 import type { World } from '../world/world.ts';
@@ -28,6 +29,20 @@ export function ownHooks(world: World, packageRoot: string, systems: readonly Co
   });
   const events: readonly HookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];
+}
+
+/**
+ * A project of the handover system learns the session's id before it starts: hooks of a worker find it by that alone.
+ * What cannot be written is left to the hooks, which say so in hooks.log.
+ */
+export function noteHandover(
+  world: World,
+  systems: readonly ContextName[],
+  projectPath: string,
+  claudeSessionId: string,
+) {
+  const here = systems.includes('handover') ? projectHere(world.files, projectPath) : null;
+  if (here !== null) noteSession(world.files, projectPath, here.id, claudeSessionId, world.clock.now());
 }
 
 /** What CLAUDE.md says of the systems: how the session keeps its state. */

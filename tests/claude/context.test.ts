@@ -102,7 +102,7 @@ test.each(['cpm', 'handover', 'faber'] as const)(
   60_000,
 );
 
-test.each(['cpm', 'handover'] as const)(
+test.each(['cpm', 'handover', 'faber'] as const)(
   '%s: state and task come back after a pause, and after a kill',
   async (system) => {
     const wait = (name: string) => bash(`touch ${name}; [ -e go-${name} ] || sleep 60`);

@@ -34,7 +34,7 @@ export interface WorkflowConfig {
   /** Names in their order. */
   readonly phases: readonly string[];
   readonly artifacts: readonly Artifact[];
-  /** `file:line:column: what is wrong`, in the order of the file. */
+  /** `file:line:column: what is wrong`. */
   readonly problems: readonly string[];
 }
 
@@ -89,8 +89,8 @@ export function parseWorkflowConfig(text: string, file: string): Result<Workflow
   }
   if (!isObject(json.value)) return fail('corrupt-file', `${file}:1:1: is not a JSON object.`, next);
   const reader = new Reader(json, file);
-  const artifacts = reader.artifacts(json.value);
   const phases = reader.phases(json.value.phases);
+  const artifacts = reader.artifacts(json.value);
   return ok({ file, phases, artifacts, problems: reader.problems });
 }
 
@@ -140,6 +140,10 @@ class Reader {
   }
 
   #artifact(value: unknown, path: JsonPath): Artifact | null {
+    if (!isObject(value)) {
+      this.#problem(path, 'expected an artifact: an object with an id');
+      return null;
+    }
     const before = this.problems.length;
     const at = (name: string, message: string) => this.#problem([...path, name], message);
     const id = textOf(fieldOf(value, 'id')) ?? '';

@@ -24,7 +24,10 @@ beforeEach(() => {
 });
 afterEach(() => ground.remove());
 
-const isRoot = process.getuid?.() === 0;
+function refused(): never {
+  throw Object.assign(new Error('refused'), { code: 'EACCES' });
+}
+
 const spec = { artifacts: { spec_path: 'spec.md' } };
 
 function fifo(path: string): void {
@@ -65,10 +68,12 @@ describe('an artifact', () => {
     expect(text).toContain(trouble);
   });
 
-  test.skipIf(isRoot)('that may not be read', () => {
-    chmodSync(ground.write('spec.md', 'x'), 0);
+  test('that may not be read', () => {
+    const path = ground.write('spec.md', 'x');
     ground.begin(spec);
-    expect(ground.call('session-start').text).toContain('cannot be read (EACCES)');
+    const readBytes = (...args: Parameters<typeof files.readBytes>) =>
+      args[0] === path ? refused() : files.readBytes(...args);
+    expect(ground.call('session-start', { altered: { readBytes } }).text).toContain('cannot be read (EACCES)');
   });
 
   test('of 50 MB, and one of bytes that are no text', () => {
@@ -110,14 +115,16 @@ describe('the files of the run', () => {
     expect(readdirSync(join(elsewhere, 'runs', runId))).toEqual(['state.json']);
   });
 
-  test.skipIf(isRoot)('a folder that cannot be written: the context comes all the same', () => {
+  test('a folder that cannot be written: the context comes all the same', () => {
     ground.begin();
-    const folder = join(ground.root, '.fractary', 'runs', runId);
-    chmodSync(folder, 0o500);
-    const { text, notes } = ground.call('session-start');
-    chmodSync(folder, 0o700);
+    const { text, notes } = ground.call('session-start', { altered: { writeBytes: refused } });
+    expect(text).toContain('FABER ARTIFACT workflow-state');
     expect(text).toContain('This could not be recorded');
     expect(notes?.trouble).toContain('EACCES');
+    for (const event of ['pre-compact', 'session-end'] as const) {
+      expect(ground.call(event, { altered: { writeBytes: refused } }).notes?.trouble).toContain('EACCES');
+    }
+    expect(ground.state).toEqual(fresh() as never);
   });
 
   test('a change that fails leaves the file as it was and no lock behind', () => {
@@ -198,10 +205,10 @@ describe('a workflow configuration', () => {
       'w.json:6:7: good: description is missing',
       'w.json:6:53: good: required must be',
       'w.json:6:79: good: reload_triggers must list',
-      'w.json:7:76: two: path_from_state must be like',
+      'w.json:7:69: two: path_from_state must be like',
       'w.json:7:45: two: give one of path',
       'w.json:8:21: two: condition, character 9: expected an operator',
-      'w.json:9:7: id: expected',
+      'w.json:9:7: expected an artifact',
       'w.json:11:25: conditional_load: expected a list',
     ]) {
       expect(problems.filter((problem) => problem.startsWith(part))).toHaveLength(1);

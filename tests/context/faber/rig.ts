@@ -6,7 +6,7 @@ import { faber } from '../../../src/context/faber/hooks.ts';
 import type { JsonObject } from '../../../src/context/faber/json-text.ts';
 import { statePath } from '../../../src/context/faber/project.ts';
 import { newState, phasesDefault } from '../../../src/context/faber/state.ts';
-import type { HookAnswer, HookCall, HookEvent } from '../../../src/context/hook-call.ts';
+import type { ContextFiles, HookAnswer, HookCall, HookEvent } from '../../../src/context/hook-call.ts';
 import { createRealWorld } from '../../../src/world/real-world.ts';
 
 export const { files } = createRealWorld();
@@ -26,6 +26,8 @@ export interface CallOptions {
   readonly nowMs?: number;
   readonly host?: string;
   readonly folder?: string;
+  /** Files that fail. */
+  readonly altered?: Partial<ContextFiles>;
 }
 
 export class FaberGround {
@@ -62,7 +64,7 @@ export class FaberGround {
   }
 
   call(event: HookEvent, options: CallOptions = {}): HookAnswer {
-    const { sessionId = 's1', nowMs = startMs, host = 'laptop', folder = this.root, source } = options;
+    const { sessionId = 's1', nowMs = startMs, host = 'laptop', folder = this.root, source, altered } = options;
     const call: HookCall = {
       event,
       ...(source === undefined ? {} : { source }),
@@ -72,7 +74,7 @@ export class FaberGround {
       nowMs,
       host,
       platform: 'linux',
-      files,
+      files: { ...files, ...altered },
       env: {},
     };
     return faber.answer(call);

@@ -32,6 +32,8 @@ const output = Bun.stdout.writer();
 
 async function main([system = '', event = '', ...options]: readonly string[]): Promise<void> {
   if (!hookEvents.includes(event as HookEvent)) return;
+  // A worker has hooks of its own; those that a person put into the project's settings would say everything twice.
+  if (isWorker && options.includes(installedMark)) return;
   // A worker's generated settings hold the same hooks; those of the project would say everything twice.
   if (isWorker && options.includes(installedMark)) return;
   const input = parseHookInput(await standardInput());

@@ -62,7 +62,16 @@ function judgeEnd(input: JudgeInput): Verdict {
   return contradiction(input) ?? judgeSuccess(input, result);
 }
 
-function judgeSuccess({ stream, expectStructured }: JudgeInput, result: ResultMessage): Verdict {
+function judgeSuccess({ stream, expectStructured, expectHook }: JudgeInput, result: ResultMessage): Verdict {
+  if (expectHook && stream.sawInit && !stream.hookSeen) {
+    return {
+      status: 'failed',
+      reason: 'config-invalid',
+      message:
+        'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
+      next: 'Correct the settings of its template (see: session show --config), and check what the session has done.',
+    };
+  }
   if (stream.denials.size > 0 && stream.toolsDone === 0) {
     return {
       status: 'failed',
@@ -123,8 +132,13 @@ function judgeSilence(input: JudgeInput): Verdict {
     const message = 'The worker ended without a result while no runner was watching.';
     return { status: 'paused', reason: 'interrupted', message };
   }
-  const signal = exit.kind === 'signalled' ? exit.signal : signalOfCode(exit);
-  if (signal !== undefined) {
+  if (exit.kind === 'unknown') {
+    // Only the runner that started it is told how it ended; whoever took it over must not hold that against it.
+    const message = 'The worker that an earlier runner had started ended without a result.';
+    return { status: 'paused', reason: 'interrupted', message };
+  }
+  const signal = exit.kind === 'signalled' ? exit.signal : signalOfCode(exit.code);
+  if (exit.kind === 'signalled' || signal !== undefined) {
     return {
       status: 'failed',
       reason: 'signalled',
@@ -136,19 +150,17 @@ function judgeSilence(input: JudgeInput): Verdict {
     const next = 'Check that the claude program is whole and made for this machine, then run `group resume`.';
     return { status: 'failed', reason: 'claude-missing', message: `The system ${input.stderrTail}.`, next };
   }
-  const how = exit.kind === 'exited' ? `with exit code ${exit.code}` : 'in a way the system did not report';
   return {
     status: 'failed',
     reason: 'no-result',
-    message: `claude ended ${how} without a result${stderrPart(input)}.`,
+    message: `claude ended with exit code ${exit.code} without a result${stderrPart(input)}.`,
     next: 'Look at stderr.log and the end of the session’s log, then retry the session.',
   };
 }
 
 /** claude turns some signals into exit codes of its own. */
-function signalOfCode(exit: ExitStatus): string | undefined {
-  if (exit.kind !== 'exited') return undefined;
-  return { 129: 'SIGHUP', 137: 'SIGKILL', 143: 'SIGTERM' }[exit.code];
+function signalOfCode(code: number): string | undefined {
+  return { 129: 'SIGHUP', 137: 'SIGKILL', 143: 'SIGTERM' }[code];
 }
 
 function stderrPart(input: JudgeInput): string {

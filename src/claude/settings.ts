@@ -3,6 +3,7 @@
  * its config dir. claude ignores a faulty one without a word, deny rules and all, so both are built here and read back.
  */
 import { fail, ok, type Result } from '../core/failure.ts';
+import { permissionModes } from '../core/group.ts';
 import type { Environment } from './environment.ts';
 import { isObject, type JsonObject, list, object, objects } from './lenient.ts';
 import {
@@ -100,6 +101,15 @@ export function unprotectedVariables(env: Environment): string[] {
 
 function usesProvider(env: Environment): boolean {
   return providerSwitches.some((name) => isOn(env[name]));
+}
+
+/** Dotted paths of settings that have no effect in a worker, because `--settings` states them itself. */
+export function overriddenPaths(settings: JsonObject): string[] {
+  const stated = new Set(statedVariables);
+  return [
+    ...Object.keys(object(settings.env)).flatMap((name) => (stated.has(name) ? [`env.${name}`] : [])),
+    ...['disableAllHooks', ...helperSettings].filter((name) => Object.hasOwn(settings, name)),
+  ];
 }
 
 /** A program that claude runs as a hook, without a shell. */
@@ -208,9 +218,33 @@ export function readBackCheck(path: string, content: string | null): Result<Json
   return fault === undefined ? ok(value) : refuse(fault);
 }
 
+/** Settings whose type people get wrong; a wrong one makes claude ignore the whole file. */
+const typedSettings: Readonly<Record<string, 'string' | 'number' | 'boolean'>> = {
+  model: 'string',
+  outputStyle: 'string',
+  language: 'string',
+  ...Object.fromEntries(helperSettings.map((name) => [name, 'string' as const])),
+  cleanupPeriodDays: 'number',
+  autoCompactWindow: 'number',
+  includeCoAuthoredBy: 'boolean',
+  disableAllHooks: 'boolean',
+  autoCompactEnabled: 'boolean',
+  alwaysThinkingEnabled: 'boolean',
+  enableAllProjectMcpServers: 'boolean',
+};
+
+const typeNames = { string: 'a text', number: 'a number', boolean: 'true or false' } as const;
+
 function faultOf(settings: JsonObject): string | undefined {
-  const { env, permissions, hooks, model } = settings;
-  if (model !== undefined && typeof model !== 'string') return 'has a model that is not a text';
+  const { env, permissions, hooks } = settings;
+  for (const [name, type] of Object.entries(typedSettings)) {
+    const value = settings[name];
+    if (value !== undefined && typeof value !== type) return `has a ${name} that is not ${typeNames[type]}`;
+  }
+  const { defaultMode } = object(permissions);
+  if (defaultMode !== undefined && !(permissionModes as readonly unknown[]).includes(defaultMode)) {
+    return `has a permissions.defaultMode that is none of ${permissionModes.join(', ')}`;
+  }
   if (env !== undefined && (!isObject(env) || !allTexts(Object.values(env)))) return 'has an env that is not all texts';
   if (permissions !== undefined && !isObject(permissions)) return 'has permissions that are not an object';
   for (const kind of ['allow', 'deny', 'ask']) {

@@ -1,10 +1,13 @@
 /** `session show --config`: what a session really gets, each part with the layer that it comes from. */
 import { instructions } from '../claude/instructions.ts';
+import { type JsonObject, object } from '../claude/lenient.ts';
+import { overriddenPaths } from '../claude/settings.ts';
+import { isSecret } from '../claude/variables.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { Style } from '../report/format.ts';
 import { safeLine, safeText } from '../report/terminal-text.ts';
 import { ownInstructions } from '../runner/attempt-setup.ts';
-import { frozenTemplates, generatedConfig } from '../runner/generated-config.ts';
+import { frozenTemplates, generatedConfig, permissionModeOf } from '../runner/generated-config.ts';
 import { sessionPaths } from '../store/paths.ts';
 import { fillPrompt } from '../template/knowledge.ts';
 import type { Context } from './context.ts';
@@ -20,6 +23,10 @@ interface Origin {
 
 export interface ConfigView {
   readonly claudeMd: readonly (Origin & { readonly text: string })[];
+  readonly permissionMode: string;
+  readonly model: string | null;
+  /** Of the session itself, beside the rules of the settings. */
+  readonly allowedTools: readonly string[];
   readonly settings: Readonly<Record<string, unknown>>;
   /** Dotted path of each value to its layer. */
   readonly settingsOrigins: Readonly<Record<string, string>>;
@@ -37,14 +44,29 @@ export function configView({ world }: Context, { state, record, paths, sessionId
   const { claudeMd, settings, settingsOrigins, files, mcp, mcpOrigins } = generated.value;
   const { prompt } = fillPrompt(definition, state, sessionPaths(paths, sessionId).inputs);
   const own = ownInstructions(state, record, prompt);
+  const model = definition.model ?? state.group.config.model ?? settings.model;
+  const overridden = overriddenPaths(settings).map((path) => [path, `overridden by ${ownLayer}`] as const);
   return ok({
+    permissionMode: permissionModeOf(definition, generated.value),
+    model: typeof model === 'string' ? model : null,
+    allowedTools: definition.allowedTools ?? [],
     claudeMd: [...(own.own ? [{ layer: ownLayer, text: instructions(own) }] : []), ...claudeMd],
-    settings,
-    settingsOrigins,
+    settings: withoutSecrets(settings),
+    settingsOrigins: { ...settingsOrigins, ...Object.fromEntries(overridden) },
     files: files.map(({ path, bytes, layer }) => ({ path, bytes: bytes.length, layer })),
-    mcpServers: (mcp?.mcpServers ?? {}) as Readonly<Record<string, unknown>>,
+    mcpServers: Object.fromEntries(
+      Object.entries(object(mcp?.mcpServers)).map(([name, server]) => [name, withoutSecrets(object(server))]),
+    ),
     mcpOrigins,
   });
+}
+
+/** Values of variables that hold a secret are not shown: the output of a command ends up in places of its own. */
+function withoutSecrets(part: JsonObject): JsonObject {
+  const env = Object.entries(object(part.env)).map(([name, value]) => {
+    return [name, typeof value === 'string' && isSecret(name, value) ? '(a secret, not shown)' : value];
+  });
+  return env.length === 0 ? part : { ...part, env: Object.fromEntries(env) };
 }
 
 export function configLines(view: ConfigView, style: Style): string[] {
@@ -60,6 +82,8 @@ export function configLines(view: ConfigView, style: Style): string[] {
       '',
     ]),
     style('strong', 'settings.json'),
+    `  permission mode ${view.permissionMode}${view.model === null ? '' : `, model ${safeLine(view.model, 60)}`}`,
+    ...view.allowedTools.map((rule) => `  allowed: ${safeLine(rule, valueColumnsMax)}  ${from('session')}`),
     ...settings.map(
       ([path, layer]) => `  ${safeLine(`${path} = ${valueText(view, path)}`, valueColumnsMax)}  ${from(layer)}`,
     ),

@@ -24,6 +24,7 @@ export function exitCodeFor(failure: Failure): ExitCode {
     case 'busy':
       return exitCode.busy;
     case 'usage':
+    case 'config-invalid':
     case 'not-found':
     case 'ambiguous':
     case 'cycle':

@@ -1,5 +1,5 @@
 /** The template that an argument of `template show` or `template render` means: a name of any kind, or a path. */
-import { extname, resolve } from 'node:path';
+import { dirname, extname, join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import {
   type FoundTemplate,
@@ -9,18 +9,34 @@ import {
   templateKinds,
   templatePlaces,
 } from '../template/places.ts';
+import type { World } from '../world/world.ts';
 import type { Context } from './context.ts';
 import { briefPath, lookAt } from './path-argument.ts';
 
 /** A template without a place was named by its path. */
 export type NamedTemplate = Omit<FoundTemplate, 'place'> & { readonly place?: TemplatePlace };
 
-/** Where templates are looked for here; `projects` are further folders, which come first. */
-export function placesHere(
-  { env, packageRoot, cwd }: Context,
-  projects: readonly string[] = [],
-): readonly TemplatePlace[] {
-  return templatePlaces({ env, packageRoot, projects: [...projects, cwd] });
+/**
+ * Where templates are looked for on behalf of these folders, the nearest first. A folder inside a repository has those
+ * of the folders above it as well, up to the repository's own.
+ */
+export function placesFor({ env, packageRoot, world }: Context, folders: readonly string[]): readonly TemplatePlace[] {
+  return templatePlaces({ env, packageRoot, projects: folders.flatMap((folder) => upToRepository(world, folder)) });
+}
+
+/** Where templates are looked for by somebody who stands in the current folder. */
+export function placesHere(context: Context): readonly TemplatePlace[] {
+  return placesFor(context, [context.cwd]);
+}
+
+/** The folder and those above it up to the one with `.git`; without a repository the folder alone. */
+function upToRepository({ files }: World, folder: string): string[] {
+  const path: string[] = [];
+  for (let here = folder; ; here = dirname(here)) {
+    path.push(here);
+    if (files.info(join(here, '.git')) !== null) return path;
+    if (dirname(here) === here) return [folder];
+  }
 }
 
 /** Fails when nothing goes by the name, or more than one kind of template and `kind` does not say which is meant. */

@@ -1,4 +1,5 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
+import { list, object } from '../claude/lenient.ts';
 import { findClaude } from '../claude/program.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { historyOf } from '../core/forecast.ts';
@@ -8,7 +9,8 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Missing, textPlan } from '../report/plan.ts';
 import { safeJson, safeText } from '../report/terminal-text.ts';
-import { generatedConfig, type TemplateStore } from '../runner/generated-config.ts';
+import { generatedConfig, permissionModeOf, type TemplateStore } from '../runner/generated-config.ts';
+import type { ResolvedConfig } from '../template/config-layers.ts';
 import type { Context, Work } from './context.ts';
 import { checkClaudeLogin } from './doctor/machine.ts';
 import { exitCode } from './exit-code.ts';
@@ -31,13 +33,57 @@ export async function showPreview(
   wish: PreviewWish,
 ): Promise<Work> {
   const preview = previewOf(state, historyOf(readSamples(context.world, root)));
-  const missing = await missingFor(context, root, state, preview, templates, wish.rehearsal);
-  if (wish.json) context.stdout.line(safeJson(jsonPlan(state, preview, missing), 2));
+  const configs = configsFor(context, state, preview, templates);
+  const missing = await missingFor(context, root, state, preview, configs, wish.rehearsal);
+  if (wish.json) context.stdout.line(safeJson(jsonPlan(state, preview, missing, configs), 2));
   else {
     const details = (id: SessionId) => (wish.prompts ? promptLines(state, id) : []);
-    for (const line of textPlan(state, preview, missing, details, context.stdout.style)) context.stdout.line(line);
+    const shown = { missing, details, modes: modesOf(state, configs), notes: powerNotes(state, configs) };
+    for (const line of textPlan(state, preview, shown, context.stdout.style)) context.stdout.line(line);
   }
   return ok(missing.length === 0 ? exitCode.done : exitCode.failed);
+}
+
+type Configs = ReadonlyMap<SessionId, Result<ResolvedConfig>>;
+
+/** Sessions with the same templates, settings and variables get the same; with thousands that is made once. */
+function configsFor({ world }: Context, state: GroupState, { waves }: Preview, templates: TemplateStore): Configs {
+  return new Map(
+    waves.flat().map((id) => {
+      const { definition } = state.sessions.get(id) as SessionRecord;
+      return [id, generatedConfig(world, templates, state.group, definition)];
+    }),
+  );
+}
+
+function modesOf(state: GroupState, configs: Configs): ReadonlyMap<SessionId, string> {
+  return new Map(
+    [...configs].map(([id, config]) => {
+      const { definition } = state.sessions.get(id) as SessionRecord;
+      return [id, config.ok ? permissionModeOf(definition, config.value) : (definition.permissionMode ?? '')];
+    }),
+  );
+}
+
+/** What the config templates in use forbid, allow and start: nobody reads every template before every run. */
+function powerNotes(state: GroupState, configs: Configs): string[] {
+  const notes = new Map<string, string>();
+  for (const [id, config] of configs) {
+    const { configTemplate } = (state.sessions.get(id) as SessionRecord).definition;
+    const reference = configTemplate ?? state.group.configTemplate;
+    if (reference === undefined || !config.ok || notes.has(reference.digest)) continue;
+    const { settings, mcp } = config.value;
+    const rules = object(settings.permissions);
+    const count = (kind: string) => list(rules[kind]).length;
+    const programs = [
+      ...Object.keys(object(settings.hooks)).map((event) => `${event} hooks`),
+      ...Object.keys(object(mcp?.mcpServers)).map((name) => `the MCP server ${name}`),
+    ];
+    const starts = programs.length === 0 ? 'starts no programs' : `starts ${programs.join(', ')}`;
+    const permissions = `allows ${count('allow')}, asks for ${count('ask')} and denies ${count('deny')} rules`;
+    notes.set(reference.digest, `${reference.name} (${reference.origin}): ${permissions}, ${starts}`);
+  }
+  return [...notes.values()];
 }
 
 function promptLines(state: GroupState, id: SessionId): string[] {
@@ -52,7 +98,7 @@ async function missingFor(
   root: string,
   state: GroupState,
   preview: Preview,
-  templates: TemplateStore,
+  configs: Configs,
   rehearsal: boolean,
 ): Promise<Missing[]> {
   const missing: Missing[] = [];
@@ -67,7 +113,7 @@ async function missingFor(
       const message = `The project folder ${definition.projectPath} is gone.`;
       missing.push({ sessionId: id, message, next: 'Put it back, or remove the session.' });
     }
-    note(generatedConfig(context.world, templates, state.group, definition), id);
+    note(configs.get(id) as Result<ResolvedConfig>, id);
   }
   if (preview.waves.length === 0) return missing;
   const { world, env, packageRoot } = context;
@@ -79,9 +125,10 @@ async function missingFor(
   return missing;
 }
 
-function jsonPlan(state: GroupState, preview: Preview, missing: readonly Missing[]): object {
+function jsonPlan(state: GroupState, preview: Preview, missing: readonly Missing[], configs: Configs): object {
   const waveOf = new Map(preview.waves.flatMap((wave, index) => wave.map((id) => [id, index + 1] as const)));
   const { config, ...group } = state.group;
+  const modes = modesOf(state, configs);
   return {
     group,
     config,
@@ -89,7 +136,10 @@ function jsonPlan(state: GroupState, preview: Preview, missing: readonly Missing
     criticalPath: preview.criticalPath,
     sessions: [...waveOf].map(([id, wave]) => {
       const { definition } = state.sessions.get(id) as SessionRecord;
-      return { ...definition, wave, forecast: preview.forecasts.get(id) ?? null };
+      const config = configs.get(id);
+      const settings = config?.ok ? config.value.settings : {};
+      const permissions = { mode: modes.get(id), ...object(settings.permissions) };
+      return { ...definition, wave, permissions, forecast: preview.forecasts.get(id) ?? null };
     }),
     budget: {
       maxBudgetUsd: config.maxBudgetUsd ?? null,

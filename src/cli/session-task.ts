@@ -9,13 +9,21 @@ import type { ConfigTemplate } from '../template/config-template.ts';
 import { lookupSurroundings, surroundingNames } from '../template/known-names.ts';
 import { nearest } from '../template/nearest.ts';
 import type { PromptTemplate } from '../template/prompt-template.ts';
-import { type LaterPlace, type Lookup, parsePieces, type Rendered, render, type Template } from '../template/render.ts';
+import {
+  type FilledText,
+  insertText,
+  type LaterPlace,
+  type Lookup,
+  parsePieces,
+  type Rendered,
+  render,
+} from '../template/render.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../template/variables.ts';
 import type { Context } from './context.ts';
-import { placesHere } from './named-template.ts';
+import { placesFor } from './named-template.ts';
 import { referenceTo } from './new-group.ts';
 import { type PromptOptions, readPrompt } from './prompt-source.ts';
-import { chooseTemplates, type TemplateOptions } from './template-choice.ts';
+import { chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
 
 export interface TaskOptions extends PromptOptions, TemplateOptions {
   /** Of `--var`. */
@@ -47,12 +55,12 @@ export async function readTask(
   const { group, groupConfig, projectPath } = surroundings;
   const pairs = parseGiven(given.var ?? []);
   if (!pairs.ok) return pairs;
-  const places = placesHere(context, [projectPath]);
+  const places = placesFor(context, [projectPath]);
   const chosen = chooseTemplates(context, places, given);
   if (!chosen.ok) return chosen;
   const { config } = chosen.value;
   const inherited =
-    chosen.value.prompt === undefined && group.template !== undefined
+    chosen.value.prompt === undefined && group.template !== undefined && given.template !== noTemplate
       ? chooseTemplates(context, places, { template: group.template })
       : chosen;
   if (!inherited.ok) return inherited;
@@ -60,24 +68,23 @@ export async function readTask(
   const hasPrompt = given.prompt !== undefined || given.promptFile !== undefined;
   const typed = hasPrompt || template === undefined ? await readPrompt(context, given) : ok(undefined);
   if (!typed.ok) return typed;
-  const usesTemplate = template !== undefined && (typed.value === undefined || takesPrompt(template));
-  const source: Source = usesTemplate
-    ? { kind: 'template', template: template.body }
-    : { kind: 'typed', template: { text: typed.value ?? '', file: '--prompt' } };
-  const specs = specsOf(usesTemplate ? template : undefined, config, groupConfig);
-  // The prompt is a value like any other: what stands in it between braces stays as it is.
-  const extra = usesTemplate && typed.value !== undefined ? { prompt: typed.value } : {};
-  const values = valuesFor(context, specs, source, { ...group.variables }, { ...pairs.value, ...extra });
+  const body = template !== undefined && (typed.value === undefined || takesPrompt(template)) ? template : undefined;
+  const values = valuesFor(context, {
+    parts: [body, config, groupConfig],
+    typed: typed.value,
+    ofGroup: group.variables ?? {},
+    given: pairs.value,
+  });
   if (!values.ok) return values;
   const known = lookupSurroundings({ projectPath, session: given.name ?? '', group });
-  const rendered = renderTask(source, values.value, known, Object.keys(pairs.value).length > 0);
+  const rendered = renderTask(body, typed.value, values.value, known);
   if (rendered.problems.length > 0) {
     return problemsFailure('The prompt', rendered.problems, 'Correct it, or give the variable with --var.');
   }
   return ok({
     definition: {
       prompt: rendered.text,
-      ...(usesTemplate && promptReference !== undefined ? { template: promptReference } : {}),
+      ...(body !== undefined && promptReference !== undefined ? { template: promptReference } : {}),
       ...(Object.keys(values.value).length === 0 ? {} : { variables: values.value }),
       ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
     },
@@ -91,77 +98,97 @@ function takesPrompt(template: PromptTemplate): boolean {
   return template.variables.some(({ name }) => name === 'prompt');
 }
 
-function specsOf(
-  template: PromptTemplate | undefined,
-  ...configs: readonly (ConfigTemplate | undefined)[]
-): readonly VariableSpec[] {
-  const specs = new Map<string, VariableSpec>();
-  for (const part of [template, ...configs]) {
-    for (const spec of part?.variables ?? []) if (!specs.has(spec.name)) specs.set(spec.name, spec);
-  }
-  return [...specs.values()];
-}
+type Part = { readonly name: string; readonly variables: readonly VariableSpec[] } | undefined;
 
-interface Source {
-  /** A typed prompt is text, unless variables were given for it. */
-  readonly kind: 'template' | 'typed';
-  readonly template: Template;
+interface ValuesInput {
+  /** What declares variables; of two with one name the first counts. */
+  readonly parts: readonly Part[];
+  readonly typed: string | undefined;
+  readonly ofGroup: Readonly<Record<string, string>>;
+  readonly given: Readonly<Record<string, string>>;
 }
 
 /** The group's values count where the session gives none. A value for nothing is a mistyped name. */
-function valuesFor(
-  context: Context,
-  specs: readonly VariableSpec[],
-  source: Source,
-  ofGroup: Readonly<Record<string, string>>,
-  given: Readonly<Record<string, string>>,
-): Result<Record<string, string>> {
-  const inherited = Object.fromEntries(
-    Object.entries(ofGroup).filter(([name]) => specs.some((spec) => spec.name === name)),
+function valuesFor({ world, cwd }: Context, input: ValuesInput): Result<Record<string, string>> {
+  const { parts, typed, ofGroup, given } = input;
+  const specs = new Map<string, VariableSpec>();
+  for (const part of parts)
+    for (const spec of part?.variables ?? []) if (!specs.has(spec.name)) specs.set(spec.name, spec);
+  const inherited = Object.fromEntries(Object.entries(ofGroup).filter(([name]) => specs.has(name)));
+  // The prompt is put in afterwards, because places in it may name other sessions.
+  const prompt = typed === undefined ? {} : { prompt: typed };
+  const resolved = resolveVariables([...specs.values()], { ...inherited, ...prompt, ...given }, { world, folder: cwd });
+  const places = new Set(typed === undefined ? [] : placesIn(typed));
+  const inPrompt = Object.fromEntries(
+    Object.entries({ ...ofGroup, ...given }).filter(([name]) => places.has(name) && !specs.has(name)),
   );
-  const { world, cwd } = context;
-  const resolved = resolveVariables(specs, { ...inherited, ...given }, { world, folder: cwd });
-  const forPrompt = source.kind === 'typed' ? resolved.unused : [];
-  const unused = resolved.unused.filter((name) => !forPrompt.includes(name));
-  const problems = [...resolved.problems, ...unused.map((name) => notDeclared(name, specs))];
+  const unused = Object.keys(given).filter((name) => !specs.has(name) && !places.has(name));
+  const problems = [
+    ...resolved.problems.map((problem) => `${problem}${ownerOf(problem, parts)}`),
+    ...unused.map((name) => notUsed(name, [...specs.keys(), ...places])),
+  ];
   if (problems.length > 0) {
-    return fail('usage', `${capitalised(problems.join('; '))}.`, 'Give variables as --var name=value.');
+    const all = capitalised(problems.join('; '));
+    return fail('usage', all.endsWith('?') ? all : `${all}.`, 'Give variables as --var name=value.');
   }
-  return ok({ ...resolved.values, ...Object.fromEntries(forPrompt.map((name) => [name, given[name] as string])) });
+  // What was typed stands in the prompt itself.
+  const { prompt: _, ...own } = resolved.values;
+  return ok({ ...(typed === undefined ? resolved.values : own), ...inPrompt });
 }
 
-function notDeclared(name: string, specs: readonly VariableSpec[]): string {
-  const names = specs.map((spec) => spec.name);
-  const near = nearest(name, names);
-  const hint =
-    near === undefined ? (names.length === 0 ? '' : ` (there are: ${names.join(', ')})`) : `; did you mean "${near}"?`;
-  return `no template has a variable "${name}"${hint}`;
+/** Which template wants it, because the user may not have named that one himself. */
+function ownerOf(problem: string, parts: readonly Part[]): string {
+  const name = /^the variable "([^"]+)"/.exec(problem)?.[1];
+  const owner = parts.find((part) => part?.variables.some((spec) => spec.name === name));
+  return owner === undefined ? '' : ` (of the template ${owner.name})`;
+}
+
+function notUsed(name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  const others = known.length === 0 ? '' : ` (there are: ${known.join(', ')})`;
+  return `nothing uses a variable "${name}"${near === undefined ? others : `; did you mean "${near}"?`}`;
 }
 
 function capitalised(text: string): string {
   return `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`;
 }
 
-function renderTask(
-  { kind, template }: Source,
-  values: Readonly<Record<string, string>>,
-  known: Lookup,
-  hasVariables: boolean,
-): Rendered {
-  // What somebody types may well hold braces and backslashes that mean nothing to us.
-  if (kind === 'typed' && !hasVariables)
-    return { text: template.text, later: sessionPlaces(template.text), problems: [] };
-  const lookup: Lookup = (name) => {
-    if (name.startsWith('sessions.')) return { later: true };
-    return Object.hasOwn(values, name) ? values[name] : known(name);
-  };
-  return render(template, lookup, [...Object.keys(values), ...surroundingNames]);
+function placesIn(text: string): string[] {
+  return parsePieces(text).flatMap((piece) => (piece.kind === 'variable' ? [piece.name] : []));
 }
 
-function sessionPlaces(text: string): LaterPlace[] {
-  return parsePieces(text).flatMap((piece) =>
-    piece.kind === 'variable' && piece.name.startsWith('sessions.')
-      ? [{ name: piece.name, at: piece.offset, length: piece.source.length }]
-      : [],
-  );
+function renderTask(
+  body: PromptTemplate | undefined,
+  typed: string | undefined,
+  values: Readonly<Record<string, string>>,
+  known: Lookup,
+): Rendered {
+  const own = typed === undefined ? undefined : fillTyped(typed, values);
+  if (body === undefined) return { text: own?.text ?? '', later: own?.later ?? [], problems: [] };
+  const lookup: Lookup = (name) => {
+    if (name.startsWith('sessions.') || (name === 'prompt' && own !== undefined)) return { later: true };
+    return Object.hasOwn(values, name) ? values[name] : known(name);
+  };
+  const outer = render(body.body, lookup, [...Object.keys(values), ...surroundingNames]);
+  return own === undefined ? outer : { ...insertText(outer, 'prompt', own), problems: outer.problems };
+}
+
+/**
+ * What somebody types may well hold braces and backslashes that mean nothing to us: only values that are there and
+ * results of sessions have a meaning in it.
+ */
+function fillTyped(text: string, values: Readonly<Record<string, string>>): FilledText<LaterPlace> {
+  const later: LaterPlace[] = [];
+  let filled = '';
+  let end = 0;
+  for (const piece of parsePieces(text)) {
+    if (piece.kind === 'text') continue;
+    const isSession = piece.name.startsWith('sessions.');
+    if (!isSession && !Object.hasOwn(values, piece.name)) continue;
+    filled += text.slice(end, piece.offset);
+    end = piece.offset + piece.source.length;
+    if (isSession) later.push({ name: piece.name, at: filled.length, length: piece.source.length });
+    filled += isSession ? piece.source : values[piece.name];
+  }
+  return { text: filled + text.slice(end), later };
 }

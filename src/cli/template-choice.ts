@@ -11,6 +11,9 @@ import type { Context } from './context.ts';
 import { placesHere } from './named-template.ts';
 import { referenceTo } from './new-group.ts';
 
+/** Says that the group's own template is not wanted. */
+export const noTemplate = 'none';
+
 export interface TemplateOptions {
   readonly template?: string | undefined;
   readonly configTemplate?: string | undefined;
@@ -33,7 +36,8 @@ export function chooseTemplates(
 ): Result<ChosenTemplates> {
   const config = configTemplate === undefined ? ok(undefined) : loadConfig(context, places, configTemplate);
   if (!config.ok) return config;
-  const named: Result<ChosenTemplates> = template === undefined ? ok({}) : eitherKind(context, places, template);
+  const named: Result<ChosenTemplates> =
+    template === undefined || template === noTemplate ? ok({}) : eitherKind(context, places, template);
   if (!named.ok) return named;
   if (config.value === undefined) return named;
   if (named.value.config !== undefined) {

@@ -10,20 +10,25 @@ import { readTextFile } from '../template/text-file.ts';
 import { type GivenVariables, parseGiven } from '../template/variables.ts';
 import { loadWorkflow, type SessionDraft, type WorkflowDraft } from '../template/workflow.ts';
 import type { Context } from './context.ts';
-import { placesHere } from './named-template.ts';
+import { placesFor, placesHere } from './named-template.ts';
 import { type NewGroup, referenceTo } from './new-group.ts';
 import { briefPath } from './path-argument.ts';
 
 /**
  * The group that `reference` describes: the path of a workflow file, or the name of a workflow template. `pairs` are
- * the values of `--var`. Fails with every problem of the file.
+ * the values of `--var`, `alsoKnown` names among them that are for others. Fails with every problem of the file.
  */
-export function readWorkflow(context: Context, reference: string, pairs: readonly string[]): Result<NewGroup> {
+export function readWorkflow(
+  context: Context,
+  reference: string,
+  pairs: readonly string[],
+  alsoKnown: readonly string[] = [],
+): Result<NewGroup> {
   const given = parseGiven(pairs);
   if (!given.ok) return given;
   const file = fileOf(context, reference);
   if (!file.ok) return file;
-  return loadFile(context, file.value, given.value);
+  return loadFile(context, file.value, given.value, alsoKnown);
 }
 
 interface WorkflowFile {
@@ -43,7 +48,12 @@ function fileOf(context: Context, reference: string): Result<WorkflowFile> {
   return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
 }
 
-function loadFile(context: Context, { path, baseFolder }: WorkflowFile, given: GivenVariables): Result<NewGroup> {
+function loadFile(
+  context: Context,
+  { path, baseFolder }: WorkflowFile,
+  given: GivenVariables,
+  alsoKnown: readonly string[],
+): Result<NewGroup> {
   const { world, env } = context;
   const read = readTextFile(world, path, yamlBytesMax);
   if (!read.ok) {
@@ -56,9 +66,11 @@ function loadFile(context: Context, { path, baseFolder }: WorkflowFile, given: G
     text: read.text,
     name: basename(path, extname(path)),
     baseFolder,
+    givenFolder: context.cwd,
+    alsoKnown,
     home: env.HOME,
     given,
-    places: (projects) => placesHere(context, projects),
+    places: (folders) => placesFor(context, folders),
   });
   if (draft.ok) return ok(groupOf(context, draft.value, read.text));
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');

@@ -17,22 +17,26 @@ export interface Missing {
 
 const sentenceColumnsMax = 400;
 
-/** `details` are further lines of a session, such as its prompt; they are shown below it. */
-export function textPlan(
-  state: GroupState,
-  preview: Preview,
-  missing: readonly Missing[],
-  details: (id: SessionId) => readonly string[],
-  style: Style,
-): string[] {
+export interface PlanDetails {
+  readonly missing: readonly Missing[];
+  /** Further lines of a session, such as its prompt; they are shown below it. */
+  readonly details: (id: SessionId) => readonly string[];
+  /** The permission mode of each session. */
+  readonly modes: ReadonlyMap<SessionId, string>;
+  /** What the config templates in use bring with them. */
+  readonly notes: readonly string[];
+}
+
+export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails, style: Style): string[] {
   const { group } = state;
   return [
     style('strong', safeLine(group.name, 120)),
     summary(state, preview),
-    ...waveLines(state, preview, details, style),
+    ...waveLines(state, preview, plan, style),
     ...pathLines(state, preview, style),
     ...moneyLines(state, preview, style),
-    ...missingLines(state, missing, style),
+    ...noteLines(plan.notes, style),
+    ...missingLines(state, plan.missing, style),
   ];
 }
 
@@ -49,12 +53,7 @@ function summary(state: GroupState, { waves }: Preview): string {
 }
 
 /** One table, so that columns stand below each other in every wave. */
-function waveLines(
-  state: GroupState,
-  preview: Preview,
-  details: (id: SessionId) => readonly string[],
-  style: Style,
-): string[] {
+function waveLines(state: GroupState, preview: Preview, { details, modes }: PlanDetails, style: Style): string[] {
   const ids = preview.waves.flat();
   const columns = [
     { title: 'SESSION' },
@@ -69,7 +68,7 @@ function waveLines(
   ];
   const [titles = '', ...lines] = formatTable(
     columns,
-    ids.map((id) => row(state, preview, id)),
+    ids.map((id) => row(state, preview, id, modes.get(id) ?? '')),
     style,
   );
   const lineOf = new Map(ids.map((id, index) => [id, lines[index] ?? '']));
@@ -82,21 +81,33 @@ function waveLines(
   ];
 }
 
-function row(state: GroupState, { forecasts }: Preview, id: SessionId): string[] {
+function row(state: GroupState, { forecasts }: Preview, id: SessionId, mode: string): string[] {
   const { definition } = state.sessions.get(id) as SessionRecord;
   const { config, configTemplate } = state.group;
+  const inherited = definition.config?.inheritFromGroup === false ? undefined : configTemplate;
+  const template = definition.configTemplate ?? inherited;
   const forecast = forecasts.get(id);
   return [
     titleOf(state, id),
     projectName(definition.projectPath),
     safeLine(definition.template ?? '', 30),
-    safeLine(definition.configTemplate?.name ?? configTemplate?.name ?? '', 30),
+    template === undefined ? '' : safeLine(`${template.name}${isOfProject(template.origin) ? ' (project)' : ''}`, 40),
     safeLine(definition.model ?? config.model ?? '', 30),
-    definition.permissionMode ?? 'acceptEdits',
+    mode,
     definition.maxBudgetUsd === undefined ? '' : formatMoney(definition.maxBudgetUsd),
     forecast === undefined ? '' : moneySpread(forecast.costUsd),
     definition.dependsOn.length === 0 ? '' : listTitles(state, definition.dependsOn),
   ];
+}
+
+/** A project's own template takes the place of a shared one of the same name; that is worth a look. */
+function isOfProject(origin: string): boolean {
+  return origin.includes('/.claude-code-agent/templates/');
+}
+
+function noteLines(notes: readonly string[], style: Style): string[] {
+  if (notes.length === 0) return [];
+  return ['', style('dim', 'Config templates'), ...notes.map((note) => `  ${safeLine(note, sentenceColumnsMax)}`)];
 }
 
 function pathLines(state: GroupState, { criticalPath, criticalMs }: Preview, style: Style): string[] {

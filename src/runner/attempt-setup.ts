@@ -20,7 +20,7 @@ import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import { type World, writeFailure } from '../world/world.ts';
-import { frozenTemplates, generatedConfig } from './generated-config.ts';
+import { frozenTemplates, generatedConfig, permissionModeOf } from './generated-config.ts';
 import { contextInstructions, contextOf, noteHandover, ownHooks } from './session-context.ts';
 import type { Launch } from './worker.ts';
 
@@ -139,7 +139,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(model === undefined ? {} : { model }),
     conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,
-    permissionMode: definition.permissionMode ?? 'acceptEdits',
+    permissionMode: permissionModeOf(definition, generated.value),
     settingsFile: paths.workerSettings,
     ...(allowedTools === undefined ? {} : { allowedTools }),
     ...(outputSchema === undefined ? {} : { outputSchema }),

@@ -3,8 +3,17 @@
  * templates, the session's own settings. Reads the frozen copies, so a template that changed meanwhile changes nothing.
  */
 import { join } from 'node:path';
+import { object } from '../claude/lenient.ts';
+import { checkSettings } from '../claude/project-settings.ts';
+import { configSettings, readBackCheck } from '../claude/settings.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../core/group.ts';
+import {
+  type ConfigTemplateRef,
+  type GroupDefinition,
+  type PermissionMode,
+  permissionModes,
+  type SessionDefinition,
+} from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { type Checked, describeProblem, type Problem } from '../store/yaml-text.ts';
@@ -48,7 +57,27 @@ export function generatedConfig(
     layers.push(layer.value);
   }
   const resolved = resolveConfig(layers, config);
-  return resolved.ok ? resolved : invalidSentence(resolved.failure.message);
+  return resolved.ok ? checked(world, resolved.value) : invalidSentence(resolved.failure.message);
+}
+
+/** What claude would ignore without a word, and what no setting of ours beats, must not come as far as a start. */
+function checked(world: World, resolved: ResolvedConfig): Result<ResolvedConfig> {
+  const text = JSON.stringify(configSettings({ base: resolved.settings }));
+  const readable = readBackCheck('Its settings.json', text);
+  if (!readable.ok) return invalidSentence(readable.failure.message);
+  const harmless = checkSettings(world, resolved.settings, 'Its settings.json', {});
+  return harmless.ok ? ok(resolved) : invalidSentence(harmless.failure.message);
+}
+
+/**
+ * The mode a session runs in: its own, else that of its settings, else one in which work can be done unattended.
+ * Whoever wants no permissions at all has to say so for the session itself.
+ */
+export function permissionModeOf({ permissionMode }: SessionDefinition, { settings }: ResolvedConfig): PermissionMode {
+  if (permissionMode !== undefined) return permissionMode;
+  const { defaultMode } = object(settings.permissions);
+  const known = permissionModes.find((mode) => mode === defaultMode && mode !== 'bypassPermissions');
+  return known ?? 'acceptEdits';
 }
 
 /** The group's template first; one that both name counts once. */
@@ -91,6 +120,8 @@ function invalid(problems: readonly Problem[]): Result<never> {
 }
 
 function invalidSentence(message: string): Result<never> {
-  const next = 'Correct it and add the session again, or see what it gets with: session show --config';
+  const next =
+    'Correct it; what comes from a template was copied when it was named, so remove the session (or create the group ' +
+    'again) and name the template anew.';
   return fail('config-invalid', message, next);
 }

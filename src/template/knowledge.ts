@@ -9,6 +9,8 @@ import { fillLater } from './render.ts';
 
 /** Bytes of one place in the prompt; what is longer is cut there and stands whole in a file. */
 const placeBytesMax = 8 * 1024;
+/** The least of a result that is shown, however many there are. */
+const leastBytes = 200;
 
 /** A result that did not fit. */
 export interface InputFile {
@@ -28,20 +30,28 @@ export function fillPrompt(definition: SessionDefinition, state: GroupState, fol
   const files: InputFile[] = [];
   const later = references.map(({ at, length }) => ({ name: '', at, length }));
   const texts = references.map((reference) => {
-    const whole = resultsOf(reference, state);
+    const parts = reference.sessionIds.map((id) => resultOf(id, reference, state));
+    const whole = joined(reference, parts, state);
     if (Buffer.byteLength(whole) <= placeBytesMax) return whole;
     const name = `${files.length + 1}-${fileName(reference, state)}`;
     files.push({ name, text: whole });
-    return `${cut(whole)}\n[Only the first part is shown. All of it is in the file ${folder}/${name}]`;
+    // Of many results each has its share, so that none is missing because another one is long.
+    const share = Math.max(leastBytes, Math.floor(placeBytesMax / parts.length));
+    const shown = joined(
+      reference,
+      parts.map((part) => cut(part, share)),
+      state,
+    );
+    const what = parts.length > 1 ? 'Long results are cut' : 'Only the first part is shown';
+    return `${shown}\n[${what}. All of it is in the file ${folder}/${name}]`;
   });
   return { prompt: fillLater(definition.prompt, later, texts), files };
 }
 
-function resultsOf(reference: PromptReference, state: GroupState): string {
-  if (!reference.every) return resultOf(reference.sessionIds[0] as SessionId, reference, state);
-  return reference.sessionIds
-    .map((id) => `### ${labelOf(id, state)}\n\n${resultOf(id, reference, state)}`)
-    .join('\n\n');
+/** Several are shown under their names. */
+function joined({ every, sessionIds }: PromptReference, parts: readonly string[], state: GroupState): string {
+  if (!every) return parts[0] as string;
+  return parts.map((part, index) => `### ${labelOf(sessionIds[index] as SessionId, state)}\n\n${part}`).join('\n\n');
 }
 
 function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: GroupState): string {
@@ -75,7 +85,8 @@ function fileName(reference: PromptReference, state: GroupState): string {
 }
 
 /** The first so many bytes, without half a character at the end. */
-function cut(text: string): string {
-  const bytes = Buffer.from(text).subarray(0, placeBytesMax);
-  return new TextDecoder('utf-8').decode(bytes, { stream: true });
+function cut(text: string, bytesMax: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= bytesMax) return text;
+  return `${new TextDecoder('utf-8').decode(bytes.subarray(0, bytesMax), { stream: true })} …`;
 }

@@ -135,13 +135,11 @@ export function findTemplate(
     );
   }
   const all = withPacks(world, places);
-  const known: string[] = [];
-  for (const place of all) {
-    const here = templatesIn(world, place, kind);
-    const found = here.find((template) => template.name === name) ?? byAlias(world, here, name);
-    if (found !== undefined) return leadsOut(world, found) ? refuseLink(found) : ok(found);
-    known.push(...here.map((template) => template.name));
-  }
+  const templates = all.flatMap((place) => templatesIn(world, place, kind));
+  // A further name never takes the place of a template that is really called so, wherever that one lies.
+  const found = templates.find((template) => template.name === name) ?? byAlias(world, templates, name);
+  if (found !== undefined) return leadsOut(world, found) ? refuseLink(found) : ok(found);
+  const known = templates.map((template) => template.name);
   return notFound(kind, name, known, all);
 }
 
@@ -162,8 +160,8 @@ function notFound(
 }
 
 /** Config templates may name further names in their config.yaml. */
-function byAlias(world: World, here: readonly FoundTemplate[], name: string): FoundTemplate | undefined {
-  return here.find((found) => found.kind === 'config' && aliasesOf(world, found.path).includes(name));
+function byAlias(world: World, templates: readonly FoundTemplate[], name: string): FoundTemplate | undefined {
+  return templates.find((found) => found.kind === 'config' && aliasesOf(world, found.path).includes(name));
 }
 
 const aliasBytesMax = 1024 * 1024;

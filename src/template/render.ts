@@ -104,6 +104,35 @@ export function fillLater(text: string, places: readonly LaterPlace[], texts: re
   return filled + text.slice(end);
 }
 
+/** A text with places that are filled later. */
+export interface FilledText<Place extends LaterPlace> {
+  readonly text: string;
+  readonly later: readonly Place[];
+}
+
+/** Puts another text into every place called `name`; both keep their other places. */
+export function insertText<Place extends LaterPlace>(
+  outer: FilledText<Place>,
+  name: string,
+  inner: FilledText<Place>,
+): FilledText<Place> {
+  const later: Place[] = [];
+  let text = '';
+  let end = 0;
+  for (const place of outer.later) {
+    text += outer.text.slice(end, place.at);
+    end = place.at + place.length;
+    if (place.name === name) {
+      later.push(...inner.later.map((one) => ({ ...one, at: one.at + text.length })));
+      text += inner.text;
+    } else {
+      later.push({ ...place, at: text.length });
+      text += outer.text.slice(place.at, end);
+    }
+  }
+  return { text: text + outer.text.slice(end), later };
+}
+
 /** A problem at an offset of a template's text. */
 export function problemIn({ text, file, startsAt }: Template, offset: number, message: string): Problem {
   const before = text.slice(0, offset).split('\n');

@@ -192,8 +192,10 @@ export function parseGiven(pairs: readonly string[]): Result<GivenVariables> {
 
 export interface VariableContext {
   readonly world: World;
-  /** Relative paths are meant from here. */
+  /** Relative paths of defaults are meant from here. */
   readonly folder: string;
+  /** Those that were given are meant from where they were typed; the same folder unless told. */
+  readonly givenFolder?: string;
 }
 
 export interface ResolvedVariables {
@@ -211,18 +213,20 @@ export function resolveVariables(
   given: GivenVariables,
   context: VariableContext,
 ): ResolvedVariables {
+  const { world, folder, givenFolder = folder } = context;
   const declared = new Set(specs.map(({ name }) => name));
   const unused = Object.keys(given).filter((name) => !declared.has(name));
   const values: [string, string][] = [];
   const problems: string[] = [];
   for (const spec of specs) {
-    const text = Object.hasOwn(given, spec.name) ? given[spec.name] : spec.default;
+    const isGiven = Object.hasOwn(given, spec.name);
+    const text = isGiven ? given[spec.name] : spec.default;
     if (text === undefined) {
       if (spec.required) problems.push(missing(spec, unused));
       else values.push([spec.name, '']);
       continue;
     }
-    const value = textOfValue(spec, text, context);
+    const value = textOfValue(spec, text, isGiven ? { world, folder: givenFolder } : { world, folder });
     if (value.ok) values.push([spec.name, value.text]);
     else problems.push(`the variable "${spec.name}": ${value.trouble}`);
   }

@@ -1,12 +1,12 @@
 /** The task of one session: its own words, its template, and the places that the results of others fill later. */
 import { quoted } from '../core/id.ts';
-import { parsePieces } from './render.ts';
+import { type FilledText, insertText, parsePieces } from './render.ts';
 import { parseReference, select, type Target, type Wanted } from './session-references.ts';
 import type { VariableSpec } from './variables.ts';
 import type { DraftReference } from './workflow.ts';
 import type { Instance } from './workflow-expand.ts';
 import { meaningsIn, type Scope } from './workflow-names.ts';
-import { type FilledText, fillTemplate, fillYamlText, insertText } from './workflow-text.ts';
+import { fillTemplate, fillYamlText, type OpenPlace } from './workflow-text.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './workflow-view.ts';
 
 const promptBytesMax = 1024 * 1024;
@@ -14,7 +14,7 @@ const promptBytesMax = 1024 * 1024;
 const promptVariable = 'prompt';
 
 export interface Task {
-  readonly filled: FilledText;
+  readonly filled: FilledText<OpenPlace>;
   /** Name of the template that made it. */
   readonly template?: string;
   /** Values with which the template was filled in. */
@@ -37,7 +37,7 @@ export function taskOf(view: SessionView, context: SessionContext): Task {
   const used = new Set(
     parsePieces(spec.prompt ?? '').flatMap((piece) => (piece.kind === 'variable' ? [piece.name] : [])),
   );
-  const nothing: Task = { filled: own ?? { text: '', open: [] }, values: {}, specs: [], used };
+  const nothing: Task = { filled: own ?? { text: '', later: [] }, values: {}, specs: [], used };
   const name = spec.template ?? group.template;
   if (name === undefined) {
     if (own !== undefined) return checked(nothing, view, context);
@@ -83,7 +83,7 @@ function checked(task: Task, { spec, path }: SessionView, { problems }: SessionC
 
 /** The places that are filled when the session becomes ready, in their order. */
 export function draftReferences(
-  { open }: FilledText,
+  { later: open }: FilledText<OpenPlace>,
   { instance }: SessionView,
   context: SessionContext,
 ): readonly DraftReference[] {

@@ -40,12 +40,16 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
   const configs = [inherited, configTemplate].filter((one) => one !== undefined);
   const task = taskOf(view, context);
   const claudeMd = claudeMdOf(view, context);
-  const variables: Record<string, string> = { ...task.values, ...context.values, ...vars };
+  const values: Record<string, string> = { ...task.values, ...context.values, ...vars };
   const before = problems.size;
   for (const one of configs) {
     const at = one === configTemplate ? [...path, 'configTemplate'] : ['group', 'configTemplate'];
-    Object.assign(variables, valuesFor(one.variables, `config template ${one.name}`, at, view, context));
+    Object.assign(values, valuesFor(one.variables, `config template ${one.name}`, at, view, context));
   }
+  // Values that none of its templates asks for stand with the group, once.
+  const asked = new Set([task.specs, ...configs.map((one) => one.variables)].flat().map(({ name }) => name));
+  const isKept = ([name]: readonly [string, string]) => asked.has(name) || Object.hasOwn(vars, name);
+  const variables = Object.fromEntries(Object.entries(values).filter(isKept));
   const config = configOf(spec, claudeMd.text);
   // Where a value is missing the files could be faulty for that alone.
   if (problems.size === before) checkConfig(view, context, configs, config, variables);

@@ -1,6 +1,6 @@
 /** Texts with `{{…}}` in a workflow file or in a template: filled in, with every unknown name at its place. */
 import type { YamlPath } from '../store/yaml-text.ts';
-import { parsePieces, problemIn, type Template } from './render.ts';
+import { type FilledText, type LaterPlace, parsePieces, problemIn, type Template } from './render.ts';
 import type { Problems } from './workflow-problems.ts';
 
 /** What a name stands for: a text, `later` when it is filled in afterwards, or nothing, with what is wrong. */
@@ -13,27 +13,28 @@ export type Meaning =
 export type Meanings = (name: string) => Meaning;
 
 /** A place that is filled afterwards, in the filled text. */
-export interface OpenPlace {
-  readonly name: string;
-  /** UTF-16 units in the filled text; `length` is that of the place as it was written. */
-  readonly at: number;
-  readonly length: number;
+export interface OpenPlace extends LaterPlace {
   /** Says what is wrong with it, at its place in the file. */
   readonly report: (message: string) => void;
 }
 
-export interface FilledText {
-  readonly text: string;
-  readonly open: readonly OpenPlace[];
-}
-
 /** Fills in a text of the workflow file that stands under `path`. */
-export function fillYamlText(path: YamlPath, text: string, meanings: Meanings, problems: Problems): FilledText {
+export function fillYamlText(
+  path: YamlPath,
+  text: string,
+  meanings: Meanings,
+  problems: Problems,
+): FilledText<OpenPlace> {
   return fill(text, meanings, (source, nth) => (message) => problems.atPlace(path, source, nth, message));
 }
 
 /** Fills in the body of a template file. `note` ends each problem, because many sessions may use the file. */
-export function fillTemplate(template: Template, meanings: Meanings, problems: Problems, note: string): FilledText {
+export function fillTemplate(
+  template: Template,
+  meanings: Meanings,
+  problems: Problems,
+  note: string,
+): FilledText<OpenPlace> {
   return fill(template.text, meanings, (_source, _nth, offset) => (message) => {
     problems.add(problemIn(template, offset, message + note));
   });
@@ -41,7 +42,7 @@ export function fillTemplate(template: Template, meanings: Meanings, problems: P
 
 type Reporter = (source: string, nth: number, offset: number) => (message: string) => void;
 
-function fill(whole: string, meanings: Meanings, reporter: Reporter): FilledText {
+function fill(whole: string, meanings: Meanings, reporter: Reporter): FilledText<OpenPlace> {
   const parts: string[] = [];
   const open: OpenPlace[] = [];
   const seen = new Map<string, number>();
@@ -64,32 +65,7 @@ function fill(whole: string, meanings: Meanings, reporter: Reporter): FilledText
     else if ('problem' in meaning) report(meaning.problem);
     add('text' in meaning ? meaning.text : source);
   }
-  return { text: parts.join(''), open };
-}
-
-/** Puts another filled text into every open place called `name`; both keep their other open places. */
-export function insertText(outer: FilledText, name: string, inner: FilledText): FilledText {
-  const parts: string[] = [];
-  const open: OpenPlace[] = [];
-  let end = 0;
-  let length = 0;
-  const add = (part: string) => {
-    parts.push(part);
-    length += part.length;
-  };
-  for (const place of outer.open) {
-    add(outer.text.slice(end, place.at));
-    end = place.at + place.length;
-    if (place.name === name) {
-      open.push(...inner.open.map((one) => ({ ...one, at: one.at + length })));
-      add(inner.text);
-    } else {
-      open.push({ ...place, at: length });
-      add(outer.text.slice(place.at, end));
-    }
-  }
-  add(outer.text.slice(end));
-  return { text: parts.join(''), open };
+  return { text: parts.join(''), later: open };
 }
 
 const lineLengthMax = 500;

@@ -38,6 +38,10 @@ export interface WorkflowInput {
   readonly name: string;
   /** Relative paths in the file are meant from here. */
   readonly baseFolder: string;
+  /** Further names that may be given: somebody else uses them. */
+  readonly alsoKnown?: readonly string[];
+  /** Relative paths in `given` are meant from here; from `baseFolder` unless told. */
+  readonly givenFolder?: string;
   /** What `~/` stands for; without it such a path is a problem. */
   readonly home: string | undefined;
   readonly given: GivenVariables;
@@ -179,10 +183,11 @@ function lengthOf({ definition }: SessionDraft, written = ''): number {
 function valuesOf(
   specs: readonly VariableSpec[],
   given: GivenVariables | null,
-  { world, baseFolder }: Pick<WorkflowInput, 'world' | 'baseFolder'>,
+  input: Pick<WorkflowInput, 'world' | 'baseFolder' | 'givenFolder' | 'alsoKnown'>,
   problems: Problems,
 ): { readonly values: Readonly<Record<string, string>>; readonly looksUp: boolean } {
-  const context = { world, folder: baseFolder };
+  const { world, baseFolder, givenFolder, alsoKnown = [] } = input;
+  const context = { world, folder: baseFolder, ...(givenFolder === undefined ? {} : { givenFolder }) };
   const standIns = Object.fromEntries(specs.map((spec) => [spec.name, standInFor(spec, baseFolder)]));
   if (given === null) {
     const known = specs.filter((spec) => !spec.required && spec.type !== 'file');
@@ -194,7 +199,7 @@ function valuesOf(
     problems.at(name === undefined ? ['vars'] : ['vars', name], problem);
   }
   const names = specs.map(({ name }) => name);
-  for (const name of resolved.unused) {
+  for (const name of resolved.unused.filter((one) => !alsoKnown.includes(one))) {
     const known = names.length === 0 ? '; the workflow has no variables' : `; it has ${names.join(', ')}`;
     problems.at(['vars'], `there is no variable ${quoted(name)} to give${problems.hint(name, names) || known}`);
   }

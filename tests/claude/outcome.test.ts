@@ -123,7 +123,7 @@ const rows: Row[] = [
 
   ['no result, exit 0', [init], {}, 'failed', 'no-result'],
   ['no output at all', [], { exit: code(1) }, 'failed', 'no-result'],
-  ['no result, exit unknown', [init], { exit: unknown }, 'failed', 'no-result'],
+  ['no result of one that was taken over', [init], { exit: unknown }, 'paused', 'interrupted'],
   ['no result, signal', [init], { exit: signal('SIGKILL') }, 'failed', 'signalled'],
   ['no result, claude caught SIGTERM', [init], { exit: code(143) }, 'failed', 'signalled'],
   ['no result, after a crash', [init], { exit: unknown, found: 'after-crash' }, 'paused', 'interrupted'],
@@ -166,6 +166,12 @@ describe('judge', () => {
   test('cuts an endless answer', () => {
     const outcome = judged([init, { ...success, result: 'y'.repeat(2_000_000) }]);
     expect(outcome.status === 'completed' && outcome.result.length).toBe(50_000);
+  });
+
+  test('is no success of a session whose settings claude ignored', () => {
+    const hook = { type: 'system', subtype: 'hook_started', hook_event: 'SessionStart' };
+    expect(judged([init, success], { expectHook: true })).toMatchObject({ status: 'failed', reason: 'config-invalid' });
+    expect(judged([hook, init, success], { expectHook: true })).toMatchObject({ status: 'completed' });
   });
 
   test('warns of what does not change the outcome', () => {

@@ -1,51 +1,23 @@
 /**
  * Promises of `faber …`, through the real launcher and the real hook program: rows of the specification's acceptance
- * checklist, named in quotes; bad input changes nothing; work trees are made, kept while anything could be lost, and
- * removed. Not covered: what the model makes of it.
+ * checklist, named in quotes; bad input changes nothing. Not covered: work trees; what the model makes of it.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { git, Repository } from '../git/repository.ts';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { git } from '../git/repository.ts';
 import { packageRoot } from '../support/cli.ts';
-import { User } from './user.ts';
+import { FaberUser } from './faber-ground.ts';
 
-let user: User;
-let project: string;
-let repository: Repository;
+let user: FaberUser;
 beforeEach(() => {
-  user = new User();
-  repository = new Repository(join(user.folder, 'shop'));
-  project = repository.folder;
-  repository.commit({ 'README.md': '# Shop\n' });
+  user = new FaberUser();
 });
 afterEach(() => user.remove());
 
-const faber = (...args: string[]) => user.runWith({ cwd: project }, 'faber', ...args);
-
-/** As claude's Bash tool runs it. */
-const asSession = (id: string, ...args: string[]) =>
-  user.runWith({ cwd: project, env: { CLAUDE_CODE_SESSION_ID: id } }, 'faber', ...args);
-
-async function start(workId = '258', ...more: string[]): Promise<string> {
-  const { code, stdout, stderr } = await faber('start', '--work-id', workId, ...more);
-  if (code !== 0) throw new Error(stderr);
-  return stdout.trim();
-}
-
-const activeFile = (root = project) => join(root, '.fractary/faber/.active-run-id');
-const activeRun = (root = project) => readFileSync(activeFile(root), 'utf8');
-const stateFile = (run: string, root = project) => join(root, '.fractary/runs', run, 'state.json');
-const stateOf = (run: string, root = project) => JSON.parse(readFileSync(stateFile(run, root), 'utf8'));
-
-function write(path: string, text: string): void {
-  mkdirSync(dirname(join(project, path)), { recursive: true });
-  writeFileSync(join(project, path), text);
-}
-
 async function hook(event: string, input: object): Promise<string> {
   const child = Bun.spawn([process.execPath, join(packageRoot, 'src', 'hook-main.ts'), 'faber', event], {
-    env: { CLAUDE_PROJECT_DIR: project },
+    env: { CLAUDE_PROJECT_DIR: user.shop },
     stdin: Buffer.from(JSON.stringify(input)),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -57,15 +29,15 @@ async function hook(event: string, input: object): Promise<string> {
 
 describe('acceptance', () => {
   test('"workflow-run command writes .fractary/faber/.active-run-id"', async () => {
-    const run = await start();
+    const run = await user.begin();
     expect(run).toMatch(/^fractary-faber-258-\d{8}-\d{6}-[0-9a-f]{6}$/);
-    expect(activeRun()).toBe(`${run}\n`);
-    expect(readdirSync(join(project, '.fractary/faber'))).toEqual(['.active-run-id']);
+    expect(user.activeRun()).toBe(`${run}\n`);
+    expect(readdirSync(join(user.shop, '.fractary/faber'))).toEqual(['.active-run-id']);
   });
 
   test('"State schema tracks sessions and context_metadata"', async () => {
-    const run = await start();
-    expect(stateOf(run)).toMatchObject({
+    const run = await user.begin();
+    expect(user.stateOf(run)).toMatchObject({
       run_id: run,
       workflow_id: 'fractary-faber:default',
       work_id: '258',
@@ -73,9 +45,9 @@ describe('acceptance', () => {
       sessions: { current_session_id: null, total_sessions: 0, session_history: [] },
       context_metadata: { reload_count: 0, artifacts_in_context: [] },
     });
-    await asSession('s1', 'prime-context');
-    expect(stateOf(run)).toMatchObject({
-      sessions: { current_session_id: 's1', total_sessions: 1, current_session: { environment: { cwd: project } } },
+    await user.asSession('s1', 'prime-context');
+    expect(user.stateOf(run)).toMatchObject({
+      sessions: { current_session_id: 's1', total_sessions: 1, current_session: { environment: { cwd: user.shop } } },
       context_metadata: { reload_count: 1, artifacts_in_context: [{ artifact_id: 'workflow-state' }, {}, {}] },
     });
   });
@@ -97,34 +69,34 @@ describe('acceptance', () => {
   });
 
   test('"prime-context command works with --run-id and --trigger parameters"', async () => {
-    const first = await start();
-    await start('259', '--take-over');
-    const primed = await asSession('s1', 'prime-context', '--run-id', first, '--trigger', 'session_start');
+    const first = await user.begin();
+    await user.begin('259', '--take-over');
+    const primed = await user.asSession('s1', 'prime-context', '--run-id', first, '--trigger', 'session_start');
     expect(primed).toMatchObject({ code: 0 });
     expect(primed.stdout).toContain(`FABER run ${first}`);
-    expect(stateOf(first).context_metadata.artifacts_in_context[0].load_trigger).toBe('session_start');
+    expect(user.stateOf(first).context_metadata.artifacts_in_context[0].load_trigger).toBe('session_start');
   });
 
   test('"session-end command saves session metadata"', async () => {
-    const run = await start();
-    await asSession('s1', 'prime-context');
-    await faber('phase', 'frame');
-    const ended = await asSession('s1', 'session-end', '--reason', 'compaction');
+    const run = await user.begin();
+    await user.asSession('s1', 'prime-context');
+    await user.faber('phase', 'frame');
+    const ended = await user.asSession('s1', 'session-end', '--reason', 'compaction');
     expect(ended).toMatchObject({ code: 0, stdout: `Recorded the end of session s1 in run ${run}\n` });
-    expect(stateOf(run).sessions.session_history).toMatchObject([
+    expect(user.stateOf(run).sessions.session_history).toMatchObject([
       {
         session_id: 's1',
         end_reason: 'compaction',
         phases_completed: ['frame'],
         artifacts_loaded: ['workflow-state', 'orchestration-protocol', 'git-position'],
-        environment: { git_commit: git(project, 'rev-parse', 'HEAD') },
+        environment: { git_commit: git(user.shop, 'rev-parse', 'HEAD') },
       },
     ]);
   });
 
   test('"workflow-run command detects and warns about workflow conflicts", and its choices', async () => {
-    const first = await start();
-    const refused = await faber('start', '--work-id', '259');
+    const first = await user.begin();
+    const refused = await user.faber('start', '--work-id', '259');
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     for (const part of [
       'WARNING: Another workflow is active',
@@ -135,101 +107,101 @@ describe('acceptance', () => {
     ]) {
       expect(refused.stderr).toContain(part);
     }
-    expect(activeRun()).toBe(`${first}\n`);
-    expect(readdirSync(join(project, '.fractary/runs'))).toEqual([first]);
-    expect((await faber('start', '--work-id', '258')).stderr).toContain(`faber resume ${first}`);
-    const second = await start('259', '--take-over');
-    expect(activeRun()).toBe(`${second}\n`);
-    expect(stateOf(first).status).toBe('in_progress');
-    expect(await faber('resume', first)).toMatchObject({ code: 1 });
-    expect(await faber('resume', first, '--take-over')).toMatchObject({ code: 0 });
-    expect(activeRun()).toBe(`${first}\n`);
+    expect(user.activeRun()).toBe(`${first}\n`);
+    expect(readdirSync(join(user.shop, '.fractary/runs'))).toEqual([first]);
+    expect((await user.faber('start', '--work-id', '258')).stderr).toContain(`faber resume ${first}`);
+    const second = await user.begin('259', '--take-over');
+    expect(user.activeRun()).toBe(`${second}\n`);
+    expect(user.stateOf(first).status).toBe('in_progress');
+    expect(await user.faber('resume', first)).toMatchObject({ code: 1 });
+    expect(await user.faber('resume', first, '--take-over')).toMatchObject({ code: 0 });
+    expect(user.activeRun()).toBe(`${first}\n`);
   });
 
   test('a run that is over is no conflict, although .active-run-id outlives it', async () => {
-    const first = await start();
-    for (const phase of ['frame', 'architect', 'build', 'evaluate']) await faber('phase', phase);
-    expect((await faber('phase', 'release')).stdout).toContain('The run is completed.');
-    expect(stateOf(first)).toMatchObject({ status: 'completed', current_phase: null });
-    expect(activeRun()).toBe(`${first}\n`);
-    expect(await faber('phase', 'release')).toMatchObject({ code: 1 });
-    expect(await faber('resume', first)).toMatchObject({ code: 1 });
-    expect(await start('259')).toContain('-259-');
+    const first = await user.begin();
+    for (const phase of ['frame', 'architect', 'build', 'evaluate']) await user.faber('phase', phase);
+    expect((await user.faber('phase', 'release')).stdout).toContain('The run is completed.');
+    expect(user.stateOf(first)).toMatchObject({ status: 'completed', current_phase: null });
+    expect(user.activeRun()).toBe(`${first}\n`);
+    expect(await user.faber('phase', 'release')).toMatchObject({ code: 1 });
+    expect(await user.faber('resume', first)).toMatchObject({ code: 1 });
+    expect(await user.begin('259')).toContain('-259-');
   });
 
   test('"PreCompact…", "SessionStart…" and "SessionEnd hook…": the real hook program', async () => {
-    const run = await start();
+    const run = await user.begin();
     await hook('session-start', { session_id: 's1', source: 'startup' });
-    await faber('phase', 'frame');
+    await user.faber('phase', 'frame');
     expect(await hook('pre-compact', { session_id: 's1', trigger: 'auto' })).toContain(
       'Go on with the phase architect',
     );
-    expect(stateOf(run).sessions.pending_end).toMatchObject({ session_id: 's1', phases_completed: ['frame'] });
+    expect(user.stateOf(run).sessions.pending_end).toMatchObject({ session_id: 's1', phases_completed: ['frame'] });
     const restored = await hook('session-start', { session_id: 's1', source: 'compact' });
     expect(restored).toContain(`FABER run ${run}`);
     expect(restored).toContain('FABER ARTIFACT workflow-state');
     await hook('session-end', { session_id: 's1', reason: 'other' });
-    expect(stateOf(run).sessions).toMatchObject({
+    expect(user.stateOf(run).sessions).toMatchObject({
       total_sessions: 1,
       session_history: [{ session_id: 's1', ends: [{ reason: 'compaction' }, { reason: 'other' }] }],
     });
   });
 
   test('".fractary/faber/.active-run-id committed to git": a warning when git ignores it', async () => {
-    expect((await faber('start', '--work-id', '1')).stderr).not.toContain('WARNING');
-    repository.commit({ '.gitignore': '.fractary/faber/\n', '.fractary': null });
-    const run = await faber('start', '--work-id', '2');
+    expect((await user.faber('start', '--work-id', '1')).stderr).not.toContain('WARNING');
+    user.repository.commit({ '.gitignore': '.fractary/faber/\n', '.fractary': null });
+    const run = await user.faber('start', '--work-id', '2');
     expect(run.stderr).toContain('WARNING: git ignores .fractary/faber/.active-run-id');
-    expect((await faber('status')).stderr).toContain('WARNING: git ignores');
-    git(project, 'add', '--force', '.fractary');
-    expect((await faber('status')).stderr).toBe('');
+    expect((await user.faber('status')).stderr).toContain('WARNING: git ignores');
+    git(user.shop, 'add', '--force', '.fractary');
+    expect((await user.faber('status')).stderr).toBe('');
   });
 
   test('"Session history tracked across environments": pulled on another machine, resumed there', async () => {
-    const run = await start();
-    await asSession('s1', 'prime-context');
-    await asSession('s1', 'session-end');
-    const elsewhere = stateOf(run);
+    const run = await user.begin();
+    await user.asSession('s1', 'prime-context');
+    await user.asSession('s1', 'session-end');
+    const elsewhere = user.stateOf(run);
     elsewhere.sessions.session_history[0].environment.hostname = 'laptop-of-old';
-    writeFileSync(stateFile(run), JSON.stringify(elsewhere));
-    expect(await faber('resume', run.slice(0, 20))).toMatchObject({ code: 0 });
-    await asSession('s1', 'prime-context', '--trigger', 'session_start');
-    expect(stateOf(run).sessions).toMatchObject({ total_sessions: 2, current_session_id: 's1' });
+    writeFileSync(user.stateFile(run), JSON.stringify(elsewhere));
+    expect(await user.faber('resume', run.slice(0, 20))).toMatchObject({ code: 0 });
+    await user.asSession('s1', 'prime-context', '--trigger', 'session_start');
+    expect(user.stateOf(run).sessions).toMatchObject({ total_sessions: 2, current_session_id: 's1' });
   });
 
   test('"Backward compatible with existing workflows": a state of another tool, without hooks', async () => {
-    write(
+    user.write(
       '.fractary/runs/old-1/state.json',
       '{"status":"in_progress","phases":{"frame":{"status":"completed"}},"x":{"y":1}}',
     );
-    const primed = await faber('prime-context');
+    const primed = await user.faber('prime-context');
     expect(primed.stdout).toContain('FABER run old-1 (default): in_progress.');
-    expect(stateOf('old-1')).toMatchObject({ x: { y: 1 }, sessions: { total_sessions: 1 } });
-    expect(existsSync(activeFile())).toBe(false);
+    expect(user.stateOf('old-1')).toMatchObject({ x: { y: 1 }, sessions: { total_sessions: 1 } });
+    expect(existsSync(user.activeFile())).toBe(false);
   });
 });
 
 describe('prime-context', () => {
   test('repeats nothing of the last five minutes, unless forced, named by a hook, or in a new session', async () => {
-    const run = await start();
-    expect((await asSession('s1', 'prime-context')).stdout).toContain('FABER ARTIFACT workflow-state');
-    const again = await asSession('s1', 'prime-context');
+    const run = await user.begin();
+    expect((await user.asSession('s1', 'prime-context')).stdout).toContain('FABER ARTIFACT workflow-state');
+    const again = await user.asSession('s1', 'prime-context');
     expect(again.stdout).not.toContain('FABER ARTIFACT');
     expect(again.stderr).toContain('workflow-state was loaded');
     for (const more of [['--force'], ['--trigger', 'session_start']]) {
-      expect((await asSession('s1', 'prime-context', ...more)).stdout).toContain('FABER ARTIFACT workflow-state');
+      expect((await user.asSession('s1', 'prime-context', ...more)).stdout).toContain('FABER ARTIFACT workflow-state');
     }
-    expect((await asSession('s2', 'prime-context')).stdout).toContain('FABER ARTIFACT workflow-state');
-    const old = stateOf(run);
+    expect((await user.asSession('s2', 'prime-context')).stdout).toContain('FABER ARTIFACT workflow-state');
+    const old = user.stateOf(run);
     for (const entry of old.context_metadata.artifacts_in_context) entry.loaded_at = '2020-01-01T00:00:00Z';
-    writeFileSync(stateFile(run), JSON.stringify(old));
-    expect((await asSession('s2', 'prime-context')).stdout).toContain('FABER ARTIFACT workflow-state');
+    writeFileSync(user.stateFile(run), JSON.stringify(old));
+    expect((await user.asSession('s2', 'prime-context')).stdout).toContain('FABER ARTIFACT workflow-state');
   });
 
   test('--artifacts, --dry-run and --json', async () => {
-    const run = await start();
-    write('specs/a.md', '# Spec');
-    await faber(
+    const run = await user.begin();
+    user.write('specs/a.md', '# Spec');
+    await user.faber(
       'phase',
       'architect',
       '--artifact',
@@ -237,23 +209,23 @@ describe('prime-context', () => {
       '--artifact',
       'pr_url=https://example.org/1',
     );
-    expect(stateOf(run).artifacts).toEqual({ spec_path: '{project_root}/specs/a.md', pr_url: 'https://example.org/1' });
-    const before = readFileSync(stateFile(run), 'utf8');
-    const dry = await faber('prime-context', '--dry-run', '--artifacts', 'specification,workflow-state');
+    expect(user.stateOf(run).artifacts).toEqual({ spec_path: '{project_root}/specs/a.md', pr_url: 'https://example.org/1' });
+    const before = readFileSync(user.stateFile(run), 'utf8');
+    const dry = await user.faber('prime-context', '--dry-run', '--artifacts', 'specification,workflow-state');
     expect(dry.stdout).toContain('  specification (markdown) specs/a.md (6 bytes)');
     expect(dry.stdout).toContain('  git-position (git_info) skip: was not asked for');
-    expect(readFileSync(stateFile(run), 'utf8')).toBe(before);
-    const { stdout } = await asSession('s1', 'prime-context', '--artifacts', 'specification', '--json');
+    expect(readFileSync(user.stateFile(run), 'utf8')).toBe(before);
+    const { stdout } = await user.asSession('s1', 'prime-context', '--artifacts', 'specification', '--json');
     const shown = JSON.parse(stdout);
     expect(shown).toMatchObject({ run_id: run, session_id: 's1', is_new_session: true, trigger: 'manual' });
     expect(shown.artifacts.filter(({ action }: { action: string }) => action === 'load')).toEqual([
       { id: 'specification', type: 'markdown', required: false, action: 'load', source: 'specs/a.md', size_bytes: 6 },
     ]);
-    expect(stateOf(run).sessions.current_session.artifacts_loaded).toEqual(['specification']);
+    expect(user.stateOf(run).sessions.current_session.artifacts_loaded).toEqual(['specification']);
   });
 
   test('a required artifact that is missing is said, with what there is', async () => {
-    await start();
+    await user.begin();
     const config = {
       critical_artifacts: {
         always_load: [
@@ -268,33 +240,33 @@ describe('prime-context', () => {
         ],
       },
     };
-    write('.fractary/faber/workflows/default.json', JSON.stringify(config));
-    const { code, stdout, stderr } = await faber('prime-context');
+    user.write('.fractary/faber/workflows/default.json', JSON.stringify(config));
+    const { code, stdout, stderr } = await user.faber('prime-context');
     expect(code).toBe(1);
     expect(stdout).toContain('plan is MISSING');
     expect(stderr).toContain('Required artifacts are missing: plan.');
-    write('.fractary/faber/workflows/default.json', '{"critical_artifacts": {"always_load": [{}]}}');
-    expect((await faber('prime-context')).stderr).toContain('.fractary/faber/workflows/default.json:1:41:');
+    user.write('.fractary/faber/workflows/default.json', '{"critical_artifacts": {"always_load": [{}]}}');
+    expect((await user.faber('prime-context')).stderr).toContain('.fractary/faber/workflows/default.json:1:41:');
   });
 });
 
 test('without a run: hooks and session-end go on quietly, everything else says what to do', async () => {
   const trigger = ['prime-context', '--trigger', 'session_start'];
-  expect(await faber(...trigger)).toMatchObject({
+  expect(await user.faber(...trigger)).toMatchObject({
     code: 0,
     stdout: 'No active workflow found, skipping prime-context\n',
   });
-  expect(await faber('session-end')).toMatchObject({
+  expect(await user.faber('session-end')).toMatchObject({
     code: 0,
     stdout: 'No active workflow found, skipping session-end\n',
   });
-  expect(await faber('status')).toMatchObject({ code: 0, stdout: 'No FABER run is active in this project.\n' });
+  expect(await user.faber('status')).toMatchObject({ code: 0, stdout: 'No FABER run is active in this user.shop.\n' });
   for (const command of [['prime-context'], ['phase', 'frame']]) {
-    const { code, stderr } = await faber(...command);
+    const { code, stderr } = await user.faber(...command);
     expect(code).toBe(2);
     expect(stderr).toContain('faber start --work-id');
   }
-  expect(existsSync(join(project, '.fractary'))).toBe(false);
+  expect(existsSync(join(user.shop, '.fractary'))).toBe(false);
 });
 
 describe('bad input changes nothing', () => {
@@ -313,164 +285,64 @@ describe('bad input changes nothing', () => {
     [['phase', 'biuld'], 2, 'Did you mean build?'],
     [['phase', 'build', '--artifact', 'x'], 2, 'It must be a name and a value'],
     [['phase', 'build', '--artifact', 'spec_path=nowhere.md'], 2, 'does not exist'],
-    [['phase', 'build', '--artifact', 'spec_path=/etc/hostname'], 2, 'is not in the project'],
+    [['phase', 'build', '--artifact', 'spec_path=/etc/hostname'], 2, 'is not in the user.shop'],
     [['prime-context', '--trigger', 'sometimes'], 2, 'It must be session_start'],
     [['prime-context', '--artifacts', 'specificaton'], 2, 'did you mean specification?'],
     [['prime-context', '--artifacts', ','], 2, 'It must be a list'],
     [['session-end', '--reason', 'A b'], 2, 'It must be a word'],
     [['session-end', '--run-id', 'x'], 2, 'There is no run x'],
   ])('%j', async (args, code, said) => {
-    const run = await start();
-    const before = readFileSync(stateFile(run), 'utf8');
-    const finished = await faber(...args);
+    const run = await user.begin();
+    const before = readFileSync(user.stateFile(run), 'utf8');
+    const finished = await user.faber(...args);
     expect(finished).toMatchObject({ code, stdout: '' });
     expect(finished.stderr).toContain(said);
     expect(finished.stderr).not.toContain('    at ');
-    expect(readFileSync(stateFile(run), 'utf8')).toBe(before);
-    expect(readdirSync(join(project, '.fractary/runs'))).toEqual([run]);
+    expect(readFileSync(user.stateFile(run), 'utf8')).toBe(before);
+    expect(readdirSync(join(user.shop, '.fractary/runs'))).toEqual([run]);
   });
 
   test('a state and an active run that cannot be read', async () => {
-    const run = await start();
-    writeFileSync(stateFile(run), '{"status":');
+    const run = await user.begin();
+    writeFileSync(user.stateFile(run), '{"status":');
     for (const command of [['phase', 'frame'], ['prime-context'], ['session-end'], ['resume', run], ['status']]) {
-      const { code, stderr } = await faber(...command);
+      const { code, stderr } = await user.faber(...command);
       expect(code).toBe(1);
       expect(stderr).toContain('state.json:1:11: the file ends too early');
     }
-    expect(await faber('start', '--work-id', '2')).toMatchObject({ code: 1 });
-    writeFileSync(activeFile(), '../../x');
-    expect((await faber('start', '--work-id', '2')).stderr).toContain('.active-run-id holds no run id');
-    expect(readFileSync(activeFile(), 'utf8')).toBe('../../x');
+    expect(await user.faber('start', '--work-id', '2')).toMatchObject({ code: 1 });
+    writeFileSync(user.activeFile(), '../../x');
+    expect((await user.faber('start', '--work-id', '2')).stderr).toContain('.active-run-id holds no run id');
+    expect(readFileSync(user.activeFile(), 'utf8')).toBe('../../x');
   });
 
   test('text of a state cannot reach the terminal', async () => {
-    const run = await start();
+    const run = await user.begin();
     writeFileSync(
-      stateFile(run),
+      user.stateFile(run),
       JSON.stringify({ ...stateOf(run), work_id: 'a\u001b]0;title\u0007b', note: '\u001b[31m' }),
     );
     for (const command of [['status'], ['prime-context'], ['status', '--json']]) {
-      expect((await faber(...command)).stdout).not.toContain('\u001b');
+      expect((await user.faber(...command)).stdout).not.toContain('\u001b');
     }
   });
 });
 
 test('hooks and commands at once lose nothing', async () => {
-  const run = await start();
+  const run = await user.begin();
   const ids = Array.from({ length: 8 }, (_, index) => `s${index}`);
   await Promise.all([
     ...ids.map((id) => hook('session-start', { session_id: id, source: 'startup' })),
-    faber('phase', 'frame'),
-    faber('phase', 'architect'),
+    user.faber('phase', 'frame'),
+    user.faber('phase', 'architect'),
   ]);
-  const { sessions, phases } = stateOf(run);
+  const { sessions, phases } = user.stateOf(run);
   expect(sessions.total_sessions).toBe(8);
   const known = [...sessions.session_history, sessions.current_session].map(({ session_id }) => session_id);
   expect(known.sort()).toEqual(ids);
   expect([phases.frame.status, phases.architect.status]).toEqual(['completed', 'completed']);
-  expect(readdirSync(join(project, '.fractary/runs', run))).toEqual(['state.json']);
+  expect(readdirSync(join(user.shop, '.fractary/runs', run))).toEqual(['state.json']);
 }, 30_000);
-
-describe('work trees', () => {
-  const beside = () => join(user.folder, 'shop-issue-259');
-  const tracked = async () => JSON.parse((await faber('worktrees', '--json')).stdout);
-
-  async function complete(run: string): Promise<void> {
-    for (const phase of ['frame', 'architect', 'build', 'evaluate', 'release']) {
-      const done = await user.runWith({ cwd: beside() }, 'faber', 'phase', phase);
-      if (done.code !== 0) throw new Error(done.stderr);
-    }
-    expect(stateOf(run, beside()).status).toBe('completed');
-  }
-
-  test('made beside the project, on a branch of its own, tracked, and gone after completion', async () => {
-    const first = await start();
-    const second = await start('259', '--worktree');
-    expect(git(beside(), 'branch', '--show-current')).toBe('feature/259');
-    expect([activeRun(), activeRun(beside())]).toEqual([`${first}\n`, `${second}\n`]);
-    const list = JSON.parse(readFileSync(join(project, '.fractary/faber/worktrees.json'), 'utf8'));
-    expect(list.worktrees).toMatchObject([
-      { work_id: '259', run_id: second, path: '../shop-issue-259', branch: 'feature/259' },
-    ]);
-    expect(await tracked()).toMatchObject([{ run_id: second, status: 'in progress', path: beside() }]);
-    // Called from within, it must not remove the ground under the session.
-    await complete(second);
-    expect(existsSync(beside())).toBe(true);
-    const resumed = await faber('resume', first);
-    expect(resumed.stderr).toContain('Removed the work tree');
-    expect(existsSync(beside())).toBe(false);
-    expect(git(project, 'branch', '--list', 'feature/259')).toContain('feature/259');
-    expect(git(project, 'worktree', 'list').split('\n')).toHaveLength(1);
-    expect(stateOf(second)).toMatchObject({ status: 'completed', worktree: { branch: 'feature/259' } });
-    expect(await tracked()).toEqual([]);
-  });
-
-  test('kept while it holds changes or an open session; --prune says why', async () => {
-    await start('259', '--worktree');
-    const [entry] = await tracked();
-    writeFileSync(join(beside(), 'work.txt'), 'not committed');
-    await complete(entry.run_id);
-    expect(await faber('worktrees', '--prune')).toMatchObject({ code: 2 });
-    const kept = await faber('worktrees', '--prune', '--force');
-    expect(kept).toMatchObject({ code: 1 });
-    expect(kept.stdout).toContain('It holds changes that are not committed: work.txt.');
-    git(beside(), 'add', 'work.txt');
-    git(beside(), 'commit', '--quiet', '-m', 'Work');
-    const state = stateOf(entry.run_id, beside());
-    state.sessions = { current_session_id: 'x', current_session: { session_id: 'x' } };
-    writeFileSync(stateFile(entry.run_id, beside()), JSON.stringify(state));
-    await start('260');
-    expect(existsSync(beside())).toBe(true);
-    expect((await faber('worktrees', '--prune', '--force')).stdout).toContain('Removed');
-    expect(existsSync(beside())).toBe(false);
-    expect(git(project, 'show', 'feature/259:work.txt')).toBe('not committed');
-  });
-
-  test('orphans: a folder that is gone, a run that is gone', async () => {
-    await start('259', '--worktree');
-    rmSync(beside(), { recursive: true });
-    expect(await tracked()).toMatchObject([{ status: 'missing' }]);
-    expect(await faber('worktrees', '--prune')).toMatchObject({ code: 0 });
-    expect(await tracked()).toEqual([]);
-    // The branch is there, and is used again.
-    const run = await start('259', '--worktree');
-    rmSync(join(beside(), '.fractary/runs', run), { recursive: true });
-    expect(await tracked()).toMatchObject([{ status: 'orphaned' }]);
-    expect(await faber('worktrees', '--prune', '--force')).toMatchObject({ code: 0 });
-    expect(existsSync(beside())).toBe(false);
-  });
-
-  test('nothing is made where there is something already, without a commit, or without a repository', async () => {
-    mkdirSync(beside());
-    const taken = await faber('start', '--work-id', '259', '--worktree');
-    expect(taken).toMatchObject({ code: 2, stdout: '' });
-    expect(taken.stderr).toContain('There is something at');
-    const plain = user.project('plain');
-    const none = await user.runWith({ cwd: plain }, 'faber', 'start', '--work-id', '1', '--worktree');
-    expect(none.code).toBe(2);
-    expect(none.stderr).toContain('not a git repository');
-    const empty = new Repository(join(user.folder, 'empty')).folder;
-    const unborn = await user.runWith({ cwd: empty }, 'faber', 'start', '--work-id', '1', '--worktree');
-    expect(unborn.code).toBe(2);
-    expect(unborn.stderr).toContain('first commit');
-    expect(existsSync(join(user.folder, 'empty-issue-1'))).toBe(false);
-    // Without git everything else works.
-    expect(await user.runWith({ cwd: plain }, 'faber', 'start', '--work-id', '1')).toMatchObject({ code: 0 });
-  });
-
-  test('a list that cannot be read is left alone', async () => {
-    write('.fractary/faber/worktrees.json', '{"worktrees": 7}');
-    const { code, stderr } = await faber('start', '--work-id', '259', '--worktree');
-    expect(code).toBe(1);
-    expect(stderr).toContain('.fractary/faber/worktrees.json:1:1:');
-    expect(existsSync(beside())).toBe(false);
-    write('.fractary/faber/worktrees.json', '{"theirs": 1, "worktrees": [7, {"path": "x"}]}');
-    await start('259', '--worktree');
-    const list = JSON.parse(readFileSync(join(project, '.fractary/faber/worktrees.json'), 'utf8'));
-    expect(list).toMatchObject({ theirs: 1, worktrees: [7, { path: 'x' }, { work_id: '259' }] });
-  });
-});
 
 test('"Documentation complete (including hook setup guide)": what it names is there', async () => {
   for (const name of ['prime-context', 'session-end']) {

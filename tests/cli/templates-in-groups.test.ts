@@ -72,11 +72,22 @@ describe('the task', () => {
     expect(replaced.template).toBeUndefined();
   });
 
-  test('a typed prompt keeps its braces, unless variables are given for it', async () => {
+  test('results of other sessions are found in a prompt beside a template too', async () => {
+    await user.ok('session', 'add', group, '--project', project, '--prompt', 'x', '--name', 'lib');
+    const text = 'Use {{sessions.lib.result}}.';
+    const shown = await added('--template', 'frame', '--prompt', text, '--depends-on', 'lib');
+    expect(shown.prompt).toBe(`Before.\n${text}\nAfter.`);
+    const at = shown.prompt.indexOf('{{');
+    expect(shown).toMatchObject({ promptReferences: [{ at, length: text.indexOf('}}') + 2 - text.indexOf('{{') }] });
+  });
+
+  test('a typed prompt keeps its braces, but for variables that have a value', async () => {
     const text = 'Keep {{ user.name }}, {{topic}} and \\{{x}}.';
     expect((await added('--prompt', text)).prompt).toBe(text);
     const filled = await added('--prompt', 'About {{topic}}.', '--var', 'topic=tests');
     expect(filled).toMatchObject({ prompt: 'About tests.', variables: { topic: 'tests' } });
+    group = await user.ok('group', 'create', 'with', '--var', 'ticket=ABC-12');
+    expect((await added('--prompt', 'Do {{ticket}} of {{other}}.')).prompt).toBe('Do ABC-12 of {{other}}.');
   });
 
   test('the group’s template is for sessions that name none', async () => {
@@ -89,6 +100,7 @@ describe('the task', () => {
     );
     expect((await added('--prompt', 'Mine.')).prompt).toBe('Before.\nMine.\nAfter.');
     expect((await added('--template', 'review', '--var', 'file=x')).prompt).toStartWith('Review x');
+    expect((await added('--template', 'none', '--prompt', 'Mine.')).prompt).toBe('Mine.');
   });
 
   test('the group’s variables count where the session gives none', async () => {
@@ -141,7 +153,7 @@ describe('refused, and nothing added', () => {
     [['--template', 'review', '--var', 'file=a', '--var', 'file=b'], 'given twice'],
     [['--prompt', 'x', '--config-template', 'loose'], 'variable "topic" has no value'],
     [['--prompt', 'x', '--config-template', '../strict'], 'does not exist'],
-    [['--prompt', 'About {{topik}}.', '--var', 'topic=x'], 'did you mean "topic"?'],
+    [['--prompt', 'About {{topik}}.', '--var', 'topic=x'], 'did you mean "topik"?'],
     [['--prompt', 'See {{sessions.nobody.result}}.'], 'no session "nobody"'],
     [['--prompt', 'See {{sessions.lib.result}}.'], 'Add --depends-on lib'],
     [['--prompt', 'See {{sessions.lib.resultt}}.', '--depends-on', 'lib'], 'did you mean "result"?'],
@@ -153,6 +165,53 @@ describe('refused, and nothing added', () => {
     expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
     expect(refused.stderr).toContain(words);
     expect(await user.json<unknown[]>('session', 'list', group)).toHaveLength(1);
+  });
+
+  test.each([
+    ['a hook without hooks', '{"hooks":{"PreToolUse":[{"matcher":"*"}]}}', 'PreToolUse'],
+    ['a variable that is no text', '{"env":{"A":1}}', 'env'],
+    ['a mode that there is not', '{"permissions":{"defaultMode":"bogus"}}', 'defaultMode'],
+    ['a number written as a text', '{"cleanupPeriodDays":"x"}', 'cleanupPeriodDays'],
+    ['a socket that nothing beats', '{"env":{"ANTHROPIC_UNIX_SOCKET":"/s"}}', 'ANTHROPIC_UNIX_SOCKET'],
+  ])('%s in a config template', async (_name, settings, words) => {
+    write('configs/bad/settings.json', settings);
+    const refused = await add('--prompt', 'x', '--config-template', 'bad');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(words);
+    const file = 'version: 1\nsessions: {a: {project: projects/api, prompt: x, configTemplate: bad}}';
+    writeFileSync(join(user.folder, 'w.yaml'), file);
+    for (const command of [
+      ['run', 'w.yaml', '--rehearse'],
+      ['group', 'create', 'w', '--from', 'w.yaml'],
+    ]) {
+      expect(await user.run(...command)).toMatchObject({ code: 2, stdout: '' });
+    }
+    expect(readdirSync(join(user.data, 'session-groups'))).toEqual([group]);
+  });
+
+  test('a config template that replaces that of a workflow must suit it, and its variables may be given', async () => {
+    const folder = join(project, '.claude-code-agent/templates/configs');
+    const file = 'version: 1\ngroup: {configTemplate: strict}\nsessions: {a: {project: projects/api, prompt: x}}';
+    writeFileSync(join(user.folder, 'w.yaml'), file);
+    user.env.CLAUDE_CODE_AGENT_TEMPLATES = dirname(folder);
+    const create = ['group', 'create', 'w', '--from', 'w.yaml', '--config-template', join(folder, 'loose')];
+    const refused = await user.run(...create);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('"topic" has no value');
+    const made = await user.run(...create, '--var', 'topic=tests');
+    expect(made.code).toBe(0);
+    expect(made.stderr).toContain('The config template strict of the workflow is replaced');
+    const view = await user.json<View>('session', 'show', `${made.stdout.trim()}/a`, '--config');
+    expect(view.claudeMd.at(-1)?.text).toContain('Be loose about tests.');
+  });
+
+  test('the templates of the folder where the command is typed do not count', async () => {
+    write('prompts/review.md', 'of the folder', join(user.folder, '.claude-code-agent', 'templates'));
+    rmSync(join(project, '.claude-code-agent'), { recursive: true });
+    expect(await add('--template', 'review')).toMatchObject({ code: 2, stdout: '' });
+    // A folder inside a repository has the templates of the repository.
+    mkdirSync(join(user.folder, '.git'));
+    expect((await added('--template', 'review')).prompt).toBe('of the folder');
   });
 
   test('a faulty workflow leaves no group behind', async () => {
@@ -235,6 +294,27 @@ sessions:
       model: 'session settings',
       'permissions.deny.0': 'config template strict',
     });
+  });
+
+  test('the mode of a config counts, unless the session has its own; bypassing has to be said', async () => {
+    const mode = async (settings: string) => {
+      const view = await viewOf(`{ settingsOverride: { permissions: { defaultMode: ${settings} } } }`);
+      return (view as View & { permissionMode: string }).permissionMode;
+    };
+    expect(await mode('plan')).toBe('plan');
+    expect(await mode('bypassPermissions')).toBe('acceptEdits');
+  });
+
+  test('what has no effect is said to have none, and secrets are not shown', async () => {
+    const view = await viewOf(
+      '{ settingsOverride: { apiKeyHelper: x, env: { ANTHROPIC_BASE_URL: "http://x", MY_API_KEY: hush, A: b } } }',
+    );
+    expect(view.settingsOrigins).toMatchObject({
+      apiKeyHelper: 'overridden by claude-code-agent',
+      'env.ANTHROPIC_BASE_URL': 'overridden by claude-code-agent',
+      'env.A': 'session settings',
+    });
+    expect(JSON.stringify(view)).not.toContain('hush');
   });
 
   test('a text of its own takes the place of the template’s', async () => {

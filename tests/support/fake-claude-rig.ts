@@ -132,13 +132,17 @@ export class Invocation {
 
   /** Starts a detached child in a session of its own; its pid. */
   async spawn(command: string[], env: 'kept' | 'wiped' = 'kept'): Promise<number> {
-    return (await this.#order({ do: 'spawn', command, env })).pid as number;
+    const { pid } = await this.#order({ do: 'spawn', command, env });
+    if (typeof pid !== 'number') throw new Error('the fake ended before it could start a child');
+    return pid;
   }
 
+  /** Resolves when it was obeyed. One that is ended by what it did may not come as far as saying so. */
   async #order(command: object): Promise<Record<string, unknown>> {
     this.#send(command);
+    const gone = this.ended.then(() => ({ done: 'ended' }));
     for (;;) {
-      const answer = await this.#answers.next();
+      const answer: Record<string, unknown> = await Promise.race([this.#answers.next(), gone]);
       if (answer.done !== undefined) return answer;
     }
   }

@@ -51,6 +51,15 @@ test('several are shown under their names', () => {
   expect(prompt).toBe('All:\n### 001\n\nfirst\n\n### 002\n\nsecond');
 });
 
+test('of many long results each has its share, and all names stay', () => {
+  const ids = ['001-a', '002-b', '003-c'];
+  const sessions = Object.fromEntries(ids.map((id) => [id, completed(id.repeat(2_000))]));
+  const { prompt, files } = fill('@', { sessionIds: ids, every: true }, sessions);
+  for (const id of ids) expect(prompt).toContain(`### ${id.slice(0, 3)}\n\n${id}${id}`);
+  expect(Buffer.byteLength(prompt)).toBeLessThan(9_000);
+  expect(files.map(({ name }) => name)).toEqual(['1-all-result.md']);
+});
+
 test('parts of a structured result: texts as they are, all else as JSON', () => {
   const structured = { found: [{ file: 'a.ts', lines: [1, 2] }] };
   const sessions = { [one]: completed('text', structured) };
@@ -78,7 +87,7 @@ test('a long result is cut in the prompt, at a whole character, and stands whole
   const { prompt, files } = fill('<@>', {}, { [one]: completed(long) });
   expect(files).toEqual([{ name: '1-001-result.md', text: long }]);
   const [head = '', note = ''] = prompt.split('\n');
-  expect(head).toBe(`<${'ä'.repeat(4_096)}`);
+  expect(head).toBe(`<${'ä'.repeat(4_096)} …`);
   expect(note).toBe('[Only the first part is shown. All of it is in the file /inputs/1-001-result.md]>');
   const short = 'x'.repeat(8 * 1024);
   expect(fill('@', {}, { [one]: completed(short) })).toEqual({ prompt: short, files: [] });

@@ -1,15 +1,15 @@
 /** `group create`: a new group, empty or from a workflow; its id alone on stdout. */
 import type { Command } from '@commander-js/extra-typings';
-import { ok, type Result } from '../../core/failure.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultGroupConfig, type GroupConfig } from '../../core/group.ts';
 import { checkSlug } from '../../core/id.ts';
-import { parseGiven } from '../../template/variables.ts';
+import { parseGiven, resolveVariables } from '../../template/variables.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { configOf, options } from '../group-options.ts';
 import { createNewGroup, type NewGroup } from '../new-group.ts';
 import { collect, parseText } from '../option-values.ts';
-import { groupTemplates } from '../template-choice.ts';
+import { type GroupTemplates, groupTemplates } from '../template-choice.ts';
 
 const example = `
 Example:
@@ -61,11 +61,15 @@ async function create(context: Context, wanted: Wanted): Promise<Work> {
   if (!root.ok) return root;
   const slug = checkSlug(wanted.slug);
   if (!slug.ok) return slug;
-  const group = wanted.from === undefined ? emptyGroup(wanted) : await fromWorkflow(context, wanted.from, wanted.vars);
-  if (!group.ok) return group;
-  const { definition } = group.value;
   const templates = groupTemplates(context, wanted);
   if (!templates.ok) return templates;
+  const group = wanted.from === undefined ? emptyGroup(wanted) : await fromWorkflow(context, wanted, templates.value);
+  if (!group.ok) return group;
+  const { definition } = group.value;
+  const replaced = definition.configTemplate;
+  if (replaced !== undefined && templates.value.definition.configTemplate !== undefined) {
+    context.stderr.line(`The config template ${replaced.name} of the workflow is replaced by --config-template.`);
+  }
   const created = createNewGroup(context, root.value, {
     ...group.value,
     definition: {
@@ -83,10 +87,31 @@ async function create(context: Context, wanted: Wanted): Promise<Work> {
   return ok(exitCode.done);
 }
 
-/** Loaded only when there is one. */
-async function fromWorkflow(context: Context, reference: string, vars: readonly string[]): Promise<Result<NewGroup>> {
+/** What the templates of the command line ask for may be given as well. The loader comes only when it is needed. */
+async function fromWorkflow(
+  context: Context,
+  { from = '', vars }: Wanted,
+  { configTemplates }: GroupTemplates,
+): Promise<Result<NewGroup>> {
+  const specs = configTemplates.flatMap(({ variables }) => variables);
   const { readWorkflow } = await import('../workflow-group.ts');
-  return readWorkflow(context, reference, vars);
+  const group = readWorkflow(
+    context,
+    from,
+    vars,
+    specs.map(({ name }) => name),
+  );
+  if (!group.ok || specs.length === 0) return group;
+  const given = parseGiven(vars);
+  if (!given.ok) return given;
+  const { definition } = group.value;
+  const known = { ...definition.variables, ...given.value };
+  const { world, cwd } = context;
+  const { values, problems } = resolveVariables(specs, known, { world, folder: cwd });
+  if (problems.length > 0) {
+    return fail('usage', `The config template: ${problems.join('; ')}.`, 'Give variables as --var name=value.');
+  }
+  return ok({ ...group.value, definition: { ...definition, variables: { ...definition.variables, ...values } } });
 }
 
 function emptyGroup({ slug, vars }: Wanted): Result<NewGroup> {

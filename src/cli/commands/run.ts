@@ -1,14 +1,9 @@
 /** `run`: a workflow from its file to its end, in one step. */
 import type { Command } from '@commander-js/extra-typings';
-import { makeGroupId } from '../../core/id.ts';
-import type { TemplateStore } from '../../runner/generated-config.ts';
-import { draftGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
-import type { Checked } from '../../store/yaml-text.ts';
-import type { ConfigTemplate } from '../../template/config-template.ts';
 import type { Context, Work } from '../context.ts';
 import { configOf } from '../group-options.ts';
-import { createNewGroup, type NewGroup } from '../new-group.ts';
+import { createNewGroup, draftState, type NewGroup, unfrozen } from '../new-group.ts';
 import { collect } from '../option-values.ts';
 import { showPreview } from '../preview.ts';
 import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
@@ -53,31 +48,9 @@ async function run(context: Context, reference: string, pairs: readonly string[]
 }
 
 async function dryRun(context: Context, root: string, group: NewGroup, wish: RunWish): Promise<Work> {
-  const { world } = context;
-  const atMs = world.clock.now();
-  const { definition, sessions, configTemplates } = group;
-  const state = draftGroup(
-    world,
-    {
-      ...definition,
-      config: { ...definition.config, ...configOf(wish.config) },
-      id: makeGroupId(atMs, definition.slug),
-      createdAt: new Date(atMs).toISOString(),
-    },
-    sessions,
-  );
+  const { definition } = group;
+  const config = { ...definition.config, ...configOf(wish.config) };
+  const state = draftState(context, { ...group, definition: { ...definition, config } });
   if (!state.ok) return state;
-  return showPreview(context, root, state.value, unfrozen(configTemplates), previewWish(wish));
-}
-
-/** The templates as they are now; a group that is only looked at has no copies. */
-function unfrozen(templates: readonly ConfigTemplate[]): TemplateStore {
-  return {
-    sharedConfig: '',
-    load(digest): Checked<ConfigTemplate> {
-      const value = templates.find((template) => template.digest === digest);
-      if (value === undefined) throw new Error(`Internal error: no config template ${digest} was loaded`);
-      return { ok: true, value };
-    },
-  };
+  return showPreview(context, root, state.value, unfrozen(group), previewWish(wish));
 }

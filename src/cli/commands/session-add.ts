@@ -6,7 +6,7 @@ import { buildGraph } from '../../core/graph.ts';
 import { type ContextName, permissionModes, type SessionDefinition, type SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
-import { frozenTemplates } from '../../runner/generated-config.ts';
+import { frozenTemplates, generatedConfig } from '../../runner/generated-config.ts';
 import { nextSessionId } from '../../runner/request-answers.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
@@ -99,6 +99,8 @@ async function add(context: Context, reference: string, given: Given): Promise<W
   const possible = newSession(context, group.value.state, draft.value, given.dependsOn ?? []);
   if (!possible.ok) return possible;
   const { configTemplate } = draft.value;
+  const usable = checkConfig(context, group.value, possible.value, configTemplate);
+  if (!usable.ok) return usable;
   // Before the session that names it; a copy that nobody names does no harm.
   if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, group.value.paths.templates);
   const added = await changeGroup<SessionId>(context.world, group.value, {
@@ -113,6 +115,18 @@ async function add(context: Context, reference: string, given: Given): Promise<W
   if (!added.ok) return added;
   context.stdout.line(added.value);
   return ok(exitCode.done);
+}
+
+/** A configuration that claude would ignore, or that nothing beats, is told now and not when it is to be used. */
+function checkConfig(
+  context: Context,
+  { state, paths }: LoadedGroup,
+  session: SessionDefinition,
+  own: ConfigTemplate | undefined,
+): Result<unknown> {
+  const frozen = frozenTemplates(context.world, paths);
+  const load = (digest: string) => (own?.digest === digest ? ({ ok: true, value: own } as const) : frozen.load(digest));
+  return generatedConfig(context.world, { ...frozen, load }, state.group, session);
 }
 
 async function addThroughRunner(

@@ -13,7 +13,7 @@ import { readTextFile, textOf } from '../../template/text-file.ts';
 import { validateWorkflowFile } from '../../template/workflow.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { kindOfPath, type NamedTemplate, placesHere } from '../named-template.ts';
+import { kindOfPath, type NamedTemplate, placesFor } from '../named-template.ts';
 import { briefPath } from '../path-argument.ts';
 
 const example = `
@@ -96,7 +96,7 @@ function workflowProblems(context: Context, path: string): readonly Problem[] {
     name: basename(path, extname(path)),
     baseFolder: dirname(path),
     home: env.HOME,
-    places: (projects) => [...beside, ...placesHere(context, projects)],
+    places: (projects) => [...beside, ...placesFor(context, projects)],
   });
 }
 

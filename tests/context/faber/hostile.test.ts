@@ -1,7 +1,6 @@
 /** Promises: nothing in a project hangs or breaks FABER's hooks, leads them out of it, or gets out of its quotation. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,

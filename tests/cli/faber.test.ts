@@ -209,7 +209,10 @@ describe('prime-context', () => {
       '--artifact',
       'pr_url=https://example.org/1',
     );
-    expect(user.stateOf(run).artifacts).toEqual({ spec_path: '{project_root}/specs/a.md', pr_url: 'https://example.org/1' });
+    expect(user.stateOf(run).artifacts).toEqual({
+      spec_path: '{project_root}/specs/a.md',
+      pr_url: 'https://example.org/1',
+    });
     const before = readFileSync(user.stateFile(run), 'utf8');
     const dry = await user.faber('prime-context', '--dry-run', '--artifacts', 'specification,workflow-state');
     expect(dry.stdout).toContain('  specification (markdown) specs/a.md (6 bytes)');

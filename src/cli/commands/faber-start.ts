@@ -23,8 +23,8 @@ Example:
 export function define(command: Command, context: Context): void {
   command
     .description(
-      'Begins a FABER run for a work item and prints its id. A work tree has one active run; where one is in progress ' +
-        'already you are asked, or choose --worktree or --take-over.',
+      'Begins a FABER run for a work item and prints its id. A work tree has one active run; where one is in ' +
+        'progress already you are asked, or choose --worktree or --take-over.',
     )
     .requiredOption('--work-id <id>', 'the work item, such as an issue number', parseWorkId)
     .option('--workflow <name>', 'configuration of the workflow', 'default')

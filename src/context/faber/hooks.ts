@@ -65,8 +65,8 @@ function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run
   });
   const text = [
     ...runLines(runId, state, config.ok ? config.value.phases : phasesDefault),
-    'Keep in the summary: this run id, the current phase and what of it is done, decisions, open questions, files that ' +
-      'were changed and the next step. The run’s artifacts are loaded again afterwards; do not repeat them.',
+    'Keep in the summary: this run id, the current phase and what of it is done, decisions, open questions, files ' +
+      'that were changed and the next step. The artifacts of the run are loaded again afterwards; do not repeat them.',
   ].join('\n');
   return { text, notes: { run: runId, ...(saved.ok ? {} : { trouble: saved.failure.message }) } };
 }

@@ -48,6 +48,7 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
     isWorker,
     nowMs: Date.now(),
     host: hostName(),
+    platform: process.platform,
     files,
     env,
   };

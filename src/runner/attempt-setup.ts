@@ -77,7 +77,7 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
   if (options.rehearsalUrl !== undefined) world.files.makeFolder(home);
   world.files.makeFolder(paths.config);
   world.files.makeFolder(paths.tmp);
-  return workerEnvironment({
+  const env = workerEnvironment({
     caller: options.callerEnv,
     attemptId: attempt.id,
     configDir: paths.config,
@@ -85,6 +85,8 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
     login: chooseLogin(options.callerEnv),
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
+  // Prompts of shipped workflows call this program; whatever else goes by its name comes first.
+  return { ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${join(options.packageRoot, 'bin')}` };
 }
 
 interface Subject {

@@ -1,7 +1,7 @@
 /**
- * Promises, through the runner and with the real claude, for each context system: after an automatic compaction, after a
- * pause and after the runner and the worker were killed, the next request of the model holds the session's own state and
- * its task; two sessions of one project get their own.
+ * Promises, through the runner and with the real claude, for each context system: after an automatic compaction, after
+ * a pause and after the runner and the worker were killed, the next request of the model holds the session's own state
+ * and its task; two sessions of one project get their own.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

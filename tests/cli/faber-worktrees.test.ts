@@ -25,7 +25,7 @@ async function complete(run: string): Promise<void> {
   expect(user.stateOf(run, beside()).status).toBe('completed');
 }
 
-test('made beside the user.shop, on a branch of its own, tracked, and gone after completion', async () => {
+test('made beside the project, on a branch of its own, tracked, and gone after completion', async () => {
   const first = await user.begin();
   const second = await user.begin('259', '--worktree');
   expect(git(beside(), 'branch', '--show-current')).toBe('feature/259');

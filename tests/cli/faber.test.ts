@@ -263,7 +263,7 @@ test('without a run: hooks and session-end go on quietly, everything else says w
     code: 0,
     stdout: 'No active workflow found, skipping session-end\n',
   });
-  expect(await user.faber('status')).toMatchObject({ code: 0, stdout: 'No FABER run is active in this user.shop.\n' });
+  expect(await user.faber('status')).toMatchObject({ code: 0, stdout: 'No FABER run is active in this project.\n' });
   for (const command of [['prime-context'], ['phase', 'frame']]) {
     const { code, stderr } = await user.faber(...command);
     expect(code).toBe(2);
@@ -288,7 +288,7 @@ describe('bad input changes nothing', () => {
     [['phase', 'biuld'], 2, 'Did you mean build?'],
     [['phase', 'build', '--artifact', 'x'], 2, 'It must be a name and a value'],
     [['phase', 'build', '--artifact', 'spec_path=nowhere.md'], 2, 'does not exist'],
-    [['phase', 'build', '--artifact', 'spec_path=/etc/hostname'], 2, 'is not in the user.shop'],
+    [['phase', 'build', '--artifact', 'spec_path=/etc/hostname'], 2, 'is not in the project'],
     [['prime-context', '--trigger', 'sometimes'], 2, 'It must be session_start'],
     [['prime-context', '--artifacts', 'specificaton'], 2, 'did you mean specification?'],
     [['prime-context', '--artifacts', ','], 2, 'It must be a list'],
@@ -323,7 +323,7 @@ describe('bad input changes nothing', () => {
     const run = await user.begin();
     writeFileSync(
       user.stateFile(run),
-      JSON.stringify({ ...stateOf(run), work_id: 'a\u001b]0;title\u0007b', note: '\u001b[31m' }),
+      JSON.stringify({ ...user.stateOf(run), work_id: 'a\u001b]0;title\u0007b', note: '\u001b[31m' }),
     );
     for (const command of [['status'], ['prime-context'], ['status', '--json']]) {
       expect((await user.faber(...command)).stdout).not.toContain('\u001b');

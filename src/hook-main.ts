@@ -13,6 +13,7 @@ import {
   installedMark,
 } from './context/hook-call.ts';
 import { parseHookInput } from './context/hook-input.ts';
+import { createClock } from './world/clock.ts';
 import { createFiles } from './world/files.ts';
 import { hostName } from './world/host-name.ts';
 
@@ -22,6 +23,9 @@ const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
   faber: async () => (await import('./context/faber/hooks.ts')).faber,
   handover: async () => (await import('./context/handover/hooks.ts')).handover,
 };
+
+/** Of claude's ten seconds for a hook. */
+const patienceMs = 2_000;
 
 const files = createFiles();
 const { env } = process;
@@ -58,10 +62,16 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
 /** A terminal has no end; and asking `process.stdin` what it is would load ten milliseconds of streams. */
 async function standardInput(): Promise<string> {
   try {
-    return (await Bun.stdin.stat()).isCharacterDevice() ? '' : await Bun.stdin.text();
+    if ((await Bun.stdin.stat()).isCharacterDevice()) return '';
+    return await Promise.race([Bun.stdin.text(), afterPatience()]);
   } catch {
     return '';
   }
+}
+
+/** claude hands over its words at once; an input that never ends must not cost the session its state. */
+function afterPatience(): Promise<string> {
+  return new Promise((resolve) => createClock().after(patienceMs, () => resolve('')));
 }
 
 /** State is on disk before anything of it is printed: `answer` of a system writes, then returns. */
@@ -90,12 +100,19 @@ async function taskAnswer(call: HookCall): Promise<HookAnswer> {
   return { text: sessionStartText(call, files.readText(promptFile), promptFile) };
 }
 
+/** A full disk, of all things, must not keep the state from the session. */
 function note(notes: Readonly<Record<string, unknown>>, { event, source, sessionId, nowMs }: HookCall, text: string) {
   if (sessionFolder === null) return;
-  const log = files.openAppend(join(sessionFolder, 'hooks.log'));
-  const line = { at: new Date(nowMs).toISOString(), event, source, sessionId, ...notes, characters: text.length };
-  log.append(`${JSON.stringify(line)}\n`);
-  log.close();
+  try {
+    const log = files.openAppend(join(sessionFolder, 'hooks.log'));
+    const line = { at: new Date(nowMs).toISOString(), event, source, sessionId, ...notes, characters: text.length };
+    log.append(`${JSON.stringify(line)}\n`);
+    log.close();
+  } catch (error) {
+    process.stderr.write(
+      `claude-code-agent hook: hooks.log: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
+  }
 }
 
 try {
@@ -105,3 +122,5 @@ try {
   // Whoever reads no more, or a full disk, is no reason to stop a session.
   process.stderr.write(`claude-code-agent hook: ${error instanceof Error ? error.message : String(error)}\n`);
 }
+// An input that nobody ends would hold the process.
+process.exit(0);

@@ -64,6 +64,8 @@ export interface AttemptStream {
   hookOk: boolean;
   /** Our hook for the compaction that is under way gave the session its task back. */
   restored: boolean;
+  /** Hooks of that compaction that were started and have not succeeded. */
+  unrestored: number;
   /** A compaction after which the session was not given its state back. */
   contextLost: boolean;
   /** Any SessionStart hook was reported. */
@@ -115,6 +117,7 @@ export function emptyStream(prices: PriceTable = {}): AttemptStream {
     denials: new Map(),
     hookOk: false,
     restored: false,
+    unrestored: 0,
     contextLost: false,
     hookSeen: false,
     spending: emptySpending,
@@ -169,8 +172,9 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
     case 'compact-boundary':
       s.compactions += 1;
       // The hooks of a compaction are reported before it is.
-      s.contextLost = !s.restored;
+      s.contextLost = !s.restored || s.unrestored > 0;
       s.restored = false;
+      s.unrestored = 0;
       break;
     case 'control-response':
       if (m.ok && answersInterrupt(m.requestId)) s.interruptAnswered = true;
@@ -288,9 +292,13 @@ export const ownHookMark = 'Claude Code session ';
 function foldHook(s: AttemptStream, m: HookMessage): void {
   if (m.hookEvent !== 'SessionStart') return;
   s.hookSeen = true;
+  const isCompaction = m.hookName.endsWith(':compact');
+  if (isCompaction && m.phase === 'started') s.unrestored += 1;
   if (m.phase !== 'response' || m.outcome !== 'success') return;
   s.hookOk = true;
-  if (m.hookName.endsWith(':compact') && m.stdout?.includes(ownHookMark)) s.restored = true;
+  if (!isCompaction) return;
+  s.unrestored -= 1;
+  if (m.stdout?.includes(ownHookMark)) s.restored = true;
 }
 
 function setSpending(s: AttemptStream, spending: Spending): void {

@@ -102,9 +102,15 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
+/** Whole escape sequences of one line; one without its end is no sequence, and must not take what follows with it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const escapes = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|[\]P^_X][^\n\u0007\u001b]{0,2000}(?:\u0007|\u001b\\))/g;
+
 /** Text of a project as data: it can neither end the reminder it is shown in nor move a terminal's cursor. */
 export function harmless(text: string): string {
-  return Bun.stripANSI(text.replaceAll('\r\n', '\n'))
+  return text
+    .replaceAll('\r\n', '\n')
+    .replace(escapes, '')
     .replace(controls, '')
     .replace(/<(?=\/?system-reminder)/gi, '‹');
 }

@@ -15,9 +15,11 @@ export function sessionStartText(
 ): string {
   const id = call.sessionId ?? 'unknown';
   const lines = [`Claude Code session ${id}, run unattended: nobody can answer questions, so decide and go on.`];
-  // On a start or resume the task is the prompt itself; only a compaction takes it away.
-  if (call.source === 'compact' && prompt !== null) {
-    lines.push('The conversation was compacted. Your task, as it was given to you:', '', harmless(prompt));
+  // On a start or resume the task is the prompt itself; only a compaction takes it away. Without a word why the hook is
+  // called it may be one.
+  const said = call.source === 'compact' ? 'The conversation was compacted.' : 'The conversation may be compacted.';
+  if ((call.source === 'compact' || call.source === undefined) && prompt !== null) {
+    lines.push(`${said} Your task, as it was given to you:`, '', harmless(prompt));
   }
   const text = lines.join('\n');
   if (text.length <= charactersMax) return text;

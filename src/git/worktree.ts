@@ -81,6 +81,12 @@ export async function changedFiles(git: Git, folder: string): Promise<Result<rea
   );
 }
 
+/** Paths, from the top of the work tree, of all files that git ignores. */
+export async function allIgnoredFiles(git: Git, folder: string): Promise<Result<readonly string[]>> {
+  const listed = await local(git, folder, ['ls-files', '-z', '--others', '--ignored', '--exclude-standard']);
+  return listed.ok ? ok(listed.value.split('\0').filter((path) => path !== '')) : listed;
+}
+
 /** Which of the existing files, by paths from `folder`, git ignores and does not track all the same. */
 export async function ignoredFiles(
   git: Git,

@@ -55,7 +55,7 @@ test('kept while it holds changes or an open session; --prune says why', async (
   expect(await user.faber('worktrees', '--prune')).toMatchObject({ code: 2 });
   const kept = await user.faber('worktrees', '--prune', '--force');
   expect(kept).toMatchObject({ code: 1 });
-  expect(kept.stdout).toContain('It holds changes that are not committed: work.txt.');
+  expect(kept.stdout).toContain('It holds files that are in no commit: work.txt.');
   git(beside(), 'add', 'work.txt');
   git(beside(), 'commit', '--quiet', '-m', 'Work');
   const state = user.stateOf(entry.run_id, beside());
@@ -67,6 +67,29 @@ test('kept while it holds changes or an open session; --prune says why', async (
   expect(existsSync(beside())).toBe(false);
   expect(git(user.shop, 'show', 'feature/259:work.txt')).toBe('not committed');
 });
+
+test('kept while it holds ignored files, stands on no branch, or is not what faber start makes', async () => {
+  writeFileSync(join(user.shop, '.gitignore'), '.env\n');
+  git(user.shop, 'add', '.gitignore');
+  git(user.shop, 'commit', '--quiet', '-m', 'Ignore');
+  await user.begin('259', '--worktree');
+  const [entry] = await tracked();
+  writeFileSync(join(beside(), '.env'), 'SECRET=1');
+  await complete(entry.run_id);
+  const why = async () => (await user.faber('worktrees', '--prune', '--force')).stdout;
+  expect(await why()).toContain('files that are in no commit: .env');
+  rmSync(join(beside(), '.env'));
+  git(beside(), 'checkout', '--quiet', '--detach');
+  expect(await why()).toContain('its commits would be lost');
+  git(beside(), 'checkout', '--quiet', 'feature/259');
+  const mine = join(user.folder, 'mine');
+  git(user.shop, 'worktree', 'add', '--quiet', '-b', 'topic', mine);
+  const list = join(user.shop, '.fractary/faber/worktrees.json');
+  const text = readFileSync(list, 'utf8').replace('../shop-issue-259', '../mine').replace('feature/259', 'topic');
+  writeFileSync(list, text);
+  await why();
+  expect([existsSync(mine), existsSync(beside())]).toEqual([true, true]);
+}, 30_000);
 
 test('orphans: a folder that is gone, a run that is gone', async () => {
   await user.begin('259', '--worktree');

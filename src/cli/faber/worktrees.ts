@@ -5,7 +5,15 @@ import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorktrees, type TrackedWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { addWorktree, changedFiles, listWorktrees, pruneWorktrees, removeWorktree } from '../../git/worktree.ts';
+import {
+  addWorktree,
+  allIgnoredFiles,
+  changedFiles,
+  listWorktrees,
+  pruneWorktrees,
+  removeWorktree,
+  type Worktree,
+} from '../../git/worktree.ts';
 import { writeFailure } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
@@ -13,18 +21,18 @@ import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 export interface Repository {
   /** The project in the first work tree: it keeps the list. */
   readonly main: FaberProject;
-  /** Absolute paths of all work trees that git knows, the first one in front. */
-  readonly paths: readonly string[];
+  /** All work trees that git knows, the first one in front. */
+  readonly worktrees: readonly Worktree[];
 }
 
 /** Fails with `not-found` outside of a repository. */
 export async function repositoryOf(context: Context, project: FaberProject): Promise<Result<Repository>> {
   const listed = await listWorktrees(context, project.top);
   if (!listed.ok) return listed;
-  const paths = listed.value.map(({ path }) => path);
-  const top = paths[0] ?? project.top;
+  const worktrees = listed.value;
+  const top = worktrees[0]?.path ?? project.top;
   // The project may be a folder of the repository; it is the same one in every work tree.
-  return ok({ main: { top, root: join(top, relative(project.top, project.root)) }, paths });
+  return ok({ main: { top, root: join(top, relative(project.top, project.root)) }, worktrees });
 }
 
 export interface MadeWorktree {
@@ -61,14 +69,14 @@ export interface WorktreeView extends TrackedWorktree {
 }
 
 /** Fails with `corrupt-file`. */
-export function viewWorktrees(context: Context, { main, paths }: Repository): Result<readonly WorktreeView[]> {
+export function viewWorktrees(context: Context, { main, worktrees }: Repository): Result<readonly WorktreeView[]> {
   const { files } = context.world;
   const tracked = loadWorktrees(files, main);
   if (!tracked.ok) return tracked;
   return ok(
     tracked.value.map((entry) => {
       const kind = lookAt(files, entry.path);
-      const isThere = kind.ok && kind.value === 'folder' && paths.slice(1).includes(entry.path);
+      const isThere = kind.ok && kind.value === 'folder' && worktrees.slice(1).some(({ path }) => path === entry.path);
       if (!isThere) return { ...entry, status: 'missing', hasOpenSession: false };
       const state = loadState(files, projectIn(main, entry.path), entry.runId);
       if (!state.ok) return { ...entry, status: 'orphaned', hasOpenSession: false };
@@ -109,6 +117,13 @@ export async function removeFinished(
     const forgotten = pruned.ok ? forget() : pruned;
     return forgotten.ok ? { path, runId, removed: true, why: 'Its folder is gone.' } : stays(forgotten.failure.message);
   }
+  // The list is a file of the project, which anybody may have written: only what we make ourselves is removed.
+  const { main, worktrees } = repository;
+  const isOurs = dirname(path) === dirname(main.top) && basename(path).startsWith(`${basename(main.top)}-issue-`);
+  const branch = worktrees.find((worktree) => worktree.path === path)?.branch;
+  if (!isOurs) return stays('It is not a work tree that faber start makes; remove it with git worktree remove.');
+  if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
+  if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);
   if (isInside(context.cwd, path)) return stays('You are in it; leave the folder first.');
   if (view.hasOpenSession && !openSessionsToo) {
     return stays('A session of its run has not recorded its end; --force removes it all the same.');
@@ -130,20 +145,31 @@ async function keepRun(context: Context, main: FaberProject, { path, runId }: Wo
   const { files } = context.world;
   const changed = await changedFiles(context, path);
   if (!changed.ok) return changed;
+  const ignored = await allIgnoredFiles(context, path);
+  if (!ignored.ok) return ignored;
   const project = projectIn(main, path);
   const inTree = (name: string) => relative(project.root, join(path, name));
-  const ofRun = changed.value.filter((name) => inTree(name).startsWith(`${runsPath}/${runId}/`));
-  const others = changed.value.filter((name) => !ofRun.includes(name) && inTree(name) !== activeRunPath);
+  const all = [...new Set([...changed.value, ...ignored.value])];
+  const ofRun = all.filter((name) => inTree(name).startsWith(`${runsPath}/${runId}/`));
+  const others = all.filter((name) => !ofRun.includes(name) && inTree(name) !== activeRunPath);
   if (others.length > 0) {
     const first = others.slice(0, 3).join(', ');
-    return fail('illegal-transition', `It holds changes that are not committed: ${first}.`, 'Commit them first.');
+    const next = 'Commit or move them first.';
+    return fail('illegal-transition', `It holds files that are in no commit: ${first}.`, next);
   }
   for (const name of ofRun) {
     const [from, to] = [join(path, name), join(main.root, inTree(name))];
     try {
-      if (files.entryKind(from) !== 'file' || files.entryKind(to) !== null) continue;
+      if (files.entryKind(from) !== 'file') continue;
+      const bytes = files.readBytes(from, 0, files.info(from)?.size ?? 0);
+      if (files.entryKind(to) !== null) {
+        const there = files.readBytes(to, 0, bytes.length + 1);
+        if (Buffer.compare(there, bytes) === 0) continue;
+        const next = 'Commit it here and merge the branch, or take over one of the two by hand.';
+        return fail('illegal-transition', `${inTree(name)} differs from the one in ${briefPath(main.root)}.`, next);
+      }
       files.makeFolder(dirname(to));
-      files.writeBytes(to, files.readBytes(from, 0, files.info(from)?.size ?? 0), { durable: true });
+      files.writeBytes(to, bytes, { durable: true });
     } catch (error) {
       return { ok: false, failure: writeFailure(to, error) };
     }

@@ -112,7 +112,7 @@ export function hoursOf(ageMs: number): number {
 }
 
 /** The lines that structure what a hook prints; text of a project must not be able to play them. */
-const structure = /^(?=\s*(?:--- (?:END|CPM SESSION STATE)|CPM_SESSION_ID:))/gm;
+const structure = /^(?=[ \t]*(?:--- (?:END|CPM SESSION STATE)|CPM_SESSION_ID:))/gm;
 
 /** The text with its own imitations of our delimiters marked as text. */
 export function withoutStructure(text: string): string {

@@ -6,13 +6,14 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { events } from './events.ts';
+import { hook } from './hook.ts';
 import { ingest } from './ingest.ts';
 import { real } from './real.ts';
 import { size } from './size.ts';
 import { startup } from './startup.ts';
 import { type Benchmark, type Figure, formatBytes, load } from './support/figures.ts';
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { ingest, events, startup, size, real };
+const benchmarks: Readonly<Record<string, Benchmark>> = { ingest, events, startup, size, hook, real };
 const resultsFile = join(import.meta.dir, 'results.md');
 
 function machine(): string {

@@ -1,28 +1,126 @@
 /**
- * The program behind the hooks in a worker's settings: `hook-main.ts all session-start`. claude runs it often, so it
- * imports nothing heavy; it always exits with 0, because a hook must never stop a session.
+ * The program behind the hooks: `hook-main.ts <task|cpm|faber|handover|all> <session-start|pre-compact|session-end>`.
+ * claude runs it often, so it imports nothing heavy; it always exits with 0, because a hook must never stop a session.
  */
 import { dirname, join } from 'node:path';
 import { attemptMark } from './claude/variables.ts';
-import { parseHookInput, sessionStartText } from './context/session-hook.ts';
+import {
+  type ContextSystem,
+  type HookAnswer,
+  type HookCall,
+  type HookEvent,
+  hookEvents,
+  installedMark,
+} from './context/hook-call.ts';
+import { parseHookInput } from './context/hook-input.ts';
+import { createClock } from './world/clock.ts';
 import { createFiles } from './world/files.ts';
+import { hostName } from './world/host-name.ts';
 
-const [, event] = process.argv.slice(2);
-const configDir = process.env.CLAUDE_CONFIG_DIR;
-try {
-  // Without the mark we were called by a person's own claude, to which this says nothing.
-  if (process.env[attemptMark] !== undefined && configDir !== undefined && event === 'session-start') {
-    const files = createFiles();
-    const sessionFolder = dirname(configDir);
-    const promptFile = join(sessionFolder, 'prompt.md');
-    const input = parseHookInput(await Bun.stdin.text());
-    const output = sessionStartText(input, files.readText(promptFile), promptFile);
+/** Only what is asked for is loaded: a session waits for each of its hooks. */
+const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
+  cpm: async () => (await import('./context/cpm/hooks.ts')).cpm,
+  faber: async () => (await import('./context/faber/hooks.ts')).faber,
+  handover: async () => (await import('./context/handover/hooks.ts')).handover,
+};
+
+/** Of claude's ten seconds for a hook. */
+const patienceMs = 2_000;
+
+const files = createFiles();
+const { env } = process;
+const isWorker = (env[attemptMark] ?? '') !== '';
+/** The folder of the session; only workers have one. */
+const sessionFolder = isWorker && env.CLAUDE_CONFIG_DIR ? dirname(env.CLAUDE_CONFIG_DIR) : null;
+const output = Bun.stdout.writer();
+
+async function main([system = '', event = '', ...options]: readonly string[]): Promise<void> {
+  if (!hookEvents.includes(event as HookEvent)) return;
+  // A worker has hooks of its own; those that a person put into the project's settings would say everything twice.
+  if (isWorker && options.includes(installedMark)) return;
+  // A worker's generated settings hold the same hooks; those of the project would say everything twice.
+  if (isWorker && options.includes(installedMark)) return;
+  const input = parseHookInput(await standardInput());
+  const at = options.indexOf('--source');
+  const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;
+  const call: HookCall = {
+    event: event as HookEvent,
+    ...(source === undefined ? {} : { source }),
+    ...(input.sessionId === undefined ? {} : { sessionId: input.sessionId }),
+    ...(input.transcriptPath === undefined ? {} : { transcriptPath: input.transcriptPath }),
+    projectFolder: env.CLAUDE_PROJECT_DIR || input.cwd || process.cwd(),
+    isWorker,
+    nowMs: Date.now(),
+    host: hostName(),
+    platform: process.platform,
+    files,
+    env,
+  };
+  for (const name of system === 'all' ? ['task', ...Object.keys(systems)] : [system]) await answer(name, call);
+}
+
+/** A terminal has no end; and asking `process.stdin` what it is would load ten milliseconds of streams. */
+async function standardInput(): Promise<string> {
+  try {
+    if ((await Bun.stdin.stat()).isCharacterDevice()) return '';
+    return await Promise.race([Bun.stdin.text(), afterPatience()]);
+  } catch {
+    return '';
+  }
+}
+
+/** claude hands over its words at once; an input that never ends must not cost the session its state. */
+function afterPatience(): Promise<string> {
+  return new Promise((resolve) => createClock().after(patienceMs, () => resolve('')));
+}
+
+/** State is on disk before anything of it is printed: `answer` of a system writes, then returns. */
+async function answer(name: string, call: HookCall): Promise<void> {
+  try {
+    const { text, notes } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
+    note({ system: name, ...notes }, call, text);
+    if (text !== '') output.write(`${text}\n`);
+  } catch (error) {
+    const trouble = error instanceof Error ? error.message : String(error);
+    note({ system: name, trouble }, call, '');
+    process.stderr.write(`claude-code-agent hook: ${trouble}\n`);
+  }
+}
+
+async function systemAnswer(name: string, call: HookCall): Promise<HookAnswer> {
+  const load = Object.hasOwn(systems, name) ? systems[name] : undefined;
+  return load === undefined ? { text: '' } : (await load()).answer(call);
+}
+
+/** Only workers have a task of ours. */
+async function taskAnswer(call: HookCall): Promise<HookAnswer> {
+  if (sessionFolder === null || call.event !== 'session-start') return { text: '' };
+  const { sessionStartText } = await import('./context/session-hook.ts');
+  const promptFile = join(sessionFolder, 'prompt.md');
+  return { text: sessionStartText(call, files.readText(promptFile), promptFile) };
+}
+
+/** A full disk, of all things, must not keep the state from the session. */
+function note(notes: Readonly<Record<string, unknown>>, { event, source, sessionId, nowMs }: HookCall, text: string) {
+  if (sessionFolder === null) return;
+  try {
     const log = files.openAppend(join(sessionFolder, 'hooks.log'));
-    const line = { at: new Date().toISOString(), event, ...input, characters: output.length };
+    const line = { at: new Date(nowMs).toISOString(), event, source, sessionId, ...notes, characters: text.length };
     log.append(`${JSON.stringify(line)}\n`);
     log.close();
-    process.stdout.write(`${output}\n`);
+  } catch (error) {
+    process.stderr.write(
+      `claude-code-agent hook: hooks.log: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
   }
+}
+
+try {
+  await main(process.argv.slice(2));
+  await output.end();
 } catch (error) {
+  // Whoever reads no more, or a full disk, is no reason to stop a session.
   process.stderr.write(`claude-code-agent hook: ${error instanceof Error ? error.message : String(error)}\n`);
 }
+// An input that nobody ends would hold the process.
+process.exit(0);

@@ -35,10 +35,11 @@ const ownedFolders = ['commands', 'skills', 'agents', 'rules'];
 /** Fails with `write-failed` when a file cannot be written, or would not be what claude needs. */
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
   const { paths, env } = input;
-  const { base, sessionStart, deny = [] } = input.settings;
-  const hook = sessionStart === undefined ? {} : { sessionStart: inCleanEnvironment(sessionStart, env) };
+  const { base, hooks = [], deny = [] } = input.settings;
+  const { projectPath } = input.instructions.session;
+  const clean = hooks.map(({ event, program }) => ({ event, program: inCleanEnvironment(program, env, projectPath) }));
   const files: readonly (readonly [string, JsonObject])[] = [
-    [join(paths.config, 'settings.json'), configSettings({ ...input.settings, ...hook })],
+    [join(paths.config, 'settings.json'), configSettings({ ...input.settings, hooks: clean })],
     [paths.workerSettings, workerSettings(env, { deny, ...(base === undefined ? {} : { base }) })],
   ];
   let path = paths.config;

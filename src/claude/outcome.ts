@@ -35,6 +35,9 @@ export interface JudgeInput {
 
 export type Outcome = Verdict & { readonly warnings: readonly Warning[] };
 
+/** The code of the warning that makes the next attempt look for its state itself. */
+export const contextLostCode = 'context-lost';
+
 /** What is kept of an answer; all of it is in transcript.jsonl. */
 const resultChars = 50_000;
 /** A structured answer is kept whole or not at all: half a document would be another answer. */
@@ -202,6 +205,10 @@ function warningsOf(input: JudgeInput): Warning[] {
     const how = stream.hookSeen ? 'failed' : 'did not run';
     const message = `The SessionStart hook ${how}: the session may lack its context after a compaction.`;
     warnings.push({ code: 'hook-missing', message });
+  }
+  if (stream.contextLost) {
+    const message = 'After a compaction the session was not given its state back; its next attempt is told so.';
+    warnings.push({ code: contextLostCode, message });
   }
   if (stream.malformed > 0) {
     const lines = stream.malformed === 1 ? '1 line' : `${stream.malformed} lines`;

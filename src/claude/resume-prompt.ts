@@ -12,16 +12,20 @@ export interface ResumePromptInput {
   readonly continues: boolean;
   /** Why the earlier attempt failed, a sentence; for retries. */
   readonly failure?: string;
+  /** The state of the session did not come back after a compaction. */
+  readonly contextLost?: boolean;
   /** What the user said to the session since its last attempt. */
   readonly messages?: readonly string[];
 }
 
 /** The task as it is for a first attempt; for later ones with what happened before it. */
-export function resumePrompt({ task, kind, continues, failure, messages = [] }: ResumePromptInput): string {
+export function resumePrompt(input: ResumePromptInput): string {
+  const { task, kind, continues, failure, contextLost = false, messages = [] } = input;
   const said = messages.flatMap((text) => [added, text]);
   if (kind === 'start') return [task, ...said].join('\n\n');
   const why = kind === 'retry' ? retryReason(failure) : pauseReason;
-  const parts = continues ? [why, check, again, task] : [why, fresh, task];
+  const lostNote = contextLost && continues ? [lost] : [];
+  const parts = continues ? [why, ...lostNote, check, again, task] : [why, fresh, task];
   return [...parts, ...said].join('\n\n');
 }
 
@@ -40,6 +44,11 @@ const check =
   'The command or edit that was under way may have taken effect, in part or not at all. Look at the files first, ' +
   'repeat it only if it is still needed, then go on where you were until the task is done. ' +
   'Nobody can answer questions.';
+
+const lost =
+  'The conversation was compacted before, and your own state was not given back to you then. Read it now: your ' +
+  'progress file docs/plans/.cpm-progress-<your session id>.md and other notes of yours in the project, if there are ' +
+  'any.';
 
 const again = 'The task again:';
 

@@ -119,6 +119,14 @@ export interface HookProgram {
   readonly args: readonly string[];
 }
 
+/** The events at which our hooks run. */
+export type HookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
+
+export interface OwnHook {
+  readonly event: HookEvent;
+  readonly program: HookProgram;
+}
+
 /** What a hook of ours may know: nothing that a project says, but what its user needs to load any program. */
 const hookVariables = [attemptMark, 'CLAUDE_CONFIG_DIR', ...loaderVariables, 'NIX_LD', 'NIX_LD_LIBRARY_PATH'];
 
@@ -126,8 +134,10 @@ const hookVariables = [attemptMark, 'CLAUDE_CONFIG_DIR', ...loaderVariables, 'NI
  * The same program in an environment of its own. Hooks get what a project's settings say, and a Bun obeys variables
  * that no empty value switches off again: `BUN_INSPECT_PRELOAD` runs code in it, `BUN_JSC_*` keeps it from starting.
  */
-export function inCleanEnvironment({ program, args }: HookProgram, env: Environment): HookProgram {
+export function inCleanEnvironment({ program, args }: HookProgram, env: Environment, projectPath: string): HookProgram {
   const kept = hookVariables.flatMap((name) => (env[name] === undefined ? [] : [`${name}=${env[name]}`]));
+  // claude sets it as well, but for that its own environment would have to be passed on.
+  kept.push(`CLAUDE_PROJECT_DIR=${projectPath}`);
   // The shell is there because `env` takes a program for a variable when its path holds a `=`.
   return { program: '/usr/bin/env', args: ['-i', ...kept, '/bin/sh', '-c', 'exec "$0" "$@"', program, ...args] };
 }
@@ -135,21 +145,23 @@ export function inCleanEnvironment({ program, args }: HookProgram, env: Environm
 export interface ConfigSettingsInput {
   /** Settings of a template or of the session; ours come after theirs. */
   readonly base?: JsonObject;
-  /** Prints the session's context at every start, resume, clear and compaction. */
-  readonly sessionStart?: HookProgram;
+  /** Ours: they tell the session its task and its state after a start, a resume, a clear and a compaction. */
+  readonly hooks?: readonly OwnHook[];
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
 }
 
-/** A hook that hangs would hold up the start without any sign of life; its default timeout is ten minutes. */
+/**
+ * A hook that hangs would hold up the start without any sign of life, and its default timeout is ten minutes. At the
+ * end of a session claude waits no longer than a second and a half for all of them unless told otherwise.
+ */
 const hookTimeoutSeconds = 10;
 
 /** What settings.json in the worker's config dir says. */
 export function configSettings(input: ConfigSettingsInput): JsonObject {
-  const { base = {}, sessionStart } = input;
+  const { base = {}, hooks: ours = [] } = input;
   const theirs = object(base.permissions);
   const hooks = object(base.hooks);
-  const ours = sessionStart === undefined ? [] : [startEntry(sessionStart)];
   return {
     ...base,
     ...permissionsOf({
@@ -157,15 +169,20 @@ export function configSettings(input: ConfigSettingsInput): JsonObject {
       allow: [...list(theirs.allow), ...(input.allow ?? [])],
       deny: [...list(theirs.deny), ...(input.deny ?? [])],
     }),
-    ...(sessionStart === undefined && base.hooks === undefined
-      ? {}
-      : { hooks: { ...hooks, SessionStart: [...list(hooks.SessionStart), ...ours] } }),
+    ...(ours.length === 0 && base.hooks === undefined ? {} : { hooks: withOwn(hooks, ours) }),
   };
 }
 
-function startEntry({ program, args }: HookProgram): JsonObject {
+/** Theirs first; one entry for each of ours, because the model gets so many characters of an entry and no more. */
+function withOwn(theirs: JsonObject, ours: readonly OwnHook[]): JsonObject {
+  const hooks: Record<string, unknown> = { ...theirs };
+  for (const { event, program } of ours) hooks[event] = [...list(hooks[event]), ownEntry(event, program)];
+  return hooks;
+}
+
+function ownEntry(event: HookEvent, { program, args }: HookProgram): JsonObject {
   return {
-    matcher: 'startup|resume|clear|compact',
+    ...(event === 'SessionStart' ? { matcher: 'startup|resume|clear|compact' } : {}),
     hooks: [{ type: 'command', command: program, args: [...args], timeout: hookTimeoutSeconds }],
   };
 }

@@ -62,6 +62,12 @@ export interface AttemptStream {
   readonly denials: Map<string, string>;
   /** A SessionStart hook reported success. */
   hookOk: boolean;
+  /** Our hook for the compaction that is under way gave the session its task back. */
+  restored: boolean;
+  /** Hooks of that compaction that were started and have not succeeded. */
+  unrestored: number;
+  /** A compaction after which the session was not given its state back. */
+  contextLost: boolean;
   /** Any SessionStart hook was reported. */
   hookSeen: boolean;
   rateLimit?: RateLimitMessage;
@@ -110,6 +116,9 @@ export function emptyStream(prices: PriceTable = {}): AttemptStream {
     toolErrors: 0,
     denials: new Map(),
     hookOk: false,
+    restored: false,
+    unrestored: 0,
+    contextLost: false,
     hookSeen: false,
     spending: emptySpending,
     prices,
@@ -162,6 +171,10 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'compact-boundary':
       s.compactions += 1;
+      // The hooks of a compaction are reported before it is.
+      s.contextLost = !s.restored || s.unrestored > 0;
+      s.restored = false;
+      s.unrestored = 0;
       break;
     case 'control-response':
       if (m.ok && answersInterrupt(m.requestId)) s.interruptAnswered = true;
@@ -273,10 +286,19 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   showTool(s, undefined, undefined);
 }
 
+/** Begins what our own hook prints; a project has hooks as well. */
+export const ownHookMark = 'Claude Code session ';
+
 function foldHook(s: AttemptStream, m: HookMessage): void {
   if (m.hookEvent !== 'SessionStart') return;
   s.hookSeen = true;
-  if (m.phase === 'response' && m.outcome === 'success') s.hookOk = true;
+  const isCompaction = m.hookName.endsWith(':compact');
+  if (isCompaction && m.phase === 'started') s.unrestored += 1;
+  if (m.phase !== 'response' || m.outcome !== 'success') return;
+  s.hookOk = true;
+  if (!isCompaction) return;
+  s.unrestored -= 1;
+  if (m.stdout?.includes(ownHookMark)) s.restored = true;
 }
 
 function setSpending(s: AttemptStream, spending: Spending): void {

@@ -1,7 +1,9 @@
 /** Values of options, checked before anything happens: numbers, names, free text. Commander shows the sentences. */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
+import type { ContextName } from '../core/group.ts';
 import {
   concurrentMax,
+  contextSystems,
   durationMs,
   hasControl,
   moneyUsd,
@@ -106,6 +108,13 @@ export function parseRules(text: string, before: readonly string[] = []): readon
   const rules = permissionRules(text);
   if (rules !== null) return [...before, ...rules];
   throw new InvalidArgumentError('It must be a list of permission rules such as "Edit,Bash(git log:*)".');
+}
+
+/** Context systems separated by commas, or `none`. */
+export function parseContext(text: string): readonly ContextName[] {
+  const names = contextSystems(text);
+  if (names !== null) return names;
+  throw new InvalidArgumentError('It must be a list of cpm, faber and handover, or none.');
 }
 
 /** For options that may be given several times. */

@@ -136,6 +136,79 @@ const entries: readonly Entry[] = [
   },
   { path: 'template remove', summary: 'remove an installed pack', load: () => import('./commands/template-remove.ts') },
   {
+    path: 'cpm list',
+    summary: 'list the progress files of a project',
+    load: () => import('./commands/cpm-list.ts'),
+  },
+  { path: 'cpm show', summary: 'print a progress file', load: () => import('./commands/cpm-show.ts') },
+  {
+    path: 'cpm clean',
+    summary: 'remove progress files of sessions that were given up',
+    load: () => import('./commands/cpm-clean.ts'),
+  },
+  {
+    path: 'cpm check-skills',
+    summary: 'check CPM skills, and put the shared section into them',
+    load: () => import('./commands/cpm-check-skills.ts'),
+  },
+  {
+    path: 'hook install',
+    summary: 'put our hooks into the settings of a project or of a config dir',
+    load: () => import('./commands/hook-install.ts'),
+  },
+  { path: 'hook uninstall', summary: 'take our hooks out again', load: () => import('./commands/hook-uninstall.ts') },
+  {
+    path: 'hook status',
+    summary: 'show which hooks are there and whether they can run',
+    load: () => import('./commands/hook-status.ts'),
+  },
+  {
+    path: 'handover init',
+    summary: 'make a project that sessions find again',
+    load: () => import('./commands/handover-init.ts'),
+  },
+  {
+    path: 'handover list',
+    summary: 'list the projects of a folder',
+    load: () => import('./commands/handover-list.ts'),
+  },
+  {
+    path: 'handover find',
+    summary: 'find the project of a session',
+    load: () => import('./commands/handover-find.ts'),
+  },
+  {
+    path: 'faber start',
+    summary: 'begin a FABER run for a work item',
+    load: () => import('./commands/faber-start.ts'),
+  },
+  {
+    path: 'faber resume',
+    summary: 'make a run the active one again',
+    load: () => import('./commands/faber-resume.ts'),
+  },
+  {
+    path: 'faber status',
+    summary: 'show the active run, its phases and sessions',
+    load: () => import('./commands/faber-status.ts'),
+  },
+  { path: 'faber phase', summary: 'record a finished phase', load: () => import('./commands/faber-phase.ts') },
+  {
+    path: 'faber prime-context',
+    summary: 'print the critical artifacts of the active run',
+    load: () => import('./commands/faber-prime-context.ts'),
+  },
+  {
+    path: 'faber session-end',
+    summary: 'record the end of a session',
+    load: () => import('./commands/faber-session-end.ts'),
+  },
+  {
+    path: 'faber worktrees',
+    summary: 'list the work trees of runs, or remove those that are over',
+    load: () => import('./commands/faber-worktrees.ts'),
+  },
+  {
     path: 'run',
     summary: 'create the group of a workflow and run it',
     load: () => import('./commands/run.ts'),
@@ -178,6 +251,27 @@ const families: Readonly<Record<string, { readonly summary: string; readonly exa
     example: `  $ ${programName} template list
   $ ${programName} template render code-review --var file_path=src/main.ts
   $ ${programName} template init .claude-code-agent/templates`,
+  },
+  faber: {
+    summary: 'carry a FABER run through its phases, sessions and machines',
+    example: `  $ ${programName} faber start --work-id 258
+  $ ${programName} faber phase frame
+  $ ${programName} faber status`,
+  },
+  cpm: {
+    summary: 'look at and tidy up the progress files of a project',
+    example: `  $ ${programName} cpm list --project ./api
+  $ ${programName} cpm clean --project ./api`,
+  },
+  hook: {
+    summary: 'put the context hooks into your own settings, or take them out',
+    example: `  $ ${programName} hook install --project ./api
+  $ ${programName} hook status --project ./api`,
+  },
+  handover: {
+    summary: 'projects that a later session takes up where the last one stopped',
+    example: `  $ ${programName} handover init 02-projects/28-parser
+  $ ${programName} handover list`,
   },
 };
 

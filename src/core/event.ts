@@ -64,7 +64,13 @@ export type PauseMode = 'now' | 'drain';
 
 /** Something a person should know about a session that does not change its outcome. */
 export interface Warning {
-  readonly code: 'denied-tools' | 'hook-missing' | 'malformed-lines' | 'leftover-processes' | 'estimated-cost';
+  readonly code:
+    | 'context-lost'
+    | 'denied-tools'
+    | 'hook-missing'
+    | 'malformed-lines'
+    | 'leftover-processes'
+    | 'estimated-cost';
   readonly message: string;
 }
 

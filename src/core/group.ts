@@ -110,6 +110,10 @@ export interface WorkflowRef {
   readonly digest: string;
 }
 
+export const contextNames = ['cpm', 'faber', 'handover'] as const;
+/** Systems that carry a session's state over compactions, pauses and crashes. */
+export type ContextName = (typeof contextNames)[number];
+
 /** What `group create` fixes. Sessions are added by events of their own. */
 export interface GroupDefinition {
   readonly id: GroupId;
@@ -145,6 +149,8 @@ export interface SessionDefinition {
   readonly promptReferences?: readonly PromptReference[];
   readonly configTemplate?: ConfigTemplateRef;
   readonly config?: SessionConfig;
+  /** Absent: cpm and handover, and faber while a run of it is in progress in the project. */
+  readonly context?: readonly ContextName[];
   /** JSON Schema of the result; claude is held to it. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
   readonly dependsOn: readonly SessionId[];

@@ -1,4 +1,5 @@
 /** What the values of settings may be, whether they are typed as options or written in a workflow. */
+import { type ContextName, contextNames } from './group.ts';
 
 /** Names of sessions stand in references and on every line of a report, so they are short and plain. */
 export const sessionNamePattern = /^(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -57,4 +58,12 @@ export function permissionRules(text: string): string[] | null {
 export function hasControl(text: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
   return /[\u0000-\u001f\u007f-\u009f]/.test(text);
+}
+
+/** Context systems, separated by commas, or the word `none`; null when it is neither. */
+export function contextSystems(text: string): ContextName[] | null {
+  if (text.trim() === 'none') return [];
+  const names = text.split(',').map((name) => name.trim());
+  const known = contextNames.filter((name) => names.includes(name));
+  return known.length === new Set(names).size ? known : null;
 }

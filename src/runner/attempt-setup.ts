@@ -9,6 +9,7 @@ import { conversationExists } from '../claude/conversation.ts';
 import { type Environment, workerEnvironment } from '../claude/environment.ts';
 import type { InstructionsInput } from '../claude/instructions.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
+import { contextLostCode } from '../claude/outcome.ts';
 import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings } from '../claude/project-settings.ts';
 import { resumePrompt } from '../claude/resume-prompt.ts';
@@ -18,9 +19,9 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
-import { isolatedBunFlags } from '../world/own-program.ts';
 import { type World, writeFailure } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf } from './generated-config.ts';
+import { contextInstructions, contextOf, noteHandover, ownHooks } from './session-context.ts';
 import type { Launch } from './worker.ts';
 
 export interface PreparerOptions {
@@ -76,7 +77,7 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
   if (options.rehearsalUrl !== undefined) world.files.makeFolder(home);
   world.files.makeFolder(paths.config);
   world.files.makeFolder(paths.tmp);
-  return workerEnvironment({
+  const env = workerEnvironment({
     caller: options.callerEnv,
     attemptId: attempt.id,
     configDir: paths.config,
@@ -84,6 +85,8 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
     login: chooseLogin(options.callerEnv),
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
+  // Prompts of shipped workflows call this program; whatever else goes by its name comes first.
+  return { ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${join(options.packageRoot, 'bin')}` };
 }
 
 interface Subject {
@@ -104,18 +107,23 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const { settings: base, claudeMd, files, mcp } = generated.value;
   const harmless = checkSettings(world, base, 'The configuration of the session', env);
   if (!harmless.ok) return harmless;
+  const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
+  const systems = contextOf(world, definition);
+  noteHandover(world, systems, definition.projectPath, claudeSessionId);
   const filled = fillPrompt(definition, state, paths.inputs);
   writeInputs(world, paths, filled.files);
   const config = prepareConfigDir(world, {
     paths,
     env,
-    instructions: { ...ownInstructions(state, record, filled.prompt), shared: claudeMd.map(({ text }) => text) },
-    settings: { base, sessionStart: sessionStartHook(world, options) },
+    instructions: {
+      ...ownInstructions(state, record, filled.prompt),
+      shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
+    },
+    settings: { base, hooks: ownHooks(world, options.packageRoot, systems) },
     files,
     mcp,
   });
   if (!config.ok) return config;
-  const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const failure = record.lastFailure;
   const prompt = resumePrompt({
@@ -123,6 +131,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     kind: attempt.kind,
     continues,
     ...(failure === undefined ? {} : { failure }),
+    contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     messages: record.messages,
   });
   world.files.writeAtomic(paths.prompt, prompt);
@@ -175,9 +184,4 @@ export function ownInstructions(state: GroupState, record: SessionRecord, task: 
       return [{ name: sessionLabel(id, name), status, projectPath, ...result }];
     }),
   };
-}
-
-function sessionStartHook(world: World, options: PreparerOptions) {
-  const hookMain = join(options.packageRoot, 'src', 'hook-main.ts');
-  return { program: world.machine.bun, args: [...isolatedBunFlags, hookMain, 'all', 'session-start'] };
 }

@@ -3,7 +3,7 @@
  * not be read again is never written.
  */
 import type { EventType, GroupEvent } from '../core/event.ts';
-import { budgetActions, limitActions } from '../core/group.ts';
+import { budgetActions, contextNames, limitActions } from '../core/group.ts';
 import { isGroupId, isSessionId } from '../core/id.ts';
 import {
   type Check,
@@ -87,6 +87,7 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   promptReferences: optional(listOf(aReference)),
   configTemplate: optional(aConfigTemplate),
   config: optional(aSessionConfig),
+  context: optional(listOf(oneOf(contextNames))),
   outputSchema: optional(isObject),
   dependsOn: listOf(aSessionId),
   model: optional(isText),

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod';
-import { budgetActions, limitActions, permissionModes } from '../core/group.ts';
+import { budgetActions, contextNames, limitActions, permissionModes } from '../core/group.ts';
 import {
   concurrentMax,
   durationMs,
@@ -113,6 +113,10 @@ const session = z
       .refine((rules) => [rules].flat().every((rule) => permissionRules(rule) !== null), rulesRule)
       .optional()
       .describe('Permission rules such as "Edit,Bash(git log:*)", or a list of them'),
+    context: z
+      .union([z.literal('none'), z.array(z.enum(contextNames))], 'expected a list of cpm, faber and handover, or none')
+      .optional()
+      .describe('What keeps the state of the session: cpm and handover unless said'),
     maxBudgetUsd: money.optional().describe('Cap for this session alone, US dollars'),
     retries: z.int().min(0).max(retriesMax).optional().describe('Further attempts after a transient failure'),
     timeout: duration.optional().describe('Longest wall time of one attempt, such as 30m'),
@@ -171,7 +175,7 @@ export const knownKeys = {
 };
 
 /** Keys that have a meaning in later versions. */
-export const laterKeys = ['context', 'accept', 'isolate', 'expectChanges', 'setup'];
+export const laterKeys = ['accept', 'isolate', 'expectChanges', 'setup'];
 
 export const matrixKeyPattern = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 /** `{{matrix.project}}` and `{{matrix.name}}` come from `projects`. */

@@ -181,6 +181,7 @@ type Settings = Pick<
   | 'model'
   | 'permissionMode'
   | 'allowedTools'
+  | 'context'
   | 'maxBudgetUsd'
   | 'retries'
   | 'timeoutMs'
@@ -188,7 +189,8 @@ type Settings = Pick<
 >;
 
 function settingsOf(spec: SessionSpec): Settings {
-  const { outputSchema, model, permissionMode, allowedTools, maxBudgetUsd, retries, timeout, stallTimeout } = spec;
+  const { outputSchema, model, permissionMode, allowedTools, context, maxBudgetUsd } = spec;
+  const { retries, timeout, stallTimeout } = spec;
   const rules =
     allowedTools === undefined ? undefined : [allowedTools].flat().flatMap((one) => permissionRules(one) ?? []);
   const timeoutMs = timeout === undefined ? null : durationMs(timeout);
@@ -198,6 +200,7 @@ function settingsOf(spec: SessionSpec): Settings {
     ...(model === undefined ? {} : { model }),
     ...(permissionMode === undefined ? {} : { permissionMode }),
     ...(rules === undefined ? {} : { allowedTools: rules }),
+    ...(context === undefined ? {} : { context: context === 'none' ? [] : context }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
     ...(retries === undefined ? {} : { retries }),
     ...(timeoutMs === null ? {} : { timeoutMs }),

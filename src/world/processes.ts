@@ -1,10 +1,10 @@
 /** Starting, finding, following and signalling processes, ours and those an earlier runner left behind. */
 import { accessSync, closeSync, constants, openSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
+import { hostName } from './host-name.ts';
 import { isolatedBunFlags } from './own-program.ts';
 import { openPrivate } from './private-file.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
@@ -26,7 +26,7 @@ export function createProcesses(table: ProcTable): Processes {
 
 class SystemProcesses implements Processes {
   readonly #table: ProcTable;
-  readonly #host = hostname();
+  readonly #host = hostName();
   readonly #bootId: string;
   readonly #exits: ExitPoll;
 

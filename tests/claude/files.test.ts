@@ -47,7 +47,10 @@ describe('prepareConfigDir', () => {
     paths: sessionPaths(groupPathsIn(folder), '001-7f9d6f34-0f3c-4a39-8b30-5e4b8a0c1d2e'),
     env: { CLAUDE_CODE_AGENT_ATTEMPT: 'A1' },
     instructions: { group, session, dependencies: [], shared: [], own: true },
-    settings: { base: { permissions: { deny: ['WebFetch'] } }, sessionStart: { program: '/bun', args: ['x'] } },
+    settings: {
+      base: { permissions: { deny: ['WebFetch'] } },
+      hooks: [{ event: 'SessionStart', program: { program: '/bun', args: ['x'] } }],
+    },
     files: [],
     mcp: null,
   });

@@ -37,7 +37,10 @@ async function holds(settings: object, ours: 'ours' | 'bare') {
   const session = prepareSession(rig, { hook });
   if (ours === 'bare') {
     writeFileSync(session.paths.workerSettings, '{}');
-    writeFileSync(join(session.paths.config, 'settings.json'), JSON.stringify(configSettings({ sessionStart: hook })));
+    writeFileSync(
+      join(session.paths.config, 'settings.json'),
+      JSON.stringify(configSettings({ hooks: [{ event: 'SessionStart', program: hook }] })),
+    );
   }
   const claude = startClaude(rig, session.args, session.env);
   claude.send(userMessage('go'));

@@ -158,6 +158,9 @@ export interface SessionOptions {
 }
 
 /** Everything a worker is started with, made by the same functions that the runner uses. */
+/** What stands in for our own hook where its words do not matter. */
+const sayContext = { program: '/bin/sh', args: ['-c', 'echo "CONTEXT of the session"'] };
+
 export function prepareSession(rig: Rig, options: SessionOptions = {}): Session {
   const claudeSessionId = crypto.randomUUID();
   const paths = sessionPaths(groupPathsIn(join(rig.folder, 'group')), `001-${claudeSessionId}`);
@@ -183,7 +186,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
       shared: [],
       own: true,
     },
-    settings: { sessionStart: options.hook ?? { program: '/bin/sh', args: ['-c', 'echo "CONTEXT of the session"'] } },
+    settings: { hooks: [{ event: 'SessionStart', program: options.hook ?? sayContext }] },
     files: [],
     mcp: null,
   });

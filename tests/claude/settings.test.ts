@@ -96,12 +96,13 @@ describe('inCleanEnvironment', () => {
   test('hands a program nothing but our mark, its config dir and what the user needs to load programs', () => {
     const worker = { ...env, BUN_INSPECT_PRELOAD: '/x', LD_LIBRARY_PATH: '/a=b lib' };
     const program = { program: process.execPath, args: ['-e', 'console.log(JSON.stringify(process.env))'] };
-    const hook = inCleanEnvironment(program, worker);
+    const hook = inCleanEnvironment(program, worker, '/my project');
     const ran = Bun.spawnSync([hook.program, ...hook.args], { env: { BUN_INSPECT_PRELOAD: '/x', STRAY: '1' } });
     const seen = Object.entries(JSON.parse(ran.stdout.toString())).filter(([name]) => !shellNames.has(name));
     expect(Object.fromEntries(seen)).toEqual({
       CLAUDE_CODE_AGENT_ATTEMPT: 'A1',
       CLAUDE_CONFIG_DIR: '/s/claude-config',
+      CLAUDE_PROJECT_DIR: '/my project',
       LD_LIBRARY_PATH: '/a=b lib',
     });
   });
@@ -109,27 +110,45 @@ describe('inCleanEnvironment', () => {
   test('runs a program whose path holds a =', () => {
     const folder = mkdtempSync(join(tmpdir(), 'cca=hook-'));
     symlinkSync('/bin/echo', join(folder, 'echo'));
-    const hook = inCleanEnvironment({ program: join(folder, 'echo'), args: ['two words'] }, env);
+    const hook = inCleanEnvironment({ program: join(folder, 'echo'), args: ['two words'] }, env, '/p');
     expect(Bun.spawnSync([hook.program, ...hook.args]).stdout.toString()).toBe('two words\n');
     rmSync(folder, { recursive: true });
   });
 });
 
 describe('configSettings', () => {
-  const sessionStart = { program: '/bun', args: ['--no-install', '/app/hook-main.ts', 'all', 'session-start'] };
+  const program = { program: '/bun', args: ['--no-install', '/app/hook-main.ts', 'task', 'session-start'] };
+  const hooks = [{ event: 'SessionStart', program }] as const;
 
   test('holds our hook in exec form, for every way a conversation begins', () => {
-    expect(configSettings({ sessionStart })).toEqual({
+    expect(configSettings({ hooks })).toEqual({
       hooks: {
         SessionStart: [
           {
             matcher: 'startup|resume|clear|compact',
-            hooks: [{ type: 'command', command: '/bun', args: sessionStart.args, timeout: 10 }],
+            hooks: [{ type: 'command', command: '/bun', args: program.args, timeout: 10 }],
           },
         ],
       },
     });
     expect(configSettings({})).toEqual({});
+  });
+
+  test('has one entry for each system at each event, in their order', () => {
+    const of = (system: string) => ({ program: '/bun', args: [system] });
+    const settings = configSettings({
+      hooks: [
+        { event: 'SessionStart', program: of('task') },
+        { event: 'SessionStart', program: of('cpm') },
+        { event: 'PreCompact', program: of('cpm') },
+        { event: 'SessionEnd', program: of('cpm') },
+      ],
+    });
+    const systems = (event: string) =>
+      (settings.hooks as Record<string, { hooks: { args: string[] }[] }[]>)[event]?.map(({ hooks }) => hooks[0]?.args);
+    expect(systems('SessionStart')).toEqual([['task'], ['cpm']]);
+    expect([systems('PreCompact'), systems('SessionEnd')]).toEqual([[['cpm']], [['cpm']]]);
+    expect(readBackCheck('f', JSON.stringify(settings)).ok).toBe(true);
   });
 
   test('puts ours after what a template says', () => {
@@ -139,7 +158,7 @@ describe('configSettings', () => {
       permissions: { allow: ['Read'], defaultMode: 'plan' },
       hooks: { SessionStart: [theirs], Stop: [theirs] },
     };
-    const settings = configSettings({ base, sessionStart, allow: ['Write'], deny: ['WebFetch'] });
+    const settings = configSettings({ base, hooks, allow: ['Write'], deny: ['WebFetch'] });
     expect(settings).toMatchObject({
       model: 'opus',
       permissions: { allow: ['Read', 'Write'], deny: ['WebFetch'], defaultMode: 'plan' },

@@ -27,7 +27,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   report: ['core'],
   rehearsal: ['core', 'world', 'store', 'claude'],
   cli: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal'],
-  'main.ts': ['core', 'world', 'cli'],
+  'main.ts': ['core', 'world', 'cli', 'hook-main.ts'],
   'hook-main.ts': ['core', 'world', 'store', 'claude', 'context'],
 };
 

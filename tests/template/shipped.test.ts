@@ -20,8 +20,8 @@ const shipped = join(packageRoot, 'templates');
 const places = (projects: readonly string[]) => templatePlaces({ env: {}, packageRoot, projects });
 
 const prompts = ['code-review', 'document', 'implement-feature', 'update-dependency', 'write-tests'];
-const configs = ['documentation', 'read-only-review', 'strict-typescript'];
-const workflows = ['cross-repo-change', 'feature-implementation', 'review-then-fix'];
+const configs = ['cpm', 'documentation', 'faber', 'read-only-review', 'strict-typescript'];
+const workflows = ['cross-repo-change', 'faber', 'feature-implementation', 'review-then-fix'];
 
 let root: string;
 beforeAll(() => {
@@ -146,6 +146,7 @@ const given: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'cross-repo-change': { change: 'Use the shared logger', projects: 'services/*' },
   'feature-implementation': { feature: 'Reset a password by mail', project: 'services/api' },
   'review-then-fix': { file_path: 'src/auth', project: 'services/api' },
+  faber: { work_id: '258', work: 'Reset a password by mail', project: 'services/api' },
 };
 
 function load(name: string): WorkflowDraft {
@@ -252,5 +253,5 @@ test('nothing else lies among the templates', () => {
     readdirSync(shipped)
       .filter((name) => name !== 'workflow.schema.json')
       .sort(),
-  ).toEqual(['configs', 'prompts', 'workflows']);
+  ).toEqual(['configs', 'cpm', 'faber', 'plugin', 'prompts', 'workflows']);
 });

@@ -40,7 +40,7 @@ describe('the form', () => {
   });
 
   test('keys of later versions', () => {
-    const keys = ['context', 'accept', 'isolate', 'expectChanges', 'setup'];
+    const keys = ['accept', 'isolate', 'expectChanges', 'setup'];
     const text = keys.map((key) => `    ${key}: x\n`).join('');
     expect(folder.faults(`  a:\n    project: ..\n    prompt: hi\n${text}`)).toEqual(
       keys.map((key, index) => `${index + 6}:5 "${key}" is not supported by this version yet`),

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { buildGraph } from '../../core/graph.ts';
-import { permissionModes, type SessionDefinition, type SessionId } from '../../core/group.ts';
+import { type ContextName, permissionModes, type SessionDefinition, type SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { frozenTemplates, generatedConfig } from '../../runner/generated-config.ts';
@@ -16,6 +16,7 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import {
   collect,
+  parseContext,
   parseDuration,
   parseMoney,
   parseRetries,
@@ -54,6 +55,11 @@ export function define(command: Command, context: Context): void {
     .option('--max-budget-usd <usd>', 'cap for this session alone', parseMoney)
     .addOption(new Option('--permission-mode <mode>', "claude's permission mode").choices(permissionModes))
     .option('--allowed-tools <rules>', 'permission rules such as "Edit,Bash(git log:*)"', parseRules)
+    .option(
+      '--context <systems>',
+      'what keeps its state: cpm,faber,handover or none (default: cpm,handover)',
+      parseContext,
+    )
     .option('--retries <n>', 'further attempts after a transient failure (default: 2)', parseRetries)
     .option('--timeout <time>', 'longest wall time of one attempt, such as 90s, 15m or 1h30m', parseDuration)
     .option('--stall-timeout <time>', 'longest time without any progress (default: 15m)', parseDuration)
@@ -69,6 +75,7 @@ interface Given extends TaskOptions {
   readonly maxBudgetUsd?: number | undefined;
   readonly permissionMode?: SessionDefinition['permissionMode'] | undefined;
   readonly allowedTools?: readonly string[] | undefined;
+  readonly context?: readonly ContextName[] | undefined;
   readonly retries?: number | undefined;
   /** Milliseconds, like the next. */
   readonly timeout?: number | undefined;
@@ -142,7 +149,8 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
   const surroundings = { group: group.state.group, groupConfig: groupConfig.value, projectPath: projectPath.value };
   const task = await readTask(context, surroundings, given);
   if (!task.ok) return task;
-  const { name, model, maxBudgetUsd, permissionMode, allowedTools, retries, timeout, stallTimeout } = given;
+  const { name, model, maxBudgetUsd, permissionMode, allowedTools, context: systems } = given;
+  const { retries, timeout, stallTimeout } = given;
   const definition = {
     ...(name === undefined ? {} : { name }),
     description: given.description ?? '',
@@ -152,6 +160,7 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
     ...(permissionMode === undefined ? {} : { permissionMode }),
     ...(allowedTools === undefined ? {} : { allowedTools }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
+    ...(systems === undefined ? {} : { context: systems }),
     ...(retries === undefined ? {} : { retries }),
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
     ...(stallTimeout === undefined ? {} : { stallTimeoutMs: stallTimeout }),

@@ -1,0 +1,146 @@
+/** `faber start`: begins a run for a work item and makes it the active one of this work tree, or of a new one. */
+import { basename, join } from 'node:path';
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { type FaberProject, runsPath } from '../../context/faber/project.ts';
+import { newState, stamp } from '../../context/faber/state.ts';
+import { createState } from '../../context/faber/state-file.ts';
+import { trackWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import { removeWorktree } from '../../git/worktree.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { activate, activeNow, conflictWith, takenOver } from '../faber/begin.ts';
+import { projectHere, soundConfig, warnOfIgnored } from '../faber/here.ts';
+import { makeWorktree, repositoryOf, tidyWorktrees } from '../faber/worktrees.ts';
+import { tryPath } from '../path-argument.ts';
+
+const example = `
+Example:
+  $ claude-code-agent faber start --work-id 258
+  $ claude-code-agent faber start --work-id 259 --worktree       in ../<project>-issue-259, on the branch feature/259`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(
+      'Begins a FABER run for a work item and prints its id. A work tree has one active run; where one is in ' +
+        'progress already you are asked, or choose --worktree or --take-over.',
+    )
+    .requiredOption('--work-id <id>', 'the work item, such as an issue number', parseWorkId)
+    .option('--workflow <name>', 'configuration of the workflow', 'default')
+    .option('--worktree', 'work in a new git work tree beside this one')
+    .option('--take-over', 'become the active run although another one is in progress')
+    .option('--project <dir>', 'the project (default: the current folder)')
+    .option('--json', 'one JSON document: the run')
+    .addHelpText('after', example)
+    .action((given) => context.run(() => start(context, given)));
+}
+
+interface Given {
+  readonly workId: string;
+  readonly workflow: string;
+  readonly worktree?: true | undefined;
+  readonly takeOver?: true | undefined;
+  readonly project?: string | undefined;
+  readonly json?: true | undefined;
+}
+
+/** It becomes part of names of folders and branches. */
+function parseWorkId(text: string): string {
+  const id = text.replace(/^#/, '');
+  if (/^[A-Za-z0-9](?:[\w-]|\.(?=\w)){0,63}$/.test(id) && !id.endsWith('.lock')) return id;
+  throw new InvalidArgumentError('It must have letters, digits, "-", "_" or ".", 64 at most, such as 258 or ABC-12.');
+}
+
+async function start(context: Context, given: Given): Promise<Work> {
+  const project = projectHere(context, given.project);
+  if (!project.ok) return project;
+  const config = soundConfig(context, project.value, given.workflow);
+  if (!config.ok) return config;
+  await tidyWorktrees(context, project.value);
+  const { clock, random } = context.world;
+  const suffix = random.uuid().replaceAll('-', '').slice(0, 6);
+  const run: NewRun = {
+    runId: `fractary-faber-${given.workId}-${stamp(clock.now())}-${suffix}`,
+    workId: given.workId,
+    workflow: given.workflow,
+    phases: config.value.phases,
+  };
+  if (given.worktree === true) return startBeside(context, project.value, run, given);
+  const conflict = conflictWith(context, project.value, run.runId);
+  if (!conflict.ok) return conflict;
+  const decidedOn = activeNow(context, project.value);
+  if (conflict.value !== null && given.takeOver !== true) {
+    const name = basename(project.value.top);
+    const goes = await takenOver(context, conflict.value, { ...run, project: name });
+    if (!goes.ok) return goes;
+    if (!goes.value) {
+      context.stderr.line('Workflow start cancelled. Use separate worktrees for concurrent workflows.');
+      return ok(exitCode.failed);
+    }
+  }
+  const begun = begin(context, project.value, run, decidedOn);
+  return begun.ok ? say(context, project.value, run, given.json === true) : begun;
+}
+
+interface NewRun {
+  readonly runId: string;
+  readonly workId: string;
+  readonly workflow: string;
+  readonly phases: readonly string[];
+}
+
+/** The state first: an active run without a state would be no run. */
+function begin(
+  context: Context,
+  project: FaberProject,
+  run: NewRun,
+  decidedOn: string | null,
+  branch?: string,
+): Result<void> {
+  const { files, clock } = context.world;
+  const nowMs = clock.now();
+  const state = {
+    ...newState({ ...run, workflowId: `fractary-faber:${run.workflow}`, nowMs }),
+    ...(branch === undefined ? {} : { worktree: { branch, folder: basename(project.top) } }),
+  };
+  const created = createState(files, project, { runId: run.runId, state, nowMs });
+  const active = created.ok ? activate(context, project, run.runId, decidedOn) : created;
+  // A run that could not be made the active one was never begun.
+  if (!active.ok) tryPath(() => files.remove(join(project.root, runsPath, run.runId)));
+  return active;
+}
+
+async function startBeside(context: Context, project: FaberProject, run: NewRun, given: Given): Promise<Work> {
+  const { files, clock } = context.world;
+  const repository = await repositoryOf(context, project);
+  if (!repository.ok) return repository;
+  const made = await makeWorktree(context, project, repository.value, run.workId);
+  if (!made.ok) return made;
+  const { project: there, branch } = made.value;
+  const nowMs = clock.now();
+  const entry = { ...run, path: there.top, branch, createdAt: new Date(nowMs).toISOString() };
+  const { main } = repository.value;
+  const tracked = trackWorktree(files, main, entry, nowMs);
+  // What was committed as active run came along with the checkout and belongs to the work tree it came from.
+  const begun = tracked.ok ? begin(context, there, run, activeNow(context, there), branch) : tracked;
+  if (!begun.ok) {
+    // Nothing half made stays behind: no folder without a run, no entry without a folder.
+    if (tracked.ok) untrackWorktree(files, main, there.top, nowMs);
+    await removeWorktree(context, main.top, there.top);
+  }
+  return begun.ok ? say(context, there, run, given.json === true) : begun;
+}
+
+async function say(context: Context, project: FaberProject, run: NewRun, json: boolean): Promise<Work> {
+  const { runId, workId, workflow, phases } = run;
+  if (json) {
+    const shown = { run_id: runId, work_id: workId, workflow, phases, project: project.root };
+    context.stdout.line(safeJson(shown, 2));
+  } else {
+    context.stdout.line(runId);
+    context.stderr.line(safeLine(`Work in ${project.root}. The first phase is ${phases[0]}.`, 600));
+  }
+  await warnOfIgnored(context, project, runId);
+  return ok(exitCode.done);
+}

@@ -1,0 +1,100 @@
+/** How a run becomes the active one of its work tree, with the warning when another run is in progress there. */
+import { dirname, join } from 'node:path';
+import { updateExclusively } from '../../context/exclusive-update.ts';
+import { activeRunPath, type FaberProject, makeFolderInProject, readActiveRun } from '../../context/faber/project.ts';
+import { inProgress } from '../../context/faber/state.ts';
+import { loadState } from '../../context/faber/state-file.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { confirmed } from '../confirm.ts';
+import type { Context } from '../context.ts';
+
+/** The run that is in the way of another one; null when the work tree is free. */
+export interface Conflict {
+  readonly runId: string;
+  readonly workId: string | undefined;
+  /** It cannot be told whether it is in progress. */
+  readonly trouble?: string;
+}
+
+/** Fails with `corrupt-file` when `.active-run-id` cannot be used. */
+export function conflictWith(context: Context, project: FaberProject, newRunId: string): Result<Conflict | null> {
+  const active = readActiveRun(context.world.files, project);
+  if (active.kind === 'unusable') {
+    return fail('corrupt-file', `${activeRunPath} ${active.trouble}.`, 'Look at it, then remove it.');
+  }
+  if (active.kind === 'none' || active.runId === newRunId) return ok(null);
+  const state = loadState(context.world.files, project, active.runId);
+  const { runId } = active;
+  if (state.ok) {
+    if (state.value.status !== inProgress) return ok(null);
+    return ok({ runId, workId: state.value.work_id === undefined ? undefined : String(state.value.work_id) });
+  }
+  // Without a state there is no run that could go on.
+  if (state.failure.reason === 'not-found') return ok(null);
+  return ok({ runId, workId: undefined, trouble: state.failure.message });
+}
+
+/** Says the warning and asks; without a terminal it is refused. False = the user said no. */
+export async function takenOver(
+  context: Context,
+  conflict: Conflict,
+  { runId, workId, project }: { readonly runId: string; readonly workId: string; readonly project: string },
+): Promise<Result<boolean>> {
+  const same = conflict.workId !== undefined && conflict.workId === workId;
+  const indented = [
+    `Active: ${conflict.runId}${conflict.workId === undefined ? '' : ` (work item ${conflict.workId})`}`,
+    `New: ${runId}`,
+    ...(conflict.trouble === undefined ? [] : [conflict.trouble]),
+  ];
+  const { stderr } = context;
+  stderr.line('WARNING: Another workflow is active in this worktree');
+  for (const line of indented) stderr.line(`   ${safeLine(line, 600)}`);
+  if (same) stderr.line(`It is the same work item; go on with it: claude-code-agent faber resume ${conflict.runId}`);
+  stderr.line('Recommendation: use separate worktrees for concurrent workflows:');
+  const folder = safeLine(`../${project}-issue-${workId}`, 300);
+  stderr.line(`   claude-code-agent faber start --work-id ${workId} --worktree      in ${folder}`);
+  const question =
+    'Do you want to proceed anyway? This will take over context management for this worktree, potentially ' +
+    'interfering with the other workflow.';
+  if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
+    const message = `The run ${conflict.runId} is in progress in this worktree, so nothing was started.`;
+    return fail('illegal-transition', message, 'Choose --worktree or --take-over, or leave it.');
+  }
+  return confirmed(context, question, false);
+}
+
+/**
+ * Makes the run active, unless `.active-run-id` names another one by now than it did when the user decided. Fails with
+ * `busy` then, and with `write-failed`.
+ */
+export function activate(
+  context: Context,
+  project: FaberProject,
+  runId: string,
+  decidedOn: string | null,
+): Result<void> {
+  const { files, clock } = context.world;
+  const made = makeFolderInProject(files, project, dirname(activeRunPath));
+  if (!made.ok) return made;
+  const path = join(project.root, activeRunPath);
+  const written = updateExclusively(files, {
+    path: files.realPath(path) ?? path,
+    nowMs: clock.now(),
+    bytesMax: 4096,
+    change: (before) => {
+      const now = new TextDecoder().decode(before ?? new Uint8Array(0)).trim();
+      if (now !== (decidedOn ?? '') && now !== runId) {
+        return fail('busy', `The run ${now} was made active meanwhile.`, 'Run the command again.');
+      }
+      return ok(new TextEncoder().encode(`${runId}\n`));
+    },
+  });
+  return written.ok ? ok(undefined) : written;
+}
+
+/** What `.active-run-id` says now; null when nothing usable. */
+export function activeNow(context: Context, project: FaberProject): string | null {
+  const active = readActiveRun(context.world.files, project);
+  return active.kind === 'run' ? active.runId : null;
+}

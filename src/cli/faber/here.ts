@@ -1,0 +1,132 @@
+/** What the commands of FABER share: the project they are in, the run they mean, and who asks. */
+import { resolve } from 'node:path';
+import { readGitHead } from '../../context/faber/git-head.ts';
+import type { JsonObject } from '../../context/faber/json-text.ts';
+import {
+  activeRunPath,
+  type FaberProject,
+  findProject,
+  isRunId,
+  listRuns,
+  readActiveRun,
+  runsPath,
+  statePath,
+} from '../../context/faber/project.ts';
+import { shippedFaber } from '../../context/faber/shipped.ts';
+import { inProgress, type Who } from '../../context/faber/state.ts';
+import { loadState } from '../../context/faber/state-file.ts';
+import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { ignoredFiles } from '../../git/worktree.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import type { Context } from '../context.ts';
+import { briefPath, lookAt } from '../path-argument.ts';
+
+/** The project of `--project`, else of the folder the user is in. Fails with `usage` when that is no folder. */
+export function projectHere(context: Context, given: string | undefined): Result<FaberProject> {
+  const { files } = context.world;
+  const folder = resolve(context.cwd, given ?? '.');
+  const kind = lookAt(files, folder);
+  const next = 'Give the folder of the project with --project.';
+  if (!kind.ok) return fail('usage', `The project ${briefPath(folder)} ${kind.trouble}.`, next);
+  if (kind.value !== 'folder') return fail('usage', `The project ${briefPath(folder)} is not a folder.`, next);
+  const found = findProject(files, folder);
+  // Without git a model that went into a subfolder would be lost; claude says where it was started.
+  const started = given === undefined ? context.env.CLAUDE_PROJECT_DIR : undefined;
+  const isPlain = found.root === folder && lookAt(files, resolve(folder, '.fractary')).ok === false;
+  return ok(started && isPlain && folder.startsWith(`${started}/`) ? findProject(files, started) : found);
+}
+
+const sessionId = /^[A-Za-z0-9][\w-]{0,127}$/;
+
+/** Who asks: inside of claude, its session. */
+export function whoAsks(context: Context, project: FaberProject): Who {
+  const { env, world } = context;
+  const id = env.CLAUDE_CODE_SESSION_ID ?? '';
+  const commit = readGitHead(world.files, project.top)?.commit;
+  return {
+    ...(sessionId.test(id) ? { sessionId: id } : {}),
+    host: world.machine.host,
+    platform: process.platform,
+    cwd: project.root,
+    ...(commit === undefined ? {} : { gitCommit: commit }),
+    nowMs: world.clock.now(),
+  };
+}
+
+export interface FoundRun {
+  readonly runId: string;
+  readonly state: JsonObject;
+}
+
+/**
+ * The run of `--run-id`, else the active one, else the only one in progress. Null when there is none to speak of; fails
+ * with `ambiguous`, `usage`, `not-found` or `corrupt-file`.
+ */
+export function runHere(context: Context, project: FaberProject, given: string | undefined): Result<FoundRun | null> {
+  const { files } = context.world;
+  const load = (runId: string): Result<FoundRun> => {
+    const state = loadState(files, project, runId);
+    return state.ok ? ok({ runId, state: state.value }) : state;
+  };
+  if (given !== undefined) {
+    const runId = runNamed(context, project, given);
+    return runId.ok ? load(runId.value) : runId;
+  }
+  const active = readActiveRun(files, project);
+  if (active.kind === 'run') return load(active.runId);
+  if (active.kind === 'unusable') {
+    return fail('corrupt-file', `${activeRunPath} ${active.trouble}.`, 'Write the id of a run there, or use --run-id.');
+  }
+  const open = runsInProgress(context, project);
+  if (open.length <= 1) return ok(open[0] ?? null);
+  const ids = open.map(({ runId }) => runId).join(', ');
+  return fail('ambiguous', `Several runs are in progress here: ${ids}.`, 'Name one with --run-id.');
+}
+
+/** The id that begins with what was typed. Fails with `usage`, `not-found` or `ambiguous`. */
+export function runNamed(context: Context, project: FaberProject, typed: string): Result<string> {
+  if (!isRunId(typed)) {
+    const next = 'It has letters, digits, "-", "_" and ".", 200 at most.';
+    return fail('usage', `That cannot be the id of a run: ${JSON.stringify(typed.slice(0, 100))}.`, next);
+  }
+  const runs = listRuns(context.world.files, project);
+  if (runs.includes(typed)) return ok(typed);
+  const found = runs.filter((runId) => runId.startsWith(typed));
+  if (found.length === 1) return ok(found[0] as string);
+  const next = 'List them with: claude-code-agent faber status';
+  if (found.length > 1)
+    return fail('ambiguous', `${found.length} runs begin with ${typed}: ${found.join(', ')}.`, next);
+  return fail('not-found', `There is no run ${typed} in ${project.root}/${runsPath}.`, next);
+}
+
+function runsInProgress(context: Context, project: FaberProject): FoundRun[] {
+  return listRuns(context.world.files, project).flatMap((runId) => {
+    const state = loadState(context.world.files, project, runId);
+    return state.ok && state.value.status === inProgress ? [{ runId, state: state.value }] : [];
+  });
+}
+
+/** Fails with all problems of the file when it has any. */
+export function soundConfig(context: Context, project: FaberProject, name: string): Result<WorkflowConfig> {
+  const config = loadWorkflowConfig(context.world.files, project, { name, shipped: shippedFaber });
+  if (!config.ok || config.value.problems.length === 0) return config;
+  const { problems, file } = config.value;
+  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  return fail('corrupt-file', `${file} has ${count}:\n${problems.join('\n')}`, 'Mend them.');
+}
+
+/** Says when git would not carry the run to another machine. */
+export async function warnOfIgnored(context: Context, project: FaberProject, runId: string): Promise<void> {
+  const paths = [activeRunPath, statePath(runId)];
+  // Outside of a repository there is nothing to warn of.
+  const ignored = await ignoredFiles(context, project.root, paths);
+  if (!ignored.ok || ignored.value.length === 0) return;
+  const which = ignored.value.join(' and ');
+  context.stderr.line(
+    safeLine(
+      `WARNING: git ignores ${which}; without it the run cannot go on on another machine. Mend .gitignore.`,
+      600,
+    ),
+  );
+}

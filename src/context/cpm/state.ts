@@ -1,0 +1,162 @@
+/**
+ * The progress file of a CPM session: its name, what its header says, how old it may be, and how much of it is shown.
+ * The format is Markdown of people's own skills, so everything here is lenient: what is missing is simply not known.
+ */
+
+/** The folder of progress files, relative to the project. */
+export const progressFolder = 'docs/plans';
+
+/** One file for all sessions, from before they had ids in their names. */
+export const legacyName = '.cpm-progress.md';
+
+/** A progress file older than this belongs to a session that was most likely given up. */
+export const staleAfterMs = 48 * 60 * 60 * 1000;
+
+/**
+ * Ids are part of a file name that a model is told to write or to delete, so blanks and marks that mean something to a
+ * shell are no part of one.
+ */
+const idPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+const namePattern = /^\.cpm-progress-(.+)\.md$/s;
+
+export function isSessionId(id: string): boolean {
+  return idPattern.test(id);
+}
+
+/** The name of the progress file of a session. */
+export function progressName(sessionId: string): string {
+  return `.cpm-progress-${sessionId}.md`;
+}
+
+/** The session a file of that name belongs to; null when the name is none of a progress file. */
+export function sessionOfName(name: string): string | null {
+  const id = namePattern.exec(name)?.[1];
+  return id !== undefined && isSessionId(id) ? id : null;
+}
+
+/** True for names that look like a progress file but hold no id that can be used. */
+export function isOddName(name: string): boolean {
+  return namePattern.test(name) && sessionOfName(name) === null;
+}
+
+/** What the header says, each value on one line and short; absent = the header does not say. */
+export interface ProgressHeader {
+  readonly skill?: string;
+  /** Number and name of the phase, step, section or task the skill is in. */
+  readonly phase?: string;
+  /** What the skill works on or writes. */
+  readonly artifact?: string;
+}
+
+/** A header is short; more would only be looked through for nothing. */
+const headerCharacters = 4_000;
+const valueCharacters = 90;
+
+const phaseKeys = ['phase', 'current phase', 'step', 'current step', 'section', 'current section', 'current task'];
+/** The most telling one first. */
+const artifactKeys = ['artifact', 'output target', 'output', 'epic doc', 'target document', 'input source', 'input'];
+
+/** Reads `**Key**: value` lines up to the first section; `**Key:** value` and plain `Key: value` count as well. */
+export function parseHeader(text: string): ProgressHeader {
+  const values = new Map<string, string>();
+  for (const line of text.slice(0, headerCharacters).split('\n')) {
+    if (line.startsWith('## ')) break;
+    const colon = line.indexOf(':');
+    if (colon < 0) continue;
+    const key = keyOf(line.slice(0, colon));
+    const value = oneLine(line.slice(colon + 1).replace(/^\*\*/, ''), valueCharacters);
+    if (value !== '' && !values.has(key)) values.set(key, value);
+  }
+  const skill = values.get('skill');
+  // The header's own order decides: it begins with what its skill counts.
+  const phase = [...values].find(([key]) => phaseKeys.includes(key))?.[1];
+  const artifact = artifactKeys.map((key) => values.get(key)).find((value) => value !== undefined);
+  return {
+    ...(skill === undefined ? {} : { skill }),
+    ...(phase === undefined ? {} : { phase }),
+    ...(artifact === undefined ? {} : { artifact }),
+  };
+}
+
+function keyOf(text: string): string {
+  return text
+    .replace(/[*_]/g, '')
+    .replace(/^\s*-\s/, '')
+    .trim()
+    .toLowerCase();
+}
+
+/** `cpm:spec — Section 3 of 6`; a skill that is not known is called so. */
+export function labelOf({ skill = 'unknown', phase }: ProgressHeader): string {
+  return phase === undefined ? skill : `${skill} — ${phase}`;
+}
+
+/** Blanks and line ends collapsed, at most `max` characters. */
+export function oneLine(text: string, max: number): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length <= max ? line : `${cut(line, max - 1)}…`;
+}
+
+/** Milliseconds since the file was written; a clock that was set back makes no file younger than now. */
+export function ageOf(mtimeMs: number, nowMs: number): number {
+  return Math.max(0, nowMs - mtimeMs);
+}
+
+export function isStale(mtimeMs: number, nowMs: number): boolean {
+  return ageOf(mtimeMs, nowMs) > staleAfterMs;
+}
+
+/** Whole hours, rounded down. */
+export function hoursOf(ageMs: number): number {
+  return Math.floor(ageMs / (60 * 60 * 1000));
+}
+
+/** The lines that structure what a hook prints; text of a project must not be able to play them. */
+const structure = /^(?=[ \t]*(?:--- (?:END|CPM SESSION STATE)|CPM_SESSION_ID:))/gm;
+
+/** The text with its own imitations of our delimiters marked as text. */
+export function withoutStructure(text: string): string {
+  return text.replace(structure, '| ');
+}
+
+/** The share of the room that the next action may take when a file has to be cut. */
+const nextActionShare = 0.4;
+
+/**
+ * At most `max` characters of a progress file. What has to go is taken from behind the beginning and before the next
+ * action, because these two are what a session needs to go on; the rest is named by its path.
+ */
+export function fittedState(text: string, path: string, max: number, truncated = false): string {
+  if (text.length <= max && !truncated) return text;
+  const size = truncated ? `more than ${text.length}` : `${text.length}`;
+  const note = `\n... (${size} characters in all; the rest is in ${path}: read it before you go on)`;
+  const room = Math.max(0, max - note.length);
+  const next = nextAction(text);
+  if (next === null || next.text.length + 1 > room * nextActionShare) return `${cut(text, room)}${note}`;
+  const head = cut(text, room - next.text.length - 1);
+  // When the next action stands near the beginning, it is there already.
+  if (next.end <= head.length) return `${cut(text, room)}${note}`;
+  return `${head.slice(0, Math.min(head.length, next.begin))}${note}\n${next.text}`;
+}
+
+interface Section {
+  readonly begin: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+function nextAction(text: string): Section | null {
+  const begin = /^## Next (?:Action|Step)s?\b/im.exec(text)?.index;
+  if (begin === undefined) return null;
+  const after = text.indexOf('\n## ', begin);
+  const end = after < 0 ? text.length : after;
+  return { begin, end, text: text.slice(begin, end).trimEnd() };
+}
+
+/** Cuts without leaving half of a character that takes two code units. */
+export function cut(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const end = Math.max(0, max);
+  const last = text.charCodeAt(end - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? end - 1 : end);
+}

@@ -1,0 +1,71 @@
+/**
+ * Branch and commit of a work tree, read from git's own files: hooks have no PATH, must be quick, and a repository may
+ * name programs that git would start. Only names of branches and commit ids ever leave this file.
+ */
+import { dirname, join, resolve } from 'node:path';
+import type { ContextFiles } from '../hook-call.ts';
+
+export interface GitHead {
+  /** Absent when a commit is checked out by itself. */
+  readonly branch?: string;
+  /** Full commit id; absent before the first commit, and where refs are kept in another form than files. */
+  readonly commit?: string;
+}
+
+const commitId = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
+const refName = /^refs\/[\w./+@#%=,-]{1,250}$/;
+const headBytesMax = 4096;
+const packedBytesMax = 16 * 1024 ** 2;
+
+/** Null when `top` is no work tree of git, or its HEAD cannot be read. */
+export function readGitHead(files: ContextFiles, top: string): GitHead | null {
+  const folder = gitFolder(files, top);
+  const head = folder === null ? null : read(files, join(folder, 'HEAD'), headBytesMax)?.trim();
+  if (folder === null || head === undefined || head === null) return null;
+  if (commitId.test(head)) return { commit: head };
+  const ref = head.replace(/^ref:\s*/, '');
+  if (ref === head || !refName.test(ref) || ref.split('/').includes('..')) return null;
+  const branch = ref.replace(/^refs\/heads\//, '');
+  const commit = commitOf(files, folder, ref);
+  return commit === null ? { branch } : { branch, commit };
+}
+
+/** `.git` is a folder, or in linked work trees a file that names one. */
+function gitFolder(files: ContextFiles, top: string): string | null {
+  const path = join(top, '.git');
+  const kind = kindOf(files, path);
+  if (kind === 'folder') return path;
+  const text = kind === 'file' ? read(files, path, headBytesMax) : null;
+  const target = /^gitdir: (.+)$/m.exec(text ?? '')?.[1];
+  return target === undefined ? null : resolve(top, target.trim());
+}
+
+function commitOf(files: ContextFiles, folder: string, ref: string): string | null {
+  // Linked work trees share their refs with the repository they belong to.
+  const shared = read(files, join(folder, 'commondir'), headBytesMax)?.trim();
+  const common = shared ? resolve(folder, shared) : folder;
+  const loose = read(files, join(common, ref), headBytesMax)?.trim() ?? '';
+  if (commitId.test(loose)) return loose;
+  const packed = read(files, join(common, 'packed-refs'), packedBytesMax) ?? '';
+  const line = packed.split('\n').find((text) => text.endsWith(` ${ref}`));
+  const found = line?.slice(0, line.indexOf(' ')) ?? '';
+  return commitId.test(found) ? found : null;
+}
+
+function kindOf(files: ContextFiles, path: string) {
+  try {
+    return files.info(path)?.kind ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whatever cannot be read as a regular file is nothing. */
+function read(files: ContextFiles, path: string, bytesMax: number): string | null {
+  if (dirname(path) === path || kindOf(files, path) !== 'file') return null;
+  try {
+    return new TextDecoder().decode(files.readBytes(path, 0, bytesMax));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Hooks of FABER: a session of a project whose run is in progress gets the run's critical artifacts back at every
+ * start, resume, clear and compaction, and its end is recorded in the run's state.
+ */
+import { ok } from '../../core/failure.ts';
+import { type ContextSystem, charactersMax, type HookAnswer, type HookCall } from '../hook-call.ts';
+import { oneLine } from './artifacts.ts';
+import { readGitHead } from './git-head.ts';
+import { primeContext, runLines } from './prime.ts';
+import { type FaberProject, findProject } from './project.ts';
+import { activeRun, type Running, runInProgress } from './running.ts';
+import { shippedFaber } from './shipped.ts';
+import { endSession, noteCompaction, phasesDefault, type Who } from './state.ts';
+import { updateState } from './state-file.ts';
+import { loadWorkflowConfig, workflowName } from './workflow-config.ts';
+
+export const faber: ContextSystem = { name: 'faber', answer };
+
+type Run = Running & { readonly ok: true };
+
+function answer(call: HookCall): HookAnswer {
+  const project = findProject(call.files, call.projectFolder);
+  // The last phase completes the run before its session ends, and that end is wanted too.
+  const run = call.event === 'session-end' ? activeRun(call.files, project) : runInProgress(call.files, project);
+  if (!run.ok) {
+    const tells = run.isBroken === true && call.event === 'session-start';
+    const text = tells ? `FABER: the run that is active here cannot be read. ${oneLine(run.why)}` : '';
+    return { text, notes: { run: null, why: run.why } };
+  }
+  if (call.event === 'session-start') return sessionStart(call, project, run);
+  return call.event === 'pre-compact' ? preCompact(call, project, run) : sessionEnd(call, project, run);
+}
+
+function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): HookAnswer {
+  const primed = primeContext(call.files, {
+    project,
+    runId,
+    who: whoOf(call, project),
+    trigger: 'session_start',
+    force: false,
+    dryRun: false,
+    compacted: call.source === 'compact',
+    shipped: shippedFaber,
+    charactersMax,
+  });
+  if (!primed.ok) {
+    const { message } = primed.failure;
+    // Better a session that knows of its run and reads for itself than one that knows nothing.
+    const text = `FABER run ${runId} is in progress here, but its context could not be loaded: ${oneLine(message)}`;
+    return { text, notes: { run: runId, trouble: message } };
+  }
+  const { text, sessionId, isNewSession, artifacts, missing, trouble } = primed.value;
+  const loaded = artifacts.filter(({ content }) => content?.kind === 'text').map(({ artifact }) => artifact.id);
+  return { text, notes: { run: runId, sessionId, isNewSession, loaded, missing, trouble } };
+}
+
+/** Everything is saved, but the end only noted: a compaction may still fail. */
+function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run): HookAnswer {
+  const who = whoOf(call, project);
+  const at = { runId, nowMs: call.nowMs };
+  const saved = updateState(call.files, project, at, (now) => ok(noteCompaction(now, who)));
+  const config = loadWorkflowConfig(call.files, project, {
+    name: workflowName(state.workflow_id),
+    shipped: shippedFaber,
+  });
+  const text = [
+    ...runLines(runId, state, config.ok ? config.value.phases : phasesDefault),
+    'Keep in the summary: this run id, the current phase and what of it is done, decisions, open questions, files ' +
+      'that were changed and the next step. The artifacts of the run are loaded again afterwards; do not repeat them.',
+  ].join('\n');
+  return { text, notes: { run: runId, ...(saved.ok ? {} : { trouble: saved.failure.message }) } };
+}
+
+function sessionEnd(call: HookCall, project: FaberProject, { runId }: Run): HookAnswer {
+  let ended: string | null = null;
+  const at = { runId, nowMs: call.nowMs };
+  const saved = updateState(call.files, project, at, (state) => {
+    const end = endSession(state, whoOf(call, project), { atMs: call.nowMs, reason: oneLine(call.source ?? 'normal') });
+    ended = end.ended;
+    return ok(end.state);
+  });
+  return { text: '', notes: { run: runId, ended, ...(saved.ok ? {} : { trouble: saved.failure.message }) } };
+}
+
+function whoOf(call: HookCall, project: FaberProject): Who {
+  const commit = readGitHead(call.files, project.top)?.commit;
+  return {
+    ...(call.sessionId === undefined ? {} : { sessionId: call.sessionId }),
+    ...(call.platform === undefined ? {} : { platform: call.platform }),
+    ...(commit === undefined ? {} : { gitCommit: commit }),
+    host: call.host,
+    cwd: call.projectFolder,
+    nowMs: call.nowMs,
+  };
+}

@@ -1,0 +1,151 @@
+/** Brings a run's critical artifacts into a session: the algorithm behind `faber prime-context` and the hook. */
+import { ok, type Result } from '../../core/failure.ts';
+import { type ContextFiles, fitted } from '../hook-call.ts';
+import {
+  type Content,
+  type Due,
+  dueNow,
+  type Ground,
+  loadArtifact,
+  oneLine,
+  renderArtifacts,
+  type Shown,
+} from './artifacts.ts';
+import { type JsonObject, objectOf } from './json-text.ts';
+import { type FaberProject, statePath } from './project.ts';
+import {
+  type Begun,
+  beginSession,
+  commitCompaction,
+  isoTime,
+  nextPhase,
+  phasesCompleted,
+  recordLoads,
+  type Who,
+} from './state.ts';
+import { loadState, updateState } from './state-file.ts';
+import { type Artifact, loadWorkflowConfig, type WorkflowConfig, workflowName } from './workflow-config.ts';
+
+export interface PrimeWish {
+  readonly project: FaberProject;
+  readonly runId: string;
+  readonly who: Who;
+  /** `session_start`, `manual` or `phase_transition:a->b`. */
+  readonly trigger: string;
+  /** Ids of artifacts; absent = all that are due. */
+  readonly only?: readonly string[];
+  readonly force: boolean;
+  /** Nothing is written. */
+  readonly dryRun: boolean;
+  /** The conversation was just compacted: the end that was noted before becomes true. */
+  readonly compacted: boolean;
+  /** Folder of the shipped configurations and documents. */
+  readonly shipped: string;
+  /** Of the whole text. */
+  readonly charactersMax: number;
+}
+
+export interface PrimedArtifact {
+  readonly artifact: Artifact;
+  readonly due: Due;
+  /** Only of those that are due. */
+  readonly content?: Content;
+}
+
+export interface Primed {
+  /** For the model: what the run is, then the artifacts. */
+  readonly text: string;
+  readonly config: WorkflowConfig;
+  readonly sessionId: string;
+  readonly isNewSession: boolean;
+  readonly artifacts: readonly PrimedArtifact[];
+  /** Required artifacts that are not there. */
+  readonly missing: readonly string[];
+  /** Why the state could not be written, when it could not: the text is right all the same. */
+  readonly trouble?: string;
+}
+
+/**
+ * Reads everything, records in state.json what the session got, and returns the text. Fails as loadState and
+ * loadWorkflowConfig do; nothing is written then.
+ */
+export function primeContext(files: ContextFiles, wish: PrimeWish): Result<Primed> {
+  const { project, runId, who, shipped } = wish;
+  const state = loadState(files, project, runId);
+  if (!state.ok) return state;
+  const config = loadWorkflowConfig(files, project, { name: workflowName(state.value.workflow_id), shipped });
+  if (!config.ok) return config;
+  const begun = begin(state.value, wish);
+  const ground: Ground = { files, project, runId, state: state.value, shipped };
+  const artifacts = config.value.artifacts.map((artifact): PrimedArtifact => {
+    const due = dueNow(artifact, state.value, {
+      trigger: wish.trigger,
+      ...(wish.only === undefined ? {} : { only: wish.only }),
+      force: wish.force,
+      nowMs: who.nowMs,
+      sessionId: begun.sessionId,
+      isNew: begun.isNew,
+    });
+    return due.action === 'load' ? { artifact, due, content: loadArtifact(artifact, ground) } : { artifact, due };
+  });
+  const missing = artifacts
+    .filter(({ artifact, content }) => artifact.required && content?.kind === 'missing')
+    .map(({ artifact }) => artifact.id);
+  const written = wish.dryRun ? ok(state.value) : record(files, wish, artifacts);
+  const trouble = written.ok ? {} : { trouble: written.failure.message };
+  const shown = artifacts.flatMap(({ artifact, content }) => (content === undefined ? [] : [{ artifact, content }]));
+  const text = textOf(begun, { wish, config: config.value, shown, ...trouble });
+  const { sessionId, isNew } = begun;
+  return ok({ text, config: config.value, sessionId, isNewSession: isNew, artifacts, missing, ...trouble });
+}
+
+function begin(state: JsonObject, { who, compacted }: PrimeWish): Begun {
+  return beginSession(compacted ? commitCompaction(state, who) : state, who);
+}
+
+/** The state is read once more under its lock: somebody may have changed it since. */
+function record(files: ContextFiles, wish: PrimeWish, artifacts: readonly PrimedArtifact[]): Result<JsonObject> {
+  const { project, runId, who, trigger } = wish;
+  const loaded = artifacts.flatMap(({ artifact, content }) =>
+    content?.kind === 'text' ? [{ id: artifact.id, source: content.source, sizeBytes: content.sizeBytes }] : [],
+  );
+  return updateState(files, project, { runId, nowMs: who.nowMs }, (state) => {
+    const { state: begun, sessionId } = begin(state, wish);
+    return ok(loaded.length === 0 ? begun : recordLoads(begun, loaded, { trigger, sessionId, nowMs: who.nowMs }));
+  });
+}
+
+interface TextParts {
+  readonly wish: PrimeWish;
+  readonly config: WorkflowConfig;
+  readonly shown: readonly Shown[];
+  readonly trouble?: string;
+}
+
+/** The urgent part first; a line that changes every time, because claude drops a text it has seen before. */
+function textOf({ state, sessionId, isNew }: Begun, { wish, config, shown, trouble }: TextParts): string {
+  const head = runLines(wish.runId, state, config.phases);
+  const sessions = objectOf(state.sessions);
+  const which = `session ${oneLine(String(sessions.total_sessions))} of the run${isNew ? '' : ', going on'}`;
+  head.push(`Loaded at ${isoTime(wish.who.nowMs)} (${wish.trigger}) for ${oneLine(sessionId)}, ${which}.`);
+  if (config.problems.length > 0) {
+    head.push(`Problems in its configuration: ${oneLine(config.problems.slice(0, 3).join('; '))}`);
+  }
+  if (trouble !== undefined) head.push(`This could not be recorded: ${oneLine(trouble)}`);
+  const text = head.join('\n');
+  const rest = renderArtifacts(shown, wish.charactersMax - text.length - 1);
+  return fitted(rest === '' ? text : `${text}\n${rest}`, statePath(wish.runId), wish.charactersMax);
+}
+
+/** What the run is and where it stands. */
+export function runLines(runId: string, state: JsonObject, phases: readonly string[]): string[] {
+  const done = phasesCompleted(state).map(oneLine);
+  const next = nextPhase(state, phases);
+  const work = state.work_id === undefined ? '' : `, work item ${oneLine(String(state.work_id))}`;
+  const goOn = next === undefined ? 'All phases are finished.' : `Go on with the phase ${oneLine(next)}.`;
+  return [
+    `FABER run ${runId} (${oneLine(workflowName(state.workflow_id))}${work}): ${oneLine(String(state.status))}.`,
+    `Finished phases: ${done.length === 0 ? 'none' : done.join(', ')}. ${goOn}`,
+    `State: ${statePath(runId)}. Record a finished phase with: claude-code-agent faber phase <name>`,
+  ];
+}

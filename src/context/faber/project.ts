@@ -1,0 +1,120 @@
+/** Where FABER keeps its files in a project, which run is active there, and what may be a name of a run. */
+import { dirname, join, resolve } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { writeFailure } from '../../world/world.ts';
+import { type ContextFiles, readProjectText } from '../hook-call.ts';
+
+export interface FaberProject {
+  /** Absolute path of the folder that holds `.fractary`, or would hold it. */
+  readonly root: string;
+  /** The top of the git work tree, `root` where there is none: what `{project_root}` means. */
+  readonly top: string;
+}
+
+/** Run ids name folders. */
+const runIdPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
+const levelsMax = 64;
+
+export const isRunId = (text: string): boolean => runIdPattern.test(text);
+
+export const activeRunPath = '.fractary/faber/.active-run-id';
+export const worktreesPath = '.fractary/faber/worktrees.json';
+export const runsPath = '.fractary/runs';
+export const statePath = (runId: string): string => `${runsPath}/${runId}/state.json`;
+
+/**
+ * The nearest folder with `.fractary`, from `folder` up to the top of its git work tree; else that top, else `folder`.
+ * Above a work tree nothing is looked for: what lies there belongs to another project.
+ */
+export function findProject(files: ContextFiles, folder: string): FaberProject {
+  const start = resolve(folder);
+  let withState: string | null = null;
+  let path = start;
+  for (let level = 0; level < levelsMax; level += 1) {
+    if (withState === null && kindOf(files, join(path, '.fractary')) === 'folder') withState = path;
+    if (isThere(files, join(path, '.git'))) return { root: withState ?? path, top: path };
+    if (dirname(path) === path) break;
+    path = dirname(path);
+  }
+  // Without git only the folder itself counts.
+  return { root: start, top: start };
+}
+
+function kindOf(files: ContextFiles, path: string) {
+  try {
+    return files.info(path)?.kind ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function isThere(files: ContextFiles, path: string): boolean {
+  try {
+    return files.entryKind(path) !== null;
+  } catch {
+    return false;
+  }
+}
+
+export type ActiveRun =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'run'; readonly runId: string }
+  | { readonly kind: 'unusable'; readonly trouble: string };
+
+/** What `.active-run-id` says. It outlives its run, so the run's state decides whether anything is going on. */
+export function readActiveRun(files: ContextFiles, { root }: FaberProject): ActiveRun {
+  const read = readProjectText(files, root, join(root, activeRunPath), 4096);
+  if (!read.ok)
+    return read.trouble === 'does not exist' ? { kind: 'none' } : { kind: 'unusable', trouble: read.trouble };
+  const runId = read.text.replace(/^\ufeff/, '').trim();
+  if (runId === '') return { kind: 'none' };
+  return isRunId(runId) ? { kind: 'run', runId } : { kind: 'unusable', trouble: 'holds no run id' };
+}
+
+/** Makes the run the active one. Fails with `write-failed`. */
+export function writeActiveRun(files: ContextFiles, project: FaberProject, runId: string): Result<void> {
+  return writeInProject(files, project, activeRunPath, `${runId}\n`);
+}
+
+/** Ids of all runs that have a folder, sorted. */
+export function listRuns(files: ContextFiles, { root }: FaberProject): string[] {
+  try {
+    return files.list(join(root, runsPath)).filter((name) => isRunId(name));
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * Replaces a file of the project as a whole. Fails with `write-failed`, also when a link leads its folder out of the
+ * project: a repository could otherwise have us write anywhere.
+ */
+export function writeInProject(files: ContextFiles, project: FaberProject, path: string, text: string): Result<void> {
+  const full = join(project.root, path);
+  const folder = makeFolderInProject(files, project, dirname(path));
+  if (!folder.ok) return folder;
+  try {
+    files.writeAtomic(full, text, { durable: true });
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: writeFailure(full, error) };
+  }
+}
+
+/** Makes the folder and its parents below the project. Fails with `write-failed`. */
+export function makeFolderInProject(files: ContextFiles, { root }: FaberProject, path: string): Result<void> {
+  const full = join(root, path);
+  try {
+    // The nearest folder that exists decides where new ones would be made.
+    let nearest = full;
+    while (files.entryKind(nearest) === null && dirname(nearest) !== nearest) nearest = dirname(nearest);
+    const [realRoot, real] = [files.realPath(root), files.realPath(nearest)];
+    if (realRoot === null || real === null || (real !== realRoot && !real.startsWith(`${realRoot}/`))) {
+      return fail('write-failed', `${full} leads out of the project.`, 'Replace that link by a folder.');
+    }
+    files.makeFolder(full);
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: writeFailure(full, error) };
+  }
+}

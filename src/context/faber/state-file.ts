@@ -1,0 +1,99 @@
+/** state.json of a run on disk: read whole or not at all, changed under a lock, never written back in part. */
+import { dirname, join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { updateExclusively } from '../exclusive-update.ts';
+import { type ContextFiles, readProjectText } from '../hook-call.ts';
+import { isObject, type JsonObject, readJson } from './json-text.ts';
+import { type FaberProject, makeFolderInProject, statePath } from './project.ts';
+
+/** Years of sessions; a larger file is none of ours. */
+export const stateBytesMax = 8 * 1024 ** 2;
+
+/**
+ * The state of a run. Fails with `not-found` when there is none, `corrupt-file` with file, line and column when it is
+ * no JSON object.
+ */
+export function loadState(files: ContextFiles, project: FaberProject, runId: string): Result<JsonObject> {
+  const path = statePath(runId);
+  const read = readProjectText(files, project.root, join(project.root, path), stateBytesMax);
+  if (!read.ok) {
+    const reason = read.trouble === 'does not exist' ? 'not-found' : 'corrupt-file';
+    const next = 'List the runs of this project with: claude-code-agent faber status';
+    return fail(reason, `The state of run ${runId} (${path}) ${read.trouble}.`, next);
+  }
+  if (read.truncated) {
+    return fail('corrupt-file', `${path} is larger than ${stateBytesMax / 1024 ** 2} MiB.`, 'Move it away.');
+  }
+  return parseState(read.text, path);
+}
+
+function parseState(text: string, path: string): Result<JsonObject> {
+  const next = 'Mend the file; nothing in it was changed.';
+  const parsed = readJson(text);
+  if (!parsed.ok) {
+    const { line, column } = parsed.place;
+    return fail('corrupt-file', `${path}:${line}:${column}: ${parsed.message}.`, next);
+  }
+  if (!isObject(parsed.value)) return fail('corrupt-file', `${path}:1:1: is not a JSON object.`, next);
+  for (const name of ['sessions', 'context_metadata', 'artifacts']) {
+    const value = parsed.value[name];
+    if (value === undefined || value === null || isObject(value)) continue;
+    const { line, column } = parsed.placeOf([name]);
+    return fail('corrupt-file', `${path}:${line}:${column}: ${name} is not an object.`, next);
+  }
+  return ok(parsed.value);
+}
+
+/** Writes the state of a run that has none. Fails with `duplicate`, `write-failed` or `busy`. */
+export function createState(
+  files: ContextFiles,
+  project: FaberProject,
+  run: { readonly runId: string; readonly state: JsonObject; readonly nowMs: number },
+): Result<void> {
+  const made = makeFolderInProject(files, project, dirname(statePath(run.runId)));
+  if (!made.ok) return made;
+  const written = updateExclusively(files, {
+    path: join(project.root, statePath(run.runId)),
+    nowMs: run.nowMs,
+    bytesMax: stateBytesMax,
+    change: (before) =>
+      before === null
+        ? ok(bytesOf(run.state))
+        : fail('duplicate', `There is a run ${run.runId} already.`, 'Go on with it: claude-code-agent faber resume.'),
+  });
+  return written.ok ? ok(undefined) : written;
+}
+
+/**
+ * Changes the state as it stands now, under a lock, so that nothing another process wrote is lost; the new state.
+ * Fails as loadState does, with `write-failed` or `busy`, or as `change` does; the file then is as it was.
+ */
+export function updateState(
+  files: ContextFiles,
+  project: FaberProject,
+  { runId, nowMs }: { readonly runId: string; readonly nowMs: number },
+  change: (state: JsonObject) => Result<JsonObject>,
+): Result<JsonObject> {
+  // Links that lead out of the project, FIFOs and the like are refused before anything is opened.
+  const first = loadState(files, project, runId);
+  if (!first.ok) return first;
+  let changed = first.value;
+  const path = join(project.root, statePath(runId));
+  const written = updateExclusively(files, {
+    path: files.realPath(path) ?? path,
+    nowMs,
+    bytesMax: stateBytesMax,
+    change: (before) => {
+      const state = parseState(new TextDecoder().decode(before ?? new Uint8Array(0)), statePath(runId));
+      const after = state.ok ? change(state.value) : state;
+      if (!after.ok) return after;
+      changed = after.value;
+      return ok(bytesOf(changed));
+    },
+  });
+  return written.ok ? ok(changed) : written;
+}
+
+function bytesOf(state: JsonObject): Uint8Array {
+  return new TextEncoder().encode(`${JSON.stringify(state, null, 2)}\n`);
+}

@@ -1,0 +1,333 @@
+/**
+ * What stands in a run's state.json, as functions from one state to the next. Other tools write that file too, so every
+ * field that is not named here stays as it is, and a field of an unexpected form counts as missing.
+ */
+import { isObject, type JsonObject, listOf, objectOf, textOf } from './json-text.ts';
+
+/** Who asks for something, and when. */
+export interface Who {
+  /** claude's id of the session; a person at a terminal has none. */
+  readonly sessionId?: string;
+  readonly host: string;
+  readonly platform?: string;
+  /** Absolute path. */
+  readonly cwd: string;
+  readonly gitCommit?: string;
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
+}
+
+export interface Begun {
+  readonly state: JsonObject;
+  readonly sessionId: string;
+  /** A record was made: the session or the machine is another one than before. */
+  readonly isNew: boolean;
+}
+
+export const inProgress = 'in_progress';
+export const phasesDefault: readonly string[] = ['frame', 'architect', 'build', 'evaluate', 'release'];
+
+const finishedWords: ReadonlySet<unknown> = new Set(['completed', 'complete', 'done', 'finished', 'success']);
+
+/** A run as `start` makes it. `runId` and `workId` are checked by the caller. */
+export function newState(run: {
+  readonly runId: string;
+  readonly workId: string;
+  readonly workflowId: string;
+  readonly phases: readonly string[];
+  readonly nowMs: number;
+}): JsonObject {
+  const at = isoTime(run.nowMs);
+  return {
+    run_id: run.runId,
+    workflow_id: run.workflowId,
+    work_id: run.workId,
+    status: inProgress,
+    started_at: at,
+    updated_at: at,
+    current_phase: run.phases[0] ?? null,
+    phases: Object.fromEntries(run.phases.map((phase) => [phase, { status: 'pending' }])),
+    artifacts: {},
+    sessions: { current_session_id: null, total_sessions: 0, session_history: [] },
+    context_metadata: { last_artifact_reload: null, reload_count: 0, artifacts_in_context: [] },
+  };
+}
+
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d{3}Z$/, 'Z');
+}
+
+/** Names of the finished phases in their order; phases may be an object by name or a list. */
+export function phasesCompleted(state: JsonObject): string[] {
+  return phaseEntries(state.phases)
+    .filter(([, phase]) => finishedWords.has(isObject(phase) ? phase.status : phase))
+    .map(([name]) => name);
+}
+
+function phaseEntries(phases: unknown): [string, unknown][] {
+  if (!Array.isArray(phases)) return Object.entries(objectOf(phases));
+  return phases.flatMap((phase) => {
+    const name = phaseName(phase);
+    return name === undefined ? [] : [[name, phase] as [string, unknown]];
+  });
+}
+
+function phaseName(phase: unknown): string | undefined {
+  const { id, name, phase: word } = objectOf(phase);
+  return textOf(id) ?? textOf(name) ?? textOf(word);
+}
+
+/** Records a finished phase; after the last of `order` the run is completed. */
+export function finishPhase(
+  state: JsonObject,
+  phase: string,
+  order: readonly string[],
+  { nowMs, sessionId }: Pick<Who, 'nowMs' | 'sessionId'>,
+): JsonObject {
+  const at = isoTime(nowMs);
+  const mark = { status: 'completed', completed_at: at, ...(sessionId === undefined ? {} : { session_id: sessionId }) };
+  const phases = Array.isArray(state.phases)
+    ? markInList(state.phases, phase, mark)
+    : { ...objectOf(state.phases), [phase]: { ...objectOf(objectOf(state.phases)[phase]), ...mark } };
+  const done = new Set(phasesCompleted({ phases }));
+  const next = order.find((name) => !done.has(name));
+  const completed = next === undefined ? { status: 'completed', completed_at: at } : {};
+  const changed = { ...state, phases, current_phase: next ?? null, updated_at: at, ...completed };
+  if (!isSessionOpen(changed)) return changed;
+  return withRecord(changed, { ...currentSession(changed).record, phases_completed: phasesCompleted(changed) });
+}
+
+function markInList(phases: readonly unknown[], name: string, mark: JsonObject): unknown[] {
+  const index = phases.findIndex((phase) => phaseName(phase) === name);
+  if (index < 0) return [...phases, { id: name, ...mark }];
+  return phases.with(index, { ...objectOf(phases[index]), ...mark });
+}
+
+/** The next phase of `order` that is not finished. */
+export function nextPhase(state: JsonObject, order: readonly string[]): string | undefined {
+  const done = new Set(phasesCompleted(state));
+  return order.find((name) => !done.has(name));
+}
+
+/** The session that is current, and its record, which may have ended: then it stands in the history. */
+export function currentSession(state: JsonObject): { readonly id?: string; readonly record: JsonObject | null } {
+  const sessions = objectOf(state.sessions);
+  const id = textOf(sessions.current_session_id);
+  if (id === undefined) return { record: null };
+  const live = objectOf(sessions.current_session);
+  if (live.session_id === id) return { id, record: live };
+  const ended = listOf(sessions.session_history).findLast((one) => objectOf(one).session_id === id);
+  return { id, record: isObject(ended) ? ended : null };
+}
+
+/** True while the current session's end was not recorded. */
+export function isSessionOpen(state: JsonObject): boolean {
+  const sessions = objectOf(state.sessions);
+  const id = textOf(sessions.current_session_id);
+  return id !== undefined && objectOf(sessions.current_session).session_id === id;
+}
+
+/**
+ * The session that asks becomes the current one. A new record is made exactly when claude's session id or the machine
+ * differs from the current one; who has no id goes on with the current session of this machine.
+ */
+export function beginSession(state: JsonObject, who: Who): Begun {
+  const current = currentSession(state);
+  const host = textOf(objectOf(current.record?.environment).hostname);
+  const sameMachine = host === undefined || host === who.host;
+  const sameId = who.sessionId === undefined || who.sessionId === current.id;
+  if (current.id !== undefined && sameMachine && sameId) {
+    // An end that was recorded before stays in the history; the record goes on from there.
+    const { ended_at: _, end_reason: __, ...kept } = current.record ?? freshRecord(current.id, who);
+    return { state: withRecord(withoutPendingEnd(state), kept), sessionId: current.id, isNew: false };
+  }
+  const sessionId = who.sessionId ?? inventedId(who);
+  const left = isSessionOpen(state) ? intoHistory(state, { ...current.record, ended_at: null }) : state;
+  const sessions = objectOf(left.sessions);
+  const count = Math.max(Number(sessions.total_sessions) || 0, listOf(sessions.session_history).length);
+  const counted = { ...withoutPendingEnd(left), sessions: { ...sessions, total_sessions: count + 1 } };
+  return { state: withRecord(counted, freshRecord(sessionId, who)), sessionId, isNew: true };
+}
+
+function freshRecord(sessionId: string, who: Who): JsonObject {
+  return {
+    session_id: sessionId,
+    started_at: isoTime(who.nowMs),
+    phases_completed: [],
+    environment: {
+      hostname: who.host,
+      ...(who.platform === undefined ? {} : { platform: who.platform }),
+      cwd: who.cwd,
+      ...(who.gitCommit === undefined ? {} : { git_commit: who.gitCommit }),
+    },
+    artifacts_loaded: [],
+  };
+}
+
+/** For who has no id of claude: the time, and enough of a digest that two machines do not meet. */
+function inventedId({ nowMs, host, cwd }: Who): string {
+  const digest = new Bun.CryptoHasher('sha256').update(`${nowMs} ${host} ${cwd}`).digest('hex');
+  return `claude-session-${stamp(nowMs)}-${digest.slice(0, 6)}`;
+}
+
+/** `20260105-143022`, UTC. */
+export function stamp(ms: number): string {
+  return new Date(ms).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
+}
+
+function withRecord(state: JsonObject, record: JsonObject): JsonObject {
+  const sessions = objectOf(state.sessions);
+  const history = listOf(sessions.session_history);
+  return {
+    ...state,
+    sessions: {
+      ...sessions,
+      current_session_id: record.session_id,
+      total_sessions: Math.max(Number(sessions.total_sessions) || 0, 1),
+      current_session: record,
+      session_history: history,
+    },
+  };
+}
+
+/** One record of a session stands in the history once, with what was last known of it. */
+function intoHistory(state: JsonObject, record: JsonObject): JsonObject {
+  const sessions = objectOf(state.sessions);
+  const history = listOf(sessions.session_history);
+  const index = history.findLastIndex((one) => isSameRecord(objectOf(one), record));
+  const session_history =
+    index < 0 ? [...history, record] : history.with(index, { ...objectOf(history[index]), ...record });
+  return { ...state, sessions: { ...sessions, session_history } };
+}
+
+function isSameRecord(one: JsonObject, other: JsonObject): boolean {
+  const host = (record: JsonObject) => objectOf(record.environment).hostname;
+  return one.session_id === other.session_id && one.started_at === other.started_at && host(one) === host(other);
+}
+
+/** The session ended: its record goes to the history. `ended` is false when there is no such session here. */
+export function endSession(
+  state: JsonObject,
+  { sessionId, host }: Pick<Who, 'sessionId' | 'host'>,
+  end: { readonly atMs: number; readonly reason: string },
+): { readonly state: JsonObject; readonly ended: string | null } {
+  const record = recordOf(state, sessionId, host);
+  if (record === null) return { state, ended: null };
+  const at = isoTime(end.atMs);
+  const loaded = listOf(record.artifacts_loaded);
+  const done = {
+    ...record,
+    ended_at: at,
+    end_reason: end.reason,
+    ends: [...listOf(record.ends), { at, reason: end.reason }],
+    phases_completed: phasesCompleted(state),
+    artifacts_loaded: loaded,
+  };
+  const isCurrent = currentSession(state).id === record.session_id;
+  const { current_session: live, ...sessions } = objectOf(intoHistory(withoutPendingEnd(state), done).sessions);
+  return {
+    state: { ...state, updated_at: at, sessions: isCurrent ? sessions : { ...sessions, current_session: live } },
+    ended: String(record.session_id),
+  };
+}
+
+/** Of a session that is no longer the current one, a record whose end is not known. */
+function recordOf(state: JsonObject, sessionId: string | undefined, host: string): JsonObject | null {
+  const current = currentSession(state);
+  const isHere = (record: JsonObject) => {
+    const { hostname } = objectOf(record.environment);
+    return hostname === undefined || hostname === host;
+  };
+  if (sessionId === undefined || sessionId === current.id) {
+    return current.record !== null && isHere(current.record) ? current.record : null;
+  }
+  const found = listOf(objectOf(state.sessions).session_history)
+    .map(objectOf)
+    .findLast((one) => one.session_id === sessionId && isHere(one) && (one.ended_at ?? null) === null);
+  return found ?? null;
+}
+
+/**
+ * A compaction is about to be tried, and may fail: everything is saved, but the end only noted. `commitCompaction`
+ * makes it true once the compacted session starts.
+ */
+export function noteCompaction(state: JsonObject, who: Pick<Who, 'sessionId' | 'host' | 'nowMs'>): JsonObject {
+  const { id, record } = currentSession(state);
+  const completed = phasesCompleted(state);
+  const at = isoTime(who.nowMs);
+  const saved =
+    record !== null && isSessionOpen(state) && (who.sessionId === undefined || who.sessionId === id)
+      ? withRecord(state, { ...record, phases_completed: completed, saved_at: at })
+      : state;
+  const pending = {
+    session_id: who.sessionId ?? id ?? null,
+    hostname: who.host,
+    noted_at: at,
+    reason: 'compaction',
+    phases_completed: completed,
+  };
+  return { ...saved, updated_at: at, sessions: { ...objectOf(saved.sessions), pending_end: pending } };
+}
+
+/** The compaction happened: the end is recorded at the time it was noted, else now. */
+export function commitCompaction(state: JsonObject, who: Pick<Who, 'sessionId' | 'host' | 'nowMs'>): JsonObject {
+  const pending = objectOf(objectOf(state.sessions).pending_end);
+  const isOurs = who.sessionId === undefined || pending.session_id === who.sessionId;
+  const noted = isOurs ? Date.parse(textOf(pending.noted_at) ?? '') : Number.NaN;
+  return endSession(state, who, { atMs: Number.isNaN(noted) ? who.nowMs : noted, reason: 'compaction' }).state;
+}
+
+function withoutPendingEnd(state: JsonObject): JsonObject {
+  const { pending_end: _, ...sessions } = objectOf(state.sessions);
+  return { ...state, sessions };
+}
+
+export interface LoadedArtifact {
+  readonly id: string;
+  /** Where it came from, for people. */
+  readonly source: string;
+  readonly sizeBytes: number;
+}
+
+/** What was handed to the session stands in its record and in `context_metadata`. */
+export function recordLoads(
+  state: JsonObject,
+  loaded: readonly LoadedArtifact[],
+  load: { readonly trigger: string; readonly sessionId: string; readonly nowMs: number },
+): JsonObject {
+  const at = isoTime(load.nowMs);
+  const metadata = objectOf(state.context_metadata);
+  const ids = new Set(loaded.map(({ id }) => id));
+  const others = listOf(metadata.artifacts_in_context).filter((one) => !ids.has(String(objectOf(one).artifact_id)));
+  const entries = loaded.map(({ id, source, sizeBytes }) => ({
+    artifact_id: id,
+    loaded_at: at,
+    load_trigger: load.trigger,
+    source,
+    size_bytes: sizeBytes,
+    session_id: load.sessionId,
+  }));
+  const { record } = currentSession(state);
+  const known = listOf(record?.artifacts_loaded);
+  const artifacts_loaded = [...new Set([...known, ...ids])];
+  const withLoads = record === null ? state : withRecord(state, { ...record, artifacts_loaded });
+  return {
+    ...withLoads,
+    updated_at: at,
+    context_metadata: {
+      ...metadata,
+      last_artifact_reload: at,
+      reload_count: (Number(metadata.reload_count) || 0) + 1,
+      artifacts_in_context: [...others, ...entries],
+    },
+  };
+}
+
+/** When the artifact was last handed to this session, milliseconds since 1970; null when it was not. */
+export function lastLoadMs(state: JsonObject, artifactId: string, sessionId: string): number | null {
+  const entry = listOf(objectOf(state.context_metadata).artifacts_in_context)
+    .map(objectOf)
+    .findLast((one) => one.artifact_id === artifactId && (one.session_id ?? sessionId) === sessionId);
+  const ms = Date.parse(textOf(entry?.loaded_at) ?? '');
+  return Number.isNaN(ms) ? null : ms;
+}

@@ -1,0 +1,210 @@
+/**
+ * The configuration of a FABER workflow: its phases and its critical artifacts. Every problem is told at its place;
+ * artifacts without a problem are usable all the same, so that a hook still brings back what it can.
+ */
+import { basename, join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { type ContextFiles, readProjectText } from '../hook-call.ts';
+import { type Condition, parseCondition, parsePath } from './condition.ts';
+import { fieldOf, isObject, type JsonPath, type ReadJson, readJson, textOf } from './json-text.ts';
+import type { FaberProject } from './project.ts';
+import { phasesDefault } from './state.ts';
+
+export const artifactTypes = ['json', 'markdown', 'directory', 'work_plugin', 'skill', 'git_info'] as const;
+export type ArtifactType = (typeof artifactTypes)[number];
+
+export interface Artifact {
+  readonly id: string;
+  readonly type: ArtifactType;
+  /** With placeholders. */
+  readonly path?: string;
+  readonly pathFromState?: JsonPath;
+  /** A slash command, with placeholders. */
+  readonly command?: string;
+  readonly description: string;
+  readonly required: boolean;
+  readonly condition?: Condition;
+  /** `session_start`, `manual`, or `phase_transition:a->b`. */
+  readonly triggers: readonly string[];
+}
+
+export interface WorkflowConfig {
+  /** For sentences: relative to the project, or the name of the shipped file. */
+  readonly file: string;
+  /** Names in their order. */
+  readonly phases: readonly string[];
+  readonly artifacts: readonly Artifact[];
+  /** `file:line:column: what is wrong`. */
+  readonly problems: readonly string[];
+}
+
+const triggerPattern = /^(?:session_start|manual|phase_transition:[\w-]+->[\w-]+)$/;
+export const isTrigger = (text: string): boolean => triggerPattern.test(text);
+
+const namePattern = /^[A-Za-z0-9][\w-]{0,63}$/;
+/** Ids are given in lists on the command line. */
+const artifactId = /^[A-Za-z0-9][\w.-]{0,63}$/;
+const artifactsMax = 200;
+const configBytesMax = 1024 ** 2;
+
+/** Folders of a project in which a team keeps its own workflows; the first that has the file counts. */
+const ownFolders = ['.fractary/faber/workflows', '.fractary/plugins/faber/workflows', 'plugins/faber/config/workflows'];
+
+/** `fractary-faber:default` and `default` both name the workflow `default`. */
+export function workflowName(workflowId: unknown): string {
+  return textOf(workflowId)?.split(':').at(-1) ?? 'default';
+}
+
+/**
+ * The configuration by the workflow's name: the project's own, else the shipped one in `shipped`. Fails with
+ * `not-found`, `usage` for a name that cannot be one, and `corrupt-file` for a file that is no JSON object.
+ */
+export function loadWorkflowConfig(
+  files: ContextFiles,
+  project: FaberProject,
+  { name, shipped }: { readonly name: string; readonly shipped: string },
+): Result<WorkflowConfig> {
+  if (!namePattern.test(name)) {
+    return fail('usage', `${JSON.stringify(name.slice(0, 100))} cannot be a workflow.`, 'Name one such as default.');
+  }
+  const places = ownFolders.map((folder) => ({ root: project.root, path: `${folder}/${name}.json` }));
+  for (const { root, path } of [...places, { root: shipped, path: `workflows/${name}.json` }]) {
+    const read = readProjectText(files, root, join(root, path), configBytesMax);
+    if (!read.ok && read.trouble === 'does not exist') continue;
+    const file = root === shipped ? basename(path) : path;
+    if (!read.ok) return fail('corrupt-file', `${file} ${read.trouble}.`, 'Put a regular file there, or nothing.');
+    if (read.truncated) return fail('corrupt-file', `${file} is larger than 1 MiB.`, 'Make it shorter.');
+    return parseWorkflowConfig(read.text, file);
+  }
+  const next = `Put it at ${places[0]?.path}, or use the workflow default or core.`;
+  return fail('not-found', `There is no FABER workflow ${name}.`, next);
+}
+
+/** Fails with `corrupt-file` when the text is no JSON object. */
+export function parseWorkflowConfig(text: string, file: string): Result<WorkflowConfig> {
+  const json = readJson(text);
+  const next = 'Mend the file.';
+  if (!json.ok) {
+    return fail('corrupt-file', `${file}:${json.place.line}:${json.place.column}: ${json.message}.`, next);
+  }
+  if (!isObject(json.value)) return fail('corrupt-file', `${file}:1:1: is not a JSON object.`, next);
+  const reader = new Reader(json, file);
+  const phases = reader.phases(json.value.phases);
+  const artifacts = reader.artifacts(json.value);
+  return ok({ file, phases, artifacts, problems: reader.problems });
+}
+
+class Reader {
+  readonly problems: string[] = [];
+  readonly #json: ReadJson & { readonly ok: true };
+  readonly #file: string;
+  readonly #ids = new Set<string>();
+
+  constructor(json: ReadJson & { readonly ok: true }, file: string) {
+    this.#json = json;
+    this.#file = file;
+  }
+
+  #problem(path: JsonPath, message: string): void {
+    const { line, column } = this.#json.placeOf(path);
+    this.problems.push(`${this.#file}:${line}:${column}: ${message}`);
+  }
+
+  phases(value: unknown): readonly string[] {
+    if (value === undefined) return phasesDefault;
+    const named = Array.isArray(value)
+      ? value.map((phase) => (typeof phase === 'string' ? phase : (fieldOf(phase, 'id') ?? fieldOf(phase, 'name'))))
+      : isObject(value)
+        ? Object.keys(value)
+        : [];
+    const usable = named.filter((name): name is string => typeof name === 'string' && namePattern.test(name));
+    if (usable.length === named.length && usable.length > 0 && new Set(usable).size === usable.length) return usable;
+    this.#problem(['phases'], 'phases: expected an object by name, or a list of objects with an id, each name once');
+    return phasesDefault;
+  }
+
+  artifacts(config: unknown): Artifact[] {
+    const critical = fieldOf(config, 'critical_artifacts');
+    if (critical === undefined) return [];
+    if (!isObject(critical)) this.#problem(['critical_artifacts'], 'critical_artifacts: expected an object');
+    return ['always_load', 'conditional_load'].flatMap((list) => {
+      const values = fieldOf(critical, list);
+      const path = ['critical_artifacts', list];
+      if (values === undefined) return [];
+      if (!Array.isArray(values) || values.length > artifactsMax) {
+        this.#problem(path, `${list}: expected a list of at most ${artifactsMax} artifacts`);
+        return [];
+      }
+      return values.flatMap((value, index) => this.#artifact(value, [...path, index]) ?? []);
+    });
+  }
+
+  #artifact(value: unknown, path: JsonPath): Artifact | null {
+    if (!isObject(value)) {
+      this.#problem(path, 'expected an artifact: an object with an id');
+      return null;
+    }
+    const before = this.problems.length;
+    const at = (name: string, message: string) => this.#problem([...path, name], message);
+    const id = textOf(fieldOf(value, 'id')) ?? '';
+    const about = id === '' ? 'the artifact' : id;
+    if (!artifactId.test(id)) at('id', 'id: expected letters, digits, "-", "_" or ".", 64 at most');
+    else if (this.#ids.has(id)) at('id', `there are two artifacts ${id}`);
+    this.#ids.add(id);
+    const type = artifactTypes.find((one) => one === fieldOf(value, 'type'));
+    if (type === undefined) at('type', `${about}: type must be one of ${artifactTypes.join(', ')}`);
+    const description = textOf(fieldOf(value, 'description'));
+    if (description === undefined) at('description', `${about}: description is missing`);
+    const required = fieldOf(value, 'required');
+    if (typeof required !== 'boolean') at('required', `${about}: required must be true or false`);
+    const triggers = fieldOf(value, 'reload_triggers');
+    const isTriggers =
+      Array.isArray(triggers) && triggers.length > 0 && triggers.every((one) => isTrigger(String(one)));
+    if (!isTriggers) {
+      at('reload_triggers', `${about}: reload_triggers must list session_start, manual or phase_transition:a->b`);
+    }
+    const from = this.#source(value, type, about, at);
+    const condition = this.#condition(fieldOf(value, 'condition'), about, at);
+    if (this.problems.length > before || type === undefined || description === undefined) return null;
+    return {
+      id,
+      type,
+      description,
+      required: required === true,
+      triggers: triggers as string[],
+      ...from,
+      ...(condition === undefined ? {} : { condition }),
+    };
+  }
+
+  #source(value: unknown, type: ArtifactType | undefined, about: string, at: (name: string, text: string) => void) {
+    const path = fieldOf(value, 'path');
+    const fromState = fieldOf(value, 'path_from_state');
+    const command = fieldOf(value, 'command');
+    for (const [name, one] of Object.entries({ path, path_from_state: fromState, command })) {
+      if (one !== undefined && textOf(one) === undefined) at(name, `${about}: ${name} must be a text`);
+    }
+    const pathFromState = typeof fromState === 'string' ? parsePath(fromState) : undefined;
+    if (pathFromState === null) at('path_from_state', `${about}: path_from_state must be like artifacts.spec_path`);
+    const isFile = type === 'json' || type === 'markdown' || type === 'directory';
+    const count = [path, fromState, command].filter((one) => one !== undefined).length;
+    if (isFile && count !== 1) at('path', `${about}: give one of path, path_from_state and command`);
+    return {
+      ...(typeof path === 'string' ? { path } : {}),
+      ...(pathFromState ? { pathFromState } : {}),
+      ...(typeof command === 'string' ? { command } : {}),
+    };
+  }
+
+  #condition(value: unknown, about: string, at: (name: string, text: string) => void): Condition | undefined {
+    if (value === undefined || value === null) return undefined;
+    if (typeof value !== 'string') {
+      at('condition', `${about}: condition must be a text`);
+      return undefined;
+    }
+    const parsed = parseCondition(value);
+    if (parsed.ok) return parsed.holds;
+    at('condition', `${about}: condition, character ${parsed.column}: ${parsed.message}`);
+    return undefined;
+  }
+}

@@ -1,0 +1,138 @@
+/** What the model is told of its project: what to do next first, then the files the project wants loaded. */
+import { join, relative, resolve } from 'node:path';
+import { type ContextFiles, charactersMax, fitted, harmless, readProjectText } from '../hook-call.ts';
+import type { Found } from './find.ts';
+
+export interface BriefingInput {
+  readonly files: ContextFiles;
+  /** Absolute; nothing outside of it is read. */
+  readonly root: string;
+  readonly found: Found;
+  readonly isWorker: boolean;
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
+}
+
+export interface Briefing {
+  readonly text: string;
+  /** Paths as they are written in the resume file. */
+  readonly loaded: readonly string[];
+  readonly named: readonly string[];
+}
+
+/** A project that wants more at once is told by name where the rest is. */
+const filesMax = 40;
+const lineMax = 400;
+const nextActionMax = 1_000;
+/** For the list of files that are only named. */
+const namesMax = 2_000;
+/** Less of a file than this is not worth the room. */
+const excerptMin = 500;
+
+const foundBy = {
+  session_ids: 'it lists this session',
+  session_id: 'this session was its last one',
+  transcript: 'the conversation worked on its files',
+  folder: 'this folder is the project',
+  'most recent': 'it was updated last; no project lists this session',
+} as const;
+
+/** At most `charactersMax` characters, the next action first. */
+export function briefing(input: BriefingInput): Briefing {
+  const { facts } = input.found.project;
+  const wanted = [...new Set(facts.filesToLoad)];
+  const head = headLines(input).join('\n');
+  let room = charactersMax - head.length - namesMax;
+  const blocks: string[] = [];
+  const loaded: string[] = [];
+  const named: { readonly name: string; readonly line: string }[] = [];
+  for (const [index, name] of wanted.entries()) {
+    const label = oneLine(name, lineMax);
+    if (index >= filesMax) {
+      named.push({ name, line: label });
+      continue;
+    }
+    const file = loadFile(input, name);
+    const path = oneLine(file.path, lineMax);
+    if (!file.ok) {
+      named.push({ name, line: `${label} (${file.trouble})` });
+      continue;
+    }
+    const frame = `--- HANDOVER FILE ${label} ---\n\n--- END ---\n`.length;
+    if (file.text.length + frame > room && room - frame < excerptMin) {
+      named.push({ name, line: path });
+      continue;
+    }
+    const text = fitted(file.text, path, room - frame);
+    blocks.push(`--- HANDOVER FILE ${label} ---\n${text}\n--- END ---`);
+    loaded.push(name);
+    room -= text.length + frame;
+  }
+  const names = namesText(named.map(({ line }) => line));
+  const text = [head, ...blocks, ...(names === '' ? [] : [names])].join('\n');
+  return { text: fitted(text, input.found.project.file, charactersMax), loaded, named: named.map(({ name }) => name) };
+}
+
+function headLines({ found: { project, by }, isWorker, nowMs }: BriefingInput): string[] {
+  const { facts } = project;
+  const name =
+    facts.projectName === '' || facts.projectName === project.id ? '' : ` "${oneLine(facts.projectName, 100)}"`;
+  const phase = facts.currentPhase === '' ? '' : `, phase ${oneLine(facts.currentPhase, 100)}`;
+  const next = facts.nextAction === '' ? '(none is recorded)' : oneLine(facts.nextAction, nextActionMax);
+  const file = oneLine(project.file, lineMax);
+  const guidance = isWorker
+    ? 'Continue with the next action as far as your task asks for it; nobody can answer questions.'
+    : 'Tell the user in one line where the project stands, then continue with the next action or what they ask for.';
+  return [
+    // The time makes every text a new one: claude drops a text that is in the conversation already.
+    `HANDOVER: project ${oneLine(project.id, 200)}${name}${phase} (${foundBy[by]}; ${new Date(nowMs).toISOString()}).`,
+    `Next action: ${next}`,
+    `Resume file: ${file}${facts.lastUpdated === '' ? '' : `, last updated ${oneLine(facts.lastUpdated, 40)}`}`,
+    guidance,
+    '',
+  ];
+}
+
+function oneLine(text: string, max: number): string {
+  const line = harmless(text).replace(/\s+/g, ' ').trim();
+  return line.length <= max ? line : `${line.slice(0, max - 1)}…`;
+}
+
+type Loaded =
+  | { readonly ok: true; readonly path: string; readonly text: string }
+  | { readonly ok: false; readonly path: string; readonly trouble: string };
+
+/** Paths count from the project's folder; some people write them from the root. */
+function loadFile({ files, root, found }: BriefingInput, name: string): Loaded {
+  const path = resolve(found.project.folder, name);
+  const candidates = [path, join(root, name)];
+  for (const candidate of candidates) {
+    const read = readProjectText(files, root, candidate);
+    if (!read.ok && read.trouble === 'does not exist') continue;
+    if (!read.ok) return { ok: false, path: candidate, trouble: read.trouble };
+    const cut = read.truncated ? `\n... (cut off; the rest is in ${candidate})` : '';
+    return { ok: true, path: candidate, text: withoutOurMarks(`${harmless(read.text).trimEnd()}${cut}`) };
+  }
+  return { ok: false, path: relative(root, path), trouble: 'does not exist' };
+}
+
+/** A file must not look as if it ended before it does. */
+function withoutOurMarks(text: string): string {
+  return text.replace(/^---(?= (?:END|HANDOVER FILE)\b)/gm, '- --');
+}
+
+function namesText(lines: readonly string[]): string {
+  if (lines.length === 0) return '';
+  const title = 'Not shown here; read what you need:';
+  const shown: string[] = [];
+  let room = namesMax - title.length - 60;
+  for (const line of lines) {
+    if (line.length + 3 > room) break;
+    shown.push(`- ${line}`);
+    room -= line.length + 3;
+  }
+  const more = lines.length - shown.length;
+  return [title, ...shown, ...(more === 0 ? [] : [`- and ${more} more, see files_to_load in the resume file`])].join(
+    '\n',
+  );
+}

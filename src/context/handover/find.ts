@@ -1,0 +1,105 @@
+/** Which project a session belongs to: by its id, by what its transcript mentions, or the most recent one. */
+import { relative } from 'node:path';
+import type { ContextFiles } from '../hook-call.ts';
+import type { HandoverProject } from './projects.ts';
+
+export type FoundBy = 'session_ids' | 'session_id' | 'transcript' | 'folder' | 'most recent';
+
+export interface Found {
+  readonly project: HandoverProject;
+  readonly by: FoundBy;
+}
+
+/**
+ * The project whose list holds the id, else the one whose legacy field does. A session that moved from one project to
+ * another is in both lists: the one that it wrote to last counts.
+ */
+export function findBySession(projects: readonly HandoverProject[], sessionId: string | undefined): Found | null {
+  if (sessionId === undefined || sessionId === '' || sessionId === 'unknown') return null;
+  const legacy = projects.filter(({ facts }) => facts.sessionId === sessionId);
+  const listed = projects.filter(({ facts }) => facts.sessionIds.includes(sessionId));
+  const both = listed.filter((project) => legacy.includes(project));
+  const project = mostRecent(both.length > 0 ? both : listed);
+  if (project !== null) return { project, by: 'session_ids' };
+  const old = mostRecent(legacy);
+  return old === null ? null : { project: old, by: 'session_id' };
+}
+
+/** The project that the folder itself is. */
+export function findByFolder(projects: readonly HandoverProject[], folder: string): Found | null {
+  const project = projects.find((one) => one.folder === folder);
+  return project === undefined ? null : { project, by: 'folder' };
+}
+
+export function findMostRecent(projects: readonly HandoverProject[]): Found | null {
+  const project = mostRecent(projects);
+  return project === null ? null : { project, by: 'most recent' };
+}
+
+function mostRecent(projects: readonly HandoverProject[]): HandoverProject | null {
+  return projects.reduce<HandoverProject | null>(
+    (best, project) => (best === null || project.updatedMs > best.updatedMs ? project : best),
+    null,
+  );
+}
+
+/** Enough for what the session did last; a transcript may have hundreds of megabytes. */
+const tailBytes = 1024 * 1024;
+
+/**
+ * The project whose files the transcript mentions last. What a tool was called with says more than what it printed:
+ * a listing names every project.
+ */
+export function findByTranscript(
+  files: ContextFiles,
+  projects: readonly HandoverProject[],
+  root: string,
+  transcriptPath: string | undefined,
+): Found | null {
+  const needles = projects.flatMap((project) => {
+    const path = relative(root, project.folder);
+    // In a transcript, paths stand in JSON texts.
+    return path === '' ? [] : [{ project, text: JSON.stringify(`${path}/`).slice(1, -1) }];
+  });
+  if (transcriptPath === undefined || needles.length === 0) return null;
+  let said: HandoverProject | null = null;
+  for (const line of tailLines(files, transcriptPath).reverse()) {
+    const project = lastMentioned(line, needles);
+    if (project === null) continue;
+    if (line.includes('"tool_use"')) return { project, by: 'transcript' };
+    said ??= project;
+  }
+  return said === null ? null : { project: said, by: 'transcript' };
+}
+
+interface Needle {
+  readonly project: HandoverProject;
+  readonly text: string;
+}
+
+function lastMentioned(line: string, needles: readonly Needle[]): HandoverProject | null {
+  let best: { at: number; project: HandoverProject } | null = null;
+  for (const { project, text } of needles) {
+    const at = lastWhole(line, text);
+    if (at >= 0 && (best === null || at > best.at)) best = { at, project };
+  }
+  return best?.project ?? null;
+}
+
+/** Where the path stands last, not as the end of a longer name. */
+function lastWhole(line: string, text: string): number {
+  let at = line.lastIndexOf(text);
+  while (at > 0 && /[\w.-]/.test(line[at - 1] as string)) at = line.lastIndexOf(text, at - 1);
+  return at;
+}
+
+function tailLines(files: ContextFiles, path: string): string[] {
+  try {
+    const info = files.info(path);
+    if (info === null || info.kind !== 'file') return [];
+    const bytes = files.readBytes(path, Math.max(0, info.size - tailBytes), tailBytes);
+    return new TextDecoder('utf-8').decode(bytes).split('\n');
+  } catch {
+    return [];
+  }
+}

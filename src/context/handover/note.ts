@@ -1,0 +1,91 @@
+/** Writes into a project's resume file that a session works on it. */
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { updateExclusively } from '../exclusive-update.ts';
+import type { ContextFiles } from '../hook-call.ts';
+import { findByFolder } from './find.ts';
+import { findProjects, type HandoverProject } from './projects.ts';
+import { readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
+
+/** A resume file holds names and numbers; what is larger is something else. */
+const bytesMax = 1024 * 1024;
+
+export interface NotedSession {
+  readonly projectId: string;
+  /** Absolute path of the resume file. */
+  readonly file: string;
+}
+
+/**
+ * Adds the session to the list of the project `projectId` below `root` (absolute) and makes it the last one; `nowMs` is
+ * the time of the update, milliseconds since 1970. All other bytes of the file stay, and so do the ids that other
+ * processes add at the same time. Fails with `not-found` (no such project), `usage` (an id that cannot be one),
+ * `corrupt-file`, `busy` or `write-failed`; then the file is as it was.
+ */
+export function noteSession(
+  files: ContextFiles,
+  root: string,
+  projectId: string,
+  sessionId: string,
+  nowMs: number,
+): Result<NotedSession> {
+  const project = findProjects(files, root).projects.find(({ id }) => id === projectId);
+  if (project !== undefined) return noteInProject(files, project, sessionId, nowMs);
+  return fail(
+    'not-found',
+    `No project ${projectId} with a resume-context.md is in ${root}.`,
+    'Make one with: claude-code-agent handover init DIR',
+  );
+}
+
+/**
+ * The project a session works on that starts in `folder` (absolute) and is known by no id yet: the one that the folder
+ * itself is, or the only one it holds. Null when it holds none, or several.
+ */
+export function projectHere(files: ContextFiles, folder: string): HandoverProject | null {
+  const { projects } = findProjects(files, folder);
+  const own = findByFolder(projects, folder)?.project;
+  return own ?? (projects.length === 1 ? (projects[0] ?? null) : null);
+}
+
+/** As `noteSession`, for a project that was found already. `pause` waits between two tries. */
+export function noteInProject(
+  files: ContextFiles,
+  project: Pick<HandoverProject, 'id' | 'file'>,
+  sessionId: string,
+  nowMs: number,
+  pause?: (ms: number) => void,
+): Result<NotedSession> {
+  if (!sessionIdPattern.test(sessionId) || sessionId === 'unknown') {
+    return fail('usage', 'That is no session id.', 'Session ids are letters, digits, "-" and "_".');
+  }
+  const { id: projectId, file } = project;
+  const timestamp = new Date(nowMs).toISOString();
+  try {
+    // The file behind a link is changed; the link stays what it is.
+    const path = files.realPath(file) ?? file;
+    const updated = updateExclusively(files, {
+      path,
+      nowMs,
+      bytesMax,
+      change: (before) => (before === null ? gone(file) : changed(file, before, sessionId, timestamp)),
+      ...(pause === undefined ? {} : { pause }),
+    });
+    return updated.ok ? ok({ projectId, file }) : updated;
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (typeof code !== 'string') throw error;
+    return fail('write-failed', `${file} cannot be reached: ${code}.`, 'Check its folder and permissions.');
+  }
+}
+
+function gone(file: string): Result<never> {
+  return fail('not-found', `${file} is gone.`, 'Put it back, or make a new one with: handover init.');
+}
+
+function changed(file: string, before: Uint8Array, sessionId: string, timestamp: string): Result<Uint8Array> {
+  // One character per byte: whatever is not ours comes out as it went in, even if it is no valid text.
+  const after = recordSession(Buffer.from(before).toString('latin1'), sessionId, timestamp);
+  if (after !== null && readResumeFile(after).sessionIds.includes(sessionId)) return ok(Buffer.from(after, 'latin1'));
+  const next = 'Begin it with lines of "key: value" between two lines "---".';
+  return fail('corrupt-file', `The front matter of ${file} is of a form that cannot be changed safely.`, next);
+}

@@ -1,0 +1,123 @@
+/**
+ * What every context system shares: what one call of a hook knows, what it answers, and how text of a project is made
+ * harmless and kept within what claude hands on.
+ */
+import type { Files } from '../world/world.ts';
+
+export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';
+export const hookEvents: readonly HookEvent[] = ['session-start', 'pre-compact', 'session-end'];
+
+/**
+ * The last argument of a hook that was put into somebody's own settings. It tells ours from all others, and in a
+ * worker, whose generated settings have hooks of their own, it keeps the second one silent.
+ */
+export const installedMark = '--installed';
+
+/** Files of a project are read and written through this; it is the real one in a hook and anything in a test. */
+export type ContextFiles = Pick<
+  Files,
+  | 'readText'
+  | 'readBytes'
+  | 'writeAtomic'
+  | 'writeBytes'
+  | 'list'
+  | 'info'
+  | 'entryKind'
+  | 'realPath'
+  | 'rename'
+  | 'remove'
+  | 'makeFolder'
+>;
+
+/** Made by hook-main.ts from claude’s JSON, the environment and the clock; what is missing was not usable. */
+export interface HookCall {
+  readonly event: HookEvent;
+  /** `startup`, `resume`, `clear` or `compact`; for session-end its reason, for pre-compact its trigger. */
+  readonly source?: string;
+  readonly sessionId?: string;
+  readonly transcriptPath?: string;
+  /** Absolute: CLAUDE_PROJECT_DIR, never the hook's own folder when that is set. */
+  readonly projectFolder: string;
+  /** True in a worker of ours: nobody can answer questions. */
+  readonly isWorker: boolean;
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
+  readonly host: string;
+  /** `linux`, `darwin`. */
+  readonly platform?: string;
+  readonly files: ContextFiles;
+  /** Of the hook; logins are not in it. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface HookAnswer {
+  /** Printed; empty = nothing is said. */
+  readonly text: string;
+  /** For hooks.log: what was read, written, left out. */
+  readonly notes?: Readonly<Record<string, unknown>>;
+}
+
+/** One of cpm, faber, handover. `answer` throws nothing that a project's files could cause. */
+export interface ContextSystem {
+  readonly name: 'cpm' | 'faber' | 'handover';
+  answer(call: HookCall): HookAnswer;
+}
+
+/** claude passes at most 10,000 characters of a hook entry to the model, and of a longer text only the first 2,000. */
+export const charactersMax = 9_500;
+
+/** Bytes of one file of a project that are read; what is longer is named by its path. */
+export const fileBytesMax = 256 * 1024;
+
+/**
+ * The text of a regular file of the project, or why there is none. Links are followed only while they stay below
+ * `root`; FIFOs and devices are never opened.
+ */
+export type ProjectText =
+  | { readonly ok: true; readonly text: string; readonly truncated: boolean; readonly mtimeMs: number }
+  | { readonly ok: false; readonly trouble: string };
+
+export function readProjectText(files: ContextFiles, root: string, path: string, bytesMax = fileBytesMax): ProjectText {
+  try {
+    const realRoot = files.realPath(root);
+    const real = files.realPath(path);
+    if (realRoot === null || real === null) return { ok: false, trouble: 'does not exist' };
+    if (real !== realRoot && !real.startsWith(`${realRoot}/`)) {
+      return { ok: false, trouble: 'is a link that leads out of the project' };
+    }
+    const info = files.info(real);
+    if (info === null) return { ok: false, trouble: 'does not exist' };
+    if (info.kind !== 'file') return { ok: false, trouble: 'is not a regular file' };
+    const bytes = files.readBytes(real, 0, bytesMax + 1);
+    const truncated = bytes.length > bytesMax;
+    // Half a character at the end and bytes that are no text become a replacement character instead of an error.
+    const text = new TextDecoder('utf-8').decode(truncated ? bytes.subarray(0, bytesMax) : bytes);
+    return { ok: true, text, truncated, mtimeMs: info.mtimeMs };
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    return { ok: false, trouble: `cannot be read (${typeof code === 'string' ? code : 'unknown'})` };
+  }
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+/** Whole escape sequences of one line; one without its end is no sequence, and must not take what follows with it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
+const escapes = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|[\]P^_X][^\n\u0007\u001b]{0,2000}(?:\u0007|\u001b\\))/g;
+
+/** Text of a project as data: it can neither end the reminder it is shown in nor move a terminal's cursor. */
+export function harmless(text: string): string {
+  return text
+    .replaceAll('\r\n', '\n')
+    .replace(escapes, '')
+    .replace(controls, '')
+    .replace(/<(?=\/?system-reminder)/gi, '‹');
+}
+
+/** At most `max` characters; what was cut is named by its path. */
+export function fitted(text: string, path: string, max: number): string {
+  if (text.length <= max) return text;
+  const note = `\n... (${text.length} characters in all; the rest is in ${path})`;
+  return `${text.slice(0, Math.max(0, max - note.length))}${note}`;
+}

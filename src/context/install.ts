@@ -1,0 +1,123 @@
+/**
+ * Our hooks in the settings of a person or a project: put in, found and taken out again. Pure: from settings to
+ * settings, with everything that is not ours passed on as it is.
+ */
+import { isAbsolute } from 'node:path';
+import { type ContextName, contextNames } from '../core/group.ts';
+import { isObject } from '../store/shape.ts';
+import { type HookEvent, hookEvents, installedMark } from './hook-call.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** The program behind the hooks. */
+export interface HookCommand {
+  /** Absolute path of the Bun that runs it. */
+  readonly bun: string;
+  /** Options of Bun itself. */
+  readonly flags: readonly string[];
+  /** Absolute path of hook-main.ts. */
+  readonly script: string;
+}
+
+/** How claude calls the events. */
+const claudeEvents: Readonly<Record<HookEvent, string>> = {
+  'session-start': 'SessionStart',
+  'pre-compact': 'PreCompact',
+  'session-end': 'SessionEnd',
+};
+
+/** Without one, a hook that hangs would hold up a start for ten minutes, and SessionEnd would get only 1.5 seconds. */
+const timeoutSeconds = 10;
+
+export interface InstalledHook {
+  readonly system: ContextName;
+  readonly event: HookEvent;
+  /** What it starts: Bun, then hook-main.ts. */
+  readonly bun: string;
+  readonly script: string;
+}
+
+/**
+ * The settings with one entry per system and event, and without any other entry of ours for these systems, such as one
+ * of a package that was moved. A second time changes nothing. `settings.hooks` must be what claude accepts.
+ */
+export function installHooks(settings: Json, command: HookCommand, systems: readonly ContextName[]): Json {
+  const hooks: Record<string, unknown> = isObject(settings.hooks) ? { ...settings.hooks } : {};
+  for (const event of hookEvents) {
+    const missing = new Set(systems);
+    const kept = listOf(hooks[claudeEvents[event]]).flatMap((group) => {
+      const asWanted = [...missing].find((system) => Bun.deepEquals(group, entryFor(event, command, system)));
+      if (asWanted === undefined) return without(event, group, systems);
+      missing.delete(asWanted);
+      return [group];
+    });
+    hooks[claudeEvents[event]] = [...kept, ...[...missing].map((system) => entryFor(event, command, system))];
+  }
+  return { ...settings, hooks };
+}
+
+/** The settings without our entries for these systems; a list that becomes empty by that goes, and `hooks` as well. */
+export function uninstallHooks(settings: Json, systems: readonly ContextName[]): Json {
+  if (!isObject(settings.hooks)) return settings;
+  const hooks: Record<string, unknown> = { ...settings.hooks };
+  for (const event of hookEvents) {
+    const before = listOf(hooks[claudeEvents[event]]);
+    const after = before.flatMap((group) => without(event, group, systems));
+    if (Bun.deepEquals(before, after)) continue;
+    if (after.length > 0) hooks[claudeEvents[event]] = after;
+    else delete hooks[claudeEvents[event]];
+  }
+  if (Bun.deepEquals(settings.hooks, hooks)) return settings;
+  if (Object.keys(hooks).length > 0) return { ...settings, hooks };
+  const { hooks: _hooks, ...rest } = settings;
+  return rest;
+}
+
+/** Our hooks in the settings, by system, then by event. */
+export function installedHooks(settings: Json): InstalledHook[] {
+  const hooks = isObject(settings.hooks) ? settings.hooks : {};
+  const found = hookEvents.flatMap((event) =>
+    listOf(hooks[claudeEvents[event]]).flatMap((group) =>
+      hooksIn(group).flatMap((hook) => {
+        const ours = readHook(event, hook);
+        return ours === null ? [] : [ours];
+      }),
+    ),
+  );
+  return contextNames.flatMap((system) => found.filter((hook) => hook.system === system));
+}
+
+/** One entry per system: claude gives the model at most 10,000 characters of each. */
+function entryFor(event: HookEvent, { bun, flags, script }: HookCommand, system: ContextName): Json {
+  const args = [...flags, script, system, event, installedMark];
+  return {
+    ...(event === 'session-start' ? { matcher: 'startup|resume|clear|compact' } : {}),
+    hooks: [{ type: 'command', command: bun, args, timeout: timeoutSeconds }],
+  };
+}
+
+/** The hook as ours; null when it is somebody else's. */
+function readHook(event: HookEvent, hook: unknown): InstalledHook | null {
+  if (!isObject(hook) || hook.type !== 'command' || typeof hook.command !== 'string') return null;
+  const [script, system, ofEvent, mark] = listOf(hook.args).slice(-4);
+  if (mark !== installedMark || ofEvent !== event || typeof script !== 'string') return null;
+  const known = contextNames.find((name) => name === system);
+  if (known === undefined || !isAbsolute(script) || !script.endsWith('/hook-main.ts')) return null;
+  return { system: known, event, bun: hook.command, script };
+}
+
+/** The entry without our hooks; nothing when it holds no other. */
+function without(event: HookEvent, group: unknown, systems: readonly ContextName[]): unknown[] {
+  const hooks = hooksIn(group);
+  const kept = hooks.filter((hook) => !systems.includes(readHook(event, hook)?.system as ContextName));
+  if (kept.length === hooks.length) return [group];
+  return kept.length === 0 ? [] : [{ ...(group as Json), hooks: kept }];
+}
+
+function hooksIn(group: unknown): readonly unknown[] {
+  return isObject(group) ? listOf(group.hooks) : [];
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}

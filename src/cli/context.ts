@@ -13,6 +13,8 @@ export const programName = 'claude-code-agent';
 const sentenceColumnsMax = 1000;
 /** Nobody reads more at once. */
 const problemsShownMax = 100;
+/** As problemsFailure words it. */
+const problemList = / has (?:a problem|\d+ problems):\n/;
 
 export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -83,7 +85,9 @@ export async function finishOutput(context: Context): Promise<void> {
 
 /** One sentence about what went wrong and one about what to do next; a list of problems keeps its lines. */
 export function sayFailure(stderr: Output, failure: Failure): void {
-  const [first = '', ...problems] = failure.message.split('\n').map((text) => safeLine(text, sentenceColumnsMax));
+  // Only a list of problems has lines; a path that holds one must not play a second sentence.
+  const parts = problemList.test(failure.message) ? failure.message.split('\n') : [failure.message];
+  const [first = '', ...problems] = parts.map((text) => safeLine(text, sentenceColumnsMax));
   const next = safeLine(failure.next, sentenceColumnsMax);
   if (problems.length === 0) {
     stderr.line(`${programName}: ${`${first} ${next}`.trim()}`);

@@ -13,13 +13,20 @@ const powerfulSettings = [
 export function powersOf(files: readonly PackFile[]): string[] {
   return files.flatMap(({ path, bytes }) => {
     const name = path.split('/').slice(2).join('/');
+    if (path.startsWith('workflows/')) return workflowPowers(path, textOf(bytes) ?? '');
     if (!path.startsWith('configs/')) return [];
     if (name === 'settings.json') return settingsPowers(path, textOf(bytes) ?? '');
     if (name === 'mcp.json' || name === '.mcp.json') return [`${path}: starts MCP servers`];
-    // Command files may run a shell before the model sees them.
-    const runsShell = /^commands\//.test(name) && /!`/.test(textOf(bytes) ?? '');
+    // Such files may run a shell before the model sees them.
+    const runsShell = /^(?:commands|skills|agents)\//.test(name) && /!`/.test(textOf(bytes) ?? '');
     return runsShell ? [`${path}: runs shell commands when it is called`] : [];
   });
+}
+
+/** A workflow may do more than it needs to say aloud: its words are looked for, wherever they stand. */
+function workflowPowers(path: string, text: string): string[] {
+  const bypasses = text.includes('bypassPermissions') ? [`${path}: runs sessions that ask for no permission`] : [];
+  return text.includes('settingsOverride') ? [...bypasses, `${path}: has settings of its own`] : bypasses;
 }
 
 function settingsPowers(path: string, text: string): string[] {
@@ -28,5 +35,6 @@ function settingsPowers(path: string, text: string): string[] {
   const keys = isObject(settings)
     ? powerfulSettings.filter((key) => Object.hasOwn(settings, key))
     : powerfulSettings.filter((key) => text.includes(`"${key}"`));
-  return keys.length === 0 ? [] : [`${path}: sets ${keys.join(', ')}`];
+  const bypasses = text.includes('bypassPermissions') ? [`${path}: asks for no permission`] : [];
+  return keys.length === 0 ? bypasses : [...bypasses, `${path}: sets ${keys.join(', ')}`];
 }

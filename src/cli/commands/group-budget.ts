@@ -12,7 +12,7 @@ import { changeGroup } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { parseMoney } from '../option-values.ts';
-import { askRunner } from '../request.ts';
+import { askRunner, whileWaiting } from '../request.ts';
 import { type LoadedGroup, loadReferredGroup } from '../resolve.ts';
 
 const example = `
@@ -59,7 +59,8 @@ async function raise(context: Context, group: LoadedGroup, maxBudgetUsd: number)
   return changeGroup<void>(context.world, group, {
     direct: (writer) => raiseDirectly(context, writer, maxBudgetUsd),
     async viaRunner(runId) {
-      const answer = await askRunner(context.world, group, runId, { kind: 'raise-budget', maxBudgetUsd });
+      const asked = askRunner(context.world, group, runId, { kind: 'raise-budget', maxBudgetUsd });
+      const answer = await whileWaiting(context, group, asked);
       if (answer === 'runner-gone' || !answer.ok) return answer;
       return ok(undefined);
     },

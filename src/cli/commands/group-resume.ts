@@ -6,7 +6,7 @@ import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type ConfigOptions, configOf } from '../group-options.ts';
-import { askRunner } from '../request.ts';
+import { askRunner, whileWaiting } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
 import { defineRun } from '../run-command.ts';
 
@@ -31,7 +31,7 @@ async function thaw(context: Context, group: GroupReference, config: ConfigOptio
   const state = loadGroup(world, group.root, group.groupId);
   if (!state.ok) return state;
   if (state.value.frozenUntil === undefined) return null;
-  const answer = await askRunner(world, group, runId, { kind: 'thaw' });
+  const answer = await whileWaiting(context, group, askRunner(world, group, runId, { kind: 'thaw' }));
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.
   if (answer === 'runner-gone') return null;
   if (!answer.ok) return answer;

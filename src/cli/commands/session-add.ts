@@ -26,7 +26,7 @@ import {
   parseWord,
 } from '../option-values.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
-import { askRunner } from '../request.ts';
+import { askRunner, whileWaiting } from '../request.ts';
 import { findSessionOf, type GroupReference, type LoadedGroup, loadReferredGroup } from '../resolve.ts';
 import { referencesOf } from '../session-references.ts';
 import { readTask, type TaskOptions } from '../session-task.ts';
@@ -135,7 +135,8 @@ async function addThroughRunner(
   runId: string,
   { id: _id, ...session }: SessionDefinition,
 ): Promise<Result<SessionId> | 'runner-gone'> {
-  const answer = await askRunner(context.world, group, runId, { kind: 'add-session', session });
+  const asked = askRunner(context.world, group, runId, { kind: 'add-session', session });
+  const answer = await whileWaiting(context, group, asked);
   if (answer === 'runner-gone' || !answer.ok) return answer;
   const { sessionId } = answer.value;
   return sessionId === undefined ? fail('internal', 'The runner did not name the new session.', '') : ok(sessionId);

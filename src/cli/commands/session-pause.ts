@@ -14,7 +14,7 @@ import { changeGroup, liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { type ExitCode, exitCode } from '../exit-code.ts';
 import { foreignWorker } from '../leftovers.ts';
-import { askRunner } from '../request.ts';
+import { askRunner, whileWaiting } from '../request.ts';
 import { type LoadedSession, loadReferredSession } from '../resolve.ts';
 import { recordWish } from '../wish.ts';
 
@@ -40,7 +40,7 @@ async function pause(context: Context, reference: string): Promise<Work> {
   const { world } = context;
   const ended = await changeGroup<SessionState>(world, session.value, {
     direct: (writer) => pauseDirectly(world, writer, session.value.sessionId),
-    viaRunner: (runId) => askForPause(world, session.value, runId),
+    viaRunner: (runId) => whileWaiting(context, session.value, askForPause(world, session.value, runId)),
   });
   return ended.ok ? ok(conclude(context, session.value, ended.value)) : ended;
 }

@@ -13,7 +13,7 @@ import { changeGroup, liveRunner } from '../change-group.ts';
 import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { askRunner } from '../request.ts';
+import { askRunner, whileWaiting } from '../request.ts';
 import { loadReferredSession } from '../resolve.ts';
 
 const example = `
@@ -44,7 +44,8 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   const removed = await changeGroup<void>(context.world, session.value, {
     direct: (writer) => removeNow(writer, sessionId),
     async viaRunner(runId) {
-      const answer = await askRunner(context.world, session.value, runId, { kind: 'remove-session', sessionId });
+      const asked = askRunner(context.world, session.value, runId, { kind: 'remove-session', sessionId });
+      const answer = await whileWaiting(context, session.value, asked);
       if (answer === 'runner-gone') return answer;
       return answer.ok ? ok(undefined) : answer;
     },

@@ -7,6 +7,7 @@ import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { readText } from '../prompt-source.ts';
+import { whileWaiting } from '../request.ts';
 import { loadReferredSession } from '../resolve.ts';
 import { checkStartable, runSession } from '../run-session.ts';
 import { makeWish } from '../wish.ts';
@@ -42,11 +43,12 @@ async function retry(context: Context, named: string, given: Given): Promise<Wor
   if (!prompt.ok) return prompt;
   const startable = liveRunner(context.world, session.value) === null ? checkStartable(session.value) : ok(undefined);
   if (!startable.ok) return startable;
-  const granted = await makeWish(context.world, session.value, {
+  const wish = makeWish(context.world, session.value, {
     kind: 'retry-session',
     sessionId,
     ...(prompt.value === undefined ? {} : { prompt: prompt.value }),
   });
+  const granted = await whileWaiting(context, session.value, wish);
   if (!granted.ok) return granted;
   if (granted.value === 'log') return runSession(context, session.value, given.rehearse);
   const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;

@@ -120,5 +120,7 @@ export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: Outcom
     return;
   }
   expect(stdout).toBe('');
-  expect(stderr).toMatch(/^claude-code-agent: [A-Z"][^\n]+\n$/);
+  // One line, or a list of the problems of a file with the next step below it.
+  const list = /^claude-code-agent: [A-Z][^\n]+ problems?:\n(?:[^\n]+:\d+:\d+: [^\n]+\n)+[A-Z][^\n]+\.\n$/;
+  if (!list.test(stderr)) expect(stderr).toMatch(/^claude-code-agent: [A-Z"][^\n]+\n$/);
 }

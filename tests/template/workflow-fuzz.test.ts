@@ -8,6 +8,9 @@ import type { Problem } from '../../src/store/yaml-text.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../src/template/workflow.ts';
 import { exampleWorkflow, WorkflowFolder } from './workflow-rig.ts';
 
+/** Ten thousand inputs in the long tests, a quarter of them otherwise. */
+const share = (inputs: number): number => (process.env.TEST_LONG === '1' ? inputs : Math.ceil(inputs / 4));
+
 let folder: WorkflowFolder;
 beforeAll(() => {
   folder = new WorkflowFolder();
@@ -240,19 +243,19 @@ function neverThrows(text: string): void {
 
 describe('any text', () => {
   test('a workflow that was spoiled', () => {
-    fc.assert(fc.property(spoiled, neverThrows), { numRuns: 4_000 });
+    fc.assert(fc.property(spoiled, neverThrows), { numRuns: share(4_000) });
   });
 
   test('the right keys with any values', () => {
-    fc.assert(fc.property(structured, neverThrows), { numRuns: 4_000 });
+    fc.assert(fc.property(structured, neverThrows), { numRuns: share(4_000) });
   });
 
   test('something like YAML', () => {
-    fc.assert(fc.property(yamlLike, neverThrows), { numRuns: 1_500 });
+    fc.assert(fc.property(yamlLike, neverThrows), { numRuns: share(1_500) });
   });
 
   test('any text at all', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), neverThrows), { numRuns: 500 });
+    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), neverThrows), { numRuns: share(500) });
   });
 });
 

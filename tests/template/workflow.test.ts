@@ -69,7 +69,7 @@ describe('the example', () => {
       projectPath: folder.at('services/api'),
       prompt,
       template: 'implement',
-      variables: { ticket: 'ABC-12', area: 'api', feature: 'ABC-12', style: 'plain' },
+      variables: { area: 'api', feature: 'ABC-12', style: 'plain' },
       config: {
         generateSettings: true,
         generateCommands: true,

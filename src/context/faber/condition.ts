@@ -68,7 +68,7 @@ class Trouble extends Error {
 }
 
 const operators = /\s*(===|!==|==|!=|<=|>=|<|>)/y;
-const literal = /null\b|true\b|false\b|-?\d+(?:\.\d+)?(?![\w.])|'([^'\\]*)'|"([^"\\]*)"/y;
+const literal = /null\b|true\b|false\b|-?(?:0|[1-9]\d*)(?:\.\d+)?(?![\w.])|'([^'\\]*)'|"([^"\\]*)"/y;
 const blank = /\s*/y;
 
 class Parser {

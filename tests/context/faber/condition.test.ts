@@ -93,6 +93,7 @@ describe('a condition', () => {
       fc.string(),
       fc.array(word, { maxLength: 12 }).map((words) => words.join('')),
     );
+    expect(parseCondition('00').ok).toBe(false);
     fc.assert(
       fc.property(text, fc.jsonValue(), (condition, value) => {
         const parsed = parseCondition(condition);

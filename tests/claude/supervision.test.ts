@@ -4,11 +4,11 @@
  * limit that hits two groups is waited out, one request goes first, and everything completes.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
-import { pinnedClaude, until } from '../support/cli.ts';
+import { pinnedClaude, processesIn, until } from '../support/cli.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 
 const groups: GroupFixture[] = [];
@@ -49,17 +49,6 @@ function serve(script: RehearsalScript, more: Partial<Parameters<typeof startScr
 }
 
 const steps = (...list: Step[]): RehearsalScript => ({ version: 1, sessions: { '*': { steps: list } } });
-
-/** Pids of living processes whose working folder is the project. */
-function processesIn(project: string): string[] {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === project;
-    } catch {
-      return false;
-    }
-  });
-}
 
 test('a pause in a tool call leaves nothing alive, and the conversation goes on', async () => {
   const command = [

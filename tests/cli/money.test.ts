@@ -3,11 +3,11 @@
  * a pause in the middle of a Bash call, told by the exit code of the run that it ends.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readlinkSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
-import { pinnedClaude, until } from '../support/cli.ts';
+import { pinnedClaude, processesIn, until } from '../support/cli.ts';
 import { User } from './user.ts';
 
 /** Ten times the tokens of a plain reply: ten cents. */
@@ -101,17 +101,6 @@ test('with "stop" the group fails for its budget', async () => {
   expect(only(lines, 'group_failed')).toMatchObject([{ reason: 'budget' }]);
   expect(await user.json('group', 'show', group)).toMatchObject({ status: 'failed', reason: 'budget' });
 }, 120_000);
-
-/** Pids of living processes whose working folder is the project. */
-function processesIn(project: string): string[] {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === project;
-    } catch {
-      return false;
-    }
-  });
-}
 
 test('group pause in a Bash call: the run ends with 3, nothing is left, group resume goes on', async () => {
   await api.stop();

@@ -1,5 +1,5 @@
 /** Runs the program as a user does: the launcher, an emptied environment, a data root and projects of its own. */
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { findClaude } from '../../src/claude/program.ts';
@@ -91,4 +91,15 @@ export class Machine {
 /** Resolves when `condition` holds; looks again whenever the event loop is idle for a moment. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(10);
+}
+
+/** Pids of living processes whose working folder is the project. */
+export function processesIn(project: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === project;
+    } catch {
+      return false;
+    }
+  });
 }

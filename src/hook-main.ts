@@ -38,8 +38,6 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
   if (!hookEvents.includes(event as HookEvent)) return;
   // A worker has hooks of its own; those that a person put into the project's settings would say everything twice.
   if (isWorker && options.includes(installedMark)) return;
-  // A worker's generated settings hold the same hooks; those of the project would say everything twice.
-  if (isWorker && options.includes(installedMark)) return;
   const input = parseHookInput(await standardInput());
   const at = options.indexOf('--source');
   const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;

@@ -37,7 +37,7 @@ export interface AssistantMessage {
   /** claude prints one line per content block; the lines of one message share this id. */
   readonly messageId: string;
   readonly blocks: readonly Block[];
-  /** What the API said when the message began: the output count is a placeholder. */
+  /** What the API said when the message began: the output count is not the final one. */
   readonly usage?: Tokens;
   readonly model?: string;
   /** Set on messages that claude itself wrote to report trouble, for example `authentication_failed`. */

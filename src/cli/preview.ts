@@ -46,7 +46,7 @@ export async function showPreview(
 
 type Configs = ReadonlyMap<SessionId, Result<ResolvedConfig>>;
 
-/** Sessions with the same templates, settings and variables get the same; with thousands that is made once. */
+/** What each session that is to run would get, or why that could not be used. */
 function configsFor({ world }: Context, state: GroupState, { waves }: Preview, templates: TemplateStore): Configs {
   return new Map(
     waves.flat().map((id) => {

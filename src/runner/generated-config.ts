@@ -17,7 +17,13 @@ import {
 import { sessionLabel } from '../core/id.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { type Checked, describeProblem, type Problem } from '../store/yaml-text.ts';
-import { type ConfigLayer, type ResolvedConfig, resolveConfig } from '../template/config-layers.ts';
+import {
+  type ConfigLayer,
+  configTemplateLayer,
+  type ResolvedConfig,
+  resolveConfig,
+  sharedConfigLayer,
+} from '../template/config-layers.ts';
 import { type ConfigTemplate, loadConfigTemplate, renderConfigTemplate } from '../template/config-template.ts';
 import { lookupSurroundings } from '../template/known-names.ts';
 import type { World } from '../world/world.ts';
@@ -29,10 +35,18 @@ export interface TemplateStore {
   load(digest: string): Checked<ConfigTemplate>;
 }
 
-/** The frozen copies below a group's folder. */
+/** The frozen copies below a group's folder; each is read and checked once, however many sessions use it. */
 export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore {
   const { sharedConfig, templates } = paths;
-  return { sharedConfig, load: (digest) => loadConfigTemplate(world, join(templates, digest)) };
+  const loaded = new Map<string, Checked<ConfigTemplate>>();
+  return {
+    sharedConfig,
+    load(digest) {
+      const known = loaded.get(digest) ?? loadConfigTemplate(world, join(templates, digest));
+      loaded.set(digest, known);
+      return known;
+    },
+  };
 }
 
 /** All parts of the session's configuration with the layer each comes from. Fails with `config-invalid`. */
@@ -49,7 +63,7 @@ export function generatedConfig(
     const shared = loadConfigTemplate(world, store.sharedConfig);
     if (!shared.ok) return invalid(shared.problems);
     // Written for this one group, so nothing in it stands for anything else.
-    layers.push({ layer: 'shared-config', files: shared.value.files });
+    layers.push({ layer: sharedConfigLayer, files: shared.value.files });
   }
   for (const reference of templatesOf(group, definition, inherits)) {
     const layer = templateLayer(store, reference, group, definition);
@@ -106,7 +120,7 @@ function templateLayer(
   const values = { ...defaultsOf(loaded.value), ...group.variables, ...definition.variables };
   const rendered = renderConfigTemplate(loaded.value, values, extra);
   if (rendered.problems.length > 0) return invalid(rendered.problems);
-  return ok({ layer: `config template ${name}`, files: rendered.files });
+  return ok({ layer: configTemplateLayer(name), files: rendered.files });
 }
 
 function defaultsOf({ variables }: { variables: readonly { name: string; default?: string }[] }) {

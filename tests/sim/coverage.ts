@@ -63,6 +63,11 @@ export class Coverage {
     this.note(cellName({ point, decision }));
   }
 
+  /** How often a runner died in this cell. */
+  of(cell: Cell): number {
+    return this.counts.get(cellName(cell)) ?? 0;
+  }
+
   add(other: Coverage): void {
     for (const [name, count] of other.counts) this.note(name, count);
   }
@@ -70,7 +75,7 @@ export class Coverage {
   /** Cells that were hit less than `least` times, as `name: count`. */
   thinCells(least: number): string[] {
     return applicableCells
-      .map((cell) => [cellName(cell), this.counts.get(cellName(cell)) ?? 0] as const)
+      .map((cell) => [cellName(cell), this.of(cell)] as const)
       .filter(([, count]) => count < least)
       .map(([name, count]) => `${name}: ${count}`);
   }

@@ -17,10 +17,15 @@ import { Seeded } from './seeded.ts';
 /** Seeds in a row aim at different cells, and soon at all of them; a prime. */
 const aimStride = 7_919;
 
+/** The cell that the scenario of this seed tries to hit. */
+export function aimOf(seed: number): Cell {
+  return aims[(seed * aimStride) % aims.length] as Cell;
+}
+
 /** The same seed always gives the same scenario. */
 export function scenarioOf(seed: number): Scenario {
   const luck = new Seeded(Math.imul(seed, 0x9e3779b1) ^ 0x51ed27);
-  const focus = aims[(seed * aimStride) % aims.length] as Cell;
+  const focus = aimOf(seed);
   const config = configFor(luck, focus);
   const least = needsCompany[focus.decision] ?? 1;
   const count = Math.max(least, luck.pick([1, 1, 2, 2, 3, 3, 4, 5]));

@@ -13,7 +13,7 @@ import { judge } from '../../src/claude/outcome.ts';
 import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
+import { attemptOfThisTest, claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
 if (claudeBinary === undefined) console.warn('claude is not installed: its contract is not tested');
@@ -138,7 +138,7 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     await claude.end();
     const stream = claude.messages().reduce(foldMessage, emptyStream());
     expect(stream).toMatchObject({ interruptAnswered: true, successBeforeAnswer: false, costUsd: 0.01 });
-    const sleeping = createRealWorld().processes.findMarked('CLAUDE_CODE_AGENT_ATTEMPT', 'attempt-of-this-test');
+    const sleeping = createRealWorld().processes.findMarked('CLAUDE_CODE_AGENT_ATTEMPT', attemptOfThisTest);
     expect(sleeping).toEqual([]);
   });
 

@@ -10,6 +10,7 @@ import { userMessage } from '../../src/claude/control.ts';
 import { checkProjectSettings } from '../../src/claude/project-settings.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import {
+  attemptOfThisTest,
   claudeBinary,
   openRig,
   patienceMs,
@@ -159,7 +160,7 @@ describe.skipIf(claudeBinary === undefined)('who pays', () => {
       expect(text).toContain('"permissionMode":"acceptEdits"');
       expect(messages.find((m) => m.kind === 'hook' && m.phase === 'response')).toMatchObject({ outcome: 'success' });
       const env = readFileSync(join(rig.project, 'env.txt'), 'utf8').split('\n');
-      expect(env).toContain('CLAUDE_CODE_AGENT_ATTEMPT=attempt-of-this-test');
+      expect(env).toContain(`CLAUDE_CODE_AGENT_ATTEMPT=${attemptOfThisTest}`);
       expect(env).toContain(`CLAUDE_CONFIG_DIR=${session.env.CLAUDE_CONFIG_DIR}`);
       expect(env).toContain('CLAUDE_CODE_MAX_RETRIES=6');
       expect(existsSync(join(rig.folder, 'stolen-config'))).toBe(false);

@@ -24,6 +24,9 @@ const candidates = ['', '-musl'].map((libc) =>
 /** The binary this package pins; undefined when it is not installed on this machine. */
 export const claudeBinary = candidates.find((path) => existsSync(path));
 
+/** The mark of our workers; another run of the tests on this machine has another one. */
+export const attemptOfThisTest = `attempt-of-test-${process.pid}`;
+
 /** How long a step may take on a busy machine before a test counts as hung, milliseconds. */
 export const patienceMs = 60_000;
 
@@ -168,7 +171,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
   const caller = { PATH, HOME, ...(options.caller ?? { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL }) };
   const env = workerEnvironment({
     caller,
-    attemptId: 'attempt-of-this-test',
+    attemptId: attemptOfThisTest,
     configDir: paths.config,
     tmpDir: paths.tmp,
     login: chooseLogin(caller),

@@ -170,6 +170,8 @@ export type EventBody =
       readonly reason: SessionFailureReason;
       readonly message: string;
       readonly next: string;
+      /** For `not-accepted`: the end of what the acceptance command printed. */
+      readonly output?: string;
       readonly usage: Usage;
     })
   /** The attempt ended before it was done; a resume goes on. */
@@ -177,6 +179,8 @@ export type EventBody =
       readonly type: 'session_paused';
       readonly reason: PauseReason;
       readonly message: string;
+      /** For `not-accepted`: the end of what the acceptance command printed. */
+      readonly output?: string;
       readonly usage: Usage;
       /** ISO 8601: it goes on by itself, but not before. */
       readonly retryAt?: string;

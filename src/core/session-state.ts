@@ -12,8 +12,13 @@ export interface Attempt extends AttemptIntent {
   identified: boolean;
   /** The first cause for which it was asked to stop. */
   stopping?: StopReason;
-  /** The worker is gone and its usage counted; its work is being accepted. */
-  accepting?: true;
+  /** What its worker used, once that is gone and counted and the work is being accepted. */
+  accepting?: Usage;
+}
+
+export interface Rejection {
+  readonly message: string;
+  readonly output: string;
 }
 
 /** What claude answered in an attempt that ended well. */
@@ -64,6 +69,8 @@ export interface SessionRecord {
   finished?: Answer;
   /** Times in a row that its work was not accepted. */
   rejections?: number;
+  /** Why its work was not accepted last: a sentence, and the end of what the command printed. */
+  rejection?: Rejection;
   /** The branch into which its work was merged. */
   mergedInto?: string;
   /** The sentence with which the last failed attempt ended; the next attempt's model is told. */

@@ -5,11 +5,14 @@
  * session table on every event would make an event dearer the larger the group is. It is total over legal events,
  * deterministic, and throws IllegalEvent for all others, when loading a log as well as when writing one.
  */
-import type { GroupEvent, RunInfo, StopReason } from './event.ts';
-import { type GroupDefinition, noUsage, type SessionId, type Usage } from './group.ts';
+import type { GroupEvent, MergedRepository, RunInfo, StopReason } from './event.ts';
+import { type GroupDefinition, noUsage, type SessionId, type Usage, type Workspace } from './group.ts';
 import { queue, reduceSession, type SessionEvent } from './reduce-session.ts';
 import { IllegalEvent, type SessionRecord } from './session-state.ts';
 import { type GroupStatus, nextGroupStatus, type SessionStatus } from './status.ts';
+
+/** The commit and the branch that were checked out in a project when the first session was isolated there. */
+export type Base = Pick<Workspace, 'base' | 'target'>;
 
 export interface GroupState {
   group: GroupDefinition;
@@ -48,6 +51,10 @@ export interface GroupState {
   reservedUsd: number;
   budgetWarned: boolean;
   budgetExceeded: boolean;
+  /** Repositories in which a session has its own worktree. */
+  readonly isolatedRepositories: Set<string>;
+  /** Where the worktrees of a repository begin, by repository: fixed by the first of them. */
+  readonly bases: Map<string, Base>;
   /** Changes whenever sessions or dependencies do, so that plans made from them can be reused. */
   definitionsVersion: number;
   /** Sessions whose status or queueing changed since plan.ts last looked. */
@@ -73,6 +80,8 @@ export function initialState(event: GroupEvent): GroupState {
     reservedUsd: 0,
     budgetWarned: false,
     budgetExceeded: false,
+    isolatedRepositories: new Set(),
+    bases: new Map(),
     definitionsVersion: 0,
     touched: new Set(),
   };
@@ -140,11 +149,24 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
     case 'group_completed':
       endRun(state, event.at);
       return;
+    case 'group_merged':
+      noteMerged(state, event.merged);
+      return;
     case 'group_archived':
     case 'request_answered':
       return;
     default:
       throw new IllegalEvent(`${event.type} in the middle of a log`);
+  }
+}
+
+/** Sessions that were removed since are no matter any more. */
+function noteMerged(state: GroupState, merged: readonly MergedRepository[]): void {
+  for (const { into, sessionIds } of merged) {
+    for (const id of sessionIds) {
+      const record = state.sessions.get(id);
+      if (record !== undefined) record.mergedInto = into;
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import type { Outcome } from '../claude/outcome.ts';
 import type { StopReason } from '../core/event.ts';
 import { errorText, type Failure, type SessionFailureReason } from '../core/failure.ts';
 
-const startReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
+const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'claude-missing',
   'project-missing',
   'not-logged-in',
@@ -11,12 +11,23 @@ const startReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'write-failed',
   'config-invalid',
   'other-host',
+  'worktree-failed',
+  'merge-conflict',
+  'setup-failed',
 ]);
 
 /** The attempt could not be started. Failures that have no meaning for a session are reported as `internal`. */
 export function failedToStart(failure: Failure): Outcome {
-  const reason = startReasons.has(failure.reason) ? (failure.reason as SessionFailureReason) : 'internal';
-  return { status: 'failed', reason, message: failure.message, next: failure.next, warnings: [] };
+  return { status: 'failed', ...sessionFailure(failure), warnings: [] };
+}
+
+/** The failure of a session for what kept it from being started or from being accepted. */
+export function sessionFailure({
+  reason,
+  message,
+  next,
+}: Failure): Failure & { readonly reason: SessionFailureReason } {
+  return { reason: sessionReasons.has(reason) ? (reason as SessionFailureReason) : 'internal', message, next };
 }
 
 export function pausedBeforeStart(reason: StopReason): Outcome {

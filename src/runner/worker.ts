@@ -8,9 +8,9 @@ import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';
 import type { ProcessIdentity, StopReason } from '../core/event.ts';
-import type { Result } from '../core/failure.ts';
-import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../world/world.ts';
+import type { ExitStatus, FifoWriter, RunningProcess, World } from '../world/world.ts';
 import type { WorkerNews } from './facts.ts';
+import type { Preparation } from './launch.ts';
 import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
 import { gatherProcesses, pause, reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
@@ -32,12 +32,6 @@ const stderrBytes = 4_096;
 const readTriesMax = 5;
 const readAgainMs = 200;
 
-/** Everything needed to start the process. */
-export interface Launch {
-  readonly spawn: SpawnOptions;
-  readonly prompt: string;
-}
-
 interface Stop {
   readonly reason: StopReason;
   signalled: boolean;
@@ -52,6 +46,7 @@ export class Worker {
   #fifo: FifoWriter | null = null;
   #follower: TranscriptFollower | null = null;
   #prompt: string | null = null;
+  #stopPreparing: (() => void) | null = null;
   readonly #said: SaidTexts;
   /** claude is in the middle of a turn. */
   #inTurn = false;
@@ -75,7 +70,7 @@ export class Worker {
   }
 
   /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
-  async begin(prepare: () => Promise<Result<Launch>>): Promise<void> {
+  async begin(prepare: Preparation): Promise<void> {
     try {
       await this.#launch(prepare);
     } catch (error) {
@@ -83,8 +78,11 @@ export class Worker {
     }
   }
 
-  async #launch(prepare: () => Promise<Result<Launch>>): Promise<void> {
-    const launch = await prepare();
+  async #launch(prepare: Preparation): Promise<void> {
+    const launch = await prepare((stop) => {
+      this.#stopPreparing = stop;
+    });
+    this.#stopPreparing = null;
     if (this.#over) return;
     if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
     if (!launch.ok) return this.#end(failedToStart(launch.failure));
@@ -138,6 +136,7 @@ export class Worker {
     // A worker that is being ended after its last result has done its work.
     if (this.#stop || this.#over || this.#endedByUs) return;
     this.#stop = { reason, signalled: false };
+    this.#stopPreparing?.();
     this.#beginStop();
   }
 

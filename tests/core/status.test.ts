@@ -53,6 +53,10 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_identified: stays('running'),
   session_stopping: stays('running'),
   session_warning: stays('running'),
+  session_isolated: stays('running'),
+  session_accepting: stays('running'),
+  session_cleaned: stays('paused', 'completed', 'failed', 'archived'),
+  group_merged: stays('paused', 'completed', 'failed'),
   session_completed: stays('running'),
   session_failed: stays('running'),
   session_paused: stays('running'),
@@ -70,6 +74,9 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_adopted: { running: 'running' },
   session_identified: { running: 'running' },
   session_stopping: { running: 'running' },
+  session_isolated: { running: 'running' },
+  session_accepting: { running: 'running' },
+  session_cleaned: stays('pending', 'paused', 'completed', 'failed'),
   session_completed: { running: 'completed' },
   session_failed: { running: 'failed' },
   session_paused: { running: 'paused' },
@@ -192,7 +199,14 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, sessionId, action: 'continued', usage: 2, limit: 2 };
     case 'request_answered':
       return { type, requestId: 'r', done: true, message: '', sessionId };
+    case 'session_isolated':
+      return { type, ...of, workspace: { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' } };
+    case 'session_accepting':
+      return { type, ...of, result: 'Done.', usage: noUsage };
+    case 'group_merged':
+      return { type, merged: [] };
     case 'session_removed':
+    case 'session_cleaned':
       return { type, sessionId };
     default:
       return { type };

@@ -1,0 +1,151 @@
+/**
+ * What happens to a session's work after claude's good result: uncommitted changes are committed on the session's
+ * branch, what changed is counted, and the acceptance command judges it. The answer comes as one fact.
+ */
+import type { StopReason, Warning } from '../core/event.ts';
+import type { Failure, Result } from '../core/failure.ts';
+import { defaultCommandTimeoutMs, type SessionDefinition, type Work, type Workspace } from '../core/group.ts';
+import { sessionLabel } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import { commitWork } from '../git/commit.ts';
+import { diffStat } from '../git/diff.ts';
+import type { Git } from '../git/git.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { gatherProcesses, reap } from './reap.ts';
+import { type CommandEnd, type RunningCommand, runShellCommand } from './shell-command.ts';
+
+/** How the work of an attempt was judged. */
+export type Verdict = { readonly warnings: readonly Warning[] } & (
+  | { readonly status: 'accepted'; readonly work?: Work }
+  /** The command failed; `message` is a sentence, `output` the end of what it printed. */
+  | { readonly status: 'rejected'; readonly message: string; readonly output: string }
+  /** It could not be judged. */
+  | { readonly status: 'failed'; readonly failure: Failure }
+  | { readonly status: 'stopped'; readonly reason: StopReason }
+);
+
+export interface AcceptanceOptions {
+  readonly record: SessionRecord;
+  readonly attemptId: string;
+  readonly paths: SessionPaths;
+  /** For the command: without logins and without what is meant for claude alone. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly git: Git;
+  /** Contract: only enqueues; called once. */
+  readonly report: (verdict: Verdict) => void;
+}
+
+/** Whether there is anything to do between claude's result and the end of the session. */
+export function needsAcceptance({ definition, isolated }: SessionRecord): boolean {
+  return isolated === true || definition.accept !== undefined;
+}
+
+export class Acceptance {
+  readonly #world: World;
+  readonly #options: AcceptanceOptions;
+  readonly #warnings: Warning[] = [];
+  #command: RunningCommand | null = null;
+  #stopped: StopReason | null = null;
+  #over = false;
+
+  constructor(world: World, options: AcceptanceOptions) {
+    this.#world = world;
+    this.#options = options;
+    void this.#judge().then((verdict) => this.#report(verdict));
+  }
+
+  /** Ends the command. What claude did stays done: a later attempt goes on from here. */
+  stop(reason: StopReason): void {
+    this.#stopped ??= reason;
+    this.#command?.stop();
+  }
+
+  /** While everything is halted, its time does not pass. */
+  halt(isHalted: boolean): void {
+    this.#command?.halt(isHalted);
+    const signal = isHalted ? 'SIGSTOP' : 'SIGCONT';
+    for (const process of gatherProcesses(this.#world, this.#options.attemptId, undefined)) {
+      this.#world.processes.signal(process, signal);
+    }
+  }
+
+  /** Lets go: nothing is reported any more. */
+  leave(): void {
+    this.#over = true;
+    this.#command?.stop();
+  }
+
+  #report(verdict: Verdict): void {
+    if (!this.#over) this.#options.report(verdict);
+  }
+
+  async #judge(): Promise<Verdict> {
+    const { attemptId, record } = this.#options;
+    // A runner that died may have left a command that still changes files.
+    await reap(this.#world, attemptId, gatherProcesses(this.#world, attemptId, undefined));
+    const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
+    if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
+    if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: work.failure });
+    const rejected = await this.#runCommand();
+    if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
+    if (rejected !== null) return this.#verdict({ status: 'rejected', ...rejected });
+    return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
+  }
+
+  #verdict<T extends object>(what: T): T & { readonly warnings: readonly Warning[] } {
+    return { ...what, warnings: this.#warnings };
+  }
+
+  async #workIn(workspace: Workspace): Promise<Result<Work>> {
+    const { git, record } = this.#options;
+    const { definition } = record;
+    const committed = await commitWork(git, workspace, commitMessage(definition), {
+      leave: definition.noCommit === true,
+    });
+    if (!committed.ok) return committed;
+    for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
+    const { commit } = committed.value;
+    const stat = await diffStat(git, workspace.path, workspace.base, commit);
+    if (!stat.ok) return stat;
+    if (definition.expectChanges && stat.value.files === 0) {
+      const message = 'The session was expected to change something, and no file is different.';
+      this.#warnings.push({ code: 'no-changes', message });
+    }
+    return { ok: true, value: { commit, ...stat.value } };
+  }
+
+  /** Null when there is no command or it succeeded. */
+  async #runCommand(): Promise<{ readonly message: string; readonly output: string } | null> {
+    const { record, paths, env, attemptId } = this.#options;
+    const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
+    if (accept === undefined) return null;
+    const cwd = record.workspace?.folder ?? projectPath;
+    const options = { cwd, env, logFile: paths.acceptLog, timeoutMs: acceptTimeoutMs, mark: attemptId };
+    this.#command = runShellCommand(this.#world, { command: accept, ...options });
+    const end = await this.#command.ended;
+    this.#command = null;
+    return end.ok
+      ? null
+      : { message: commandFailure('The acceptance command', end, acceptTimeoutMs), output: end.tail };
+  }
+}
+
+/** A sentence that says how a command of the user's failed. */
+export function commandFailure(what: string, end: CommandEnd, timeoutMs: number): string {
+  if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
+  const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
+  const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
+  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200)}`;
+}
+
+const subjectMax = 72;
+
+/** The first line of the task as the subject, then whose work it is. */
+function commitMessage({ id, name, prompt, description }: SessionDefinition): string {
+  const label = sessionLabel(id, name);
+  const first = (description === '' ? prompt : description).trim().split('\n')[0] ?? '';
+  const subject = `${label}: ${first}`;
+  const cut = subject.length > subjectMax ? `${subject.slice(0, subjectMax - 1).trimEnd()}…` : subject;
+  return `${cut}\n\nUncommitted work of session ${id}, committed by claude-code-agent.\n`;
+}

@@ -1,0 +1,148 @@
+/**
+ * Where an attempt works: in the project folder itself, or in a git worktree that is made before the session's first
+ * attempt, filled with what the project names, and set up by the user's command.
+ */
+import type { Failure } from '../core/failure.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { defaultCommandTimeoutMs, type Workspace } from '../core/group.ts';
+import { groundworkOf } from '../core/isolation.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { Base, GroupState } from '../core/state.ts';
+import type { Git } from '../git/git.ts';
+import { copyIncluded } from '../git/include.ts';
+import { branchName, makeWorkspace } from '../git/workspace.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { commandFailure } from './acceptance.ts';
+import { runShellCommand } from './shell-command.ts';
+
+export interface WorkplaceInput {
+  readonly state: GroupState;
+  readonly record: SessionRecord;
+  readonly attempt: Attempt;
+  readonly paths: SessionPaths;
+  /** For the set-up command. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Told as soon as the worktree exists, also when its set-up fails afterwards. */
+  readonly isolated: (workspace: Workspace, notes: readonly string[]) => void;
+  /** Takes what ends the preparation early. */
+  readonly onStop: (stop: () => void) => void;
+}
+
+export interface Workplaces {
+  /**
+   * The folder in which claude is started. Fails with project-missing, worktree-failed, merge-conflict or
+   * setup-failed.
+   */
+  folderFor(input: WorkplaceInput): Promise<Result<string>>;
+}
+
+/** Makes worktrees one after another in each repository: git locks what it changes, and the first one fixes the base. */
+export function createWorkplaces(world: World, git: Git): Workplaces {
+  const queues = new Map<string, Promise<unknown>>();
+  const bases = new Map<string, Base>();
+  const inTurn = <T>(repository: string, work: () => Promise<T>): Promise<T> => {
+    const turn = (queues.get(repository) ?? Promise.resolve()).then(work);
+    queues.set(
+      repository,
+      turn.catch(() => {}),
+    );
+    return turn;
+  };
+  return {
+    folderFor: async (input) => {
+      const { projectPath, repository } = input.record.definition;
+      if (input.record.isolated !== true) {
+        return world.files.info(projectPath)?.kind === 'folder' ? ok(projectPath) : projectMissing(projectPath);
+      }
+      if (repository === undefined) return noRepository(projectPath);
+      const made = await inTurn(repository, () => isolate(git, input, repository, bases));
+      if (!made.ok) return made;
+      return setUp(world, git, input, made.value);
+    },
+  };
+}
+
+interface Made {
+  readonly workspace: Workspace;
+  readonly isNew: boolean;
+}
+
+async function isolate(
+  git: Git,
+  { state, record, paths, isolated }: WorkplaceInput,
+  repository: string,
+  bases: Map<string, Base>,
+): Promise<Result<Made>> {
+  const { id, name, projectPath } = record.definition;
+  const base = state.bases.get(repository) ?? bases.get(repository);
+  const parents = groundworkOf(state, id).flatMap(({ state: session }) =>
+    session.status === 'completed' && session.work !== undefined ? [session.work.commit] : [],
+  );
+  const made = await makeWorkspace(git, {
+    projectPath,
+    repository,
+    path: paths.worktree,
+    branch: record.workspace?.branch ?? branchName(state.group.slug, id, name),
+    intentFile: paths.workspace,
+    ...(base === undefined ? {} : { base: base.base }),
+    parents,
+  });
+  if (!made.ok) return made;
+  const { notes, isNew } = made.value;
+  // All work of a repository goes back to the branch that was checked out when the first of it began.
+  const { target: _target, ...rest } = made.value.workspace;
+  const target = base === undefined ? made.value.workspace.target : base.target;
+  const workspace: Workspace = { ...rest, ...(target === undefined ? {} : { target }) };
+  if (base === undefined) bases.set(repository, { base: workspace.base, ...(target === undefined ? {} : { target }) });
+  if (record.workspace === undefined) isolated(workspace, notes);
+  return ok({ workspace, isNew });
+}
+
+/** Copies what the project names and runs the set-up command, once in a worktree. */
+async function setUp(
+  world: World,
+  git: Git,
+  { record, attempt, paths, env, onStop }: WorkplaceInput,
+  { workspace, isNew }: Made,
+): Promise<Result<string>> {
+  const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
+  if (isNew) world.files.remove(paths.setupDone);
+  if (world.files.info(paths.setupDone) !== null) return ok(workspace.folder);
+  const copied = await copyIncluded(git, workspace, projectPath);
+  if (!copied.ok) return copied;
+  if (setup !== undefined) {
+    const command = runShellCommand(world, {
+      command: setup,
+      cwd: workspace.folder,
+      env,
+      logFile: paths.setupLog,
+      timeoutMs: setupTimeoutMs,
+      mark: attempt.id,
+    });
+    onStop(command.stop);
+    const end = await command.ended;
+    if (!end.ok) {
+      const next = `Its output is in ${paths.setupLog}. Correct it, then retry the session.`;
+      return fail('setup-failed', commandFailure('The set-up command of the worktree', end, setupTimeoutMs), next);
+    }
+  }
+  world.files.writeAtomic(paths.setupDone, '', { durable: true });
+  return ok(workspace.folder);
+}
+
+function projectMissing(projectPath: string): { readonly ok: false; readonly failure: Failure } {
+  return fail(
+    'project-missing',
+    `The project folder ${projectPath} does not exist any more or is not a folder.`,
+    'Put it back and retry the session, or remove the session from the group.',
+  );
+}
+
+function noRepository(projectPath: string): { readonly ok: false; readonly failure: Failure } {
+  return fail(
+    'worktree-failed',
+    `${projectPath} was in no git repository when the session was added, so it cannot have a worktree.`,
+    'Remove the session and add it again, with --isolate none if it is to work in the folder itself.',
+  );
+}

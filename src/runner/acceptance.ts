@@ -73,7 +73,7 @@ export class Acceptance {
   /** Lets go: nothing is reported any more. */
   leave(): void {
     this.#over = true;
-    this.#command?.stop();
+    this.#command?.abandon();
   }
 
   #report(verdict: Verdict): void {

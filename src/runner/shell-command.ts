@@ -36,6 +36,8 @@ export interface RunningCommand {
   readonly ended: Promise<CommandEnd>;
   /** Ends it; `ended` settles as if it had failed. */
   stop(): void;
+  /** Tells it to end and looks no further: for a runner that leaves at once, and whose successor looks again. */
+  abandon(): void;
   /** While it is halted the time that it may take does not pass. */
   halt(isHalted: boolean): void;
 }
@@ -59,7 +61,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   });
   if (!spawned.ok) {
     resolve({ ok: false, exitCode: null, timedOut: false, tail: spawned.failure.message });
-    return { ended, stop: () => {}, halt: () => {} };
+    return { ended, stop: () => {}, abandon: () => {}, halt: () => {} };
   }
   const { identity } = spawned.value;
   const gather = () => gatherProcesses(world, mark, identity);
@@ -67,6 +69,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   let leftMs = timeoutMs;
   let isHalted = false;
   let isEnding = false;
+  let isAbandoned = false;
   const end = (): void => {
     if (isEnding) return;
     isEnding = true;
@@ -83,6 +86,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
   spawned.value.onExit((status) => {
     cancel();
+    if (isAbandoned) return;
     void reap(world, mark, known).then(() => {
       const exitCode = status.kind === 'exited' ? status.code : null;
       const tail = tailOf(world, logFile, offset);
@@ -92,6 +96,11 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   return {
     ended,
     stop: end,
+    abandon: () => {
+      isAbandoned = true;
+      cancel();
+      for (const process of gather()) world.processes.signal(process, 'SIGTERM');
+    },
     halt: (halted) => {
       isHalted = halted;
     },

@@ -14,6 +14,7 @@ import type {
   UserMessage,
 } from './messages.ts';
 import { emptySpending, type Spending, spendClaimed, spendSeen } from './spending.ts';
+import { foldTaskList, type ListedTask } from './task-list.ts';
 import { oneLine } from './text.ts';
 
 /** A tool call that has not been answered yet. */
@@ -94,6 +95,8 @@ export interface AttemptStream {
   readonly speaking: Map<string, string>;
   /** Distinct messages of the main loop. */
   messages: number;
+  /** claude's own list of tasks, by their ids. */
+  readonly taskList: Map<string, ListedTask>;
 }
 
 const toolChars = 80;
@@ -131,6 +134,7 @@ export function emptyStream(prices: PriceTable = {}): AttemptStream {
     successBeforeAnswer: false,
     speaking: new Map(),
     messages: 0,
+    taskList: new Map(),
   };
 }
 
@@ -253,6 +257,8 @@ function modelName(s: AttemptStream, m: AssistantMessage): string {
 }
 
 function foldToolResults(s: AttemptStream, m: UserMessage): void {
+  // A sub-agent's list is its own business.
+  if (m.taskList !== undefined && m.parentToolUseId === undefined) foldTaskList(s.taskList, m.taskList);
   for (const result of m.toolResults) {
     if (result.isError) s.toolErrors += 1;
     else s.toolsDone += 1;

@@ -9,6 +9,7 @@ import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { commitWork } from '../git/commit.ts';
 import { diffStat } from '../git/diff.ts';
+import { fingerprint } from '../git/fingerprint.ts';
 import type { Git } from '../git/git.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
@@ -38,8 +39,13 @@ export interface AcceptanceOptions {
 
 /** Whether there is anything to do between claude's result and the end of the session. */
 export function needsAcceptance({ definition, isolated }: SessionRecord): boolean {
-  return isolated === true || definition.accept !== undefined;
+  return isolated === true || definition.accept !== undefined || definition.expectChanges === true;
 }
+
+const noChanges: Warning = {
+  code: 'no-changes',
+  message: 'The session was expected to change something, and no file is different.',
+};
 
 export class Acceptance {
   readonly #world: World;
@@ -85,6 +91,7 @@ export class Acceptance {
     // A runner that died may have left a command that still changes files.
     await reap(this.#world, attemptId, gatherProcesses(this.#world, attemptId, undefined));
     const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
+    if (work === null) await this.#lookForChanges();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
     if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: work.failure });
     const rejected = await this.#runCommand();
@@ -108,11 +115,17 @@ export class Acceptance {
     const { commit } = committed.value;
     const stat = await diffStat(git, workspace.path, workspace.base, commit);
     if (!stat.ok) return stat;
-    if (definition.expectChanges && stat.value.files === 0) {
-      const message = 'The session was expected to change something, and no file is different.';
-      this.#warnings.push({ code: 'no-changes', message });
-    }
+    if (definition.expectChanges && stat.value.files === 0) this.#warnings.push(noChanges);
     return { ok: true, value: { commit, ...stat.value } };
+  }
+
+  /** For a session that works in the project folder itself. */
+  async #lookForChanges(): Promise<void> {
+    const { git, record, paths } = this.#options;
+    const before = record.definition.expectChanges ? this.#world.files.readText(paths.before) : null;
+    if (before === null) return;
+    const now = await fingerprint(git, record.definition.projectPath);
+    if (now.ok && now.value === before) this.#warnings.push(noChanges);
   }
 
   /** Null when there is no command or it succeeded. */

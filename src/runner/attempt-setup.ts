@@ -66,7 +66,9 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const folder = found.value;
         const settings = checkProjectSettings(world, folder, env);
         if (!settings.ok) return settings;
-        login ??= checkLogin(world, program, env, folder);
+        // The key of a rehearsal is ours, and asking takes as long as starting a session.
+        login ??=
+          options.rehearsalUrl === undefined ? checkLogin(world, program, env, folder) : Promise.resolve(ok(null));
         const loggedIn = await login;
         if (!loggedIn.ok) return loggedIn;
         return prepareFiles(world, options, { ...input, paths, program, env, folder });

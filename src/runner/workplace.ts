@@ -8,6 +8,7 @@ import { defaultCommandTimeoutMs, type Workspace } from '../core/group.ts';
 import { groundworkOf } from '../core/isolation.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { Base, GroupState } from '../core/state.ts';
+import { fingerprint } from '../git/fingerprint.ts';
 import type { Git } from '../git/git.ts';
 import { copyIncluded } from '../git/include.ts';
 import { branchName, makeWorkspace } from '../git/workspace.ts';
@@ -53,7 +54,9 @@ export function createWorkplaces(world: World, git: Git): Workplaces {
     folderFor: async (input) => {
       const { projectPath, repository } = input.record.definition;
       if (input.record.isolated !== true) {
-        return world.files.info(projectPath)?.kind === 'folder' ? ok(projectPath) : projectMissing(projectPath);
+        if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
+        await noteBefore(world, git, input);
+        return ok(projectPath);
       }
       if (repository === undefined) return noRepository(projectPath);
       const made = await inTurn(repository, () => isolate(git, input, repository, bases));
@@ -61,6 +64,15 @@ export function createWorkplaces(world: World, git: Git): Workplaces {
       return setUp(world, git, input, made.value);
     },
   };
+}
+
+/** For a session that is expected to change something: what was there before its first attempt. */
+async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceInput): Promise<void> {
+  const { expectChanges, repository, projectPath } = record.definition;
+  if (!expectChanges || repository === undefined || world.files.info(paths.before) !== null) return;
+  const before = await fingerprint(git, projectPath);
+  // Nobody can say then whether anything changed, which is no reason not to work.
+  if (before.ok) world.files.writeAtomic(paths.before, before.value);
 }
 
 interface Made {

@@ -46,6 +46,8 @@ export interface SessionPaths {
   readonly setupLog: string;
   /** There once the worktree was set up. */
   readonly setupDone: string;
+  /** What the project looked like before the session, for one that has no worktree. */
+  readonly before: string;
 }
 
 /** The folder that holds `session-groups`: CLAUDE_CODE_AGENT_HOME, else below HOME. Fails with `usage`. */
@@ -125,5 +127,6 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     acceptLog: join(folder, 'accept.log'),
     setupLog: join(folder, 'setup.log'),
     setupDone: join(folder, 'setup.done'),
+    before: join(folder, 'before.txt'),
   };
 }

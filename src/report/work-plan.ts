@@ -53,16 +53,21 @@ export function acceptText(definition: SessionDefinition): string | undefined {
   const { accept, acceptRetries = defaultAcceptRetries, acceptTimeoutMs = defaultCommandTimeoutMs } = definition;
   if (accept === undefined) return undefined;
   const retries = acceptRetries === 1 ? '1 retry' : `${acceptRetries} retries`;
-  return `${safeLine(accept, commandColumnsMax)} (${retries}, at most ${formatDuration(acceptTimeoutMs)})`;
+  return `${commandText(accept)} (${retries}, at most ${formatDuration(acceptTimeoutMs)})`;
 }
 
 /** The setup command with its limit; undefined when there is none. */
 export function setupText({ setup, setupTimeoutMs = defaultCommandTimeoutMs }: SessionDefinition): string | undefined {
   if (setup === undefined) return undefined;
-  return `${safeLine(setup, commandColumnsMax)} (at most ${formatDuration(setupTimeoutMs)})`;
+  return `${commandText(setup)} (at most ${formatDuration(setupTimeoutMs)})`;
 }
 
-/** Which of these sessions get worktrees and why, and the commands that are going to be run; empty when there are none. */
+/** A script of several lines is shown as what it is. */
+function commandText(command: string): string {
+  return safeLine(command.includes('\n') ? JSON.stringify(command) : command, commandColumnsMax);
+}
+
+/** Which of these sessions get worktrees and why, and the commands that will be run; empty when there are none. */
 export function workPlanLines(state: GroupState, ids: readonly SessionId[], style: Style): string[] {
   const places = collect(ids, (id) => {
     if (definitionOf(state, id)?.repository === undefined) return [];
@@ -72,7 +77,8 @@ export function workPlanLines(state: GroupState, ids: readonly SessionId[], styl
   const commands = collect(ids, (id) => {
     const definition = definitionOf(state, id);
     if (definition === undefined) return [];
-    const [accept, setup] = [acceptText(definition), setupText(definition)];
+    const accept = acceptText(definition);
+    const setup = isolationOf(state, id) === 'worktree' ? setupText(definition) : undefined;
     return [...(setup === undefined ? [] : [`setup ${setup}`]), ...(accept === undefined ? [] : [`accept ${accept}`])];
   });
   return [

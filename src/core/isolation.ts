@@ -32,8 +32,29 @@ export function checkoutsInUse(state: GroupState): Set<string> {
   return used;
 }
 
-/** Whether two sessions of the repository that are not completed may run at once. */
+interface Meetings {
+  readonly version: number;
+  readonly completed: number;
+  readonly known: Map<string, boolean>;
+}
+
+const meetings = new WeakMap<GroupState, Meetings>();
+
+/** The same, found out once for all sessions of a repository as long as nothing changes that it depends on. */
 function mayMeet(state: GroupState, plan: Plan, repository: string): boolean {
+  const { definitionsVersion: version, counts } = state;
+  let last = meetings.get(state);
+  if (last?.version !== version || last.completed !== counts.completed) {
+    last = { version, completed: counts.completed, known: new Map() };
+    meetings.set(state, last);
+  }
+  const known = last.known.get(repository) ?? findMeeting(state, plan, repository);
+  last.known.set(repository, known);
+  return known;
+}
+
+/** Whether two sessions of the repository that are not completed may run at once. */
+function findMeeting(state: GroupState, plan: Plan, repository: string): boolean {
   const open = new Set<SessionId>();
   for (const [id, { definition, state: session }] of state.sessions) {
     if (definition.repository === repository && session.status !== 'completed') open.add(id);
@@ -42,7 +63,7 @@ function mayMeet(state: GroupState, plan: Plan, repository: string): boolean {
   return !state.group.config.respectDependencies || longestChain(state, plan, open) < open.size;
 }
 
-/** How many of the sessions the path through the graph meets that meets most of them: all, when none may run at once. */
+/** How many of the sessions lie on one path through the graph, at most: all of them, when none may run at once. */
 function longestChain(state: GroupState, plan: Plan, among: ReadonlySet<SessionId>): number {
   const met = new Map<SessionId, number>();
   let longest = 0;

@@ -106,15 +106,7 @@ function applySessionEvent(
       accept(state, record, event);
       return;
     case 'session_completed':
-      endAttempt(state, record, event);
-      record.state = {
-        status: 'completed',
-        ...answerOf(event),
-        ...(event.work === undefined ? {} : { work: event.work }),
-      };
-      delete record.finished;
-      delete record.rejections;
-      delete record.rejection;
+      completeSession(state, record, event);
       return;
     case 'session_failed':
       failSession(state, record, event);
@@ -125,11 +117,7 @@ function applySessionEvent(
       pauseSession(record, event);
       return;
     case 'session_queued':
-      queue(record, event.queued);
-      // Asked for by name, it belongs to what this run is to start.
-      if (event.queued && state.only !== undefined) state.only = new Set([...state.only, event.sessionId]);
-      if (event.prompt !== undefined) noteMessage(record, event.prompt);
-      state.touched.add(event.sessionId);
+      queueByName(state, record, event);
       return;
     case 'session_message':
       noteMessage(record, event.text);
@@ -217,6 +205,31 @@ function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 's
   attempt.identified = true;
   if (record.claudeSessionIds.at(-1) !== event.claudeSessionId) record.claudeSessionIds.push(event.claudeSessionId);
   if (event.model !== undefined) record.model = event.model;
+}
+
+function completeSession(
+  state: GroupState,
+  record: SessionRecord,
+  event: Extract<SessionEvent, { type: 'session_completed' }>,
+): void {
+  endAttempt(state, record, event);
+  const work = event.work === undefined ? {} : { work: event.work };
+  record.state = { status: 'completed', ...answerOf(event), ...work };
+  delete record.finished;
+  delete record.rejections;
+  delete record.rejection;
+}
+
+function queueByName(
+  state: GroupState,
+  record: SessionRecord,
+  { sessionId, queued, prompt }: Extract<SessionEvent, { type: 'session_queued' }>,
+): void {
+  queue(record, queued);
+  // Asked for by name, it belongs to what this run is to start.
+  if (queued && state.only !== undefined) state.only = new Set([...state.only, sessionId]);
+  if (prompt !== undefined) noteMessage(record, prompt);
+  state.touched.add(sessionId);
 }
 
 function failSession(

@@ -2,8 +2,9 @@
  * Where an attempt works: in the project folder itself, or in a git worktree that is made before the session's first
  * attempt, filled with what the project names, and set up by the user's command.
  */
+import { noteSessionWorktree } from '../context/faber/worktrees.ts';
 import type { Failure } from '../core/failure.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
 import { defaultCommandTimeoutMs, type Workspace } from '../core/group.ts';
 import { groundworkOf } from '../core/isolation.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
@@ -15,6 +16,7 @@ import { branchName, makeWorkspace } from '../git/workspace.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { commandFailure } from './acceptance.ts';
+import { contextOf } from './session-context.ts';
 import { runShellCommand } from './shell-command.ts';
 
 export interface WorkplaceInput {
@@ -38,7 +40,7 @@ export interface Workplaces {
   folderFor(input: WorkplaceInput): Promise<Result<string>>;
 }
 
-/** Makes worktrees one after another in each repository: git locks what it changes, and the first one fixes the base. */
+/** Worktrees of a repository are made one after another: the first one fixes the base of the others. */
 export function createWorkplaces(world: World, git: Git): Workplaces {
   const queues = new Map<string, Promise<unknown>>();
   const bases = new Map<string, Base>();
@@ -107,8 +109,16 @@ async function isolate(
   const target = base === undefined ? made.value.workspace.target : base.target;
   const workspace: Workspace = { ...rest, ...(target === undefined ? {} : { target }) };
   if (base === undefined) bases.set(repository, { base: workspace.base, ...(target === undefined ? {} : { target }) });
-  if (record.workspace === undefined) isolated(workspace, notes);
+  if (record.workspace === undefined) isolated(workspace, [...notes, ...tellFaber(git, record, workspace)]);
   return ok({ workspace, isNew });
+}
+
+/** FABER keeps a list of the worktrees of a project; the sentence says what keeps ours out of it. */
+function tellFaber({ world }: Git, { definition }: SessionRecord, workspace: Workspace): string[] {
+  if (!contextOf(world, definition).includes('faber')) return [];
+  const worktree = { ...workspace, projectPath: definition.projectPath };
+  const noted = noteSessionWorktree(world.files, worktree, world.clock.now());
+  return noted.ok ? [] : [describeFailure(noted.failure)];
 }
 
 /** Copies what the project names and runs the set-up command, once in a worktree. */

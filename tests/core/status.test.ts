@@ -139,6 +139,9 @@ function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
   return log;
 }
 
+const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' };
+const until = '2026-01-04T14:31:00.000Z';
+
 /** A well-formed event of the type, about session 1 where it names one. */
 function eventOf(type: EventType, session: SessionStatus): EventBody {
   const sessionId = sid(1);
@@ -146,6 +149,7 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
   const of = { sessionId, attemptId: attemptId(sessionId, number) };
   const text = { reason: 'user', message: 'A sentence.' } as const;
   const run = { id: 'run', runner: processIdentity };
+  if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
   switch (type) {
     case 'group_created':
       return { type, group: groupDefinition() };
@@ -184,7 +188,7 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'session_paused':
       return { type, ...of, ...text, usage: noUsage };
     case 'group_frozen':
-      return { type, until: '2026-01-04T14:31:00.000Z' };
+      return { type, until };
     case 'limit_reached':
       return { type, resetsAt: '2026-01-04T15:00:00.000Z' };
     case 'session_queued':
@@ -200,14 +204,11 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'request_answered':
       return { type, requestId: 'r', done: true, message: '', sessionId };
     case 'session_isolated':
-      return { type, ...of, workspace: { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' } };
+      return { type, ...of, workspace };
     case 'session_accepting':
       return { type, ...of, result: 'Done.', usage: noUsage };
     case 'group_merged':
       return { type, merged: [] };
-    case 'session_removed':
-    case 'session_cleaned':
-      return { type, sessionId };
     default:
       return { type };
   }

@@ -1,0 +1,325 @@
+/**
+ * What a report tells, as plain data: made from the folded state and its log, printed as it is by `--json`, and shown
+ * by the HTML page and the Markdown. Foreign text is whole and raw here; whoever shows it makes it harmless.
+ */
+import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
+import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
+import { sessionNumber } from '../../core/id.ts';
+import { allBlockers, planOf } from '../../core/plan.ts';
+import { explanation } from '../../core/progress.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { GroupStatus, SessionStatus } from '../../core/status.ts';
+import { budgetReport, type ModelBudget } from '../budget.ts';
+import { nextSteps } from '../summary.ts';
+import { sessionTitle } from '../wording.ts';
+import { type AttemptHistory, type History, historyOf, type SessionHistory } from './history.ts';
+import { conditionText, noteText } from './notes.ts';
+import { type Span, subtract, union } from './spans.ts';
+import { type WaitReason, waitsOf } from './waits.ts';
+
+/** Times are ISO 8601 in UTC, amounts US dollars, durations milliseconds. */
+export interface ReportModel {
+  readonly version: 1;
+  readonly groupId: string;
+  readonly name: string;
+  readonly description: string;
+  readonly status: GroupStatus;
+  readonly reason?: string;
+  readonly message?: string;
+  /** What is special about a group that runs: frozen, held by a usage limit, being paused. */
+  readonly condition?: string;
+  /** No model was asked: the figures are play money. */
+  readonly rehearsal?: true;
+  readonly createdAt: string;
+  /** The last moment that is told of; the present one while the group runs. */
+  readonly asOf: string;
+  readonly elapsedMs: number;
+  readonly counts: Readonly<Record<SessionStatus, number>>;
+  /** Pending sessions that cannot start because another one failed. */
+  readonly blocked: number;
+  readonly cost: ReportCost;
+  readonly tokens: Tokens;
+  readonly attempts: number;
+  /** What can be done now, a sentence each. */
+  readonly next: readonly string[];
+  readonly sessions: readonly ReportSession[];
+  readonly models: readonly ModelBudget[];
+  readonly spending: readonly ReportSpending[];
+  /** Absent while the group was never started. */
+  readonly timeline?: ReportTimeline;
+  readonly notes: readonly ReportNote[];
+}
+
+export interface ReportCost {
+  readonly spentUsd: number;
+  /** A lower bound, not claude's own figure. */
+  readonly estimated?: true;
+  readonly limitUsd?: number;
+  readonly reservedUsd: number;
+  readonly leftUsd?: number;
+  readonly onBudgetExceeded: string;
+  /** What sessions cost that were removed since. */
+  readonly removedUsd: number;
+}
+
+export interface ReportSession {
+  readonly id: SessionId;
+  /** `002 update-lib`. */
+  readonly title: string;
+  readonly name?: string;
+  readonly description: string;
+  readonly projectPath: string;
+  readonly status: SessionStatus;
+  /** As in GroupProgress: why it is where it is. */
+  readonly reason?: string;
+  readonly message?: string;
+  /** For a failed one: what can be done. */
+  readonly next?: string;
+  readonly phase?: 'preparing' | 'working' | 'accepting';
+  readonly dependsOn: readonly SessionId[];
+  /** Failed sessions that keep it from starting. */
+  readonly blockedBy?: readonly SessionId[];
+  readonly model?: string;
+  readonly costUsd: number;
+  readonly estimated?: true;
+  readonly limitUsd?: number;
+  readonly tokens: Tokens;
+  /** Of its worker processes. */
+  readonly durationMs: number;
+  readonly turns: number;
+  readonly startedAt?: string;
+  readonly endedAt?: string;
+  readonly attempts: readonly ReportAttempt[];
+  readonly waits: readonly ReportWait[];
+  readonly prompt: string;
+  readonly result?: string;
+  readonly structured?: unknown;
+  readonly work?: Work;
+  readonly branch?: string;
+  readonly mergedInto?: string;
+  /** Why its work was not accepted last, and the end of what the acceptance command printed. */
+  readonly rejection?: { readonly message: string; readonly output: string };
+  readonly warnings: readonly Warning[];
+}
+
+export interface ReportAttempt {
+  readonly number: number;
+  readonly kind: AttemptKind;
+  readonly startedAt: string;
+  /** claude said who it is. */
+  readonly workingAt?: string;
+  /** Its worker was done and its work was judged from here on. */
+  readonly acceptingAt?: string;
+  /** Absent while it runs. */
+  readonly endedAt?: string;
+  readonly outcome: 'running' | 'completed' | 'failed' | 'paused';
+  readonly reason?: string;
+  readonly message?: string;
+  readonly next?: string;
+  readonly model?: string;
+  readonly costUsd: number;
+  readonly estimated?: true;
+  readonly tokens: Tokens;
+  readonly turns: number;
+}
+
+export interface ReportWait {
+  readonly from: string;
+  readonly to: string;
+  readonly reason: WaitReason;
+}
+
+/** What was added to the spending at a moment: the attempt that ended then, or what a running one has used so far. */
+export interface ReportSpending {
+  readonly at: string;
+  readonly sessionId: SessionId;
+  readonly costUsd: number;
+  readonly tokens: Tokens;
+  /** US dollars by model. */
+  readonly models: Readonly<Record<string, number>>;
+}
+
+export interface ReportTimeline {
+  readonly from: string;
+  readonly to: string;
+  /** Nothing ran and no run was going on: of no interest, however long it was. */
+  readonly idle: readonly ReportSpan[];
+  /** Everything was halted where it stood. */
+  readonly frozen: readonly ReportSpan[];
+}
+
+export interface ReportSpan {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Something that happened to the group. */
+export interface ReportNote {
+  readonly at: string;
+  readonly type: string;
+  /** One sentence. */
+  readonly text: string;
+}
+
+/** What is known of a running group beside its log. */
+export interface Circumstances {
+  /** What running attempts have used so far. */
+  readonly live?: ReadonlyMap<SessionId, Usage>;
+  /** A live process runs the group. */
+  readonly hasRunner?: boolean;
+}
+
+/**
+ * The report of a group. `state` is the fold of `events`. `nowMs` (ms since 1970) and the circumstances count only
+ * while the group runs, so that the report of one that ended is always the same.
+ */
+export function reportModel(
+  state: GroupState,
+  events: readonly GroupEvent[],
+  nowMs: number,
+  { live = new Map(), hasRunner = false }: Circumstances = {},
+): ReportModel {
+  const history = historyOf(events, nowMs);
+  const { group } = state;
+  const { spentUsd, estimated, limitUsd, reservedUsd, leftUsd, onBudgetExceeded, removedUsd, models } = budgetReport(
+    state,
+    live,
+  );
+  const sessions = reportSessions(state, history, live);
+  let tokens = state.usage.tokens;
+  for (const usage of live.values()) tokens = addTokens(tokens, usage.tokens);
+  return {
+    version: 1,
+    groupId: group.id,
+    name: group.name,
+    description: group.description,
+    status: state.status,
+    ...optional({ reason: state.reason, message: state.message, condition: conditionText(state) }),
+    ...(state.run?.rehearsal ? { rehearsal: true as const } : {}),
+    createdAt: group.createdAt,
+    asOf: iso(history.to),
+    elapsedMs: history.runs.reduce((sum, { from, to }) => sum + to - from, 0),
+    counts: { ...state.counts },
+    blocked: sessions.filter(({ status, blockedBy }) => status === 'pending' && blockedBy !== undefined).length,
+    cost: { spentUsd, reservedUsd, onBudgetExceeded, removedUsd, ...optional({ estimated, limitUsd, leftUsd }) },
+    tokens,
+    attempts: sessions.reduce((sum, { attempts }) => sum + attempts.length, 0),
+    next: nextSteps(state, hasRunner),
+    sessions,
+    models,
+    spending: reportSpending(history, live),
+    ...(history.from === undefined ? {} : { timeline: reportTimeline(history, history.from) }),
+    notes: history.notes.map(({ at, event }) => ({ at: iso(at), type: event.type, text: noteText(event) })),
+  };
+}
+
+/** The times of years that no clock shows would not make a date. */
+const lastMs = 8.64e15;
+
+function iso(atMs: number): string {
+  return new Date(Math.min(atMs, lastMs)).toISOString();
+}
+
+/** The members that are there. */
+function optional<T extends Readonly<Record<string, unknown>>>(members: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: NonNullable<T[K]>;
+  };
+}
+
+function spansOf(spans: readonly Span[]): ReportSpan[] {
+  return spans.map(({ from, to }) => ({ from: iso(from), to: iso(to) }));
+}
+
+function reportTimeline(history: History, from: number): ReportTimeline {
+  const busy = [...history.sessions.values()].flatMap(({ attempts }) =>
+    attempts.map(({ startedAt, endedAt }) => ({ from: startedAt, to: endedAt ?? history.to })),
+  );
+  const idle = subtract(history.gaps, union(busy));
+  return { from: iso(from), to: iso(history.to), idle: spansOf(idle), frozen: spansOf(history.frozen) };
+}
+
+function reportSpending(history: History, live: ReadonlyMap<SessionId, Usage>): ReportSpending[] {
+  const now = [...live].map(([sessionId, usage]) => ({ at: history.to, sessionId, usage }));
+  return [...history.spendings, ...now].map(({ at, sessionId, usage: { costUsd, tokens, models } }) => ({
+    at: iso(at),
+    sessionId,
+    costUsd,
+    tokens,
+    models: Object.fromEntries(Object.entries(models).map(([model, usage]) => [model, usage.costUsd])),
+  }));
+}
+
+function reportSessions(state: GroupState, history: History, live: ReadonlyMap<SessionId, Usage>): ReportSession[] {
+  const plan = planOf(state);
+  const blocked = allBlockers(state, plan);
+  const follows = state.group.config.respectDependencies;
+  const dependsOn = (id: SessionId): readonly SessionId[] =>
+    follows ? (state.sessions.get(id)?.definition.dependsOn ?? []) : [];
+  const waits = waitsOf(history, { order: plan.graph.order, dependsOn });
+  return [...state.sessions.values()].map((record): ReportSession => {
+    const { id } = record.definition;
+    const told = history.sessions.get(id) ?? { attempts: [], stretches: [] };
+    const now = live.get(id) ?? noUsage;
+    const usage = addUsage(record.usage, now);
+    const { reason, message, phase } = explanation(state, plan, record, blocked);
+    const culprits = record.state.status === 'pending' && follows ? blocked.get(id) : undefined;
+    const ofState = record.state.status === 'failed' ? record.state.failure : { message };
+    return {
+      ...definitionOf(record),
+      status: record.state.status,
+      ...optional({ reason, phase, ...ofState, blockedBy: culprits }),
+      costUsd: usage.costUsd,
+      ...optional({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
+      tokens: usage.tokens,
+      durationMs: usage.durationMs,
+      turns: usage.turns,
+      attempts: told.attempts.map((attempt) => reportAttempt(attempt, attempt.endedAt === undefined ? now : noUsage)),
+      waits: (waits.get(id) ?? []).map(({ from, to, kind }) => ({ from: iso(from), to: iso(to), reason: kind })),
+      ...outcomeOf(record, told),
+      warnings: [...record.warnings],
+    };
+  });
+}
+
+function definitionOf({ definition, model }: SessionRecord) {
+  const { id, name, description, projectPath, dependsOn, maxBudgetUsd, prompt } = definition;
+  return {
+    id,
+    title: sessionTitle(id, name),
+    ...optional({ name, model: model ?? definition.model, limitUsd: maxBudgetUsd }),
+    description,
+    projectPath,
+    dependsOn,
+    prompt,
+  };
+}
+
+function outcomeOf(record: SessionRecord, { branch }: SessionHistory) {
+  const { state, mergedInto, rejection } = record;
+  const { result, structured, work } = state.status === 'completed' ? state : { ...record.finished, work: undefined };
+  return optional({ result, structured, work, branch: record.workspace?.branch ?? branch, mergedInto, rejection });
+}
+
+function reportAttempt(attempt: AttemptHistory, now: Usage): ReportAttempt {
+  const { number, kind, startedAt, workingAt, acceptingAt, endedAt, outcome, reason, message, next, model } = attempt;
+  const usage = attempt.usage ?? now;
+  const time = (at: number | undefined): string | undefined => (at === undefined ? undefined : iso(at));
+  return {
+    number,
+    kind,
+    startedAt: iso(startedAt),
+    ...optional({ workingAt: time(workingAt), acceptingAt: time(acceptingAt), endedAt: time(endedAt) }),
+    outcome,
+    ...optional({ reason, message, next, model, estimated: usage.estimated }),
+    costUsd: usage.costUsd,
+    tokens: usage.tokens,
+    turns: usage.turns,
+  };
+}
+
+/** For links and file names of the page: the session's number is short and unique in its group. */
+export function anchorOf(id: SessionId): string {
+  return `session-${sessionNumber(id)}`;
+}

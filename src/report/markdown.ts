@@ -1,0 +1,168 @@
+/**
+ * The report of a group as Markdown for the body of a pull request: short, with the long parts folded away. Foreign
+ * text can neither be markup nor HTML in it, and nobody is mentioned by it: sentences are escaped character by
+ * character, texts of several lines stand in code blocks that they cannot end.
+ */
+import type { GroupState } from '../core/state.ts';
+import { formatCount, formatDuration, formatMoney, formatTokens, inputTokens, plural } from './format.ts';
+import { mermaidGraph } from './graph.ts';
+import type { ReportModel, ReportSession } from './html/model.ts';
+import { formatUtc } from './html/times.ts';
+import { cleanText } from './picture/markup.ts';
+import { safeLine } from './terminal-text.ts';
+
+/** A pull request's body may have 65,536 characters; what is longer is refused as a whole. */
+const charactersMax = 60_000;
+const rowsMax = 100;
+const troublesMax = 30;
+const graphSessionsMax = 60;
+const resultCharactersMax = 1500;
+
+/** The whole report, at most 60,000 characters. `model` is that of `state`. */
+export function reportMarkdown(state: GroupState, model: ReportModel): string {
+  const parts = [headOf(model), sessionRows(model), troubles(model), graph(state), costs(model)];
+  const fixed = parts.filter((part) => part !== '').join('\n\n');
+  const foot = `<sub>Group \`${model.groupId}\`, as of ${formatUtc(model.asOf)}, made by claude-code-agent</sub>`;
+  const results = resultsOf(model, charactersMax - fixed.length - foot.length - 200);
+  return `${[fixed, results, foot].filter((part) => part !== '').join('\n\n')}\n`;
+}
+
+function headOf(model: ReportModel): string {
+  const { name, status, reason, condition, counts, sessions, cost, tokens, elapsedMs, rehearsal, description } = model;
+  const why = condition ?? reason;
+  const money = formatMoney(cost.spentUsd, cost.estimated);
+  const facts = [
+    `${counts.completed} of ${plural(sessions.length, 'session')} completed`,
+    ...(counts.failed > 0 ? [`${counts.failed} failed`] : []),
+    cost.limitUsd === undefined ? money : `${money} of ${formatMoney(cost.limitUsd)}`,
+    formatTokens(tokens),
+    formatDuration(elapsedMs),
+  ];
+  const lines = [
+    `## ${escapeMarkdown(name, 100)}: ${status}${why === undefined ? '' : ` (${escapeMarkdown(why, 80)})`}`,
+  ];
+  if (description !== '') lines.push('', escapeMarkdown(description, 600));
+  lines.push('', `**${escapeMarkdown(facts.join(', '), 300)}**`);
+  if (rehearsal) lines.push('', 'This was a rehearsal: no model was asked, and the figures are play money.');
+  if (status !== 'completed') for (const line of model.next) lines.push('', escapeMarkdown(line, 500));
+  return lines.join('\n');
+}
+
+function sessionRows({ sessions }: ReportModel): string {
+  if (sessions.length === 0) return 'No sessions.';
+  const rows = sessions.slice(0, rowsMax).map((session) => {
+    const { title, status, reason, blockedBy, work, branch, attempts, costUsd, estimated, durationMs } = session;
+    const why = blockedBy === undefined ? reason : 'blocked';
+    const tried = attempts.length > 0;
+    const cells = [
+      escapeMarkdown(title, 40),
+      why === undefined ? status : `${status} (${escapeMarkdown(why, 40)})`,
+      work === undefined ? '' : `+${work.insertions} −${work.deletions} in ${plural(work.files, 'file')}`,
+      branch === undefined ? '' : escapeMarkdown(branch, 80),
+      tried ? formatDuration(durationMs) : '',
+      tried ? escapeMarkdown(formatMoney(costUsd, estimated), 20) : '',
+    ];
+    return `| ${cells.join(' | ')} |`;
+  });
+  const hidden = sessions.length - rows.length;
+  const head = ['| Session | Status | Changes | Branch | Time | Cost |', '| --- | --- | --- | --- | ---: | ---: |'];
+  return [...head, ...rows, ...(hidden > 0 ? ['', `And ${plural(hidden, 'further session')}.`] : [])].join('\n');
+}
+
+function troubles({ sessions }: ReportModel): string {
+  const bad = sessions.filter(({ status }) => status === 'failed' || status === 'paused');
+  const warned = sessions.flatMap(({ title, warnings }) => warnings.map(({ message }) => ({ title, message })));
+  const lines = [
+    ...bad.map(({ title, status, reason = '', message = '', next = '' }) => {
+      const cure = next === '' ? '' : ` **Cure:** ${escapeMarkdown(next, 300)}`;
+      const why = reason === '' ? '' : ` (${escapeMarkdown(reason, 40)})`;
+      return `- **${escapeMarkdown(title, 40)}** ${status}${why}: ${escapeMarkdown(message, 400)}${cure}`;
+    }),
+    ...warned.map(
+      ({ title, message }) => `- **${escapeMarkdown(title, 40)}** warning: ${escapeMarkdown(message, 300)}`,
+    ),
+  ];
+  if (lines.length === 0) return '';
+  const hidden = lines.length - troublesMax;
+  const more = hidden > 0 ? [`- and ${hidden} more`] : [];
+  return ['### Problems', '', ...lines.slice(0, troublesMax), ...more].join('\n');
+}
+
+function graph(state: GroupState): string {
+  const { size } = state.sessions;
+  const edges = [...state.sessions.values()].some(({ definition }) => definition.dependsOn.length > 0);
+  if (!edges || size > graphSessionsMax) return '';
+  // Two per cent signs would begin a comment or a directive of Mermaid.
+  const lines = mermaidGraph(state).map((line) => cleanText(line).replaceAll('%', '#37;').replaceAll('`', '#96;'));
+  return fold('Dependencies', ['```mermaid', ...lines, '```'].join('\n'));
+}
+
+function costs({ models }: ReportModel): string {
+  if (models.length === 0) return '';
+  const rows = models.slice(0, 20).map(({ model, costUsd, tokens, estimated }) => {
+    const money = escapeMarkdown(formatMoney(costUsd, estimated), 20);
+    const counts = [inputTokens(tokens), tokens.output].map(formatCount);
+    return `| ${[escapeMarkdown(model, 60), money, ...counts].join(' | ')} |`;
+  });
+  return fold('Cost by model', ['| Model | Cost | In | Out |', '| --- | ---: | ---: | ---: |', ...rows].join('\n'));
+}
+
+/** As many results as there is room for, `characters` in all. */
+function resultsOf({ sessions }: ReportModel, characters: number): string {
+  const told = sessions.filter(({ result }) => result !== undefined && result.trim() !== '');
+  const parts: string[] = [];
+  let left = characters;
+  for (const session of told) {
+    const part = resultOf(session);
+    if (part.length + 2 > left) break;
+    left -= part.length + 2;
+    parts.push(part);
+  }
+  if (parts.length === 0) return '';
+  const hidden = told.length - parts.length;
+  if (hidden > 0) parts.push(`And ${plural(hidden, 'further result')}.`);
+  return fold('Results', parts.join('\n\n'));
+}
+
+function resultOf({ title, result = '' }: ReportSession): string {
+  const text = cleanText(result.slice(0, resultCharactersMax * 2)).trim();
+  const shown = text.slice(0, resultCharactersMax).toWellFormed();
+  const cut = text.length > shown.length || result.length > resultCharactersMax * 2;
+  const note = cut ? `\n\nCut: ${shown.length} of ${result.length} characters.` : '';
+  return `**${escapeMarkdown(title, 40)}**\n\n${codeBlock(shown)}${note}`;
+}
+
+/** Blank lines around what is folded let it be Markdown again. */
+function fold(title: string, body: string): string {
+  return `<details><summary>${title}</summary>\n\n${body}\n\n</details>`;
+}
+
+/** A code block that the text cannot end: its fence is longer than any row of backticks in it. */
+export function codeBlock(text: string): string {
+  const longest = (text.match(/`+/g) ?? []).reduce((max, row) => Math.max(max, row.length), 2);
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}text\n${text}\n${fence}`;
+}
+
+/**
+ * One line that reads as it was written and is nothing but text: no emphasis, link, table cell, HTML, mention of a
+ * person or reference to an issue. At most `columns` wide before it is escaped.
+ */
+export function escapeMarkdown(text: string, columns: number): string {
+  return (
+    safeLine(cleanText(text.slice(0, columns * 8)), columns)
+      .replace(/[\\`*_[\]#|~^$]/g, '\\$&')
+      // At the beginning of a line they make lists and headings.
+      .replace(/^(?:[-+=]|\d+(?=[.)]))/, (found) => (/\d/.test(found) ? `${found}\\` : `\\${found}`))
+      .replaceAll('&', '&amp;')
+      .replaceAll('<', '&lt;')
+      .replaceAll('>', '&gt;')
+      .replaceAll('"', '&quot;')
+      .replaceAll(':/', '&colon;/')
+      // An empty comment breaks what would be recognized in the finished text, after all escapes are gone.
+      .replaceAll('@', '@<!-- -->')
+      .replace(/\\#(?=\d)/g, '\\#<!-- -->')
+      .replace(/\bGH-(?=\d)/gi, '$&<!-- -->')
+      .replace(/\bwww\./gi, '$&<!-- -->')
+  );
+}

@@ -1,0 +1,102 @@
+/**
+ * HTML and SVG as values: an element is made from a name, attributes and children, and every text that goes in is
+ * cleaned and escaped on the way. Nothing foreign can become markup, because there is no way to say it as markup.
+ */
+import { safeText } from '../terminal-text.ts';
+
+/** Finished markup; only `el` and its like make it. */
+export class Markup {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  toString(): string {
+    return this.text;
+  }
+}
+
+/** Strings are text, never markup. Nothing is drawn for undefined, null and false. */
+export type Child = Markup | string | number | undefined | null | false | readonly Child[];
+export type Attributes = Readonly<Record<string, string | number | true | undefined>>;
+
+/** Elements of HTML that have no end. */
+const endless: ReadonlySet<string> = new Set(['meta', 'input', 'br', 'hr']);
+/** Elements of SVG that are closed at once when they hold nothing: shorter, and right in HTML and XML alike. */
+const leaves: ReadonlySet<string> = new Set(['rect', 'path', 'line', 'circle', 'polyline', 'polygon']);
+
+/** One element. Attributes that are undefined are left out. */
+export function el(name: string, attributes: Attributes = {}, ...children: readonly Child[]): Markup {
+  let head = `<${name}`;
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== undefined) head += ` ${key}="${value === true ? '' : escapeText(String(value))}"`;
+  }
+  if (endless.has(name)) return new Markup(`${head}>`);
+  const inner = join(children);
+  if (inner === '' && leaves.has(name)) return new Markup(`${head}/>`);
+  return new Markup(`${head}>${inner}</${name}>`);
+}
+
+/** Several pieces without an element around them. */
+export function fragment(...children: readonly Child[]): Markup {
+  return new Markup(join(children));
+}
+
+/** A style sheet of our own making; must hold no `<`. */
+export function styleElement(css: string): Markup {
+  return new Markup(`<style>${css}</style>`);
+}
+
+function join(children: readonly Child[]): string {
+  let text = '';
+  for (const child of children) {
+    if (child instanceof Markup) text += child.text;
+    else if (typeof child === 'string') text += escapeText(child);
+    else if (typeof child === 'number') text += String(child);
+    else if (Array.isArray(child)) text += join(child);
+  }
+  return text;
+}
+
+const plain = /^[\n\t\x20-\x7e]*$/;
+/** Not allowed in XML, not even escaped. */
+const notCharacters = /[\ufffe\uffff]/g;
+
+/** Text without control characters, escape sequences, marks that turn the direction of writing, and half characters. */
+export function cleanText(text: string): string {
+  if (plain.test(text)) return text;
+  return safeText(text).toWellFormed().replace(notCharacters, '\ufffd');
+}
+
+/** The text for an element or a quoted attribute. */
+export function escapeText(text: string): string {
+  return Bun.escapeHTML(cleanText(text));
+}
+
+export interface Cut {
+  readonly text: string;
+  /** Characters (UTF-16 units) of the whole text; absent when nothing was cut off. */
+  readonly cutFrom?: number;
+}
+
+/** The beginning of a text, so long that it takes at most `maxBytes` bytes of UTF-8 in the page. */
+export function cutText(text: string, maxBytes: number): Cut {
+  // Only what can be shown is looked at: a result may be many megabytes long.
+  const head = text.slice(0, maxBytes);
+  const fits = (length: number): boolean => Buffer.byteLength(escapeText(head.slice(0, length))) <= maxBytes;
+  if (fits(head.length)) return head.length === text.length ? { text } : { text: head, cutFrom: text.length };
+  let low = 0;
+  let high = head.length;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
+  }
+  return { text: head.slice(0, low), cutFrom: text.length };
+}
+
+/** A number for an attribute: no more digits than can be seen. */
+export function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}

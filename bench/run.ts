@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { dashboard } from './dashboard.ts';
 import { events } from './events.ts';
 import { hook } from './hook.ts';
 import { ingest } from './ingest.ts';
@@ -14,7 +15,16 @@ import { startup } from './startup.ts';
 import { type Benchmark, type Figure, formatBytes, load } from './support/figures.ts';
 import { worktrees } from './worktrees.ts';
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { ingest, events, startup, size, hook, worktrees, real };
+const benchmarks: Readonly<Record<string, Benchmark>> = {
+  ingest,
+  events,
+  startup,
+  size,
+  hook,
+  worktrees,
+  dashboard,
+  real,
+};
 const resultsFile = join(import.meta.dir, 'results.md');
 
 function machine(): string {

@@ -1,0 +1,189 @@
+/** What a dashboard costs: itself, at the full rate of progress.json, and the runner when many watch. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { noUsage, type SessionId } from '../src/core/group.ts';
+import { groupProgress, type LiveSession } from '../src/core/progress.ts';
+import { type GroupWriter, openGroupWriter } from '../src/store/group-writer.ts';
+import { isolatedBunFlags } from '../src/world/own-program.ts';
+import { createRealWorld } from '../src/world/real-world.ts';
+import { type Benchmark, type Figure, formatBytes, formatMs, ratio } from './support/figures.ts';
+import { type BenchFolder, type BenchGroup, makeFolder, makeGroup } from './support/group-on-disk.ts';
+import { measureRun } from './support/runner-process.ts';
+
+const sessions = 200;
+/** Sessions that do something else with every progress. */
+const busy = 40;
+const visibleRows = 40;
+/** Head, titles of the columns and keys. */
+const otherRows = 5;
+const columns = 120;
+const progressMs = 100;
+const warmUpMs = 4_000;
+const measuredMs = 15_000;
+const ticksPerSecond = 100;
+
+const watchers = [0, 1, 5, 20];
+const runSessions = 30;
+const workSeconds = 9;
+
+const main = join(import.meta.dir, '..', 'src', 'main.ts');
+const tinyClaude = join(import.meta.dir, 'support', 'tiny-claude.sh');
+
+export const dashboard: Benchmark = {
+  about:
+    `${sessions} running sessions, ${busy} of them busy, progress.json ${1000 / progressMs} times a second, ` +
+    `${visibleRows} visible rows; and a run of ${runSessions} sessions that is watched.`,
+  async run() {
+    return [...(await measureDashboard()), ...(await measureRunners())];
+  },
+};
+
+async function measureDashboard(): Promise<Figure[]> {
+  const folder = makeFolder();
+  const world = createRealWorld();
+  const group = makeGroup(world, folder, { sessions });
+  const opened = openGroupWriter(world, folder.root, group.groupId, 'bench');
+  if (!opened.ok) throw new Error(opened.failure.message);
+  const writer = opened.value;
+  begin(writer);
+  let round = 0;
+  const show = setInterval(() => {
+    round += 1;
+    world.files.writeAtomic(writer.paths.progress, JSON.stringify(progressOf(writer, round)));
+  }, progressMs);
+  const watcher = watch(group);
+  try {
+    await watcher.isDrawn;
+    await Bun.sleep(warmUpMs);
+    const before = lookAt(watcher.pid);
+    const bytes = watcher.bytes();
+    await Bun.sleep(measuredMs);
+    const after = lookAt(watcher.pid);
+    const share = (after.cpuMs - before.cpuMs) / measuredMs;
+    const rate = ((watcher.bytes() - bytes) / measuredMs) * 1000;
+    return [
+      { what: 'dashboard: share of one core', value: `${(share * 100).toFixed(1)} %`, beside: 'target ≤ 20 %' },
+      { what: 'dashboard: peak memory', value: formatBytes(after.peakBytes), beside: 'target ≤ 130 MB' },
+      { what: 'dashboard: sent to the terminal', value: `${formatBytes(rate)}/s` },
+    ];
+  } finally {
+    clearInterval(show);
+    watcher.end();
+    writer.close();
+    folder.remove();
+  }
+}
+
+/** All sessions work. */
+function begin(writer: GroupWriter): void {
+  const runner = createRealWorld().machine.self;
+  writer.record([{ type: 'group_started', run: { id: 'bench', runner } }]);
+  for (const [sessionId] of writer.state.sessions) {
+    const attemptId = `attempt-${sessionId}`;
+    const attempt = { id: attemptId, number: 1, kind: 'start', offset: 0 } as const;
+    writer.record([
+      { type: 'session_starting', sessionId, attempt },
+      { type: 'session_started', sessionId, attemptId, attempt: 1, process: runner },
+      { type: 'session_identified', sessionId, attemptId, claudeSessionId: sessionId.slice(4) },
+    ]);
+  }
+}
+
+function progressOf({ state }: GroupWriter, round: number) {
+  const live = new Map<SessionId, LiveSession>();
+  let index = 0;
+  for (const id of state.sessions.keys()) {
+    // The busy ones are those that are visible.
+    const step = index < busy ? round : 0;
+    const usage = { ...noUsage, costUsd: 0.01 * (step + 1), tokens: { ...noUsage.tokens, input: 1000 * step } };
+    const currentTool = `Bash npm run test -- --watch=false packages/part-${index}/step-${step}`;
+    live.set(id, { currentTool, lastText: `Step ${step} of the work is done, now the next one.`, usage });
+    index += 1;
+  }
+  return groupProgress(state, live, Date.now());
+}
+
+interface Watcher {
+  readonly pid: number;
+  /** Resolves when the first rows are on the screen. */
+  readonly isDrawn: Promise<void>;
+  /** Sent to the terminal so far. */
+  bytes(): number;
+  end(): void;
+}
+
+function watch({ groupId, env }: BenchGroup): Watcher {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let bytes = 0;
+  const decoder = new TextDecoder();
+  let seen = '';
+  const child = Bun.spawn([process.execPath, ...isolatedBunFlags, main, 'group', 'watch', groupId], {
+    env: { ...env, TERM: 'xterm-256color' },
+    terminal: {
+      cols: columns,
+      rows: visibleRows + otherRows,
+      data: (_terminal, data) => {
+        bytes += data.length;
+        if (seen.includes('session-2')) return;
+        seen += decoder.decode(data, { stream: true });
+        if (seen.includes('session-2')) resolve();
+      },
+    },
+  });
+  return {
+    pid: child.pid,
+    isDrawn: promise,
+    bytes: () => bytes,
+    end() {
+      child.kill();
+      child.terminal?.close();
+    },
+  };
+}
+
+/** Peak memory and CPU so far. Throws where there is no /proc. */
+function lookAt(pid: number): { readonly peakBytes: number; readonly cpuMs: number } {
+  const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  // After the name, which may hold anything: state is the third field, user and system time are 14 and 15.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const ticks = Number(fields[11]) + Number(fields[12]);
+  return { peakBytes: Number(peak) * 1024, cpuMs: (ticks / ticksPerSecond) * 1000 };
+}
+
+async function measureRunners(): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  let alone = Number.NaN;
+  for (const count of watchers) {
+    const folder = makeFolder();
+    try {
+      const cpuMs = await measureWatched(folder, count);
+      if (count === 0) alone = cpuMs;
+      figures.push({
+        what: `runner’s CPU, ${count === 1 ? '1 watcher' : `${count} watchers`}`,
+        value: formatMs(cpuMs),
+        beside: count === 0 ? 'nobody watches' : `${ratio(cpuMs, alone)} that without`,
+      });
+    } finally {
+      folder.remove();
+    }
+  }
+  return figures;
+}
+
+/** Milliseconds of CPU that the runner takes while so many watch. */
+async function measureWatched(folder: BenchFolder, count: number): Promise<number> {
+  const group = makeGroup(createRealWorld(), folder, { sessions: runSessions });
+  const watching = Array.from({ length: count }, () => watch(group));
+  try {
+    await Promise.all(watching.map(({ isDrawn }) => isDrawn));
+    const env = {
+      CLAUDE_CODE_AGENT_CLAUDE: tinyClaude,
+      ANTHROPIC_API_KEY: 'test-key',
+      BENCH_WORK_SECONDS: String(workSeconds),
+    };
+    return (await measureRun(group, env, runSessions)).cpuMs;
+  } finally {
+    for (const watcher of watching) watcher.end();
+  }
+}

@@ -1,0 +1,227 @@
+/** The live dashboard: takes state from a source, draws frames, turns keys into what they ask for. */
+import type { SessionId } from '../../core/group.ts';
+import type { Painted } from '../../report/dashboard/app.ts';
+import { paintRow } from '../../report/dashboard/cells.ts';
+import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
+import type { Glyphs } from '../../report/dashboard/glyphs.ts';
+import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
+import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
+import type { Material, Notice } from '../../report/dashboard/view.ts';
+import { sessionPaths } from '../../store/paths.ts';
+import type { World } from '../../world/world.ts';
+import type { GroupReference } from '../resolve.ts';
+import { type LogTail, tailLog } from './log-tail.ts';
+import type { OpenScreen, Screen } from './screen.ts';
+import type { Source } from './source.ts';
+import { whySession } from './why.ts';
+import { asking, type GroupWish, grant } from './wishes.ts';
+
+/** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
+const frameMs = 250;
+/** Clocks go on without any event; logs and reasons are looked at again, milliseconds. */
+const tickMs = 500;
+const noticeMs = 8_000;
+/** Tidying up takes no more than one part in so many of the time. */
+const tidyPauses = 30;
+
+export interface DashboardOptions {
+  readonly world: World;
+  readonly group: GroupReference;
+  readonly source: Source;
+  readonly openScreen: OpenScreen;
+  readonly glyphs: Glyphs;
+  readonly hasColours: boolean;
+  /** The dashboard is to be left; the group is not concerned. */
+  onQuit(): void;
+  /** The runner behind it is to leave; its sessions go on. */
+  onLeave(): void;
+  /** Ctrl-C. */
+  onInterrupt(): void;
+  /** Something broke that should not. */
+  onTrouble(error: unknown): void;
+}
+
+export class Dashboard {
+  readonly #options: DashboardOptions;
+  readonly #screen: Screen;
+  #ui: Ui = firstUi;
+  #frame: Frame;
+  #notice: (Notice & { readonly untilMs: number }) | undefined;
+  #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
+  #why: { readonly sessionId: SessionId; readonly text: string | undefined } | undefined;
+  #cancelFrame: (() => void) | undefined;
+  #cancelTick = (): void => {};
+  #tidyAtMs = 0;
+  #isClosed = false;
+
+  /** Opens the screen at once. */
+  constructor(options: DashboardOptions) {
+    this.#options = options;
+    const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
+    this.#frame = this.#make(size);
+    this.#ui = this.#frame.ui;
+    this.#screen = options.openScreen(this.#paint(), {
+      onPress: (key) => this.#guarded(() => this.#press(key)),
+      onResize: () => this.#guarded(() => this.#draw()),
+      onTrouble: options.onTrouble,
+    });
+    this.#tick();
+  }
+
+  /** Something may look different now. */
+  changed(): void {
+    if (this.#isClosed || this.#cancelFrame !== undefined) return;
+    this.#cancelFrame = this.#options.world.clock.after(frameMs, () => {
+      this.#cancelFrame = undefined;
+      this.#guarded(() => this.#draw());
+    });
+  }
+
+  /** Says something in the last row for a while. */
+  tell(notice: Notice): void {
+    if (this.#isClosed) return;
+    this.#notice = { ...notice, untilMs: this.#options.world.clock.now() + noticeMs };
+    this.#draw();
+  }
+
+  /** Gives the terminal back. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelFrame?.();
+    this.#cancelTick();
+    await this.#screen.close();
+  }
+
+  #guarded(action: () => void): void {
+    if (this.#isClosed) return;
+    try {
+      action();
+    } catch (error) {
+      this.#options.onTrouble(error);
+    }
+  }
+
+  #tick(): void {
+    this.#cancelTick = this.#options.world.clock.after(tickMs, () => {
+      this.#guarded(() => {
+        this.#why = undefined;
+        this.changed();
+        this.#tidy();
+      });
+      if (!this.#isClosed) this.#tick();
+    });
+  }
+
+  /**
+   * Each frame leaves some megabytes behind, which the collector would let grow to twice what is needed; and a
+   * dashboard is open all night. In the runner's own process nothing waits for that.
+   */
+  #tidy(): void {
+    const { source, world } = this.#options;
+    const beginMs = world.clock.now();
+    if (source.runner === 'here' || beginMs < this.#tidyAtMs) return;
+    Bun.gc(true);
+    const nowMs = world.clock.now();
+    this.#tidyAtMs = nowMs + (nowMs - beginMs) * tidyPauses;
+  }
+
+  #draw(): void {
+    // A terminal that lags behind would only lag more.
+    if (!this.#screen.isReady) {
+      this.changed();
+      return;
+    }
+    this.#frame = this.#make(this.#screen);
+    this.#ui = this.#frame.ui;
+    this.#screen.show(this.#paint());
+  }
+
+  #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
+    const { source, world, glyphs } = this.#options;
+    const nowMs = world.clock.now();
+    if (this.#notice !== undefined && this.#notice.untilMs < nowMs) this.#notice = undefined;
+    const { state, live, runner } = source;
+    const material = this.#material();
+    const view = {
+      state,
+      live,
+      runner,
+      nowMs,
+      ...(this.#notice === undefined ? {} : { notice: this.#notice }),
+      ...(material === undefined ? {} : { material }),
+    };
+    return frameOf(view, this.#ui, { columns, rows, glyphs });
+  }
+
+  #paint(): Painted {
+    const paint = this.#options.hasColours ? 'colour' : 'plain';
+    const { rows, cursor } = this.#frame;
+    return { lines: rows.map((row) => paintRow(row, paint)), ...(cursor === undefined ? {} : { cursor }) };
+  }
+
+  /** What the pane needs from files, read only while it is open. */
+  #material(): Material | undefined {
+    const { pane, tab, selected } = this.#ui;
+    const { source, world, group } = this.#options;
+    if (pane === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
+    if (tab === 'log') {
+      if (this.#tail?.sessionId !== selected) {
+        const { transcript } = sessionPaths(group.paths, selected);
+        this.#tail = Object.assign(tailLog(world, transcript), { sessionId: selected });
+      }
+      this.#tail.refresh();
+    }
+    if (tab === 'now' && this.#why?.sessionId !== selected) {
+      this.#why = { sessionId: selected, text: whySession(world, group.root, source, selected) };
+    }
+    const why = this.#why?.sessionId === selected ? this.#why.text : undefined;
+    return {
+      sessionId: selected,
+      log: this.#tail?.sessionId === selected ? this.#tail.lines : [],
+      attempts: source.attempts.get(selected) ?? [],
+      ...(why === undefined ? {} : { why }),
+    };
+  }
+
+  #press(key: Press): void {
+    const { source } = this.#options;
+    const { ids, index, listRows, paneRows } = this.#frame;
+    const situation = { state: source.state, ids, index, listRows, paneRows, isRunner: source.runner === 'here' };
+    const { ui, wish } = press(this.#ui, key, situation);
+    this.#ui = ui;
+    this.#draw();
+    if (wish !== undefined) this.#obey(wish);
+  }
+
+  #obey(wish: Wish): void {
+    const { onQuit, onLeave, onInterrupt, onTrouble } = this.#options;
+    switch (wish.do) {
+      case 'quit':
+        onQuit();
+        break;
+      case 'leave':
+        onLeave();
+        break;
+      case 'interrupt':
+        onInterrupt();
+        break;
+      case 'redraw':
+        this.#screen.redraw();
+        break;
+      case 'suspend':
+        this.#screen.suspend().catch(onTrouble);
+        break;
+      case 'tell':
+        this.tell({ text: wish.message, tone: 'warn' });
+        break;
+      default:
+        this.#ask(wish);
+    }
+  }
+
+  #ask(wish: GroupWish): void {
+    const { world, group, source, onTrouble } = this.#options;
+    this.tell(asking(source.state, wish));
+    grant(world, group, source.state, wish).then((notice) => this.tell(notice), onTrouble);
+  }
+}

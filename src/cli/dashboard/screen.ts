@@ -1,0 +1,236 @@
+/**
+ * The terminal while a dashboard is on it: the alternate screen, keys, size, and that all of it is given back, however
+ * the program ends. ink and react are loaded here and nowhere else.
+ */
+import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
+import type { Press } from '../../report/dashboard/keys.ts';
+import type { World } from '../../world/world.ts';
+
+/** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
+const wrapOff = '\u001b[?7l';
+const wrapOn = '\u001b[?7h';
+const framesPerSecond = 10;
+/** A terminal that does not take what it was sent gets no more until it has, bytes. */
+const unsentMax = 64 * 1024;
+/** A process without a shell above it cannot be stopped by Ctrl-Z and never hears that it goes on, milliseconds. */
+const stoppedWaitMs = 250;
+
+export interface Screen {
+  readonly columns: number;
+  readonly rows: number;
+  /** False while the terminal has not taken the last frames. */
+  readonly isReady: boolean;
+  show(painted: Painted): void;
+  /** Draws everything again. */
+  redraw(): void;
+  /** Ctrl-Z: gives the terminal back and stops this process; resolves when it goes on. */
+  suspend(): Promise<void>;
+  /** Gives the terminal back. Safe to call more than once. */
+  close(): Promise<void>;
+}
+
+export interface ScreenEvents {
+  onPress(press: Press): void;
+  onResize(): void;
+  /** Something inside broke; the screen is closed already. */
+  onTrouble(error: unknown): void;
+}
+
+export type OpenScreen = (first: Painted, events: ScreenEvents) => Screen;
+
+type AppModule = typeof import('../../report/dashboard/app.ts');
+type InkModule = typeof import('ink');
+type Suspend = Parameters<AppOptions['onSuspendable']>[0];
+
+/** Loads what draws; the screen opens when the returned function is called. */
+export async function loadScreen(world: World): Promise<OpenScreen> {
+  const ink = await asProduction(() => import('ink'));
+  const app = await asProduction(() => import('../../report/dashboard/app.ts'));
+  return (first, events) => new TerminalScreen(world, { app, ink }, first, events);
+}
+
+/**
+ * React looks at NODE_ENV when it is loaded, and ink at DEV, with which it would look for its developer tools. Workers
+ * inherit our environment, so both are as before afterwards.
+ */
+async function asProduction<T>(action: () => Promise<T>): Promise<T> {
+  const { NODE_ENV } = process.env;
+  process.env.NODE_ENV = 'production';
+  const restoreDev = withoutDev();
+  try {
+    return await action();
+  } finally {
+    if (NODE_ENV === undefined) delete process.env.NODE_ENV;
+    else process.env.NODE_ENV = NODE_ENV;
+    restoreDev();
+  }
+}
+
+function withoutDev(): () => void {
+  const { DEV } = process.env;
+  delete process.env.DEV;
+  return () => {
+    if (DEV !== undefined) process.env.DEV = DEV;
+  };
+}
+
+class TerminalScreen implements Screen {
+  readonly #world: World;
+  readonly #events: ScreenEvents;
+  readonly #store: FrameStore;
+  readonly #instance: ReturnType<InkModule['render']>;
+  readonly #ended: Promise<void>;
+  #suspend: Suspend | undefined;
+  #isClosed = false;
+
+  constructor(world: World, { app, ink }: { app: AppModule; ink: InkModule }, first: Painted, events: ScreenEvents) {
+    this.#world = world;
+    this.#events = events;
+    this.#store = new FrameStore(first);
+    const { stdout, stdin } = process;
+    // Before ink's own: it then draws what fits the new size.
+    stdout.on('resize', this.#onResize);
+    // The terminal is gone; the signal that says so, or the output, ends the program.
+    stdin.on('error', ignore);
+    // Before the first frame: whoever sees it may press a key at once.
+    stdin.setRawMode(true);
+    process.on('SIGTSTP', this.#onStop);
+    process.on('exit', restoreWrap);
+    process.on('uncaughtException', this.#onUncaught);
+    process.on('unhandledRejection', this.#onUncaught);
+    const node = app.createApp({
+      store: this.#store,
+      onPress: (press) => events.onPress(press),
+      onSuspendable: (suspend) => {
+        this.#suspend = suspend;
+      },
+    });
+    const restoreDev = withoutDev();
+    this.#instance = ink.render(node, {
+      stdout,
+      stdin,
+      alternateScreen: true,
+      incrementalRendering: true,
+      maxFps: framesPerSecond,
+      exitOnCtrlC: false,
+      patchConsole: false,
+      // The caller has looked; what a build server sets is no reason to draw nothing.
+      interactive: true,
+    });
+    restoreDev();
+    stdout.write(wrapOff);
+    this.#ended = this.#instance.waitUntilExit().then(ignore, (error: unknown) => {
+      this.#release();
+      events.onTrouble(error);
+    });
+  }
+
+  get columns(): number {
+    return process.stdout.columns ?? 80;
+  }
+
+  get rows(): number {
+    return process.stdout.rows ?? 24;
+  }
+
+  get isReady(): boolean {
+    return process.stdout.writableLength <= unsentMax;
+  }
+
+  show(painted: Painted): void {
+    this.#store.set(painted);
+  }
+
+  redraw(): void {
+    this.#instance.clear();
+    this.#store.set({ ...this.#store.current() });
+  }
+
+  async suspend(): Promise<void> {
+    if (this.#isClosed || this.#suspend === undefined) return;
+    await this.#suspend(async () => {
+      restoreWrap();
+      process.off('SIGTSTP', this.#onStop);
+      await stopHere(this.#world);
+      process.on('SIGTSTP', this.#onStop);
+      process.stdout.write(wrapOff);
+    });
+    // The window may have another size now, and nobody told us while we were stopped.
+    this.#events.onResize();
+  }
+
+  async close(): Promise<void> {
+    if (!this.#isClosed) {
+      this.#release();
+      this.#instance.unmount();
+    }
+    await this.#ended;
+  }
+
+  #release(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    process.stdout.off('resize', this.#onResize);
+    process.off('SIGTSTP', this.#onStop);
+    process.off('exit', restoreWrap);
+    process.off('uncaughtException', this.#onUncaught);
+    process.off('unhandledRejection', this.#onUncaught);
+    restoreWrap();
+  }
+
+  readonly #onResize = (): void => this.#events.onResize();
+
+  readonly #onStop = (): void => {
+    this.suspend().catch(this.#events.onTrouble);
+  };
+
+  /** What nobody caught ends the program as ever, but not with a terminal that nobody can use. */
+  readonly #onUncaught = (error: unknown): void => {
+    this.#release();
+    this.#instance.unmount();
+    queueMicrotask(() => {
+      throw error;
+    });
+  };
+}
+
+function ignore(): void {}
+
+function restoreWrap(): void {
+  process.stdout.write(wrapOn);
+}
+
+/** Stops this process and those it shares the shell's job with, as the terminal does; resolves when it goes on. */
+function stopHere(world: World): Promise<void> {
+  return new Promise((resolve) => {
+    const goOn = (): void => {
+      process.off('SIGCONT', goOn);
+      cancel();
+      resolve();
+    };
+    process.on('SIGCONT', goOn);
+    const cancel = world.clock.after(stoppedWaitMs, goOn);
+    process.kill(0, 'SIGTSTP');
+  });
+}
+
+class FrameStore implements Store {
+  readonly #listeners = new Set<() => void>();
+  #now: Painted;
+
+  constructor(first: Painted) {
+    this.#now = first;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  readonly current = (): Painted => this.#now;
+
+  set(painted: Painted): void {
+    this.#now = painted;
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,182 @@
+/** Where the dashboard gets its state from: the files of a group that somebody else runs, or the runner itself. */
+import type { GroupEvent } from '../../core/event.ts';
+import type { Failure } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
+import { type AttemptNotes, noteAttempt } from '../../report/dashboard/attempts.ts';
+import type { Runner } from '../../report/dashboard/view.ts';
+import type { LiveView, Reporter } from '../../report/reporter.ts';
+import type { World } from '../../world/world.ts';
+import { liveRunner } from '../change-group.ts';
+import { followGroup, type GroupFollower } from '../follow-group.ts';
+import { readLive } from '../live-view.ts';
+import type { LoadedGroup } from '../resolve.ts';
+
+/** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
+const lookEveryMs = 500;
+
+const nothingLive: LiveView = new Map();
+
+export interface Source {
+  readonly state: GroupState;
+  readonly live: LiveView;
+  readonly runner: Runner;
+  readonly attempts: AttemptNotes;
+  close(): void;
+}
+
+export interface SourceEvents {
+  /** Something may look different now. */
+  onChange(): void;
+  /** The log is damaged or gone; nothing more will come. */
+  onLost(failure: Failure): void;
+  onTrouble(error: unknown): void;
+}
+
+/** Follows the files of a group. Nothing is written and nobody is asked, so the runner does not notice. */
+export class FileSource implements Source {
+  readonly attempts: AttemptNotes = new Map();
+  readonly #world: World;
+  readonly #group: LoadedGroup;
+  readonly #events: SourceEvents;
+  readonly #follower: GroupFollower;
+  readonly #unwatch: () => void;
+  #runner: Runner;
+  #live: LiveView = nothingLive;
+  #isStale = true;
+  #seen: Seen | null = null;
+  #isOver = false;
+  #cancel = (): void => {};
+
+  constructor(world: World, group: LoadedGroup, events: SourceEvents) {
+    this.#world = world;
+    this.#group = group;
+    this.#events = events;
+    this.#runner = runnerOf(world, group);
+    const onEvent = (event: GroupEvent): void => {
+      noteAttempt(this.attempts, event);
+      this.#changed();
+    };
+    this.#follower = followGroup(world, group, onEvent, (failure) => events.onLost(failure));
+    this.#unwatch = world.files.watch(group.paths.folder, () => this.#guarded(() => this.#lookAtProgress()));
+    this.#lookAgain(0);
+  }
+
+  get state(): GroupState {
+    return this.#follower.state ?? this.#group.state;
+  }
+
+  /** Read only for a frame that is drawn: it is written more often than anybody can look. */
+  get live(): LiveView {
+    if (this.#runner === 'none') return nothingLive;
+    if (this.#isStale) this.#live = readLive(this.#world, this.#group.paths.progress, this.state);
+    this.#isStale = false;
+    return this.#live;
+  }
+
+  get runner(): Runner {
+    return this.#runner;
+  }
+
+  close(): void {
+    this.#isOver = true;
+    this.#cancel();
+    this.#unwatch();
+    this.#follower.close();
+  }
+
+  #lookAgain(delayMs: number): void {
+    this.#cancel = this.#world.clock.after(delayMs, () => {
+      this.#guarded(() => this.#look());
+      if (!this.#isOver) this.#lookAgain(lookEveryMs);
+    });
+  }
+
+  #look(): void {
+    // Asked before the log is read: what a runner logged before it ended is then read for certain.
+    const runner = runnerOf(this.#world, this.#group);
+    if (runner === 'none' && this.#runner !== 'none') this.#follower.catchUp();
+    if (runner !== this.#runner) this.#changed();
+    this.#runner = runner;
+    this.#lookAtProgress();
+  }
+
+  #lookAtProgress(): void {
+    if (this.#runner === 'none') return;
+    const { size = 0, mtimeMs = 0 } = this.#world.files.info(this.#group.paths.progress) ?? {};
+    if (mtimeMs === this.#seen?.mtimeMs && size === this.#seen.size) return;
+    this.#seen = { size, mtimeMs };
+    this.#changed();
+  }
+
+  #changed(): void {
+    this.#isStale = true;
+    this.#events.onChange();
+  }
+
+  #guarded(action: () => void): void {
+    if (this.#isOver) return;
+    try {
+      action();
+    } catch (error) {
+      this.#events.onTrouble(error);
+    }
+  }
+}
+
+interface Seen {
+  readonly size: number;
+  readonly mtimeMs: number;
+}
+
+function runnerOf(world: World, group: Pick<LoadedGroup, 'paths'>): Runner {
+  return liveRunner(world, group) === null ? 'none' : 'elsewhere';
+}
+
+/** Is told what happens by the runner of this process; `past` are the events before this run. */
+export class RunnerSource implements Source, Reporter {
+  readonly runner = 'here';
+  readonly attempts: AttemptNotes = new Map();
+  readonly #onChange: () => void;
+  #state: GroupState | undefined;
+  #live: LiveView = new Map();
+
+  constructor(past: readonly GroupEvent[], onChange: () => void) {
+    for (const event of past) noteAttempt(this.attempts, event);
+    this.#onChange = onChange;
+  }
+
+  /** To be asked only after the first event. */
+  get state(): GroupState {
+    if (this.#state === undefined) throw new Error('Internal error: the dashboard was drawn before the first event');
+    return this.#state;
+  }
+
+  get live(): LiveView {
+    return this.#live;
+  }
+
+  event(event: GroupEvent, state: GroupState, live: LiveView): void {
+    noteAttempt(this.attempts, event);
+    this.#take(state, live);
+  }
+
+  progress(_sessionId: string, state: GroupState, live: LiveView): void {
+    this.#take(state, live);
+  }
+
+  waiting(_reason: string, _message: string, _state: GroupState): void {
+    this.#onChange();
+  }
+
+  summarize(state: GroupState, live: LiveView): void {
+    this.#take(state, live);
+  }
+
+  close(): void {}
+
+  #take(state: GroupState, live: LiveView): void {
+    this.#state = state;
+    this.#live = live;
+    this.#onChange();
+  }
+}

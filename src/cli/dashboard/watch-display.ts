@@ -1,0 +1,82 @@
+/** `group watch` on a terminal: the dashboard of a group that another process runs, ran or is going to run. */
+import { type Failure, ok } from '../../core/failure.ts';
+import { nextSteps, totalsLine } from '../../report/summary.ts';
+import type { RunnerSignal } from '../../runner/facts.ts';
+import { pause } from '../change-group.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode, exitCodeForStatus } from '../exit-code.ts';
+import type { LoadedGroup } from '../resolve.ts';
+import { onSignal } from '../signals.ts';
+import { Dashboard } from './dashboard.ts';
+import { lookOf } from './look.ts';
+import { loadScreen, type OpenScreen } from './screen.ts';
+import { FileSource, type Source } from './source.ts';
+
+const signalMs = 2_000;
+
+/** Until the user leaves it, the group is deleted, or a signal ends it. */
+export async function watchOnScreen(context: Context, group: LoadedGroup): Promise<Work> {
+  const openScreen = await loadScreen(context.world);
+  const end = await watched(context, group, openScreen);
+  switch (end.by) {
+    case 'user':
+      return conclude(context, end.source);
+    case 'loss':
+      return { ok: false, failure: end.failure };
+    case 'trouble':
+      throw end.error;
+    case 'signal':
+      // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
+      process.kill(process.pid, end.signal);
+      await pause(context.world, signalMs);
+      return ok(exitCode.failed);
+  }
+}
+
+type End =
+  | { readonly by: 'user'; readonly source: Source }
+  | { readonly by: 'loss'; readonly failure: Failure }
+  | { readonly by: 'trouble'; readonly error: unknown }
+  | { readonly by: 'signal'; readonly signal: RunnerSignal };
+
+/** The terminal is given back before this resolves. */
+async function watched(context: Context, group: LoadedGroup, openScreen: OpenScreen): Promise<End> {
+  const { promise, resolve } = Promise.withResolvers<End>();
+  const onTrouble = (error: unknown): void => resolve({ by: 'trouble', error });
+  let dashboard: Dashboard | undefined;
+  const source = new FileSource(context.world, group, {
+    onChange: () => dashboard?.changed(),
+    onLost: (failure) => resolve({ by: 'loss', failure }),
+    onTrouble,
+  });
+  const unsubscribe = onSignal((signal) => resolve({ by: 'signal', signal }));
+  const onQuit = (): void => resolve({ by: 'user', source });
+  context.stdout.onClosed(onQuit);
+  try {
+    dashboard = new Dashboard({
+      world: context.world,
+      group,
+      source,
+      openScreen,
+      ...lookOf(context),
+      onQuit,
+      onLeave: onQuit,
+      onInterrupt: onQuit,
+      onTrouble,
+    });
+    return await promise;
+  } finally {
+    await dashboard?.close();
+    unsubscribe();
+    source.close();
+  }
+}
+
+/** Leaving a group that still runs is no failure; one that is over tells how it ended. */
+function conclude({ stdout, world }: Context, { state, live, runner }: Source): Work {
+  const isRunning = state.status === 'running';
+  const atMs = isRunning && runner === 'none' ? Date.parse(state.updatedAt) : world.clock.now();
+  stdout.line(totalsLine(state, live, atMs, stdout.style));
+  for (const line of nextSteps(state, runner !== 'none')) stdout.line(line);
+  return ok(isRunning || state.status === 'created' ? exitCode.done : exitCodeForStatus(state.status));
+}

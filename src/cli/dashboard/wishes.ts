@@ -1,0 +1,123 @@
+/** Carries out what a key asked for: the same requests that the commands send, without waiting in front of a screen. */
+import { errorText, type Failure, type Result } from '../../core/failure.ts';
+import { sessionLabel } from '../../core/id.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { Wish } from '../../report/dashboard/keys.ts';
+import type { Notice } from '../../report/dashboard/view.ts';
+import { formatClock } from '../../report/format.ts';
+import { titleOf } from '../../report/wording.ts';
+import type { RequestBody } from '../../store/requests.ts';
+import type { World } from '../../world/world.ts';
+import { liveRunner } from '../change-group.ts';
+import { programName } from '../context.ts';
+import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
+import { askRunner } from '../request.ts';
+import type { GroupReference } from '../resolve.ts';
+
+/** Wishes that concern the group and not the screen. */
+export type GroupWish = Extract<
+  Wish,
+  { do: 'pause-session' | 'resume-session' | 'retry-session' | 'say' | 'pause-group' | 'resume-group' }
+>;
+
+type SessionWish = Exclude<GroupWish, { do: 'pause-group' | 'resume-group' }>;
+
+/** What is said at once, while the answer is waited for. */
+export function asking(state: GroupState, wish: GroupWish): Notice {
+  if (!('sessionId' in wish)) return { text: wish.do === 'pause-group' ? 'Pausing the group…' : 'Asking the runner…' };
+  return { text: `Asking the runner about ${titleOf(state, wish.sessionId)}…` };
+}
+
+/** What came of the wish, in one sentence. Never fails: what the system refuses is such a sentence too. */
+export async function grant(world: World, group: GroupReference, state: GroupState, wish: GroupWish): Promise<Notice> {
+  try {
+    if (wish.do === 'pause-group') return paused(await pauseGroup(world, group, wish.mode));
+    if (wish.do === 'resume-group') return await resumeGroup(world, group, state);
+    return await askAboutSession(world, group, state, wish);
+  } catch (error) {
+    return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
+  }
+}
+
+function refused({ message, next }: Failure): Notice {
+  return { text: `${message} ${next}`.trim(), tone: 'bad' };
+}
+
+function paused(outcome: Result<PauseOutcome>): Notice {
+  if (!outcome.ok) return refused(outcome.failure);
+  switch (outcome.value.kind) {
+    case 'unchanged':
+      return { text: `The group is ${outcome.value.status}; there is nothing to pause.`, tone: 'warn' };
+    case 'frozen':
+      return {
+        text: `Frozen; at ${formatClock(outcome.value.until)} it becomes a pause. P lets it go on.`,
+        tone: 'warn',
+      };
+    case 'runner-gone':
+      return { text: 'The runner is gone; nobody can wait for the running sessions.', tone: 'bad' };
+    case 'settled':
+      return { text: `The group is ${outcome.value.status}.`, tone: 'good' };
+  }
+}
+
+async function resumeGroup(world: World, group: GroupReference, state: GroupState): Promise<Notice> {
+  const runId = liveRunner(world, group);
+  if (runId === null || state.frozenUntil === undefined) return { text: howToGoOn(state), tone: 'warn' };
+  const answer = await askRunner(world, group, runId, { kind: 'thaw' });
+  if (answer === 'runner-gone') return runnerGone(state);
+  return answer.ok ? { text: 'It goes on where it stood.', tone: 'good' } : refused(answer.failure);
+}
+
+function howToGoOn(state: GroupState): string {
+  const { id } = state.group;
+  const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
+  switch (state.status) {
+    case 'completed':
+    case 'archived':
+      return `The group is ${state.status}.`;
+    case 'paused':
+    case 'failed':
+      return `Go on in another terminal with: ${programName} group resume ${id}${rehearse}`;
+    default:
+      return `Nobody runs it. In another terminal: ${programName} group run ${id}${rehearse}`;
+  }
+}
+
+function runnerGone(state: GroupState): Notice {
+  return { text: `The runner is gone. ${howToGoOn(state)}`, tone: 'bad' };
+}
+
+async function askAboutSession(
+  world: World,
+  group: GroupReference,
+  state: GroupState,
+  wish: SessionWish,
+): Promise<Notice> {
+  const runId = liveRunner(world, group);
+  if (runId === null) return { text: withoutRunner(state, wish), tone: 'warn' };
+  const answer = await askRunner(world, group, runId, bodyOf(wish));
+  if (answer === 'runner-gone') return runnerGone(state);
+  if (!answer.ok) return refused(answer.failure);
+  return { text: `${titleOf(state, wish.sessionId)} ${granted[wish.do]}.`, tone: 'good' };
+}
+
+const granted: Readonly<Record<SessionWish['do'], string>> = {
+  'pause-session': 'is being paused',
+  'resume-session': 'goes on as soon as there is a slot',
+  'retry-session': 'is tried again as soon as there is a slot',
+  say: 'is told',
+};
+
+function bodyOf(wish: SessionWish): RequestBody {
+  const { sessionId } = wish;
+  return wish.do === 'say' ? { kind: 'say', sessionId, text: wish.text } : { kind: wish.do, sessionId };
+}
+
+/** Then the command itself becomes the runner, which a dashboard cannot. */
+function withoutRunner(state: GroupState, wish: SessionWish): string {
+  const words = { 'pause-session': 'pause', 'resume-session': 'resume', 'retry-session': 'retry', say: 'say' } as const;
+  const name = state.sessions.get(wish.sessionId)?.definition.name;
+  const reference = `${state.group.id}/${sessionLabel(wish.sessionId, name)}`;
+  const text = wish.do === 'say' ? ' TEXT' : '';
+  return `Nobody runs the group. In another terminal: ${programName} session ${words[wish.do]} ${reference}${text}`;
+}

@@ -1,0 +1,91 @@
+/** The last row: the open question or input, else what the last key came to, else the keys. */
+import { safeText } from '../terminal-text.ts';
+import { titleOf } from '../wording.ts';
+import { type Cell, endOf, foreign, plainWidths, type Row, rowBetween, rowOf, widthOf } from './cells.ts';
+import type { Mode, Ui } from './ui.ts';
+import type { Terminal, View } from './view.ts';
+
+export interface Footer {
+  readonly row: Row;
+  /** Column of the cursor while something is typed. */
+  readonly cursor?: number;
+}
+
+export interface ListPosition {
+  readonly first: number;
+  readonly last: number;
+  /** Visible sessions, and all. */
+  readonly listed: number;
+  readonly all: number;
+}
+
+export function footerRow(view: View, ui: Ui, terminal: Terminal, position: ListPosition): Footer {
+  const { columns } = terminal;
+  switch (ui.mode.kind) {
+    case 'filter':
+      return input(' filter: ', ui.filter, terminal);
+    case 'say':
+      return input(` say to ${plainWidths(titleOf(view.state, ui.mode.sessionId))}: `, ui.mode.text, terminal);
+    case 'ask-pause':
+    case 'ask-leave':
+      return { row: rowOf([{ text: ` ${question(ui.mode)}`, tone: 'warn' }], columns) };
+    default:
+      return { row: bottomRow(view, ui, terminal, position) };
+  }
+}
+
+function question(mode: Extract<Mode, { kind: 'ask-pause' | 'ask-leave' }>): string {
+  if (mode.kind === 'ask-leave') return 'Leave the sessions running (l), or pause them (p)? Any other key: stay.';
+  return 'Pause the group: now (y), when running sessions have finished (d), freeze (f)? Any other key: no.';
+}
+
+function input(label: string, text: string, { columns, glyphs }: Terminal): Footer {
+  const start = Bun.stringWidth(label) <= columns / 2 ? label : ' > ';
+  const clean = plainWidths(safeText(text).replaceAll('\n', glyphs.newline).replaceAll('\t', ' '));
+  // One column is left for the cursor.
+  const shown = endOf(clean, Math.max(1, columns - Bun.stringWidth(start) - 1));
+  const cursor = Math.min(columns - 1, Bun.stringWidth(start) + Bun.stringWidth(shown));
+  return { row: rowOf([{ text: start, tone: 'accent' }, { text: shown }], columns), cursor };
+}
+
+function bottomRow(view: View, ui: Ui, { columns }: Terminal, position: ListPosition): Row {
+  const right = where(ui, position);
+  return rowBetween(hints(view, ui, columns - widthOf(right) - 1), right, columns);
+}
+
+function hints({ notice }: View, ui: Ui, columns: number): Cell[] {
+  if (notice !== undefined) {
+    const text = ` ${foreign(notice.text, columns - 1)}`;
+    return [notice.tone === undefined ? { text } : { text, tone: notice.tone }];
+  }
+  const all =
+    ui.pane === 'full'
+      ? ['enter list', 'tab next', 'p pause', 's say', 'r retry', '? help', 'q back']
+      : ['enter open', 'p pause', 'r retry', 's say', 'l log', '/ find', 'f problems', '? help', 'q quit'];
+  const cells: Cell[] = [];
+  let left = columns + 1;
+  // Help and the way out stay, whatever has to go.
+  const kept = new Set<string>();
+  for (const hint of [...all.slice(-2), ...all.slice(0, -2)]) {
+    left -= hint.length + 2;
+    if (left >= 0) kept.add(hint);
+  }
+  for (const hint of all.filter((one) => kept.has(one))) {
+    const [key = '', ...words] = hint.split(' ');
+    cells.push(
+      { text: cells.length === 0 ? ' ' : '  ' },
+      { text: key, tone: 'accent' },
+      { text: ` ${words.join(' ')}`, tone: 'dim' },
+    );
+  }
+  return cells;
+}
+
+function where(ui: Ui, { first, last, listed, all }: ListPosition): Cell[] {
+  const filtered = listed < all || ui.filter !== '' || ui.onlyProblems;
+  const of = filtered ? `${listed} of ${all} shown` : '';
+  // The list is hidden by the pane.
+  if (last < first && listed > 0) return [];
+  if (last - first + 1 >= listed) return of === '' ? [] : [{ text: `${of} `, tone: 'warn' }];
+  return [{ text: `${first}-${last} of ${listed}${filtered ? ` (${all})` : ''} `, tone: filtered ? 'warn' : 'dim' }];
+}

@@ -1,0 +1,162 @@
+/** The head of the dashboard: the group, how far it is, its money, and what holds it up. */
+import { addUsage, noUsage, type Usage } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import { formatClock, formatDuration, formatMoney, formatTokens, plural, type Tone } from '../format.ts';
+import { statusTone } from '../wording.ts';
+import { type Cell, foreign, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
+import type { Glyphs } from './glyphs.ts';
+import type { Terminal, View } from './view.ts';
+
+const sentenceColumnsMax = 400;
+const heldRowsMax = 2;
+
+/** Two rows, and one or two more when something holds the group up. */
+export function headerRows(view: View, terminal: Terminal): Row[] {
+  const rows = [titleRow(view, terminal), moneyRow(view, terminal)];
+  const held = heldBy(view);
+  if (held === null) return rows;
+  const said = { ...held, text: foreign(held.text, sentenceColumnsMax) };
+  const lines = wrapCells([said], terminal.columns - 2).slice(0, heldRowsMax);
+  return [...rows, ...lines.map((line) => rowOf([{ text: ' ' }, ...line], terminal.columns))];
+}
+
+function titleRow({ state, nowMs, runner }: View, { columns, glyphs }: Terminal): Row {
+  const isGone = state.status === 'running' && runner === 'none';
+  const word = isGone ? 'interrupted' : state.status;
+  const elapsedMs = elapsed(state, isGone ? Date.parse(state.updatedAt) : nowMs);
+  const left: Cell[] = [
+    { text: ` ${foreign(state.group.name, Math.max(12, Math.floor(columns / 3)))}`, tone: 'strong' },
+    { text: '  ' },
+    { text: word, tone: statusTone(word) },
+    { text: `  ${formatDuration(elapsedMs)}` },
+    ...(state.run?.rehearsal && columns >= 100 ? [{ text: '  rehearsal', tone: 'dim' as const }] : []),
+  ];
+  const worded = countCells(state, glyphs, true);
+  const isRoomy = widthOf(left) + widthOf(worded) < columns;
+  return rowBetween(left, isRoomy ? worded : countCells(state, glyphs, false), columns);
+}
+
+/** Milliseconds in which the group was running. */
+function elapsed(state: GroupState, atMs: number): number {
+  const current = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
+  return state.elapsedBeforeMs + current;
+}
+
+function countCells(state: GroupState, glyphs: Glyphs, hasWords: boolean): Cell[] {
+  const { running, pending, paused, failed, completed } = state.counts;
+  const one = (glyph: string, count: number, word: string, tone: Tone): Cell[] =>
+    count === 0 ? [] : [{ text: `${glyph} ${count}${hasWords ? ` ${word}` : ''}  `, tone }];
+  return [
+    ...one(glyphs.running, running, 'running', 'accent'),
+    ...one(glyphs.pending, pending, 'waiting', 'dim'),
+    ...one(glyphs.paused, paused, 'paused', 'warn'),
+    ...one(glyphs.failed, failed, 'failed', 'bad'),
+    { text: `${glyphs.completed} ${completed}/${state.sessions.size}${hasWords ? ' done' : ''} `, tone: 'good' },
+  ];
+}
+
+function moneyRow({ state, live }: View, { columns, glyphs }: Terminal): Row {
+  let usage: Usage = state.usage;
+  let reservedUsd = 0;
+  for (const id of state.running) {
+    const now = live.get(id)?.usage ?? noUsage;
+    usage = addUsage(usage, now);
+    reservedUsd += stillReserved(state, id, now.costUsd);
+  }
+  const capUsd = state.group.config.maxBudgetUsd;
+  const spent = formatMoney(usage.costUsd, usage.estimated);
+  const tokens: Cell[] = [{ text: `${formatTokens(usage.tokens)} `, tone: 'dim' }];
+  if (capUsd === undefined) {
+    return rowBetween(
+      [
+        { text: ` ${spent} spent`, tone: 'strong' },
+        { text: ', no cap', tone: 'dim' },
+      ],
+      tokens,
+      columns,
+    );
+  }
+  const width = Math.max(8, Math.min(40, Math.floor(columns / 5)));
+  const reserved = reservedUsd > 0 && columns >= 70 ? `  ${formatMoney(reservedUsd)} reserved` : '';
+  const left: Cell[] = [
+    { text: ` ${spent}`, tone: 'strong' },
+    { text: ` of ${formatMoney(capUsd)}  ` },
+    ...bar(state, { spentUsd: usage.costUsd, reservedUsd, capUsd, width }, glyphs),
+    { text: reserved, tone: 'dim' },
+  ];
+  return rowBetween(left, tokens, columns);
+}
+
+/** What a running attempt may still spend of its share, US dollars. */
+function stillReserved(state: GroupState, id: string, spentUsd: number): number {
+  const of = state.sessions.get(id)?.state;
+  return of?.status === 'running' ? Math.max(0, (of.attempt.reservedUsd ?? 0) - spentUsd) : 0;
+}
+
+interface Amounts {
+  readonly spentUsd: number;
+  readonly reservedUsd: number;
+  readonly capUsd: number;
+  /** Columns. */
+  readonly width: number;
+}
+
+function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amounts, glyphs: Glyphs): Cell[] {
+  const share = capUsd > 0 ? Math.min(1, spentUsd / capUsd) : 1;
+  // Something spent is never shown as nothing.
+  const spent = Math.min(width, spentUsd > 0 ? Math.max(1, Math.round(share * width)) : 0);
+  const free = capUsd > 0 ? Math.min(width - spent, Math.round((reservedUsd / capUsd) * width)) : 0;
+  const tone = share >= 1 ? 'bad' : share >= state.group.config.warningThreshold ? 'warn' : 'good';
+  return [
+    { text: glyphs.barSpent.repeat(spent), tone },
+    { text: glyphs.barReserved.repeat(free), tone },
+    { text: glyphs.barFree.repeat(width - spent - free), tone: 'dim' },
+    { text: ` ${Math.round((capUsd > 0 ? spentUsd / capUsd : 1) * 100)}%`, tone },
+  ];
+}
+
+/** The one thing to know before anything else; null = all is as it should be. */
+function heldBy({ state, nowMs, runner }: View): { readonly text: string; readonly tone: Tone } | null {
+  const { id } = state.group;
+  const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
+  switch (state.status) {
+    case 'created':
+      if (runner !== 'none') return null;
+      return { text: `Not started yet. Start it with: claude-code-agent group run ${id}`, tone: 'warn' };
+    case 'running':
+      if (runner === 'none') {
+        return { text: `runner gone: claude-code-agent group run ${id}${rehearse} to continue`, tone: 'bad' };
+      }
+      return conditionNow(state, nowMs);
+    case 'paused':
+    case 'failed': {
+      const reason = state.reason === undefined ? '' : `${state.reason}: `;
+      const tone = state.status === 'failed' ? 'bad' : 'warn';
+      return { text: foreign(`${reason}${state.message ?? ''}`, sentenceColumnsMax), tone };
+    }
+    default:
+      return null;
+  }
+}
+
+function conditionNow(state: GroupState, nowMs: number): { readonly text: string; readonly tone: Tone } | null {
+  const until = (at: string): string => `${formatDuration(Date.parse(at) - nowMs)} (${formatClock(at)})`;
+  if (state.pausing !== undefined) {
+    const running = plural(state.counts.running, 'session');
+    const text = state.draining
+      ? `pausing: ${running} may finish first`
+      : `pausing (${state.pausing}): ${running} left`;
+    return { text, tone: 'warn' };
+  }
+  if (state.frozenUntil !== undefined) {
+    return { text: `frozen: everything is halted; it becomes a pause in ${until(state.frozenUntil)}`, tone: 'warn' };
+  }
+  if (state.limitResetsAt !== undefined) {
+    const isOver = Date.parse(state.limitResetsAt) <= nowMs;
+    const text = isOver
+      ? 'usage limit: over, one session tries first'
+      : `usage limit: goes on in ${until(state.limitResetsAt)}`;
+    return { text, tone: 'warn' };
+  }
+  return null;
+}

@@ -1,0 +1,40 @@
+/** The page that `?` shows. */
+import { type Cell, padded, type Row, rowOf } from './cells.ts';
+
+const keys: readonly (readonly [keys: string, meaning: string])[] = [
+  ['up down, j k', 'select a session'],
+  ['page keys, g G', 'a page further, the first, the last'],
+  ['enter', 'details of the session, and back'],
+  ['tab, left right', 'details: now, log, prompt, config, attempts'],
+  ['1 2 3 4 5', 'the same, each by its number'],
+  ['l', 'the log of the session on the whole screen'],
+  ['p', 'pause the session, or let it go on'],
+  ['r', 'try a failed session again'],
+  ['s', 'say something to the session'],
+  ['P', 'pause the whole group, or let it go on'],
+  ['/', 'show only what matches; escape shows all again'],
+  ['f', 'show only problems, and all again'],
+  ['ctrl-l', 'draw the screen anew'],
+  ['ctrl-z', 'back to the shell; fg returns'],
+];
+
+const keyColumns = 18;
+
+export function helpRows(columns: number, isRunner: boolean): Row[] {
+  const quit: readonly [string, string][] = isRunner
+    ? [
+        ['q', 'leave it running, or pause it'],
+        ['ctrl-c', 'pause everything; twice: leave at once, the sessions go on'],
+      ]
+    : [['q, ctrl-c', 'leave the dashboard; the group goes on']];
+  const line = ([key, meaning]: readonly [string, string]): Cell[] => [
+    { text: `  ${padded(key, keyColumns)}`, tone: 'accent' },
+    { text: meaning },
+  ];
+  return [
+    rowOf([{ text: ' Keys', tone: 'strong' }], columns),
+    ...[...keys, ...quit].map((entry) => rowOf(line(entry), columns)),
+    rowOf([], columns),
+    rowOf([{ text: ' Any key returns.', tone: 'dim' }], columns),
+  ];
+}

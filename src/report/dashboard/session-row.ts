@@ -1,0 +1,260 @@
+/**
+ * One row for a session: how it stands, where it works, what it cost, what it does. What others wrote comes last, so
+ * that a terminal which measures it differently shifts nothing.
+ */
+import { addUsage, type Usage } from '../../core/group.ts';
+import type { Attempt, SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { formatClock, formatCount, formatDuration, formatMoney, inputTokens, plural, type Tone } from '../format.ts';
+import { listTitles, projectName, titleOf } from '../wording.ts';
+import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
+import type { Glyphs } from './glyphs.ts';
+import { type Lane, placeSessions } from './order.ts';
+import { blockersOf, explain, type Terminal, type View } from './view.ts';
+
+/** Widths in columns; 0 = not shown. */
+export interface Layout {
+  /** Between two columns. */
+  readonly gap: number;
+  readonly title: number;
+  readonly project: number;
+  readonly time: number;
+  readonly cost: number;
+  readonly tokens: number;
+  readonly tool: number;
+  readonly words: number;
+}
+
+/** Marker, glyph and the blanks after them. */
+const edge = 4;
+const laneColumns = 2;
+
+/** The columns of the list for this width of the terminal. */
+export function layoutFor(state: GroupState, columns: number): Layout {
+  const wanted = widest(state);
+  const isWide = columns >= 110;
+  const title = Math.min(wanted.title, isWide ? 34 : columns >= 76 ? 20 : 18);
+  const project = columns < 76 ? 0 : Math.min(wanted.project, isWide ? 20 : 10);
+  const gap = isWide ? 2 : 1;
+  const time = 7;
+  const cost = 7;
+  const tokens = columns < 76 ? 0 : 6;
+  const used = [title, project, time, cost, tokens].reduce((sum, width) => sum + (width === 0 ? 0 : width + gap), edge);
+  const rest = Math.max(0, columns - used);
+  const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
+  return { gap, title, project, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
+}
+
+interface Widest {
+  readonly version: number;
+  readonly title: number;
+  readonly project: number;
+}
+
+const known = new WeakMap<GroupState, Widest>();
+
+function widest(state: GroupState): Widest {
+  const before = known.get(state);
+  if (before?.version === state.definitionsVersion) return before;
+  let title = 'SESSION'.length;
+  let project = 'PROJECT'.length;
+  for (const { id, lanes } of placeSessions(state)) {
+    const path = state.sessions.get(id)?.definition.projectPath ?? '';
+    title = Math.max(title, lanes.length * laneColumns + Bun.stringWidth(plainWidths(titleOf(state, id))));
+    project = Math.max(project, Bun.stringWidth(plainWidths(projectName(path))));
+  }
+  const now = { version: state.definitionsVersion, title, project };
+  known.set(state, now);
+  return now;
+}
+
+export function columnTitles(layout: Layout, { columns }: Terminal): Row {
+  const cells = [
+    ' '.repeat(edge),
+    column(layout, 'SESSION', layout.title),
+    column(layout, 'PROJECT', layout.project),
+    column(layout, 'TIME', layout.time, 'right'),
+    column(layout, 'COST', layout.cost, 'right'),
+    column(layout, 'TOKENS', layout.tokens, 'right'),
+    layout.words === 0 ? 'DOING' : `${padded('DOING', layout.tool)}  LAST WORDS`,
+  ];
+  return rowOf([{ text: cells.join(''), tone: 'dim' }], columns);
+}
+
+function column({ gap }: Layout, text: string, width: number, align: 'left' | 'right' = 'left'): string {
+  return width === 0 ? '' : `${padded(text, width, align)}${' '.repeat(gap)}`;
+}
+
+export interface RowWish {
+  readonly record: SessionRecord;
+  /** Empty when the list does not hold all sessions. */
+  readonly lanes: readonly Lane[];
+  readonly isSelected: boolean;
+}
+
+export function sessionRow(
+  view: View,
+  { record, lanes, isSelected }: RowWish,
+  layout: Layout,
+  terminal: Terminal,
+): Row {
+  const { columns, glyphs } = terminal;
+  const { definition } = record;
+  const sign = signOf(view, record, glyphs);
+  const usage = usageNow(view, record);
+  const isTried = record.attempts > 0;
+  const room = Math.max(0, layout.title - 4);
+  const drawn = drawLanes(lanes, glyphs, room);
+  const title = plainWidths(titleOf(view.state, definition.id));
+  const doing = doingNow(view, record);
+  const tokens = inputTokens(usage.tokens) + usage.tokens.output;
+  return rowOf(
+    [
+      { text: isSelected ? `${glyphs.marker}` : ' ' },
+      { text: sign.glyph, tone: sign.tone },
+      { text: '  ' },
+      { text: drawn, tone: 'dim' },
+      {
+        text: column(layout, title, layout.title - Bun.stringWidth(drawn)),
+        ...(sign.isLoud ? { tone: sign.tone } : {}),
+      },
+      { text: column(layout, plainWidths(projectName(definition.projectPath)), layout.project), tone: 'dim' },
+      { text: column(layout, isTried ? formatDuration(usage.durationMs) : '', layout.time, 'right') },
+      { text: column(layout, isTried ? formatMoney(usage.costUsd, usage.estimated) : '', layout.cost, 'right') },
+      { text: column(layout, isTried ? formatCount(tokens) : '', layout.tokens, 'right'), tone: 'dim' },
+      ...doingCells(doing, layout),
+    ],
+    columns,
+    isSelected,
+  );
+}
+
+function doingCells({ tool, words }: Doing, layout: Layout): Cell[] {
+  const cell = (said: Said | undefined, width: number): Cell => {
+    const text = foreign(said?.text ?? '', width);
+    return said?.tone === undefined ? { text } : { text, tone: said.tone };
+  };
+  if (layout.words === 0) return [cell(tool ?? words, layout.tool)];
+  // One of them alone has the room of both.
+  if (tool === undefined || words === undefined) return [cell(tool ?? words, layout.tool + layout.gap + layout.words)];
+  const first = cell(tool, layout.tool);
+  return [
+    { ...first, text: padded(first.text, layout.tool) },
+    { text: ' '.repeat(layout.gap) },
+    cell(words, layout.words),
+  ];
+}
+
+/** Deep branches keep their inner end. */
+function drawLanes(lanes: readonly Lane[], glyphs: Glyphs, room: number): string {
+  const signs: Readonly<Record<Lane, string>> = {
+    pass: `${glyphs.lane} `,
+    none: '  ',
+    branch: `${glyphs.branch} `,
+    'last-branch': `${glyphs.lastBranch} `,
+  };
+  const shown = lanes.slice(-Math.max(1, Math.min(lanes.length, Math.floor(room / 2 / laneColumns))));
+  return lanes.length === 0 ? '' : shown.map((lane) => signs[lane]).join('');
+}
+
+interface Sign {
+  readonly glyph: string;
+  readonly tone: Tone;
+  /** The title has its colour too. */
+  readonly isLoud?: true;
+}
+
+function signOf({ state, runner }: View, record: SessionRecord, glyphs: Glyphs): Sign {
+  switch (record.state.status) {
+    case 'completed':
+      return { glyph: glyphs.completed, tone: 'good' };
+    case 'failed':
+      return { glyph: glyphs.failed, tone: 'bad', isLoud: true };
+    case 'paused':
+      return { glyph: glyphs.paused, tone: 'warn' };
+    case 'pending':
+      if (explain(state, record).reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
+      return { glyph: glyphs.pending, tone: 'dim' };
+    case 'running': {
+      const { attempt } = record.state;
+      if (runner === 'none') return { glyph: glyphs.running, tone: 'warn' };
+      if (attempt.stopping !== undefined) return { glyph: glyphs.stopping, tone: 'warn' };
+      if (attempt.accepting !== undefined) return { glyph: glyphs.accepting, tone: 'accent' };
+      return { glyph: glyphs.running, tone: 'accent' };
+    }
+  }
+}
+
+/** All attempts together, the running one included. */
+export function usageNow({ state, live, nowMs, runner }: View, record: SessionRecord): Usage {
+  if (record.state.status !== 'running') return record.usage;
+  const { attempt } = record.state;
+  // While work is accepted, its worker is gone and counted already.
+  if (attempt.accepting !== undefined) return record.usage;
+  const now = live.get(record.definition.id)?.usage;
+  const until = runner === 'none' ? Date.parse(state.updatedAt) : nowMs;
+  const durationMs = record.usage.durationMs + Math.max(0, until - Date.parse(attempt.startedAt));
+  return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
+}
+
+interface Said {
+  readonly text: string;
+  readonly tone?: Tone;
+}
+
+interface Doing {
+  /** The tool at work, or why it does nothing. */
+  readonly tool?: Said;
+  readonly words?: Said;
+}
+
+function doingNow(view: View, record: SessionRecord): Doing {
+  const { state, nowMs } = view;
+  if (record.state.status === 'running') return runningNow(view, record, record.state.attempt);
+  if (record.state.status === 'completed') return completedWith(record);
+  const why = explain(state, record);
+  const waits = why.waitsFor ?? [];
+  if (record.state.status === 'pending') {
+    if (why.reason === 'blocked') {
+      const culprits = blockersOf(state).get(record.definition.id) ?? [];
+      return { tool: { text: `blocked by ${listTitles(state, culprits)}`, tone: 'warn' } };
+    }
+    if (waits.length > 0) return { tool: { text: `waits for ${listTitles(state, waits)}`, tone: 'dim' } };
+  }
+  if (record.queued && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
+    const again = `again in ${formatDuration(record.notBeforeMs - nowMs)}`;
+    return { tool: { text: `${again}: ${why.message ?? ''}`, tone: 'warn' } };
+  }
+  if (record.state.status === 'pending') {
+    const isHeld = state.status === 'running' && !record.queued;
+    return isHeld ? { tool: { text: 'held back: p lets it start', tone: 'warn' } } : {};
+  }
+  const tone = record.state.status === 'failed' ? 'bad' : 'warn';
+  return { tool: { text: `${why.reason ?? record.state.status}: ${why.message ?? ''}`, tone } };
+}
+
+function runningNow({ state, live, runner }: View, record: SessionRecord, attempt: Attempt): Doing {
+  const now = live.get(record.definition.id);
+  const words = now?.lastText === undefined ? {} : { words: { text: now.lastText } };
+  if (runner === 'none') return { tool: { text: 'works on by itself, or has ended', tone: 'warn' }, ...words };
+  if (attempt.stopping !== undefined)
+    return { tool: { text: `stopping (${attempt.stopping})`, tone: 'warn' }, ...words };
+  if (state.frozenUntil !== undefined) {
+    return { tool: { text: `halted until ${formatClock(state.frozenUntil)}`, tone: 'warn' }, ...words };
+  }
+  if (attempt.accepting !== undefined) {
+    const command = record.definition.accept;
+    return { tool: { text: command === undefined ? 'keeps its work' : `accepting: ${command}`, tone: 'accent' } };
+  }
+  if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };
+  if (now?.lastText !== undefined) return words;
+  return { tool: { text: attempt.identified ? 'waits for the model' : 'claude is starting', tone: 'dim' } };
+}
+
+function completedWith({ state }: SessionRecord): Doing {
+  if (state.status !== 'completed') return {};
+  const { work } = state;
+  const changed = work === undefined ? '' : `+${work.insertions} -${work.deletions} in ${plural(work.files, 'file')}`;
+  const words = { text: state.result, tone: 'dim' } as const;
+  return changed === '' ? { words } : { tool: { text: changed, tone: 'good' }, words };
+}

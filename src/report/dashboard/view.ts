@@ -1,0 +1,96 @@
+/** What the dashboard shows, and the facts about single sessions that more than one part of it needs. */
+import type { SessionId } from '../../core/group.ts';
+import { allBlockers, planOf } from '../../core/plan.ts';
+import { explanation } from '../../core/progress.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { Tone } from '../format.ts';
+import type { LiveView } from '../reporter.ts';
+import { projectName, titleOf } from '../wording.ts';
+import type { AttemptNote } from './attempts.ts';
+import type { Glyphs } from './glyphs.ts';
+import { placeSessions } from './order.ts';
+import type { Ui } from './ui.ts';
+
+/** Who runs the group, as far as it can be seen from here. */
+export type Runner =
+  /** This process. */
+  | 'here'
+  /** Another one. */
+  | 'elsewhere'
+  /** Nobody. */
+  | 'none';
+
+export interface Notice {
+  readonly text: string;
+  readonly tone?: Tone;
+}
+
+export interface View {
+  readonly state: GroupState;
+  readonly live: LiveView;
+  /** ms since 1970. */
+  readonly nowMs: number;
+  readonly runner: Runner;
+  /** What a key came to; absent = nothing to say. */
+  readonly notice?: Notice;
+  /** Of the selected session; absent while no pane is open. */
+  readonly material?: Material;
+}
+
+/** What the details pane shows besides the state. */
+export interface Material {
+  readonly sessionId: SessionId;
+  /** Harmless lines, styled by `colourStyle`. */
+  readonly log: readonly string[];
+  readonly attempts: readonly AttemptNote[];
+  /** Why it is not running, a sentence; absent when it runs or is completed. */
+  readonly why?: string;
+}
+
+export interface Terminal {
+  readonly columns: number;
+  readonly rows: number;
+  readonly glyphs: Glyphs;
+}
+
+type Blockers = ReadonlyMap<SessionId, readonly SessionId[]>;
+const knownBlockers = new WeakMap<GroupState, { readonly seq: number; readonly blockers: Blockers }>();
+
+/** allBlockers, computed again only when something happened. */
+export function blockersOf(state: GroupState): Blockers {
+  const known = knownBlockers.get(state);
+  if (known?.seq === state.lastSeq) return known.blockers;
+  const blockers = allBlockers(state, planOf(state));
+  knownBlockers.set(state, { seq: state.lastSeq, blockers });
+  return blockers;
+}
+
+export function explain(state: GroupState, record: SessionRecord): ReturnType<typeof explanation> {
+  return explanation(state, planOf(state), record, blockersOf(state));
+}
+
+/** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */
+export function isProblem(state: GroupState, record: SessionRecord): boolean {
+  const { status } = record.state;
+  if (status === 'failed' || status === 'paused' || record.warnings.length > 0) return true;
+  return status === 'pending' && explain(state, record).reason === 'blocked';
+}
+
+/** The visible sessions in their order. */
+export function listedSessions(state: GroupState, { filter, onlyProblems }: Ui): SessionId[] {
+  const wanted = filter.trim().toLowerCase();
+  const placed = placeSessions(state);
+  if (wanted === '' && !onlyProblems) return placed.map(({ id }) => id);
+  return placed.flatMap(({ id }) => {
+    const record = state.sessions.get(id);
+    if (record === undefined || (onlyProblems && !isProblem(state, record))) return [];
+    return wanted === '' || searchable(state, record).includes(wanted) ? [id] : [];
+  });
+}
+
+function searchable(state: GroupState, record: SessionRecord): string {
+  const { id, projectPath } = record.definition;
+  const reason = explain(state, record).reason ?? '';
+  return `${titleOf(state, id)} ${projectName(projectPath)} ${record.state.status} ${reason}`.toLowerCase();
+}

@@ -1,0 +1,133 @@
+/** Promises: foreign text is one harmless line of known width; styles never change it; wrapping loses nothing. */
+import { expect, test } from 'bun:test';
+import fc from 'fast-check';
+import {
+  type Cell,
+  cellsOf,
+  endOf,
+  foreign,
+  padded,
+  paintRow,
+  plainRow,
+  plainWidths,
+  rowOf,
+  wrapCells,
+} from '../../../src/report/dashboard/cells.ts';
+import { colourStyle, type Tone } from '../../../src/report/format.ts';
+
+const nasty = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom(
+    '\u001b[31m',
+    '\u001b]52;c;AAAA\u0007',
+    '\u001b[2J',
+    '\u202e',
+    '\u200f',
+    '👨‍👩‍👧',
+    '🏳️‍🌈',
+    '漢字',
+    '🇩🇪',
+    'e\u0301',
+  ),
+);
+const hostile = fc.array(nasty, { maxLength: 12 }).map((parts) => parts.join(''));
+/** Control characters, and what has no width of its own or turns the direction of writing. */
+const forbidden = /\p{Cc}|[\u200b-\u200f\u2028-\u202e\u2060-\u2069]|\ufe0f|\p{Emoji_Modifier}|[\u{e0000}-\u{e007f}]/u;
+
+test('foreign text fits and holds nothing that a terminal acts upon', () => {
+  fc.assert(
+    fc.property(hostile, fc.integer({ min: 0, max: 60 }), (text, columns) => {
+      const line = foreign(text, columns);
+      expect(Bun.stringWidth(line)).toBeLessThanOrEqual(columns);
+      expect(line).not.toMatch(forbidden);
+    }),
+  );
+});
+
+test('the width of a line is the sum of the widths of its characters', () => {
+  fc.assert(
+    fc.property(hostile, (text) => {
+      const line = foreign(text, 200);
+      // Marks of scripts that join are the exception: terminals differ there, and such text stands last in a row.
+      if (/[\p{Mc}\p{Mn}]|\p{Lo}/u.test(line)) return;
+      const sum = [...line].reduce((width, character) => width + Bun.stringWidth(character), 0);
+      expect(sum).toBe(Bun.stringWidth(line));
+    }),
+  );
+});
+
+test.each([
+  ['a family', '👨‍👩‍👧', '👨👩👧'],
+  ['a flag', '🇩🇪', 'DE'],
+  ['a warning sign', '⚠️', '⚠'],
+  ['a keycap', '1️⃣', '1'],
+  ['a skin tone', '👍🏽', '👍'],
+  ['an accent of its own', 'e\u0301', 'é'],
+  ['heaped marks', `a${'\u0334'.repeat(40)}`, 'a\u0334\u0334'],
+  ['marks of direction', 'a\u200f\u061cb', 'ab'],
+])('%s', (_, text, plain) => {
+  expect(plainWidths(text)).toBe(plain);
+});
+
+const tones = fc.constantFrom<(Tone | undefined)[]>(undefined, 'good', 'bad', 'warn', 'dim', 'strong', 'accent');
+const someCells: fc.Arbitrary<Cell[]> = fc.array(
+  fc
+    .record({ text: hostile.map((text) => foreign(text, 80)), tone: tones })
+    .map(({ text, tone }): Cell => (tone === undefined ? { text } : { text, tone })),
+  { maxLength: 6 },
+);
+
+test('a row is as wide as it is to be, and paint adds nothing but styles', () => {
+  fc.assert(
+    fc.property(someCells, fc.integer({ min: 1, max: 120 }), fc.boolean(), (cells, columns, isSelected) => {
+      const row = rowOf(cells, columns, isSelected);
+      expect(Bun.stringWidth(plainRow(row))).toBe(columns);
+      for (const paint of ['colour', 'plain'] as const) {
+        expect(Bun.stripANSI(paintRow(row, paint))).toBe(plainRow(row));
+      }
+    }),
+  );
+});
+
+test('no background is painted, and without colours no colour', () => {
+  const all: Cell[] = (['good', 'bad', 'warn', 'dim', 'strong', 'accent'] as const).map((tone) => ({
+    text: 'x',
+    tone,
+  }));
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding escape codes is what this is for.
+  const codes = (line: string) => [...line.matchAll(/\u001b\[(\d+)m/g)].map(([, code]) => Number(code));
+  const coloured = codes(paintRow(rowOf(all, 10), 'colour'));
+  expect(coloured.filter((code) => code >= 40 && code !== 49)).toEqual([]);
+  expect(coloured).toContain(31);
+  expect(codes(paintRow(rowOf(all, 10), 'plain')).filter((code) => code >= 30)).toEqual([]);
+});
+
+test('wrapped lines fit and together say the same', () => {
+  fc.assert(
+    fc.property(someCells, fc.integer({ min: 2, max: 60 }), (cells, columns) => {
+      const lines = wrapCells(cells, columns);
+      for (const line of lines)
+        expect(Bun.stringWidth(line.map(({ text }) => text).join(''))).toBeLessThanOrEqual(columns);
+      const whole = (some: readonly Cell[]) => some.map(({ text }) => text).join('');
+      expect(lines.map(whole).join('')).toBe(whole(cells));
+    }),
+  );
+});
+
+test('our own styles are read back', () => {
+  const line = `${colourStyle('accent', '>')} Bash ${colourStyle('bad', 'failed')}${colourStyle('dim', '.')}`;
+  expect(cellsOf(line)).toEqual([
+    { text: '>', tone: 'accent' },
+    { text: ' Bash ' },
+    { text: 'failed', tone: 'bad' },
+    { text: '.', tone: 'dim' },
+  ]);
+});
+
+test('padding cuts, fills and aligns by columns', () => {
+  expect(padded('漢字', 6)).toBe('漢字  ');
+  expect(padded('漢字', 6, 'right')).toBe('  漢字');
+  expect(padded('漢字漢字', 5)).toBe('漢字…');
+  expect(endOf('abc漢字', 4)).toBe('漢字');
+  expect(endOf('abc漢字', 3)).toBe('字');
+});

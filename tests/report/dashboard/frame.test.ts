@@ -1,0 +1,159 @@
+/**
+ * Promises: at every size the screen is exactly as large as the terminal; what matters stands where it stood; only
+ * visible rows are made; filters, panes and questions show what they say.
+ */
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import type { EventBody } from '../../../src/core/event.ts';
+import { plainRow } from '../../../src/report/dashboard/cells.ts';
+import { frameOf } from '../../../src/report/dashboard/frame.ts';
+import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
+import { firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
+import { formatClock } from '../../../src/report/format.ts';
+import { begin, creation, session, started } from '../sample-run.ts';
+import { expectGolden } from './golden.ts';
+import { fold, frame, sceneEvents, sceneLimit, sessionId, startMs, textOf, type Wanted } from './scene.ts';
+
+/** Clock times depend on where the test runs. */
+function timeless(text: string): string {
+  return text.replaceAll(formatClock(sceneLimit), 'HH:MM:SS');
+}
+
+test('the smallest terminals still show sessions and what is typed', () => {
+  for (const rows of [2, 3, 4, 6]) expect(textOf(frame({ rows }))).toContain('001 schema');
+  expect(textOf(frame({ rows: 1, ui: { mode: { kind: 'filter' }, filter: 'web' } }))).toBe(' filter: web\n');
+});
+
+describe('golden frames', () => {
+  test.each([60, 80, 120, 200])('%d columns', (columns) => {
+    expectGolden(`list-${columns}`, timeless(textOf(frame({ columns, rows: 20 }))));
+  });
+
+  test('ASCII', () => {
+    const text = timeless(textOf(frame({ ascii: true, rows: 20 })));
+    expect(text).toMatch(/^[\n -~]*$/);
+    expectGolden('list-80-ascii', text);
+  });
+
+  const worker = sessionId(6);
+  test.each([
+    ['pane-now', { ui: { pane: 'split', tab: 'now', selected: worker } }],
+    ['pane-log', { ui: { pane: 'full', tab: 'log', selected: worker } }],
+    ['pane-config', { ui: { pane: 'split', tab: 'config', selected: sessionId(2) } }],
+    ['problems', { ui: { onlyProblems: true } }],
+    ['help', { ui: { mode: { kind: 'help' } } }],
+    ['say', { ui: { mode: { kind: 'say', sessionId: worker, text: 'Use the staging database.' } } }],
+    ['runner-gone', { view: { runner: 'none' } }],
+  ] as [string, Wanted][])('%s', (name, wanted) => {
+    expectGolden(name, timeless(textOf(frame(wanted))));
+  });
+});
+
+const anyUi: fc.Arbitrary<Partial<Ui>> = fc.record({
+  selected: fc.constantFrom(null, ...Array.from({ length: 9 }, (_, index) => sessionId(index + 1)), 'gone'),
+  top: fc.nat(30),
+  filter: fc.constantFrom('', 'a', 'web', 'nothing like it', 'fail'),
+  onlyProblems: fc.boolean(),
+  pane: fc.constantFrom('none', 'split', 'full'),
+  tab: fc.constantFrom(...tabs),
+  scroll: fc.constantFrom(0, 3, Number.MAX_SAFE_INTEGER),
+  mode: fc.constantFrom<Ui['mode']>(
+    { kind: 'browse' },
+    { kind: 'help' },
+    { kind: 'filter' },
+    { kind: 'say', sessionId: sessionId(2), text: 'Bitte auf Deutsch: 漢字 👨‍👩‍👧 und mehr' },
+    { kind: 'ask-pause' },
+    { kind: 'ask-leave' },
+  ),
+});
+
+test('whatever is chosen, every size is filled exactly', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 230 }), fc.integer({ min: 1, max: 70 }), anyUi, fc.boolean(), (...wanted) => {
+      const [columns, rows, ui, isAscii] = wanted;
+      const shown = frame({ columns, rows, ui, ...(isAscii ? { ascii: true } : {}) });
+      expect(shown.rows).toHaveLength(rows);
+      for (const row of shown.rows) expect(Bun.stringWidth(plainRow(row))).toBe(columns);
+      if (shown.cursor !== undefined) {
+        expect(shown.cursor.x).toBeLessThan(columns);
+        expect(shown.cursor.y).toBe(rows - 1);
+      }
+    }),
+  );
+});
+
+test('the selected row is visible, and shown in reverse', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 8, max: 40 }), fc.integer({ min: 1, max: 9 }), fc.nat(20), (rows, number, top) => {
+      const { rows: shown } = frame({ rows, ui: { selected: sessionId(number), top } });
+      const reversed = shown.filter((row) => row.isSelected);
+      expect(reversed.map((row) => plainRow(row).includes(`00${number} `))).toEqual([true]);
+    }),
+  );
+});
+
+function large(count: number) {
+  const ids = Array.from({ length: count }, (_, index) => sessionId(index + 1));
+  const sessions = ids.map((id, index) => session(id, { name: `part ${index + 1}` }));
+  const events: EventBody[] = [...creation({}, sessions), started, ...begin(ids[0] as string)];
+  return fold(events).state;
+}
+
+test('of a thousand sessions only the visible ones are looked at closely', () => {
+  const state = large(1000);
+  let looks = 0;
+  const counted = new Map(
+    [...state.sessions].map(([id, record]) => {
+      const { definition } = record;
+      const get = (): string => {
+        looks += 1;
+        return definition.prompt;
+      };
+      return [id, { ...record, definition: Object.defineProperty({ ...definition }, 'prompt', { get }) }];
+    }),
+  );
+  const view = {
+    state: { ...state, sessions: counted },
+    live: new Map(),
+    nowMs: startMs,
+    runner: 'elsewhere',
+  } as const;
+  const terminal = { columns: 120, rows: 40, glyphs: unicodeGlyphs };
+  const ui = { ...firstUi, selected: sessionId(777), pane: 'split', tab: 'prompt' } as const;
+  const shown = frameOf(view, ui, terminal);
+  expect(textOf(shown)).toContain('777 part 777');
+  expect(looks).toBe(1);
+  expect(shown.listRows).toBeLessThan(40);
+  expect(textOf(shown)).toMatch(/\d+-\d+ of 1000/);
+});
+
+test('what holds a group up is said at the top', () => {
+  const heads = [
+    [{ type: 'group_pausing', reason: 'user', mode: 'drain' }, 'may finish first'],
+    [{ type: 'group_frozen', until: sceneLimit }, 'frozen: everything is halted'],
+    [{ type: 'group_paused', reason: 'budget', message: 'The budget is used up. Raise it.' }, 'budget: The budget is'],
+  ] as const;
+  for (const [event, text] of heads) {
+    const { state } = fold([...sceneEvents, event]);
+    expect(textOf(frame({ columns: 120, view: { state } }))).toContain(text);
+  }
+});
+
+test('the keys fit on a terminal of 80 columns', () => {
+  const last = textOf(frame()).trimEnd().split('\n').at(-1) ?? '';
+  for (const hint of ['enter open', 'p pause', 'f problems', '? help', 'q quit']) expect(last).toContain(hint);
+});
+
+test('a budget is shown as a bar with what is spent, reserved and free', () => {
+  const money = (columns: number) => textOf(frame({ columns })).split('\n')[1] ?? '';
+  expect(money(200)).toMatch(/^ \$2\.58 of \$10\.00 {2}█{10}░{30} 26%/);
+  const { state } = fold(
+    sceneEvents.map((body) =>
+      body.type === 'session_starting' && body.sessionId === sessionId(2)
+        ? { ...body, attempt: { ...body.attempt, reservedUsd: 2.42 } }
+        : body,
+    ),
+  );
+  const reserved = textOf(frame({ columns: 200, view: { state } })).split('\n')[1] ?? '';
+  expect(reserved).toMatch(/█{10}▒{8}░{22} 26% {2}\$2\.00 reserved/);
+});

@@ -1,0 +1,138 @@
+/** Promises: each key does what the help says; what cannot be done now is said; typed text presses no keys. */
+import { expect, test } from 'bun:test';
+import { type Press, press, type Wish } from '../../../src/report/dashboard/keys.ts';
+import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
+import { listedSessions } from '../../../src/report/dashboard/view.ts';
+import { fold, sceneEvents, sceneLimit, sessionId } from './scene.ts';
+
+const { state } = fold(sceneEvents);
+const text = (typed: string): Press => ({ text: typed });
+const named = (name: Extract<Press, { key: string }>['key']): Press => ({ key: name });
+
+interface At {
+  readonly ui?: Partial<Ui>;
+  readonly number?: number;
+  readonly isRunner?: boolean;
+  readonly state?: typeof state;
+}
+
+function pressed(keys: readonly Press[], { ui = {}, number = 1, isRunner = false, state: shown = state }: At = {}) {
+  let now: Ui = { ...firstUi, selected: sessionId(number), ...ui };
+  const wishes: Wish[] = [];
+  for (const key of keys) {
+    const ids = listedSessions(shown, now);
+    const index = Math.max(0, ids.indexOf(now.selected ?? ''));
+    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, isRunner });
+    now = result.ui;
+    if (result.wish !== undefined) wishes.push(result.wish);
+  }
+  return { ui: now, wishes };
+}
+
+const order = listedSessions(state, firstUi);
+const selectedAfter = (...keys: Press[]) => order.indexOf(pressed(keys).ui.selected ?? '');
+
+test('the selection moves and stays within the list', () => {
+  expect(selectedAfter(text('j'), named('down'))).toBe(2);
+  expect(selectedAfter(named('up'), text('k'))).toBe(0);
+  expect(selectedAfter(named('page-down'))).toBe(4);
+  expect(selectedAfter(text('G'), text('j'))).toBe(order.length - 1);
+  expect(selectedAfter(text('G'), text('g'))).toBe(0);
+  expect(pressed([text('j')], { ui: { filter: 'nothing' } }).ui.selected).toBe(sessionId(1));
+});
+
+test('enter opens and closes the pane; tabs go round; numbers name them', () => {
+  expect(pressed([named('enter')]).ui).toMatchObject({ pane: 'split', tab: 'now' });
+  expect(pressed([named('enter'), named('enter')]).ui.pane).toBe('none');
+  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('prompt');
+  expect(pressed([named('enter'), named('left')]).ui.tab).toBe('attempts');
+  expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'config' });
+  expect(pressed([text('l')]).ui).toMatchObject({ pane: 'full', tab: 'log' });
+  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'none' }, wishes: [] });
+});
+
+test('the log scrolls from its end, the rest from its beginning', () => {
+  expect(pressed([text('l'), text('k'), text('k')]).ui.scroll).toBe(2);
+  expect(pressed([text('l'), text('k'), text('j'), text('j')]).ui.scroll).toBe(0);
+  expect(pressed([text('3'), named('page-down')]).ui.scroll).toBe(3);
+  expect(pressed([text('l'), text('g')]).ui.scroll).toBe(Number.MAX_SAFE_INTEGER);
+});
+
+test.each([
+  [2, 'p', { do: 'pause-session', sessionId: sessionId(2) }],
+  [3, 'p', { do: 'pause-session', sessionId: sessionId(3) }],
+  [6, 'r', { do: 'retry-session', sessionId: sessionId(6) }],
+  [6, 'p', { do: 'tell', message: 'Session 006 worker is failed. Try it again with r.' }],
+  [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. Its result stays as it is.' }],
+  [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It has given its last answer.' }],
+  [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only a failed session can be tried again.' }],
+] as [number, string, Wish][])('session %d: %s', (number, key, wish) => {
+  expect(pressed([text(key)], { number }).wishes).toEqual([wish]);
+});
+
+test('a paused session goes on, one that is going on by itself is held back', () => {
+  const record = state.sessions.get(sessionId(8));
+  expect(record?.state.status).toBe('paused');
+  const wish = record?.queued ? 'pause-session' : 'resume-session';
+  expect(pressed([text('p')], { number: 8 }).wishes).toEqual([{ do: wish, sessionId: sessionId(8) }]);
+});
+
+test('a message is typed, pasted, corrected and sent; nothing of it is a key', () => {
+  const keys = [
+    text('s'),
+    text('qPpr'),
+    named('erase'),
+    { text: ' two\r\nlines', isPasted: true } as const,
+    named('enter'),
+  ];
+  expect(pressed(keys, { number: 2 }).wishes).toEqual([{ do: 'say', sessionId: sessionId(2), text: 'qPp two\nlines' }]);
+  expect(pressed([text('s'), text('x'), named('escape')], { number: 2 })).toMatchObject({
+    wishes: [],
+    ui: { mode: { kind: 'browse' } },
+  });
+  expect(pressed([text('s'), text('  '), named('enter')], { number: 2 }).wishes).toEqual([]);
+  expect(pressed([text('s'), text('a👨‍👩‍👧'), named('erase'), named('enter')], { number: 2 }).wishes).toMatchObject([
+    { text: 'a' },
+  ]);
+});
+
+test('a filter holds while it is typed, and escape ends it', () => {
+  expect(pressed([text('/'), text('web')]).ui).toMatchObject({ filter: 'web', mode: { kind: 'filter' } });
+  expect(pressed([text('/'), text('web'), named('enter')]).ui).toMatchObject({
+    filter: 'web',
+    mode: { kind: 'browse' },
+  });
+  expect(pressed([text('/'), text('web'), named('escape')]).ui.filter).toBe('');
+  expect(pressed([text('f')]).ui.onlyProblems).toBe(true);
+  expect(pressed([text('f'), named('escape')]).ui.onlyProblems).toBe(false);
+  expect(listedSessions(state, { ...firstUi, onlyProblems: true }).map((id) => Number(id.slice(0, 3)))).toEqual([
+    6, 7, 8,
+  ]);
+  expect(listedSessions(state, { ...firstUi, filter: 'BLOCKED' }).map((id) => Number(id.slice(0, 3)))).toEqual([7]);
+});
+
+test('pausing the whole group is asked first; a frozen one goes on', () => {
+  expect(pressed([text('P')])).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-pause' } } });
+  expect(pressed([text('P'), text('y')]).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('P'), text('d')]).wishes).toEqual([{ do: 'pause-group', mode: 'drain' }]);
+  expect(pressed([text('P'), text('n')])).toMatchObject({ wishes: [], ui: { mode: { kind: 'browse' } } });
+  const frozen = fold([...sceneEvents, { type: 'group_frozen', until: sceneLimit }]).state;
+  expect(pressed([text('P')], { state: frozen }).wishes).toEqual([{ do: 'resume-group' }]);
+});
+
+test('q leaves a watcher at once and asks the runner', () => {
+  expect(pressed([text('q')]).wishes).toEqual([{ do: 'quit' }]);
+  const isRunner = true;
+  expect(pressed([text('q')], { isRunner })).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-leave' } } });
+  expect(pressed([text('q'), text('l')], { isRunner }).wishes).toEqual([{ do: 'leave' }]);
+  expect(pressed([text('q'), text('p')], { isRunner }).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('q'), text('q')], { isRunner }).wishes).toEqual([]);
+  expect(pressed([named('ctrl-c')], { isRunner }).wishes).toEqual([{ do: 'interrupt' }]);
+});
+
+test('a text that arrives at once, pasted by mistake, presses nothing', () => {
+  expect(pressed([text('rm -rf q'), { text: 'q', isPasted: true }])).toEqual({
+    ui: { ...firstUi, selected: sessionId(1) },
+    wishes: [],
+  });
+});

@@ -1,0 +1,17 @@
+/** A program with an open dashboard screen that ends by an exception nobody catches, as soon as a key is pressed. */
+import { loadScreen } from '../../src/cli/dashboard/screen.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+
+const openScreen = await loadScreen(createRealWorld());
+openScreen(
+  { lines: ['It is about to break.'] },
+  {
+    onPress: () => {
+      setImmediate(() => {
+        throw new Error('it broke');
+      });
+    },
+    onResize: () => {},
+    onTrouble: () => {},
+  },
+);

@@ -1,0 +1,177 @@
+/**
+ * A terminal with a program in it: a real pty, and an emulator that shows what a person would see. Nothing here waits
+ * for time; tests wait until something stands on the screen.
+ */
+import { type IUnicodeVersionProvider, Terminal } from '@xterm/headless';
+
+export interface TerminalWish {
+  readonly columns?: number;
+  readonly rows?: number;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Widths as today's terminals have them, where the emulator's own table is from 2010. */
+const widths: IUnicodeVersionProvider = {
+  version: 'today',
+  wcwidth: (codePoint) => {
+    const width = Bun.stringWidth(String.fromCodePoint(codePoint));
+    return width === 0 ? 0 : width === 1 ? 1 : 2;
+  },
+  charProperties(codePoint, preceding) {
+    let width: number = this.wcwidth(codePoint);
+    let joins = width === 0 && preceding !== 0;
+    if (joins) {
+      const before = (preceding >> 1) & 3;
+      if (before === 0) joins = false;
+      else width = Math.max(width, before);
+    }
+    return (width << 1) | (joins ? 1 : 0);
+  },
+};
+
+const echoFlag = 0o10;
+const canonicalFlag = 0o2;
+
+export class TestTerminal {
+  readonly #emulator: Terminal;
+  readonly #child: Bun.Subprocess;
+  readonly #waiting = new Set<() => void>();
+  readonly exited: Promise<number>;
+  /** Everything that was sent to the terminal. */
+  raw = '';
+  #isOver = false;
+
+  constructor(command: readonly string[], { columns = 80, rows = 24, cwd, env }: TerminalWish) {
+    this.#emulator = new Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 1000 });
+    this.#emulator.unicode.register(widths);
+    this.#emulator.unicode.activeVersion = widths.version;
+    const decoder = new TextDecoder();
+    this.#child = Bun.spawn([...command], {
+      cwd,
+      env: { TERM: 'xterm-256color', ...env },
+      terminal: {
+        cols: columns,
+        rows,
+        data: (_terminal, data) => {
+          this.raw += decoder.decode(data, { stream: true });
+          this.#emulator.write(data, () => this.#look());
+        },
+      },
+    });
+    this.exited = this.#child.exited.then((code) => {
+      this.#isOver = true;
+      // What it printed last may still be on its way through the emulator.
+      return new Promise((resolve) => {
+        this.#emulator.write('', () => {
+          this.#look();
+          resolve(code);
+        });
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  get signalCode(): Bun.Subprocess['signalCode'] {
+    return this.#child.signalCode;
+  }
+
+  /** The rows as they stand on the screen, blanks at their ends left out. */
+  lines(): string[] {
+    const buffer = this.#emulator.buffer.active;
+    const from = buffer.viewportY;
+    return Array.from({ length: this.#emulator.rows }, (_, row) => {
+      return buffer.getLine(from + row)?.translateToString(true) ?? '';
+    });
+  }
+
+  text(): string {
+    return this.lines().join('\n');
+  }
+
+  /** The character that stands in this column of a row, and whether it is shown in reverse. */
+  cell(row: number, column: number): { readonly text: string; readonly isReverse: boolean } {
+    const buffer = this.#emulator.buffer.active;
+    const cell = buffer.getLine(buffer.viewportY + row)?.getCell(column);
+    return { text: cell?.getChars() ?? '', isReverse: (cell?.isInverse() ?? 0) !== 0 };
+  }
+
+  /** The alternate screen is on. */
+  get isAlternate(): boolean {
+    return this.#emulator.buffer.active.type === 'alternate';
+  }
+
+  /** Typed characters are shown and gathered to lines, as a shell needs it. */
+  get isCooked(): boolean {
+    const flags = this.#child.terminal?.localFlags ?? 0;
+    return (flags & echoFlag) !== 0 && (flags & canonicalFlag) !== 0;
+  }
+
+  get wraps(): boolean {
+    return this.#emulator.modes.wraparoundMode;
+  }
+
+  /** The cursor as the last sequence left it. */
+  get showsCursor(): boolean {
+    return this.raw.lastIndexOf('\u001b[?25h') > this.raw.lastIndexOf('\u001b[?25l');
+  }
+
+  type(keys: string): void {
+    this.#child.terminal?.write(keys);
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#emulator.resize(columns, rows);
+    this.#child.terminal?.resize(columns, rows);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Resolves when `condition` holds. Fails with what is on the screen when the program ends before. */
+  until(condition: (text: string) => boolean): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const look = (): void => {
+      const isThere = condition(this.text());
+      if (!isThere && !this.#isOver) return;
+      this.#waiting.delete(look);
+      if (isThere) resolve();
+      else reject(new Error(`The program ended, and the screen shows:\n${this.text()}`));
+    };
+    this.#waiting.add(look);
+    look();
+    return promise;
+  }
+
+  shows(...texts: readonly string[]): Promise<void> {
+    return this.until((screen) => texts.every((text) => screen.includes(text)));
+  }
+
+  close(): void {
+    this.#child.kill('SIGKILL');
+    this.#child.terminal?.close();
+  }
+
+  #look(): void {
+    for (const look of [...this.#waiting]) look();
+  }
+}
+
+export const key = {
+  up: '\u001b[A',
+  down: '\u001b[B',
+  right: '\u001b[C',
+  left: '\u001b[D',
+  pageDown: '\u001b[6~',
+  home: '\u001b[H',
+  end: '\u001b[F',
+  enter: '\r',
+  escape: '\u001b',
+  erase: '\u007f',
+  ctrlC: '\u0003',
+  ctrlZ: '\u001a',
+} as const;

@@ -145,17 +145,22 @@ const hookOutputChars = 10_000;
 
 /** Reads one line (without its line end). Blank lines are `other`, what is not a JSON object is `malformed`. */
 export function parseLine(line: string): ClaudeMessage {
+  return parseObject(line).message;
+}
+
+/** Like `parseLine`, with the object that the line holds; null when it holds none. */
+export function parseObject(line: string): { readonly message: ClaudeMessage; readonly value: JsonObject | null } {
   let value: unknown;
   try {
     value = JSON.parse(line);
   } catch {
-    if (line.length < 100 && line.trim() === '') return { kind: 'other', type: 'blank' };
-    return { kind: 'malformed', text: clip(line, malformedChars) };
+    if (line.length < 100 && line.trim() === '') return { message: { kind: 'other', type: 'blank' }, value: null };
+    return { message: { kind: 'malformed', text: clip(line, malformedChars) }, value: null };
   }
-  if (!isObject(value)) return { kind: 'malformed', text: clip(line, malformedChars) };
+  if (!isObject(value)) return { message: { kind: 'malformed', text: clip(line, malformedChars) }, value: null };
   const body = readBody(value);
   const id = text(value.session_id);
-  return id === undefined ? body : { ...body, claudeSessionId: id };
+  return { message: id === undefined ? body : { ...body, claudeSessionId: id }, value };
 }
 
 function readBody(value: JsonObject): Body {
@@ -268,7 +273,7 @@ function readUser(value: JsonObject): UserMessage {
 }
 
 /** The text of a tool result, which is a string or a list of blocks. */
-function contentText(content: unknown): string {
+export function contentText(content: unknown): string {
   if (typeof content === 'string') return content;
   return objects(content)
     .map((block) => text(block.text) ?? '')

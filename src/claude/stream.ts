@@ -328,9 +328,10 @@ function showTool(s: AttemptStream, id: string | undefined, tool: OpenTool | und
 /** The input that says best what a tool works on, in this order. */
 const targetKeys = ['command', 'file_path', 'notebook_path', 'path', 'pattern', 'url', 'query', 'description', 'skill'];
 
-function targetOf(input: JsonObject, cwd: string | undefined): string {
+/** What the tool works on, in at most `max` characters: paths from the working folder on, where they lie in it. */
+export function targetOf(input: JsonObject, cwd: string | undefined, max = toolChars): string {
   const value = targetKeys.map((key) => input[key]).find((candidate) => typeof candidate === 'string');
   if (typeof value !== 'string') return '';
   const inside = cwd !== undefined && value.startsWith(`${cwd}/`) ? value.slice(cwd.length + 1) : value;
-  return oneLine(inside, toolChars);
+  return oneLine(inside, max);
 }

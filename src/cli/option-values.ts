@@ -135,11 +135,12 @@ export function collect(text: string, before: readonly string[] = []): readonly 
   return [...before, text];
 }
 
-/** A regular expression. */
+/** A regular expression. Escapes that are none, as in `a\-b`, are allowed where they mean the same with and without. */
 export function parsePattern(text: string): RegExp {
-  try {
-    return new RegExp(text, 'u');
-  } catch {
-    throw new InvalidArgumentError('It must be a regular expression as JavaScript knows them.');
+  for (const flags of ['u', '']) {
+    try {
+      return new RegExp(text, flags);
+    } catch {}
   }
+  throw new InvalidArgumentError('It must be a regular expression as JavaScript knows them.');
 }

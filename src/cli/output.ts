@@ -4,6 +4,7 @@
  */
 import type { WriteStream } from 'node:tty';
 import { colourStyle, plainStyle, type Style } from '../report/format.ts';
+import { fitColumns } from '../report/terminal-text.ts';
 
 export interface Output {
   /** Appends text. What is already harmless for terminals is up to the caller. */
@@ -12,6 +13,10 @@ export interface Output {
   line(text?: string): void;
   /** Bytes as they are. */
   bytes(bytes: Uint8Array): void;
+  /**
+   * Shows a line that the next thing written takes away again, and so does null. Nothing where there is no terminal.
+   */
+  passing(text: string | null): void;
   /** Adds colour when the stream is a terminal that shows it and nobody asked for plain text. */
   readonly style: Style;
   readonly isTerminal: boolean;
@@ -26,6 +31,9 @@ export interface Output {
   /** Resolves when everything was handed to the system, or nobody reads any more. */
   flush(): Promise<void>;
 }
+
+/** Back to the first column, and what stands in the line is gone. */
+const eraseLine = '\r\u001b[2K';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -49,7 +57,8 @@ export function createOutput(stream: NodeJS.WriteStream | WriteStream, env: Env)
   };
   stream.on('error', close);
   const isTerminal = stream.isTTY === true;
-  const write = (data: string | Uint8Array): void => {
+  const columns = (): number => (isTerminal ? ((stream as WriteStream).columns ?? 80) : 80);
+  const send = (data: string | Uint8Array): void => {
     if (closed || data.length === 0) return;
     // Each write is waited for by itself: Bun calls back for an empty one although a full pipe still holds up others.
     pending += 1;
@@ -59,13 +68,18 @@ export function createOutput(stream: NodeJS.WriteStream | WriteStream, env: Env)
       if (pending === 0) tell(flushed);
     });
   };
+  // A dumb terminal cannot take a line back.
+  const { write, passing } = withPassingLine(send, isTerminal && env.TERM !== 'dumb' ? columns : null);
   return {
     write,
     line: (text = '') => write(`${text}\n`),
     bytes: write,
+    passing,
     style: isTerminal && showsColour(env) ? colourStyle : plainStyle,
     isTerminal,
-    columns: isTerminal ? ((stream as WriteStream).columns ?? 80) : 80,
+    get columns() {
+      return columns();
+    },
     get isClosed() {
       return closed;
     },
@@ -81,6 +95,27 @@ export function createOutput(stream: NodeJS.WriteStream | WriteStream, env: Env)
         if (closed || pending === 0) resolve();
         else flushed.push(resolve);
       }),
+  };
+}
+
+/** `columns` is null where no line can be shown that goes again. */
+function withPassingLine(send: (data: string | Uint8Array) => void, columns: (() => number) | null) {
+  let isShown = false;
+  const clear = (): void => {
+    if (isShown) send(eraseLine);
+    isShown = false;
+  };
+  return {
+    write(data: string | Uint8Array): void {
+      clear();
+      send(data);
+    },
+    passing(text: string | null): void {
+      clear();
+      if (text === null || columns === null) return;
+      send(fitColumns(text, columns() - 1));
+      isShown = true;
+    },
   };
 }
 

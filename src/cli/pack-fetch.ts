@@ -11,6 +11,7 @@ import { findPackRoot, type GatheredPack, gatherPack } from '../template/pack-fi
 import type { PackNote, PackOrigin } from '../template/pack-note.ts';
 import { powersOf } from '../template/pack-powers.ts';
 import { packsFolder, templatePlaces, userTemplates } from '../template/places.ts';
+import { whileBusy } from './busy.ts';
 import type { Context } from './context.ts';
 import { briefPath, lookAt } from './path-argument.ts';
 
@@ -74,7 +75,7 @@ export async function fetchPack(context: Context, packs: string, from: PackSourc
   try {
     const wanted = ref === undefined ? {} : { ref };
     const input = { repository: source, folder, ...wanted, ...(login === undefined ? {} : { login }) };
-    const checkedOut = await checkOut(git, input);
+    const checkedOut = await whileBusy(context, `Fetching ${source}`, () => checkOut(git, input));
     if (!checkedOut.ok) return checkedOut;
     const pack = gather(context, folder, '');
     if (!pack.ok) return pack;

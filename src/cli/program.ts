@@ -68,6 +68,11 @@ const entries: readonly Entry[] = [
     summary: 'say of each session why it is not running',
     load: () => import('./commands/group-why.ts'),
   },
+  {
+    path: 'group report',
+    summary: 'tell what became of a group, as HTML, Markdown or JSON',
+    load: () => import('./commands/group-report.ts'),
+  },
   { path: 'group archive', summary: 'put a finished group away', load: () => import('./commands/group-archive.ts') },
   {
     path: 'group delete',

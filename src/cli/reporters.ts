@@ -1,20 +1,53 @@
-/** Which reporter `--output` asks for. */
+/** Which output is asked for, and the reporter that makes it. */
+import { fail, ok, type Result } from '../core/failure.ts';
+import { createGithubReporter } from '../report/github-reporter.ts';
 import { createJsonReporter } from '../report/json-reporter.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { createQuietReporter, createTextReporter } from '../report/text-reporter.ts';
 import type { Context } from './context.ts';
 import type { GroupReference } from './resolve.ts';
 
-export const outputs = ['text', 'json', 'quiet'] as const;
+export const outputs = ['tui', 'text', 'json', 'quiet'] as const;
 export type OutputKind = (typeof outputs)[number];
+export type LineOutput = Exclude<OutputKind, 'tui'>;
 
-export function createReporter(context: Context, group: GroupReference, kind: OutputKind): Reporter {
-  const { stdout, world } = context;
+/**
+ * What is shown: as wished, else the dashboard on a terminal and text elsewhere. Fails with `usage` when a dashboard
+ * is wished for where none can be.
+ */
+export function chooseOutput<Kind extends OutputKind>(
+  context: Context,
+  wished: Kind | undefined,
+): Result<Kind | 'tui' | 'text'> {
+  const obstacle = dashboardObstacle(context);
+  if (wished === undefined) return ok(obstacle === null && !isBuildServer(context) ? 'tui' : 'text');
+  if (wished !== 'tui' || obstacle === null) return ok(wished);
+  return fail('usage', `The dashboard cannot be shown: ${obstacle}.`, 'Use --output text instead.');
+}
+
+/** Why there can be no dashboard; null = there can be one. */
+function dashboardObstacle({ stdout, stdinIsTerminal, env }: Context): string | null {
+  if (!stdout.isTerminal) return 'standard output is no terminal';
+  if (!stdinIsTerminal) return 'standard input is no terminal';
+  const terminal = env.TERM ?? '';
+  if (terminal === '') return 'TERM is not set';
+  return terminal === 'dumb' ? 'the terminal is a dumb one' : null;
+}
+
+/** Some of them give their jobs a terminal that nobody sits at. */
+function isBuildServer({ env }: Context): boolean {
+  return !['', '0', 'false'].includes(env.CI ?? '');
+}
+
+export function createReporter(context: Context, group: GroupReference, kind: LineOutput): Reporter {
+  const { stdout, world, env } = context;
   const write = (text: string): void => stdout.write(text);
   const now = (): number => world.clock.now();
   switch (kind) {
-    case 'text':
-      return createTextReporter({ write, style: stdout.style, now, groupFolder: group.paths.folder });
+    case 'text': {
+      const options = { write, style: stdout.style, now, groupFolder: group.paths.folder };
+      return env.GITHUB_ACTIONS === 'true' ? createGithubReporter(options) : createTextReporter(options);
+    }
     case 'json':
       return createJsonReporter({ write, groupId: group.groupId, now });
     case 'quiet':

@@ -7,15 +7,17 @@ import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '
 import { loadGroup } from '../store/group-store.ts';
 import { liveRunner, waitForShortCommands } from './change-group.ts';
 import type { Context, Work } from './context.ts';
+import { openRunDisplay } from './dashboard/run-display.ts';
+import { runDetached } from './detach.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
 import { type ConfigOptions, configOf } from './group-options.ts';
 import { briefPath, tryPath } from './path-argument.ts';
 import { type PreviewWish, showPreview } from './preview.ts';
 import { createRehearsal } from './rehearsal-process.ts';
-import { createReporter } from './reporters.ts';
+import { chooseOutput } from './reporters.ts';
 import { type GroupReference, resolveGroup } from './resolve.ts';
+import { createRunHooks } from './run-hooks.ts';
 import { type RunWish, runWish, withRunOptions } from './run-options.ts';
-import { onSignal } from './signals.ts';
 import { readUserConfig } from './user-config.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
@@ -52,6 +54,7 @@ async function run(
   if (wish.dryRun) return dryRun(context, group.value, wish);
   const done = (await before?.(context, group.value, wish.config)) ?? null;
   if (done !== null) return done;
+  if (wish.detach) return runDetached(context, group.value, wish);
   const result = await runHere(context, group.value, wish);
   return result.ok ? concludeRun(context, group.value, result.value) : result;
 }
@@ -69,25 +72,42 @@ export function previewWish({ output, rehearse, prompts }: RunWish): PreviewWish
   return { json: output === 'json', prompts: prompts === true, rehearsal: rehearse !== undefined };
 }
 
+/** How a run that began here ended, or what came of handing it over to a runner of its own. */
+export type RunHere = RunResult | { readonly kind: 'handed-over'; readonly work: Work };
+
 /** This command becomes the runner of the group until it is settled. Fails when the rehearsal script is not usable. */
-export async function runHere(context: Context, group: GroupReference, wish: RunWish): Promise<Result<RunResult>> {
+export async function runHere(context: Context, group: GroupReference, wish: RunWish): Promise<Result<RunHere>> {
   const rehearsal = rehearsalFor(context, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
-  const result = await runWhenFree(context, group, {
-    root: group.root,
-    groupId: group.groupId,
-    callerEnv: context.env,
-    packageRoot: context.packageRoot,
-    reporter: createReporter(context, group, wish.output),
-    overrides: { ...ofUser.value, ...configOf(wish.config) },
-    retryFailed: wish.retryFailed,
-    ...(wish.only === undefined ? {} : { only: wish.only }),
-    ...(rehearsal.value === undefined ? {} : { rehearsal: rehearsal.value }),
-    onSignal,
-  });
-  return ok(result);
+  const output = chooseOutput(context, wish.output);
+  if (!output.ok) return output;
+  const display = await openRunDisplay(context, group, output.value);
+  const hooks = createRunHooks(context, group, wish, ofUser.value.onEvent);
+  let result: RunResult;
+  try {
+    result = await runWhenFree(context, group, {
+      root: group.root,
+      groupId: group.groupId,
+      callerEnv: context.env,
+      packageRoot: context.packageRoot,
+      reporter: hooks.around(display.reporter),
+      overrides: { ...ofUser.value.config, ...configOf(wish.config) },
+      retryFailed: wish.retryFailed,
+      ...(wish.only === undefined ? {} : { only: wish.only }),
+      ...(rehearsal.value === undefined ? {} : { rehearsal: rehearsal.value }),
+      onSignal: display.onSignal,
+    });
+  } finally {
+    await display.close();
+  }
+  await hooks.finish(result.kind === 'left');
+  if (result.kind !== 'left' || !display.isHandedOver) return ok(result);
+  // Its options are on record and hold for the runner that takes over.
+  const { rehearse } = wish;
+  const further: RunWish = { config: {}, output: undefined, rehearse, retryFailed: false };
+  return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
 }
 
 /** The scripted API a run is to talk to; undefined for the real one. Fails when its script is not usable. */
@@ -113,8 +133,10 @@ async function runWhenFree(context: Context, group: GroupReference, options: Run
 }
 
 /** What is said about the end of a run, and its exit code. */
-export function concludeRun(context: Context, { groupId }: GroupReference, result: RunResult): Work {
+export function concludeRun(context: Context, { groupId }: GroupReference, result: RunHere): Work {
   switch (result.kind) {
+    case 'handed-over':
+      return result.work;
     case 'settled':
       return ok(exitCodeForStatus(result.status));
     case 'left': {

@@ -6,13 +6,18 @@ import { type OutputKind, outputs } from './reporters.ts';
 
 export interface RunWish {
   readonly config: ConfigOptions;
-  readonly output: OutputKind;
+  /** Absent = the dashboard on a terminal, text elsewhere. */
+  readonly output: OutputKind | undefined;
   readonly rehearse: string | true | undefined;
   readonly retryFailed: boolean;
   /** Only tell what would happen. */
   readonly dryRun?: true;
   /** Tell also what each session will be told. */
   readonly prompts?: true;
+  /** Run it in a process of its own. */
+  readonly detach?: true;
+  /** Ring the terminal at what a user may wait for. */
+  readonly notify?: true;
   /** Only these sessions are started; absent = all. */
   readonly only?: readonly SessionId[];
 }
@@ -33,18 +38,22 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
     .option('--dry-run', 'show what would be done and what it may cost; start nothing')
     .option('--prompts', 'with --dry-run: show what each session will be told')
-    .addOption(new Option('--output <kind>', 'what to print').choices(outputs).default('text' as const));
+    .option('--detach', 'run it in a process of its own that needs no terminal, and return')
+    .option('--notify', 'ring the terminal when the group is done, failed, paused or at a usage limit')
+    .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs));
 }
 
 interface GivenRunOptions extends ConfigOptions {
-  readonly output: OutputKind;
+  readonly output?: OutputKind | undefined;
   readonly rehearse?: string | true | undefined;
   readonly dryRun?: true | undefined;
   readonly prompts?: true | undefined;
+  readonly detach?: true | undefined;
+  readonly notify?: true | undefined;
 }
 
 export function runWish(given: GivenRunOptions, retryFailed: boolean): RunWish {
-  const { output, rehearse, dryRun, prompts, ...config } = given;
+  const { output, rehearse, dryRun, prompts, detach, notify, ...config } = given;
   return {
     config,
     output,
@@ -52,5 +61,7 @@ export function runWish(given: GivenRunOptions, retryFailed: boolean): RunWish {
     retryFailed,
     ...(dryRun === true ? { dryRun } : {}),
     ...(prompts === true ? { prompts } : {}),
+    ...(detach === true ? { detach } : {}),
+    ...(notify === true ? { notify } : {}),
   };
 }

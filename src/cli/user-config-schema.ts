@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
 import { checkYaml, problemsFailure, readYaml } from '../store/yaml-text.ts';
+import { checkedCommand } from '../template/command-text.ts';
 
 /** US dollars per million tokens. */
 const usd = z.number().min(0).max(100_000);
@@ -19,6 +20,16 @@ const price = z
 const userConfig = z.strictObject({
   /** By a word that the ids of the models contain. */
   prices: z.record(z.string().min(1).max(100), price).optional(),
+  /** Shell command that is told when a group completes, fails, is paused or reaches a limit. */
+  onEvent: z
+    .string()
+    .transform((text, context) => {
+      const found = checkedCommand(text);
+      if (found.ok) return found.command;
+      context.addIssue({ code: 'custom', message: found.problem });
+      return z.NEVER;
+    })
+    .optional(),
 });
 
 export type UserConfig = z.output<typeof userConfig>;

@@ -17,6 +17,7 @@ import { sessionTitle } from '../report/wording.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { writeFailure } from '../world/world.ts';
+import { whileBusy } from './busy.ts';
 import type { Context } from './context.ts';
 import { briefPath, shellWord, tryPath } from './path-argument.ts';
 
@@ -63,8 +64,19 @@ export async function cleanUpSessions(
   sessionIds: readonly SessionId[],
   { force }: { readonly force: boolean },
 ): Promise<Result<CleanUp>> {
+  return whileBusy(context, 'Removing worktrees', (say) => cleanUpAll(context, writer, sessionIds, force, say));
+}
+
+async function cleanUpAll(
+  context: Context,
+  writer: GroupWriter,
+  sessionIds: readonly SessionId[],
+  force: boolean,
+  say: (what: string) => void,
+): Promise<Result<CleanUp>> {
   const outcome: CleanUp = { cleaned: [], kept: [], notes: [] };
-  for (const sessionId of sessionIds) {
+  for (const [index, sessionId] of sessionIds.entries()) {
+    say(`Removing worktrees: session ${index + 1} of ${sessionIds.length}`);
     const leftover = await leftoverOf(context, writer.paths, sessionId, writer.state.sessions.get(sessionId));
     if (leftover === null) continue;
     const removed = await cleanUp(context, writer, leftover, force ? 'none' : 'keep-unmerged');
@@ -115,12 +127,17 @@ export function recordCleaned(writer: GroupWriter, sessionId: SessionId): Result
 export async function leftoversOf(context: Context, paths: GroupPaths, state: GroupState | null): Promise<Leftover[]> {
   const onDisk = context.world.files.list(paths.sessions).filter(isSessionId);
   const ids = new Set([...(state?.sessions.keys() ?? []), ...onDisk]);
-  const found: Leftover[] = [];
-  for (const sessionId of ids) {
-    const leftover = await leftoverOf(context, paths, sessionId, state?.sessions.get(sessionId));
-    if (leftover !== null) found.push(leftover);
-  }
-  return found;
+  return whileBusy(context, 'Looking at worktrees', async (say) => {
+    const found: Leftover[] = [];
+    let looked = 0;
+    for (const sessionId of ids) {
+      looked += 1;
+      say(`Looking at worktrees: session ${looked} of ${ids.size}`);
+      const leftover = await leftoverOf(context, paths, sessionId, state?.sessions.get(sessionId));
+      if (leftover !== null) found.push(leftover);
+    }
+    return found;
+  });
 }
 
 export interface Release {
@@ -162,13 +179,16 @@ export async function releaseWorktrees(
 ): Promise<Result<readonly string[]>> {
   const possible = checkReleasable(context, leftovers, release);
   if (!possible.ok) return possible;
-  const notes: string[] = [];
-  for (const leftover of leftovers) {
-    const removed = await removeLeftover(context, paths, leftover, careOf(release.force));
-    if (!removed.ok) return removed;
-    notes.push(...removed.value);
-  }
-  return ok(notes);
+  return whileBusy(context, 'Removing worktrees', async (say) => {
+    const notes: string[] = [];
+    for (const [index, leftover] of leftovers.entries()) {
+      say(`Removing worktree ${index + 1} of ${leftovers.length}`);
+      const removed = await removeLeftover(context, paths, leftover, careOf(release.force));
+      if (!removed.ok) return removed;
+      notes.push(...removed.value);
+    }
+    return ok(notes);
+  });
 }
 
 /** What the session left; null when there is nothing. */

@@ -57,6 +57,8 @@ export interface GroupConfig {
   readonly prices?: PriceTable;
   /** Sessions that work in the project folder itself may run at once in one repository. */
   readonly shareCheckouts?: true;
+  /** Shell command of the workflow that is told when the group completes, fails, is paused or reaches a limit. */
+  readonly onEvent?: string;
 }
 
 export const defaultGroupConfig: GroupConfig = {

@@ -58,7 +58,7 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
 }
 
 /** The event without what only this program can use: attempt ids, process identities beyond the pid. */
-function publicEvent(event: GroupEvent): object {
+export function publicEvent(event: GroupEvent): object {
   const { at, type, groupId, seq } = event;
   const head = { at, type, groupId, ...('sessionId' in event ? { sessionId: event.sessionId } : {}), seq };
   switch (event.type) {

@@ -5,7 +5,7 @@
 
 /** C0, DEL, C1, the Unicode line separators and the marks that turn the direction of writing; newline and tab stay. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a sequence without its end hides what follows it.
 const unterminated = /\u001b[[\]P^_X][^\u001b]*$/;
 
@@ -22,10 +22,14 @@ export function safeLine(text: string, columns: number): string {
   return fitColumns(line, columns);
 }
 
+/** Control characters, all but tab and newline, spelled as in JSON: what was JSON means the same as before. */
+export function spelledControls(text: string): string {
+  return text.replace(unsafe, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /** JSON that a terminal can show: JSON itself escapes only the first 32 control characters. */
 export function safeJson(value: unknown, indent = 0): string {
-  const spell = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value, null, indent).replace(/[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, spell);
+  return spelledControls(JSON.stringify(value, null, indent));
 }
 
 /** Cuts to at most `columns` terminal columns, with an ellipsis when something was cut off. */

@@ -84,7 +84,14 @@ export function workPlanLines(state: GroupState, ids: readonly SessionId[], styl
   return [
     ...section(state, 'Works in', places, style),
     ...section(state, 'Shell commands that are run', commands, style),
+    ...eventCommandLines(state, style),
   ];
+}
+
+function eventCommandLines({ group }: GroupState, style: Style): string[] {
+  const { onEvent } = group.config;
+  if (onEvent === undefined) return [];
+  return ['', style('dim', 'Shell command that is told of the end, of pauses and limits'), `  ${commandText(onEvent)}`];
 }
 
 function definitionOf(state: GroupState, id: SessionId): SessionDefinition | undefined {

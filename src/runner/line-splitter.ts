@@ -6,17 +6,20 @@
 /** Longer lines are dropped and counted; claude itself never prints one near this size. */
 const lineBytesMax = 64 * 1024 * 1024;
 
-export class LineSplitter {
-  readonly #decoder = new TextDecoder();
+/** The lines as bytes, without their line ends. */
+export class ByteLineSplitter {
   #parts: Uint8Array[] = [];
   #held = 0;
   #skipping = false;
   /** Lines that were longer than the limit. */
   dropped = 0;
 
-  /** The lines that `chunk` completes. The chunk is copied when part of it has to be kept. */
-  push(chunk: Uint8Array): string[] {
-    const lines: string[] = [];
+  /**
+   * The lines that `chunk` completes, blank ones left out. They may be parts of the chunk; what has to be kept is
+   * copied.
+   */
+  push(chunk: Uint8Array): Uint8Array[] {
+    const lines: Uint8Array[] = [];
     let start = 0;
     for (let end = chunk.indexOf(10, start); end !== -1; end = chunk.indexOf(10, start)) {
       this.#take(chunk.subarray(start, end), lines);
@@ -27,9 +30,9 @@ export class LineSplitter {
   }
 
   /** What is left without a line end: half a line of a worker that was killed, or nothing. */
-  rest(): string | null {
+  rest(): Uint8Array | null {
     if (this.#held === 0) return null;
-    const lines: string[] = [];
+    const lines: Uint8Array[] = [];
     this.#take(new Uint8Array(0), lines);
     return lines[0] ?? null;
   }
@@ -43,13 +46,34 @@ export class LineSplitter {
     }
   }
 
-  #take(piece: Uint8Array, lines: string[]): void {
+  #take(piece: Uint8Array, lines: Uint8Array[]): void {
     const whole = this.#held === 0 ? piece : Buffer.concat([...this.#parts, piece]);
     const skip = this.#skipping;
     this.#parts = [];
     this.#held = 0;
     this.#skipping = false;
     if (skip) this.dropped += 1;
-    else if (whole.length > 0) lines.push(this.#decoder.decode(whole));
+    else if (whole.length > 0) lines.push(whole);
+  }
+}
+
+export class LineSplitter {
+  readonly #decoder = new TextDecoder();
+  readonly #bytes = new ByteLineSplitter();
+
+  /** Lines that were longer than the limit. */
+  get dropped(): number {
+    return this.#bytes.dropped;
+  }
+
+  /** The lines that `chunk` completes. */
+  push(chunk: Uint8Array): string[] {
+    return this.#bytes.push(chunk).map((line) => this.#decoder.decode(line));
+  }
+
+  /** What is left without a line end: half a line of a worker that was killed, or nothing. */
+  rest(): string | null {
+    const rest = this.#bytes.rest();
+    return rest === null ? null : this.#decoder.decode(rest);
   }
 }

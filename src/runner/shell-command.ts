@@ -20,6 +20,8 @@ export interface ShellCommand {
   readonly timeoutMs: number;
   /** Value of CLAUDE_CODE_AGENT_ATTEMPT. */
   readonly mark: string;
+  /** What it reads as its input; absent = nothing. */
+  readonly inputFile?: string;
 }
 
 export interface CommandEnd {
@@ -44,7 +46,7 @@ export interface RunningCommand {
 
 /** Starts the command. Never rejects: what cannot be started has failed, and the tail says why. */
 export function runShellCommand(world: World, options: ShellCommand): RunningCommand {
-  const { command, cwd, logFile, timeoutMs, mark } = options;
+  const { command, cwd, logFile, timeoutMs, mark, inputFile } = options;
   const log = world.files.openAppend(logFile);
   log.append(`$ ${command}\n`);
   const { size: offset } = log;
@@ -52,7 +54,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   const { promise: ended, resolve } = Promise.withResolvers<CommandEnd>();
   const spawned = world.processes.spawn({
     program: '/bin/sh',
-    args: ['-c', command],
+    args: inputFile === undefined ? ['-c', command] : ['-c', 'exec /bin/sh -c "$1" <"$0"', inputFile, command],
     cwd,
     env: { ...options.env, [attemptMark]: mark },
     stdoutFile: logFile,

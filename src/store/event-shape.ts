@@ -35,6 +35,7 @@ const aConfig = fields({
   onLimit: optional(oneOf(limitActions)),
   minFreeMemoryBytes: optional(isNumber),
   shareCheckouts: optional(isFlag),
+  onEvent: optional(isText),
   prices: optional(
     valuesOf(fields({ input: isNumber, output: isNumber, cacheCreation: isNumber, cacheRead: isNumber })),
   ),

@@ -12,6 +12,10 @@ export interface GroupPaths {
   readonly events: string;
   readonly progress: string;
   readonly lock: string;
+  /** Folder with what detached runners printed, one file for each. */
+  readonly runnerLogs: string;
+  /** Folder for the commands that are told of events: what they are told, and what they print. */
+  readonly eventCommands: string;
   /** Folder with one file per request of another process. */
   readonly requests: string;
   readonly rehearsal: string;
@@ -97,6 +101,8 @@ export function groupPathsIn(folder: string): GroupPaths {
     events: join(folder, 'events.jsonl'),
     progress: join(folder, 'progress.json'),
     lock: join(folder, 'runner.lock'),
+    runnerLogs: join(folder, 'runner-logs'),
+    eventCommands: join(folder, 'on-event'),
     requests: join(folder, 'requests'),
     rehearsal: join(folder, 'rehearsal.json'),
     sessions: join(folder, 'sessions'),

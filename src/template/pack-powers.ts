@@ -39,7 +39,7 @@ function commandKeys(text: string, file: string): string[] {
   const yaml = readYaml({ text, file });
   const { group, sessions } = yaml.ok && isObject(yaml.value.value) ? yaml.value.value : {};
   const parts = [group, ...(isObject(sessions) ? Object.values(sessions) : [])].filter(isObject);
-  return ['setup', 'accept'].filter((key) => parts.some((part) => typeof part[key] === 'string'));
+  return ['setup', 'accept', 'onEvent'].filter((key) => parts.some((part) => typeof part[key] === 'string'));
 }
 
 function settingsPowers(path: string, text: string): string[] {

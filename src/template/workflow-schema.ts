@@ -170,6 +170,10 @@ const group = z
       .boolean()
       .optional()
       .describe('Whether sessions without a worktree may work in one checkout at the same time; false unless said'),
+    onEvent: z
+      .string()
+      .optional()
+      .describe('Shell command that gets each end, pause and usage limit of the group as one line of JSON'),
     ...work,
   })
   .describe('Settings of the group, as options of "group create"');

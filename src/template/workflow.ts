@@ -9,6 +9,7 @@ import { quoted, slugify } from '../core/id.ts';
 import { hasControl } from '../core/values.ts';
 import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
+import { shellCommand } from './command-text.ts';
 import type { ConfigTemplate } from './config-template.ts';
 import { newMatrixContext } from './matrix.ts';
 import type { TemplatePlace } from './places.ts';
@@ -157,7 +158,7 @@ function draftOf(
   if (sessions === undefined) return undefined;
   return {
     ...about,
-    config: configOf(group),
+    config: { ...configOf(group), ...eventCommandOf(group, problems) },
     ...(group.template === undefined ? {} : { template: shelf.reference(group.template) }),
     ...(groupConfigTemplate === undefined ? {} : { configTemplate: groupConfigTemplate }),
     variables: values,
@@ -262,6 +263,15 @@ function configOf(group: GroupSpec): Partial<GroupConfig> {
     ...{ pauseOnError, respectDependencies, onLimit, shareCheckouts: shareCheckouts === true ? true : undefined },
   };
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) as Partial<GroupConfig>;
+}
+
+/** What is put into a shell command from outside would be run, so it has no variables. */
+function eventCommandOf({ onEvent }: GroupSpec, problems: Problems): Pick<GroupConfig, 'onEvent'> {
+  if (onEvent === undefined) return {};
+  const found = shellCommand(onEvent);
+  if (found.ok) return { onEvent: found.command };
+  problems.at(['group', 'onEvent'], `onEvent: ${found.problem}`);
+  return {};
 }
 
 function digestOf(text: string): string {

@@ -34,8 +34,8 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(logged[1]).toMatchObject({ rehearsal: true });
   expect(await user.json('group', 'show', group)).toMatchObject({ status: 'completed', progress: { completed: 2 } });
   const log = await user.ok('session', 'logs', `${group}/api`);
-  expect(log).toMatch(/^-- claude /);
-  expect(log).toMatch(/\n> Bash [\s\S]*\n-- done: \$0\.\d\d/);
+  expect(log).toMatch(/^== attempt 1 started .*\n-- claude /);
+  expect(log).toMatch(/\n> Bash [\s\S]*\n-- done: .*\n== attempt 1 completed: \$0\.\d\d/);
   expect(await user.ok('session', 'logs', `${group}/api`, '--grep', '^-- done')).not.toContain('\n');
   const raw = await user.ok('session', 'logs', `${group}/api`, '--raw');
   expect(raw.split('\n').map((line) => JSON.parse(line).type)).toContain('result');
@@ -45,4 +45,27 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   expect(again.stderr).toContain('completed already');
   const folder = join(user.data, 'session-groups', group);
   expect(createRealWorld().files.info(join(folder, 'rehearsal.json'))).toBeNull();
+}, 120_000);
+
+test('in GitHub Actions ends are folded, failures annotated, and the table closes', async () => {
+  const script = join(user.folder, 'script.yaml');
+  await Bun.write(
+    script,
+    'version: 1\nsessions:\n  api: { steps: [{ text: "fine\\n::error::no" }] }\n' +
+      '  web: { steps: [{ status: 400, errorType: invalid_request_error, message: "no\\n100%" }] }\n',
+  );
+  const group = await user.makeGroup();
+  const ran = await user.runWith({ env: { GITHUB_ACTIONS: 'true' } }, 'group', 'run', group, '--rehearse', script);
+  expect(ran).toMatchObject({ code: 1, stderr: '' });
+  const lines = ran.stdout.split('\n');
+  const commands = lines.filter((line) => line.startsWith('::'));
+  expect(commands.slice(0, 4)).toEqual([
+    '::group::001 api: result',
+    '::endgroup::',
+    expect.stringMatching(/^::group::002 web: failed /),
+    '::endgroup::',
+  ]);
+  expect(commands.slice(4).map((line) => line.replace(/ title=.*/, ''))).toEqual(['::error', '::error']);
+  expect(lines).toContain('| ::error::no');
+  expect(lines.findLastIndex((line) => line.startsWith('SESSION '))).toBeGreaterThan(lines.indexOf(commands[3] ?? ''));
 }, 120_000);

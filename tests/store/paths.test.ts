@@ -37,6 +37,8 @@ test('a group and its sessions have their files in the folders of the seed', () 
     events: `${folder}/events.jsonl`,
     progress: `${folder}/progress.json`,
     lock: `${folder}/runner.lock`,
+    runnerLogs: `${folder}/runner-logs`,
+    eventCommands: `${folder}/on-event`,
     requests: `${folder}/requests`,
     rehearsal: `${folder}/rehearsal.json`,
     sessions: `${folder}/sessions`,

@@ -3,6 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import { whileBusy } from '../busy.ts';
 import type { Context, Work } from '../context.ts';
 import type { Finding, FindingLevel } from '../doctor/finding.ts';
 import { checkGroups } from '../doctor/groups.ts';
@@ -44,8 +45,9 @@ async function examine(context: Context, { worktrees, fix, json }: Given): Promi
   }
   const root = context.root();
   if (worktrees && !root.ok) return root;
-  const findings =
-    worktrees && root.ok ? await checkWorktrees(context, root.value, fix === true) : await checkAll(context, root);
+  const findings = await whileBusy(context, worktrees ? 'Looking at worktrees' : 'Checking this machine', () =>
+    worktrees && root.ok ? checkWorktrees(context, root.value, fix === true) : checkAll(context, root),
+  );
   const isBroken = findings.some(({ level }) => level === 'broken');
   if (json === true) context.stdout.line(safeJson({ ok: !isBroken, checks: findings }, 2));
   else for (const finding of findings) for (const line of describe(context, finding)) context.stdout.line(line);

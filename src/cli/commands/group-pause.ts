@@ -6,6 +6,7 @@ import type { GroupStatus } from '../../core/status.ts';
 import { formatClock } from '../../report/format.ts';
 import { loadGroup } from '../../store/group-store.ts';
 import type { PauseRequestMode } from '../../store/requests.ts';
+import { whileBusy } from '../busy.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
@@ -40,7 +41,11 @@ async function pause(context: Context, reference: string, { drain, freeze }: Giv
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   const mode = drain ? 'drain' : freeze ? 'freeze' : 'now';
-  const paused = await whileWaiting(context, group.value, pauseGroup(context.world, group.value, mode));
+  const words =
+    mode === 'drain' ? 'Waiting until running sessions have finished' : 'Waiting until everything has stopped';
+  const paused = await whileBusy(context, words, () =>
+    whileWaiting(context, group.value, pauseGroup(context.world, group.value, mode)),
+  );
   return paused.ok ? conclude(context, group.value, mode, paused.value) : paused;
 }
 

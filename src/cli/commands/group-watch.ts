@@ -6,10 +6,11 @@ import type { GroupState } from '../../core/state.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
+import { watchOnScreen } from '../dashboard/watch-display.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { followGroup } from '../follow-group.ts';
 import { readLive } from '../live-view.ts';
-import { createReporter } from '../reporters.ts';
+import { chooseOutput, createReporter } from '../reporters.ts';
 import { type GroupReference, loadReferredGroup } from '../resolve.ts';
 
 const example = `
@@ -17,7 +18,8 @@ Example:
   $ claude-code-agent group watch auth-refactor
   $ claude-code-agent group watch auth-refactor --output json | jq -r 'select(.type == "session_failed") | .reason'`;
 
-const outputs = ['text', 'json'] as const;
+const outputs = ['tui', 'text', 'json'] as const;
+type WatchOutput = (typeof outputs)[number];
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system. */
 const lookEveryMs = 500;
@@ -25,18 +27,23 @@ const lookEveryMs = 500;
 export function define(command: Command, context: Context): void {
   command
     .description(`Follows a group from any other process: first what happened, then what happens.
-Ends when the group is not running any more. Exit codes: 0 completed, 1 failed, 3 paused or not finished.`)
+On a terminal a dashboard, before, during and after a run, until it is left with q; keys pause, resume, retry and say.
+Elsewhere lines, until the group is not running any more.
+Exit codes: 0 completed (or left while it runs), 1 failed, 3 paused or not finished.`)
     .argument('<group>', 'id, unique prefix or slug')
-    .addOption(new Option('--output <kind>', 'what to print').choices(outputs).default('text' as const))
+    .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs))
     .addHelpText('after', example)
     .action((reference, { output }) => context.run(() => watch(context, reference, output)));
 }
 
-async function watch(context: Context, reference: string, output: (typeof outputs)[number]): Promise<Work> {
+async function watch(context: Context, reference: string, wished: WatchOutput | undefined): Promise<Work> {
+  const output = chooseOutput(context, wished);
+  if (!output.ok) return output;
   // Read as a whole first: a damaged log is refused before anything of it is shown.
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
-  const reporter = createReporter(context, group.value, output);
+  if (output.value === 'tui') return watchOnScreen(context, group.value);
+  const reporter = createReporter(context, group.value, output.value);
   return new Promise((resolve, reject) => follow(context, group.value, reporter, { resolve, reject }));
 }
 

@@ -2,10 +2,12 @@
 import type { Command } from '@commander-js/extra-typings';
 import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
+import { runDetached } from '../detach.ts';
 import { configOf } from '../group-options.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../new-group.ts';
 import { collect } from '../option-values.ts';
 import { showPreview } from '../preview.ts';
+import { chooseOutput } from '../reporters.ts';
 import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
 import { type RunWish, runWish, withRunOptions } from '../run-options.ts';
 import { readWorkflow } from '../workflow-group.ts';
@@ -36,6 +38,8 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   if (!group.ok) return group;
   if (wish.dryRun) return dryRun(context, root.value, group.value, wish);
   // Looked at first: a group that cannot be run as asked is not to be left behind.
+  const output = chooseOutput(context, wish.output);
+  if (!output.ok) return output;
   const rehearsal = rehearsalFor(context, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
   const created = createNewGroup(context, root.value, group.value);
@@ -43,6 +47,7 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   const { id } = created.value.group;
   context.stderr.line(`Created group ${id}`);
   const taken = { root: root.value, groupId: id, paths: groupPaths(root.value, id) };
+  if (wish.detach) return runDetached(context, taken, wish);
   const result = await runHere(context, taken, wish);
   return result.ok ? concludeRun(context, taken, result.value) : result;
 }

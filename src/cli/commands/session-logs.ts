@@ -1,136 +1,108 @@
 /** `session logs`: the transcript of a session, readable or as it is, up to now or as it grows. */
 import type { Command } from '@commander-js/extra-typings';
-import { ok } from '../../core/failure.ts';
-import type { GroupState } from '../../core/state.ts';
+import { fail, ok } from '../../core/failure.ts';
 import { titleOf } from '../../report/wording.ts';
-import { LineSplitter } from '../../runner/line-splitter.ts';
-import { sessionPaths } from '../../store/paths.ts';
+import { AttemptMarks } from '../attempt-marks.ts';
 import { liveRunner, pause } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { followGroup } from '../follow-group.ts';
+import { LogReader } from '../log-reader.ts';
 import { parsePattern } from '../option-values.ts';
 import { type LoadedSession, loadReferredSession } from '../resolve.ts';
-import { TranscriptRenderer } from '../transcript.ts';
+import { TranscriptPrinter } from '../transcript-printer.ts';
+import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../transcript-sinks.ts';
+
+const description = `Prints the transcript of a session for reading: what claude said, its tool calls and what came of
+them, its edits, and where each attempt begins and ends. Sub-agents are indented.`;
 
 const example = `
 Example:
   $ claude-code-agent session logs auth-refactor/api --follow
   $ claude-code-agent session logs auth-refactor/api --grep 'npm (test|run)'
+  $ claude-code-agent session logs auth-refactor/api --json | jq -r '.entries[] | select(.kind == "said") | .text'
   $ claude-code-agent session logs auth-refactor/api --raw | jq -r 'select(.type == "result").total_cost_usd'`;
 
-const chunkBytes = 1024 * 1024;
 const lookEveryMs = 250;
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Prints the transcript of a session: what claude said, its tool calls and their outcome.')
+    .description(description)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--follow', 'go on until the session has ended')
-    .option('--raw', 'the stream-json lines as claude printed them')
+    .option('--follow', 'go on until the session is over, over all its attempts')
+    .option('--raw', 'the stream-json lines, byte for byte as claude printed them')
     .option('--grep <regexp>', 'only lines that match', parsePattern)
+    .option('--json', 'print one JSON document')
     .addHelpText('after', example)
-    .action((reference, { follow, raw, grep }) =>
-      context.run(() => logs(context, reference, { follow: follow === true, raw: raw === true, grep })),
-    );
+    .action((reference, given) => context.run(() => logs(context, reference, given)));
 }
 
 interface Wish {
-  readonly follow: boolean;
-  readonly raw: boolean;
-  readonly grep: RegExp | undefined;
+  readonly follow?: true | undefined;
+  readonly raw?: true | undefined;
+  readonly json?: true | undefined;
+  readonly grep?: RegExp | undefined;
 }
 
 async function logs(context: Context, reference: string, wish: Wish): Promise<Work> {
+  if (wish.json && wish.raw) return fail('usage', 'Both --json and --raw were given.', 'Give one of them.');
+  if (wish.json && wish.follow) {
+    return fail(
+      'usage',
+      'A JSON document has an end, so --json cannot follow.',
+      'Use --raw --follow: one JSON a line.',
+    );
+  }
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  const printer = createPrinter(context, session.value, wish);
-  if (wish.follow) await followTranscript(context, session.value, printer);
-  else await printer.toEnd();
-  printer.finish();
+  const { printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, wish));
+  let goesOn = await look();
+  while (wish.follow && goesOn && !context.stdout.isClosed) {
+    await pause(context.world, lookEveryMs);
+    goesOn = await look();
+  }
+  printer.finish(goesOn);
   const title = titleOf(session.value.state, session.value.sessionId);
-  if (printer.isEmpty()) context.stderr.line(`Session ${title} has not printed anything yet.`);
+  if (printer.isEmpty) context.stderr.line(`Session ${title} has not printed anything yet.`);
   return ok(exitCode.done);
 }
 
-interface Printer {
-  /** Prints what was added since; resolves at the present end of the file. */
-  toEnd(): Promise<void>;
-  /** Prints a last half line too. */
-  finish(): void;
-  isEmpty(): boolean;
+function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep }: Wish): TranscriptSink {
+  if (json) return jsonSink(stdout, grep, session);
+  return raw ? rawSink(stdout, grep) : readableSink(stdout, grep);
 }
 
-function createPrinter(context: Context, session: LoadedSession, { raw, grep }: Wish): Printer {
-  const { stdout, world } = context;
-  const { transcript } = sessionPaths(session.paths, session.sessionId);
-  const splitter = new LineSplitter();
-  const renderer = new TranscriptRenderer(stdout.style);
-  let offset = 0;
-  const print = (line: string): void => {
-    const lines = raw ? [line] : renderer.render(line);
-    for (const one of lines) {
-      // Colours are ours and not part of what is looked for.
-      if (grep === undefined || grep.test(raw ? one : Bun.stripANSI(one))) stdout.line(one);
-    }
+/** `look` prints what is new; true = more may follow. */
+function openTranscript({ world, stdout }: Context, session: LoadedSession, sink: TranscriptSink) {
+  const log = new LogReader(world, session.paths.events);
+  const attempts = new AttemptMarks(session.sessionId);
+  const printer = new TranscriptPrinter(world, session, { stdout, sink, marks: attempts.list });
+  const look = async (): Promise<boolean> => {
+    const hasRunner = liveRunner(world, session) !== null;
+    // The size first, then the log: every attempt that has printed something by then is in it.
+    const size = printer.size;
+    attempts.take(log.read());
+    const goesOn = !log.isBroken && canGoOn(session, log, hasRunner, world);
+    // A session that is over prints nothing more, nor does another attempt begin without a runner.
+    await printer.printTo(goesOn ? size : printer.size);
+    return goesOn;
   };
-  return {
-    async toEnd() {
-      while (!stdout.isClosed) {
-        const chunk = world.files.readBytes(transcript, offset, chunkBytes);
-        if (chunk.length === 0) return;
-        offset += chunk.length;
-        if (raw && grep === undefined) stdout.bytes(chunk);
-        else for (const line of splitter.push(chunk)) print(line);
-        // A reader that is slower than the disk must not make us keep the whole transcript.
-        await stdout.flush();
-      }
-    },
-    finish() {
-      const rest = splitter.rest();
-      if (rest !== null) print(rest);
-    },
-    isEmpty: () => offset === 0,
-  };
+  return { printer, look };
 }
 
-/** Until the session has ended, or nobody is left who could make it go on. */
-async function followTranscript(context: Context, session: LoadedSession, printer: Printer): Promise<void> {
-  const { world, stdout } = context;
-  let isBroken = false;
-  const follower = followGroup(
-    world,
-    session,
-    () => {},
-    () => {
-      isBroken = true;
-    },
-  );
-  try {
-    while (!stdout.isClosed) {
-      // Asked before the file is read: what was printed before the end is then printed for certain.
-      const isOver = isBroken || !(await canGoOn(context, session, follower));
-      await printer.toEnd();
-      if (isOver) return;
-      await pause(world, lookEveryMs);
+/** False when the session has ended, or when nobody is left who could make it go on. */
+function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, world: Context['world']): boolean {
+  const record = log.state?.sessions.get(session.sessionId);
+  if (record === undefined) return false;
+  switch (record.state.status) {
+    case 'running': {
+      const { process } = record.state.attempt;
+      return hasRunner || (process !== undefined && world.processes.isAlive(process));
     }
-  } finally {
-    follower.close();
+    case 'completed':
+      return false;
+    case 'pending':
+      return hasRunner;
+    default:
+      return hasRunner && record.queued;
   }
-}
-
-async function canGoOn(
-  { world }: Context,
-  session: LoadedSession,
-  follower: { readonly state: GroupState | null; catchUp(): void },
-): Promise<boolean> {
-  const hasRunner = liveRunner(world, session) !== null;
-  if (!hasRunner) follower.catchUp();
-  if (follower.state === null) return true;
-  const state = follower.state.sessions.get(session.sessionId)?.state;
-  if (state?.status === 'running') {
-    const { process } = state.attempt;
-    return hasRunner || (process !== undefined && world.processes.isAlive(process));
-  }
-  return state?.status === 'pending' && hasRunner;
 }

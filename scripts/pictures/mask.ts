@@ -1,0 +1,62 @@
+/**
+ * What differs from run to run on a screen (times of day, durations, the date in the id of a group) becomes the same in
+ * every picture. What stands behind it keeps its column where it is set off by blanks.
+ */
+
+export interface Look {
+  readonly colour: string;
+  /** Null = the background of the screen. */
+  readonly fill: string | null;
+  readonly isBold: boolean;
+  readonly isDim: boolean;
+  readonly isUnderlined: boolean;
+}
+
+/** One column. The second half of a wide character has an empty text. */
+export interface Cell {
+  readonly text: string;
+  readonly look: Look;
+}
+
+const masks: readonly { readonly pattern: RegExp; readonly instead: string }[] = [
+  { pattern: /\b\d{8}-\d{6}(?=-[a-z])/g, instead: '20260104-143022' },
+  { pattern: /\b\d{4}-\d\d-\d\d \d\d:\d\d\b/g, instead: '2026-01-04 14:30' },
+  { pattern: /\b\d\d:\d\d:\d\d\b/g, instead: '14:30:22' },
+  { pattern: /(?<![\w.])(?:\d+h )?(?:\d+m )?\d+s\b/g, instead: '42s' },
+];
+
+/** The row with everything masked, exactly `columns` long. */
+export function maskRow(cells: readonly Cell[], columns: number): Cell[] {
+  let row = [...cells];
+  for (const { pattern, instead } of masks) row = replaceIn(row, pattern, instead);
+  return row.slice(0, columns);
+}
+
+function replaceIn(row: Cell[], pattern: RegExp, instead: string): Cell[] {
+  // One character a cell, so that places in the text are columns.
+  const text = row.map((cell) => (cell.text.length === 1 ? cell.text : '\u0000')).join('');
+  const masked: Cell[] = [];
+  let at = 0;
+  for (const { 0: found, index } of text.matchAll(pattern)) {
+    masked.push(...row.slice(at, index));
+    const end = index + found.length;
+    const look = (row[index] as Cell).look;
+    const blank: Cell = { text: ' ', look };
+    const gap = found.length - instead.length;
+    // Right-aligned: blanks before it take up the difference; else those behind it do.
+    const blanksBefore = /\s*$/.exec(text.slice(0, index))?.[0].length ?? 0;
+    const isRight = blanksBefore >= 2;
+    if (isRight && gap > 0) masked.push(...Array<Cell>(gap).fill(blank));
+    if (isRight && gap < 0) masked.splice(gap, -gap);
+    masked.push(...[...instead].map((sign): Cell => ({ text: sign, look })));
+    at = end;
+    if (isRight || gap === 0) continue;
+    const blanksBehind = /^ */.exec(text.slice(end))?.[0].length ?? 0;
+    if (gap > 0) masked.push(...Array<Cell>(blanksBehind > 1 ? gap : 0).fill(blank));
+    else if (blanksBehind > -gap + 1) at += -gap;
+  }
+  masked.push(...row.slice(at));
+  const last = row.at(-1) as Cell;
+  while (masked.length < row.length) masked.push({ text: ' ', look: last.look });
+  return masked;
+}

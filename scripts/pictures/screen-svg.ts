@@ -1,0 +1,137 @@
+/** What a terminal shows, as SVG: one text for each run of cells that look alike. */
+import { type IBufferCell, Terminal } from '@xterm/headless';
+import { type Cell, type Look, maskRow } from './mask.ts';
+
+export interface ScreenSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+const cellWidth = 8.4;
+const lineHeight = 18;
+const fontSize = 14;
+const margin = 16;
+const background = '#0d1117';
+const foreground = '#e6edf3';
+/** The first sixteen colours of a terminal. */
+const palette = [
+  ...['#484f58', '#ff7b72', '#3fb950', '#d29922', '#58a6ff', '#bc8cff', '#39c5cf', '#b1bac4'],
+  ...['#6e7681', '#ffa198', '#56d364', '#e3b341', '#79c0ff', '#d2a8ff', '#56d4dd', '#f0f6fc'],
+];
+
+/** `bytes` is what a program wrote to a terminal of this size. Rows below the last one with text are left out. */
+export async function screenSvg(bytes: string, { columns, rows }: ScreenSize): Promise<string> {
+  const terminal = new Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 0 });
+  await new Promise<void>((resolve) => terminal.write(bytes, resolve));
+  const shown = Array.from({ length: rows }, (_, row) => maskRow(cellsOf(terminal, row, columns), columns));
+  const used = shown.findLastIndex((row) => row.some(({ text }) => text.trim() !== '')) + 1;
+  const width = Math.ceil(columns * cellWidth + 2 * margin);
+  const height = used * lineHeight + 2 * margin;
+  const font = "ui-monospace,SFMono-Regular,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace";
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">`,
+    `<rect width="${width}" height="${height}" rx="8" fill="${background}"/>`,
+    `<g font-family="${font}" font-size="${fontSize}" fill="${foreground}" xml:space="preserve">`,
+    ...shown.slice(0, used).flatMap((cells, row) => rowMarkup(cells, row)),
+    '</g>',
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+function cellsOf(terminal: Terminal, row: number, columns: number): Cell[] {
+  const line = terminal.buffer.active.getLine(row);
+  return Array.from({ length: columns }, (_, column): Cell => {
+    const cell = line?.getCell(column);
+    if (cell === undefined) return { text: ' ', look: plain };
+    // The second half of a wide character has no text of its own.
+    return { text: cell.getWidth() === 0 ? '' : cell.getChars() || ' ', look: lookOf(cell) };
+  });
+}
+
+const plain: Look = { colour: foreground, fill: null, isBold: false, isDim: false, isUnderlined: false };
+
+function lookOf(cell: IBufferCell): Look {
+  const colour = cell.isFgDefault() ? foreground : colourOf(cell.getFgColor(), cell.isFgRGB());
+  const fill = cell.isBgDefault() ? null : colourOf(cell.getBgColor(), cell.isBgRGB());
+  const isReversed = cell.isInverse() !== 0;
+  return {
+    colour: isReversed ? (fill ?? background) : colour,
+    fill: isReversed ? colour : fill,
+    isBold: cell.isBold() !== 0,
+    isDim: cell.isDim() !== 0,
+    isUnderlined: cell.isUnderline() !== 0,
+  };
+}
+
+function colourOf(value: number, isRgb: boolean): string {
+  if (isRgb) return `#${value.toString(16).padStart(6, '0')}`;
+  const named = palette[value];
+  if (named !== undefined) return named;
+  if (value >= 232) return grey((value - 232) * 10 + 8);
+  const level = (step: number): string => (step === 0 ? 0 : step * 40 + 55).toString(16).padStart(2, '0');
+  const cube = value - 16;
+  return `#${level(Math.floor(cube / 36))}${level(Math.floor(cube / 6) % 6)}${level(cube % 6)}`;
+}
+
+function grey(value: number): string {
+  return `#${value.toString(16).padStart(2, '0').repeat(3)}`;
+}
+
+function rowMarkup(cells: readonly Cell[], row: number): string[] {
+  const markup: string[] = [];
+  const top = margin + row * lineHeight;
+  for (let start = 0; start < cells.length; ) {
+    const look = (cells[start] as Cell).look;
+    let end = start + 1;
+    while (end < cells.length && isSame((cells[end] as Cell).look, look)) end += 1;
+    const text = cells
+      .slice(start, end)
+      .map((cell) => cell.text)
+      .join('');
+    markup.push(...runMarkup(text, look, { left: margin + start * cellWidth, top, width: (end - start) * cellWidth }));
+    start = end;
+  }
+  return markup;
+}
+
+interface Box {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+}
+
+function runMarkup(text: string, look: Look, { left, top, width }: Box): string[] {
+  const { colour, fill, isBold, isDim, isUnderlined } = look;
+  const [x, wide] = [round(left), round(width)];
+  const markup =
+    fill === null ? [] : [`<rect x="${x}" y="${top}" width="${wide}" height="${lineHeight}" fill="${fill}"/>`];
+  if (text.trim() === '') return markup;
+  // Fonts differ in the width of their characters; the columns must not.
+  const place = `x="${x}" y="${top + fontSize - 1}" textLength="${wide}" lengthAdjust="spacingAndGlyphs"`;
+  const style = [
+    ...(colour === foreground ? [] : [` fill="${colour}"`]),
+    ...(isBold ? [' font-weight="bold"'] : []),
+    ...(isDim ? [' opacity="0.6"'] : []),
+    ...(isUnderlined ? [' text-decoration="underline"'] : []),
+  ].join('');
+  return [...markup, `<text ${place}${style}>${escapeXml(text)}</text>`];
+}
+
+function isSame(one: Look, other: Look): boolean {
+  return (
+    one.colour === other.colour &&
+    one.fill === other.fill &&
+    one.isBold === other.isBold &&
+    one.isDim === other.isDim &&
+    one.isUnderlined === other.isUnderlined
+  );
+}
+
+function round(value: number): string {
+  return String(Math.round(value * 10) / 10);
+}
+
+function escapeXml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}

@@ -1,0 +1,228 @@
+/**
+ * Turns the lines of a transcript into what people want to read. Control traffic, hooks, the progress of tasks and
+ * whatever is said twice are left out. No line can make this throw, and what it remembers is bounded.
+ */
+import type { FileEdit, TranscriptEntry } from '../core/transcript.ts';
+import { editOf } from './file-edits.ts';
+import { isObject, type JsonObject, number, object, objects, text } from './lenient.ts';
+import { type ClaudeMessage, contentText, parseObject, type ResultMessage } from './messages.ts';
+import { targetOf } from './stream.ts';
+import { clip } from './text.ts';
+
+interface Call {
+  readonly tool: string;
+  readonly target: string;
+  readonly depth: number;
+  /** Only of tools that change files. */
+  readonly input?: JsonObject;
+}
+
+const toolChars = 80;
+const targetChars = 160;
+const outcomeChars = 2_000;
+/** A block of text; no model writes one that long. */
+const textChars = 1_000_000;
+/** Calls whose answer is awaited, and lines that could be printed again. */
+const rememberedMax = 2_000;
+const interruption = /^\[Request interrupted by user/;
+
+export class TranscriptReader {
+  #cwd: string | undefined;
+  #calls = new Map<string, Call>();
+  #seen = new Set<string>();
+  #lastText = '';
+
+  /** Another process begins: what it does has nothing to do with tools that an earlier one left open. */
+  restart(): void {
+    this.#calls.clear();
+    this.#lastText = '';
+  }
+
+  /** What this line (without its line end) has for a reader; often nothing. */
+  read(line: string): TranscriptEntry[] {
+    const { message, value } = parseObject(line);
+    if (value === null) return message.kind === 'malformed' ? [{ kind: 'unreadable', text: message.text }] : [];
+    if (this.#isRepeated(value)) return [];
+    return this.#entries(message, value);
+  }
+
+  #isRepeated(value: JsonObject): boolean {
+    const id = text(value.uuid);
+    if (id === undefined || id.length > 100) return false;
+    if (this.#seen.has(id)) return true;
+    this.#seen.add(id);
+    forgetOldest(this.#seen);
+    return false;
+  }
+
+  #entries(message: ClaudeMessage, value: JsonObject): TranscriptEntry[] {
+    switch (message.kind) {
+      case 'init': {
+        this.#cwd = message.cwd ?? this.#cwd;
+        const { model, claudeVersion: version } = message;
+        return [{ kind: 'claude', ...(model === undefined ? {} : { model }), ...(version ? { version } : {}) }];
+      }
+      case 'assistant':
+        return this.#assistant(value);
+      case 'user':
+        return this.#user(value);
+      case 'result':
+        return [this.#result(message)];
+      case 'api-retry': {
+        const { error, errorStatus, attempt } = message;
+        const why = errorStatus === null ? error : `${errorStatus} ${error}`;
+        return [{ kind: 'trouble', text: `the API did not answer (${why}), try ${attempt}` }];
+      }
+      case 'rate-limit':
+        return message.status === 'rejected' ? [{ kind: 'trouble', text: 'a usage limit was reached' }] : [];
+      case 'compact-boundary':
+        return [compaction(value)];
+      default:
+        return systemNote(value);
+    }
+  }
+
+  #assistant(value: JsonObject): TranscriptEntry[] {
+    const depth = this.#depthBelow(value.parent_tool_use_id);
+    const { content } = object(value.message);
+    const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : objects(content);
+    return blocks.flatMap((block): TranscriptEntry[] => {
+      const type = text(block.type);
+      if (type === 'text') return this.#said(text(block.text) ?? '', depth);
+      if (type === 'thinking') {
+        const thought = clip(text(block.thinking) ?? '', outcomeChars);
+        return thought.trim() === '' ? [] : [{ kind: 'thought', depth, text: thought }];
+      }
+      return type === 'tool_use' ? [this.#call(block, depth)] : [];
+    });
+  }
+
+  #said(said: string, depth: number): TranscriptEntry[] {
+    if (said.trim() === '') return [];
+    if (depth === 0) this.#lastText = said;
+    return [{ kind: 'said', depth, text: clip(said, textChars) }];
+  }
+
+  #call(block: JsonObject, depth: number): TranscriptEntry {
+    const id = text(block.id) ?? '';
+    const tool = clip(text(block.name) ?? '', toolChars);
+    const input = object(block.input);
+    const target = targetOf(input, this.#cwd, targetChars);
+    const changesFiles = editOf(tool, input, undefined) !== undefined;
+    if (id !== '') this.#calls.set(id, { tool, target, depth, ...(changesFiles ? { input } : {}) });
+    forgetOldest(this.#calls);
+    return { kind: 'call', depth, id, tool, target };
+  }
+
+  #user(value: JsonObject): TranscriptEntry[] {
+    const depth = this.#depthBelow(value.parent_tool_use_id);
+    const { content } = object(value.message);
+    const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : objects(content);
+    const outcomes = blocks.filter(({ type }) => type === 'tool_result');
+    return blocks.flatMap((block): TranscriptEntry[] => {
+      if (block.type === 'tool_result') {
+        // The details stand beside the message and belong to its only answer.
+        return [this.#outcome(block, depth, outcomes.length === 1 ? value.tool_use_result : undefined)];
+      }
+      const told = block.type === 'text' ? (text(block.text) ?? '') : '';
+      if (interruption.test(told)) return [{ kind: 'trouble', text: 'interrupted' }];
+      // What claude writes to itself in the user's name.
+      if (told.trim() === '' || value.isSynthetic === true || value.isMeta === true) return [];
+      return [{ kind: 'told', depth, text: clip(told, outcomeChars) }];
+    });
+  }
+
+  #outcome(block: JsonObject, depth: number, details: unknown): TranscriptEntry {
+    const id = text(block.tool_use_id) ?? '';
+    const call = this.#calls.get(id);
+    const isError = block.is_error === true;
+    const answer = contentText(block.content).replace(/<\/?tool_use_error>/g, '');
+    const edit = isError || call?.input === undefined ? undefined : this.#edit(call, call.input, details);
+    return {
+      kind: 'outcome',
+      depth: call?.depth ?? depth,
+      id,
+      tool: call?.tool ?? '',
+      target: call?.target ?? '',
+      isError,
+      text: clip(answer, outcomeChars),
+      lines: countLines(answer),
+      ...(edit === undefined ? {} : { edit }),
+    };
+  }
+
+  #edit({ tool, target }: Call, input: JsonObject, details: unknown): FileEdit | undefined {
+    const edit = editOf(tool, input, isObject(details) ? details : undefined);
+    return edit === undefined ? undefined : { path: target, ...edit };
+  }
+
+  #result(message: ResultMessage): TranscriptEntry {
+    const said = message.result ?? '';
+    // As a rule the result repeats what claude said last.
+    const isNew = said.trim() !== '' && said.trim() !== this.#lastText.trim();
+    return {
+      kind: 'result',
+      isError: message.isError,
+      ...(isNew ? { text: clip(said, textChars) } : {}),
+      errors: message.errors,
+      denied: message.denials.map(({ tool }) => tool),
+      turns: message.numTurns,
+      durationMs: message.durationMs,
+      costUsd: message.costUsd,
+      tokens: message.tokens,
+    };
+  }
+
+  /** Nested sub-agents name the call that runs them; one whose call is unknown is at least a sub-agent. */
+  #depthBelow(parent: unknown): number {
+    const id = text(parent);
+    return id === undefined ? 0 : (this.#calls.get(id)?.depth ?? 0) + 1;
+  }
+}
+
+function forgetOldest(memory: Map<string, unknown> | Set<string>): void {
+  if (memory.size <= rememberedMax) return;
+  for (const oldest of memory.keys()) {
+    memory.delete(oldest);
+    return;
+  }
+}
+
+function compaction(value: JsonObject): TranscriptEntry {
+  const { trigger, pre_tokens, post_tokens } = object(value.compact_metadata);
+  const [how, before, after] = [text(trigger), number(pre_tokens), number(post_tokens)];
+  return {
+    kind: 'compaction',
+    ...(how === undefined ? {} : { trigger: how }),
+    ...(before === undefined ? {} : { tokensBefore: before }),
+    ...(after === undefined ? {} : { tokensAfter: after }),
+  };
+}
+
+/** What claude reports besides, where it concerns people. */
+function systemNote(value: JsonObject): TranscriptEntry[] {
+  if (value.type !== 'system') return [];
+  const said = (what: unknown): TranscriptEntry[] => {
+    const note = clip(text(what) ?? '', outcomeChars);
+    return note.trim() === '' ? [] : [{ kind: 'trouble', text: note }];
+  };
+  switch (value.subtype) {
+    case 'model_fallback':
+      return said(value.content);
+    case 'informational':
+      return value.level === 'warning' || value.level === 'error' ? said(value.content) : [];
+    case 'permission_denied':
+      return said(`denied: ${text(value.tool_name) ?? 'a tool'} (${text(value.message) ?? 'not allowed'})`);
+    case 'notification':
+      return value.priority === 'immediate' ? said(value.text) : [];
+    default:
+      return [];
+  }
+}
+
+function countLines(answer: string): number {
+  let lines = answer === '' ? 0 : 1;
+  const end = answer.endsWith('\n') ? answer.length - 1 : answer.length;
+  for (let at = answer.indexOf('\n'); at !== -1 && at < end; at = answer.indexOf('\n', at + 1)) lines += 1;
+  return lines;
+}

@@ -1,0 +1,139 @@
+/**
+ * `--detach`: the runner becomes a process in a session of its own, which no terminal can end, and this command returns
+ * once it runs the group. What such a runner prints goes into a log file of the group.
+ */
+import { join, resolve } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { safeJson, safeLine } from '../report/terminal-text.ts';
+import type { GroupPaths } from '../store/paths.ts';
+import { isObject, parseJson } from '../store/shape.ts';
+import { isolatedBunFlags } from '../world/own-program.ts';
+import type { ExitStatus, RunningProcess } from '../world/world.ts';
+import { whileBusy } from './busy.ts';
+import { pause } from './change-group.ts';
+import type { Context, Work } from './context.ts';
+import { exitCode } from './exit-code.ts';
+import type { ConfigOptions } from './group-options.ts';
+import { LogReader } from './log-reader.ts';
+import type { GroupReference } from './resolve.ts';
+import type { RunWish } from './run-options.ts';
+
+const lookMs = 25;
+/** Of what a runner that was refused has printed. */
+const saidBytesMax = 20_000;
+const sentenceColumnsMax = 1_000;
+
+/** Starts a runner of its own for the group; the exit code is that of its refusal when it does not begin to run. */
+export async function runDetached(context: Context, group: GroupReference, wish: RunWish): Promise<Work> {
+  const { world, stdout } = context;
+  const { groupId, paths } = group;
+  const log = logFileFor(context, paths.runnerLogs);
+  const events = new LogReader(world, paths.events);
+  const started = startRunner(context, group, wish, log);
+  if (!started.ok) return started;
+  const outcome = await whileBusy(context, 'Starting the runner', () =>
+    beginning(context, paths, events, started.value),
+  );
+  if (outcome !== 'running') return refused(context, outcome, log);
+  const { pid } = started.value.identity;
+  if (wish.output === 'json') stdout.line(safeJson({ groupId, pid, log }));
+  else stdout.line(groupId);
+  if (wish.output !== 'json' && wish.output !== 'quiet') sayHowToGoOn(context, groupId, pid, log);
+  if (wish.notify)
+    context.stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
+  return ok(exitCode.done);
+}
+
+/** One for each runner: those that come at the same time are not to be mistaken for each other. */
+function logFileFor({ world }: Context, folder: string): string {
+  world.files.makeFolder(folder);
+  const time = new Date(world.clock.now()).toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-');
+  return join(folder, `${time}-${world.random.uuid().slice(0, 8)}.log`);
+}
+
+function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: string): void {
+  stderr.line(`It runs on its own (pid ${pid}), whatever becomes of this terminal.`);
+  stderr.line(`Watch it: claude-code-agent group watch ${groupId}`);
+  stderr.line(`Pause it: claude-code-agent group pause ${groupId}`);
+  stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
+}
+
+function startRunner(
+  context: Context,
+  { groupId }: GroupReference,
+  wish: RunWish,
+  log: string,
+): Result<RunningProcess> {
+  const { world, env, packageRoot } = context;
+  const main = join(packageRoot, 'src', 'main.ts');
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(env)) if (value !== undefined) kept[name] = value;
+  return world.processes.spawn({
+    program: world.machine.bun,
+    args: [...isolatedBunFlags, main, 'group', 'run', groupId, ...runArguments(wish, context.cwd)],
+    cwd: context.cwd,
+    env: kept,
+    stdoutFile: log,
+    stderrFile: log,
+  });
+}
+
+/** The words of a command line that ask for the same run, in this process's place. */
+export function runArguments({ config, rehearse, retryFailed }: RunWish, cwd: string): string[] {
+  const words: string[] = [];
+  for (const [name, value] of Object.entries(config) as [keyof ConfigOptions, unknown][]) {
+    if (value === undefined) continue;
+    const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    if (typeof value === 'boolean') words.push(value ? `--${flag}` : `--no-${flag}`);
+    else if (name === 'minFreeMemory') words.push(`--${flag}=${Math.round(Number(value) / 1_000_000)}`);
+    else words.push(`--${flag}=${value}`);
+  }
+  if (retryFailed) words.push('--retry-failed');
+  if (rehearse !== undefined) words.push(rehearse === true ? '--rehearse' : `--rehearse=${resolve(cwd, rehearse)}`);
+  return [...words, '--output=text'];
+}
+
+/**
+ * How the runner ended, or that it runs the group: it holds the lock, everything it needs was found, and whoever lists
+ * groups sees it.
+ */
+async function beginning(
+  { world }: Context,
+  paths: GroupPaths,
+  events: LogReader,
+  runner: RunningProcess,
+): Promise<'running' | ExitStatus> {
+  let exit: ExitStatus | null = null;
+  runner.onExit((status) => {
+    exit = status;
+  });
+  const { pid, startTime } = runner.identity;
+  for (;;) {
+    // Asked before the log is read: what was logged before the end is then seen for certain.
+    const ended: ExitStatus | null = exit;
+    events.read();
+    const run = events.state?.run?.runner;
+    const isOurs = run?.pid === pid && run.startTime === startTime;
+    if (isOurs && (ended !== null || isListed(world, paths, events.state?.status))) return 'running';
+    if (ended !== null) return ended;
+    await pause(world, lookMs);
+  }
+}
+
+/** Snapshots come a moment later than the log. */
+function isListed({ files }: Context['world'], { meta }: GroupPaths, status: string | undefined): boolean {
+  const snapshot = parseJson(files.readText(meta) ?? '');
+  return isObject(snapshot) && snapshot.status === status;
+}
+
+/** Says what the runner said, and ends as it did. */
+function refused({ world, stderr }: Context, status: ExitStatus, log: string): Work {
+  const said = new TextDecoder().decode(world.files.readBytes(log, 0, saidBytesMax));
+  const lines = said.split('\n').filter((line) => line.trim() !== '');
+  for (const line of lines) stderr.line(safeLine(line, sentenceColumnsMax));
+  world.files.remove(log);
+  const code = status.kind === 'exited' ? Object.values(exitCode).find((known) => known === status.code) : undefined;
+  if (code !== undefined && lines.length > 0) return ok(code);
+  const how = status.kind === 'signalled' ? `was ended by ${status.signal}` : 'ended';
+  return fail('internal', `The runner ${how} before it began.`, 'Try again, or run the group without --detach.');
+}

@@ -1,0 +1,40 @@
+/** `--notify`: rings the terminal, and tells it what happened, when something happens that a user may wait for. */
+import type { GroupEvent } from '../core/event.ts';
+import type { GroupState } from '../core/state.ts';
+import { formatDate } from '../report/format.ts';
+import { safeLine } from '../report/terminal-text.ts';
+import { awaitedEvents } from './event-commands.ts';
+import type { Output } from './output.ts';
+
+const columnsMax = 120;
+
+/**
+ * A bell, and OSC 9, which many terminals show as a notification of the desktop. Nothing for other events, and nothing
+ * when `stdout` is no terminal: such bytes must not get into a file.
+ */
+export function notify(
+  stdout: Output,
+  env: { readonly TERM?: string | undefined },
+  event: GroupEvent,
+  state: GroupState,
+): void {
+  if (!stdout.isTerminal || !awaitedEvents.has(event.type)) return;
+  const text = safeLine(notificationText(event, state), columnsMax);
+  stdout.write(env.TERM === 'dumb' ? '\u0007' : `\u0007\u001b]9;${text}\u0007`);
+}
+
+function notificationText(event: GroupEvent, { group }: GroupState): string {
+  const name = safeLine(group.name, 60);
+  switch (event.type) {
+    case 'group_completed':
+      return `${name} is completed`;
+    case 'group_failed':
+      return `${name} failed: ${event.reason}`;
+    case 'group_paused':
+      return `${name} is paused: ${event.reason}`;
+    case 'limit_reached':
+      return `${name} waits for a usage limit until ${formatDate(event.resetsAt)}`;
+    default:
+      return name;
+  }
+}

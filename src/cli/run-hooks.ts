@@ -1,0 +1,72 @@
+/** What else happens when a run comes to a point that a user may wait for: `--notify` and `onEvent`. */
+import { join } from 'node:path';
+import { commandEnvironment } from '../claude/environment.ts';
+import type { GroupEvent } from '../core/event.ts';
+import type { GroupState } from '../core/state.ts';
+import type { Reporter } from '../report/reporter.ts';
+import { safeLine } from '../report/terminal-text.ts';
+import type { Context } from './context.ts';
+import { awaitedEvents, EventCommands } from './event-commands.ts';
+import { notify } from './notify.ts';
+import type { GroupReference } from './resolve.ts';
+import type { RunWish } from './run-options.ts';
+import { onSignal } from './signals.ts';
+
+const columnsMax = 1_000;
+
+export interface RunHooks {
+  /** The reporter, which is told first. */
+  around(reporter: Reporter): Reporter;
+  /**
+   * After the run, when the screen is the shell's again: waits for the commands that were told, and says what went
+   * wrong with them. `left`: the runner goes at once, and nothing is waited for.
+   */
+  finish(left: boolean): Promise<void>;
+}
+
+/** `ofUser`: the command in the user's own configuration; that of the workflow stands in the group. */
+export function createRunHooks(
+  context: Context,
+  { paths }: Pick<GroupReference, 'paths'>,
+  { notify: rings, rehearse }: Pick<RunWish, 'notify' | 'rehearse'>,
+  ofUser: string | undefined,
+): RunHooks {
+  const { world, env, stdout, stderr } = context;
+  const warnings: string[] = [];
+  const rehearsalHome = rehearse === undefined ? undefined : join(paths.folder, 'rehearsal-home');
+  const commands = new EventCommands(world, {
+    paths,
+    env: commandEnvironment(env, rehearsalHome),
+    warn: (text) => warnings.push(text),
+  });
+  let tidied: Promise<void> | null = null;
+  const tell = (event: GroupEvent, state: GroupState): void => {
+    // Not before: the group is ours only now.
+    tidied ??= commands.endLeftovers();
+    if (rings) notify(stdout, env, event, state);
+    if (!awaitedEvents.has(event.type)) return;
+    const { onEvent: ofWorkflow } = state.group.config;
+    const told = [ofUser, ofWorkflow].filter((command) => command !== undefined);
+    if (told.length > 0) void tidied.then(() => commands.tell(event, told));
+  };
+  return {
+    around: (reporter) => ({
+      event(event, state, live) {
+        reporter.event(event, state, live);
+        tell(event, state);
+      },
+      progress: (...what) => reporter.progress(...what),
+      waiting: (...what) => reporter.waiting(...what),
+      summarize: (...what) => reporter.summarize(...what),
+    }),
+    async finish(left) {
+      // A user who does not want to wait for them either.
+      const unsubscribe = onSignal(() => commands.stop());
+      await tidied;
+      if (left) commands.stop();
+      await commands.finish();
+      unsubscribe();
+      for (const warning of warnings) stderr.line(`warning: ${safeLine(warning, columnsMax)}`);
+    },
+  };
+}

@@ -1,6 +1,6 @@
 /**
  * Files and folders that only their owner may read. A umask can take rights away (even our own) but never add any,
- * so what is created here gets its mode once more, explicitly.
+ * so what is created here gets its mode once more, explicitly. What belongs to a person's project is left to the umask.
  */
 import {
   chmodSync,
@@ -15,7 +15,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { errorCode } from './system-error.ts';
+import { errorCode, unlessMissing } from './system-error.ts';
 
 const fileMode = 0o600;
 const folderMode = 0o700;
@@ -24,6 +24,16 @@ const folderMode = 0o700;
 export function createPrivate(path: string, flags: number): number {
   const fd = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, fileMode);
   fchmodSync(fd, fileMode);
+  return fd;
+}
+
+/** Creates a file as the user's other programs do, or with the mode of the file `like`; throws EEXIST as above. */
+export function createShared(path: string, flags: number, like?: string): number {
+  const mode = like === undefined ? null : unlessMissing(() => statSync(like).mode & 0o777, null);
+  if (mode === null) return openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o666);
+  // Narrow until it has its mode: what others could not read before must not be readable for an instant.
+  const fd = createPrivate(path, flags);
+  fchmodSync(fd, mode);
   return fd;
 }
 

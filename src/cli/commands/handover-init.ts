@@ -2,6 +2,7 @@
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { updateExclusively } from '../../context/exclusive-update.ts';
+import { isObject, readExactJson } from '../../context/faber/json-text.ts';
 import {
   configuredFolders,
   findProjects,
@@ -13,7 +14,6 @@ import { newResumeFile } from '../../context/handover/resume-file.ts';
 import { readProjectText } from '../../context/hook-call.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { isObject, parseJson } from '../../store/shape.ts';
 import { writeFailure } from '../../world/world.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -78,8 +78,8 @@ function make({ world: { files, clock } }: Context, folder: string, file: string
   const timestamp = new Date(clock.now()).toISOString();
   const text = newResumeFile({ projectId, projectName: name ?? projectId, timestamp });
   try {
-    files.makeFolder(dirname(file));
-    files.writeBytes(file, new TextEncoder().encode(text), { durable: true });
+    files.makeFolder(dirname(file), 'project');
+    files.writeBytes(file, new TextEncoder().encode(text), { durable: true, access: 'project' });
     return ok(undefined);
   } catch (error) {
     const { code } = error as { code?: unknown };
@@ -99,7 +99,7 @@ function make({ world: { files, clock } }: Context, folder: string, file: string
 /** Adds the folder to the configuration of the root. */
 function nameFolder({ world: { files, clock }, stdout }: Context, config: string, path: string): Work {
   try {
-    files.makeFolder(dirname(config));
+    files.makeFolder(dirname(config), 'project');
   } catch (error) {
     return { ok: false, failure: writeFailure(config, error) };
   }
@@ -108,7 +108,7 @@ function nameFolder({ world: { files, clock }, stdout }: Context, config: string
     nowMs: clock.now(),
     bytesMax: 1024 * 1024,
     change: (before) => {
-      const value = before === null ? {} : parseJson(new TextDecoder().decode(before));
+      const value = before === null ? {} : configOf(before);
       if (!isObject(value)) return fail('corrupt-file', `${config} is not a JSON object.`, 'Correct or remove it.');
       const folders = Array.isArray(value.folders) ? value.folders : [];
       if (folders.includes(path)) return ok(null);
@@ -118,4 +118,14 @@ function nameFolder({ world: { files, clock }, stdout }: Context, config: string
   if (!named.ok) return named;
   stdout.line(safeLine(`Named it in ${config}`, 1000));
   return ok(exitCode.done);
+}
+
+/** Null when it is no JSON, or cannot be written back as it is. */
+function configOf(bytes: Uint8Array): unknown {
+  try {
+    const read = readExactJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return read.ok ? read.value : null;
+  } catch {
+    return null;
+  }
 }

@@ -4,7 +4,7 @@
  * what they wrote.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { noteInProject } from '../../../src/context/handover/note.ts';
 import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
@@ -141,6 +141,61 @@ test('a fresh lock is waited for and then told; an old one and one from the futu
   }
   expect(ids()).toHaveLength(3);
   expect(entries()).toEqual(['resume-context.md']);
+});
+
+test('the lock of a dead process is broken at once, that of a living one is waited for at any age', async () => {
+  const lock = join(dirname(file), '.resume-context.md.lock');
+  // Another process that holds the lock: it makes it as our hooks do, then waits for its end.
+  const program = join(root.folder, 'holder.ts');
+  const owner = join(packageRoot, 'src', 'world', 'lock-owner.ts');
+  writeFileSync(
+    program,
+    `import { writeFileSync } from 'node:fs';
+     import { lockOwners } from ${JSON.stringify(owner)};
+     writeFileSync(${JSON.stringify(lock)}, lockOwners.note());
+     console.log('held');
+     setInterval(() => {}, 1000);`,
+  );
+  const holder = Bun.spawn([process.execPath, ...isolatedBunFlags, program], { stdin: 'ignore', stdout: 'pipe' });
+  try {
+    await holder.stdout.getReader().read();
+    utimesSync(lock, now / 1000 - 3600, now / 1000 - 3600);
+    let waits = 0;
+    const waiting = noteInProject(realFiles, { id: '28-b', file }, 'mine', now, () => {
+      waits += 1;
+    });
+    expect(waiting).toMatchObject({ failure: { reason: 'busy', next: expect.stringContaining(lock) } });
+    expect(waits).toBeGreaterThan(0);
+    expect(ids()).toEqual(['first']);
+  } finally {
+    holder.kill('SIGKILL');
+    await holder.exited;
+  }
+  const fresh = Date.now() / 1000;
+  utimesSync(lock, fresh, fresh);
+  let waits = 0;
+  const taken = noteInProject(realFiles, { id: '28-b', file }, 'mine', Date.now(), () => {
+    waits += 1;
+  });
+  expect(taken.ok).toBe(true);
+  expect(waits).toBe(1);
+  expect(ids()).toEqual(['first', 'mine']);
+  expect(entries()).toEqual(['resume-context.md']);
+});
+
+test.each(['', 'x', 'null', '[]', '{"pid": 1}', '{"pid": "1", "startTime": "", "realm": ""}', '{"pid": -1}'])(
+  'a lock that holds %j is nobody’s: fresh it is waited for',
+  (text) => {
+    writeFileSync(join(dirname(file), '.resume-context.md.lock'), text);
+    expect(note(realFiles, 'mine', Date.now())).toMatchObject({ failure: { reason: 'busy' } });
+    expect(note(realFiles, 'mine', Date.now() + 60_000).ok).toBe(true);
+  },
+);
+
+test.each([0o644, 0o664, 0o600, 0o640])('a resume file of mode %o keeps it', (mode) => {
+  chmodSync(file, mode);
+  expect(note(realFiles, 'mine').ok).toBe(true);
+  expect(statSync(file).mode & 0o777).toBe(mode);
 });
 
 test('what is not ours is never removed: folders and links of those names', () => {

@@ -14,7 +14,8 @@ export const systems = ['cpm', 'handover', 'faber'] as const;
 
 export interface Setting {
   readonly systems: readonly ContextName[];
-  readonly steps: readonly Step[];
+  /** The same for all, or each session's own; claude's id of a session is known before it starts. */
+  readonly steps: readonly Step[] | ((name: string, claudeId: string) => readonly Step[]);
   readonly names?: readonly string[];
   /** Folder below `projects` for a session; all work in `shared` when it is not given. */
   readonly projectOf?: (name: string) => string;
@@ -45,7 +46,10 @@ export class ContextGround {
     const fields = { allowedTools: ['Bash'], context: systems, model: 'claude-sonnet-4-5', config };
     const group = makeGroup(names.map((name) => ({ name, project: projectOf(name), fields })));
     const nameOf = (id: string) => names.find((name) => group.claudeId(name) === id);
-    const sessions = { '*': { steps: [...steps] } };
+    const stepsOf = typeof steps === 'function' ? steps : () => steps;
+    const sessions = Object.fromEntries(
+      names.map((name) => [name, { steps: [...stepsOf(name, group.claudeId(name))] }]),
+    );
     this.group = group;
     this.projectOf = projectOf;
     this.api = startScriptedApi({ script: { version: 1, sessions }, nameOf });

@@ -2,7 +2,7 @@
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { updateExclusively } from '../../context/exclusive-update.ts';
-import { isObject, readExactJson } from '../../context/faber/json-text.ts';
+import { isObject, type JsonObject, readExactJson } from '../../context/faber/json-text.ts';
 import {
   configuredFolders,
   findProjects,
@@ -25,6 +25,8 @@ const example = `
 Example:
   $ claude-code-agent handover init 02-projects/28-parser
   $ claude-code-agent handover init clients/acme --name "Acme's shop"`;
+
+const configBytesMax = 1024 * 1024;
 
 export function define(command: Command, context: Context): void {
   command
@@ -51,6 +53,8 @@ function init(context: Context, typed: string, name: string | undefined, typedRo
     const next = 'Correct or remove that file, then run the command again; nothing was made.';
     return fail('corrupt-file', `${config.trouble}.`, next);
   }
+  const sound = configNow(context, join(root.value, handoverConfig));
+  if (!sound.ok) return sound;
   const made = make(context, folder, file, name);
   if (!made.ok && made.failure.reason !== 'duplicate') return made;
   const isFound = findProjects(files, root.value).projects.some((project) => project.file === file);
@@ -106,10 +110,11 @@ function nameFolder({ world: { files, clock }, stdout }: Context, config: string
   const named = updateExclusively(files, {
     path: config,
     nowMs: clock.now(),
-    bytesMax: 1024 * 1024,
+    bytesMax: configBytesMax,
     change: (before) => {
-      const value = before === null ? {} : configOf(before);
-      if (!isObject(value)) return fail('corrupt-file', `${config} is not a JSON object.`, 'Correct or remove it.');
+      const read = before === null ? ok<JsonObject>({}) : readConfig(config, before);
+      if (!read.ok) return read;
+      const { value } = read;
       const folders = Array.isArray(value.folders) ? value.folders : [];
       if (folders.includes(path)) return ok(null);
       return ok(new TextEncoder().encode(`${JSON.stringify({ ...value, folders: [...folders, path] }, null, 2)}\n`));
@@ -120,12 +125,25 @@ function nameFolder({ world: { files, clock }, stdout }: Context, config: string
   return ok(exitCode.done);
 }
 
-/** Null when it is no JSON, or cannot be written back as it is. */
-function configOf(bytes: Uint8Array): unknown {
+/** Looked at before anything is made, so that a project is never made and then not named. */
+function configNow({ world: { files } }: Context, config: string): Result<JsonObject> {
+  const read = tryPath(() => (files.info(config) === null ? null : files.readBytes(config, 0, configBytesMax + 1)));
+  if (!read.ok) return fail('usage', `${briefPath(config)} ${read.trouble}.`, 'Check its permissions.');
+  if (read.value === null) return ok({});
+  if (read.value.length <= configBytesMax) return readConfig(config, read.value);
+  return fail('corrupt-file', `${config} is larger than ${configBytesMax} bytes.`, 'Correct or remove it.');
+}
+
+/** Fails with `corrupt-file` also for what could not be written back as it is. */
+function readConfig(config: string, bytes: Uint8Array): Result<JsonObject> {
+  const refuse = (what: string) => fail('corrupt-file', what, 'Correct or remove it, then run the command again.');
+  let text: string;
   try {
-    const read = readExactJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-    return read.ok ? read.value : null;
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    return null;
+    return refuse(`${config} is not valid UTF-8.`);
   }
+  const read = readExactJson(text);
+  if (!read.ok) return refuse(`${config}:${read.place.line}:${read.place.column}: ${read.message}.`);
+  return isObject(read.value) ? ok(read.value) : refuse(`${config} is not a JSON object.`);
 }

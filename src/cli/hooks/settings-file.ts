@@ -146,13 +146,16 @@ export function changeHooks(
 
 /**
  * One copy at most, whose name tells whose it is. It is replaced only when something besides our hooks has changed
- * since: installing twice, or taking out what was put in, must not push out what the person had before.
+ * since: installing twice, or taking out what was put in, must not push out what the person had before. A file that
+ * holds nothing but our hooks needs none.
  */
 function keep(
   files: Context['world']['files'],
   path: string,
   { bytes, settings }: { readonly bytes: Uint8Array; readonly settings: Settings },
 ): Result<string | null> {
+  const own = (one: Settings) => uninstallHooks(one, contextNames);
+  if (Object.keys(own(settings)).length === 0) return ok(null);
   const copy = `${path}.claude-code-agent.bak`;
   const kind = files.entryKind(copy);
   if (kind !== null && kind !== 'file') {
@@ -160,7 +163,6 @@ function keep(
   }
   if (kind === 'file') {
     const kept = parseSettings(copy, files.readBytes(copy, 0, bytesMax + 1));
-    const own = (one: Settings) => uninstallHooks(one, contextNames);
     if (kept.ok && Bun.deepEquals(own(kept.value.settings), own(settings))) return ok(null);
   }
   const fresh = `${copy}.new`;

@@ -6,7 +6,7 @@
 import { basename, dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { systemFailure } from '../store/system-failure.ts';
-import { type LockOwners, lockOwners } from '../world/lock-owner.ts';
+import { type OwnedLocks, ownedLocks } from '../world/owned-lock.ts';
 import { pauseBlocking } from '../world/pause.ts';
 import type { FileAccess } from '../world/world.ts';
 import type { ContextFiles } from './hook-call.ts';
@@ -27,13 +27,11 @@ export interface ExclusiveUpdate {
   readonly access?: FileAccess;
   /** Between two tries; tests hand in their own. */
   readonly pause?: (ms: number) => void;
-  readonly owners?: LockOwners;
+  readonly locks?: OwnedLocks;
 }
 
 /** A change takes a few milliseconds; an owner that cannot be asked and holds the lock for so long is dead. */
 const staleMs = 10_000;
-/** A note of an owner is far shorter. */
-const noteBytesMax = 1024;
 /** About three seconds in all, which is less than the timeout of a hook. */
 const triesMax = 1_500;
 const pauseMs = 2;
@@ -43,12 +41,12 @@ const pauseMs = 2;
  * system refuses, `corrupt-file` when the path holds no regular file or a far too large one, and as `change` fails.
  */
 export function updateExclusively(files: ContextFiles, update: ExclusiveUpdate): Result<boolean> {
-  const { path, pause = pauseBlocking } = update;
+  const { path, pause = pauseBlocking, locks = ownedLocks } = update;
   const lock = join(dirname(path), `.${basename(path)}.lock`);
   try {
     for (let tries = 0; tries < triesMax; tries += 1) {
       if (tries > 0) pause(pauseMs);
-      if (!createdNew(files, lock, update)) {
+      if (!locks.take(lock)) {
         breakStale(files, lock, update);
         continue;
       }
@@ -114,25 +112,15 @@ function accessOf(path: string, before: Uint8Array | null, { access = 'project' 
   return before === null ? { access } : { access: 'project' as const, like: path };
 }
 
-/** Makes the file, which nobody else can do at the same time; false when it is there. Others must know its owner. */
-function createdNew(files: ContextFiles, path: string, { owners = lockOwners }: ExclusiveUpdate): boolean {
-  try {
-    files.writeBytes(path, new TextEncoder().encode(owners.note()), { access: 'project' });
-    return true;
-  } catch (error) {
-    if ((error as { code?: unknown }).code === 'EEXIST') return false;
-    throw error;
-  }
-}
-
 /** Only one process at a time removes a lock, and looks once more before: the lock may be a new one by then. */
 function breakStale(files: ContextFiles, lock: string, update: ExclusiveUpdate): void {
-  if (!isStale(files, lock, update)) return;
+  const { locks = ownedLocks } = update;
+  if (!isStale(lock, update)) return;
   const guard = `${lock}.break`;
-  if (isStale(files, guard, update)) removeOwn(files, guard);
-  if (!createdNew(files, guard, update)) return;
+  if (isStale(guard, update)) files.remove(guard);
+  if (!locks.take(guard)) return;
   try {
-    if (isStale(files, lock, update)) removeOwn(files, lock);
+    if (isStale(lock, update)) files.remove(lock);
   } finally {
     files.remove(guard);
   }
@@ -142,12 +130,10 @@ function breakStale(files: ContextFiles, lock: string, update: ExclusiveUpdate):
  * A living owner is waited for, whatever the age of its lock. Else the age decides; a time far ahead comes from a clock
  * that was set back since, and would otherwise be waited for.
  */
-function isStale(files: ContextFiles, path: string, { nowMs, owners = lockOwners }: ExclusiveUpdate): boolean {
-  if (files.entryKind(path) !== 'file') return false;
-  const state = owners.stateOf(new TextDecoder().decode(files.readBytes(path, 0, noteBytesMax)));
-  if (state === 'alive' || state === 'gone') return state === 'gone';
-  const info = files.info(path);
-  return info !== null && Math.abs(nowMs - info.mtimeMs) > staleMs;
+function isStale(path: string, { nowMs, locks = ownedLocks }: ExclusiveUpdate): boolean {
+  const seen = locks.look(path);
+  if (seen === null || seen.owner === 'alive' || seen.owner === 'foreign') return false;
+  return seen.owner === 'gone' || Math.abs(nowMs - seen.mtimeMs) > staleMs;
 }
 
 /** A folder of that name is not ours, and removing it would take all it holds along. */

@@ -43,7 +43,7 @@ export function createFiles(): Files {
     list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
     info,
     entryKind,
-    realPath: (path) => unlessMissing(() => realpathSync(path), null),
+    realPath,
     rename,
     // Retried, because a process that is just ending may still add a file while its folder is emptied.
     remove: (path) => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
@@ -55,6 +55,17 @@ export function createFiles(): Files {
 function makeFolder(path: string, access: FileAccess = 'private'): void {
   if (access === 'private') makePrivateFolder(path);
   else mkdirSync(path, { recursive: true });
+}
+
+/** How often a path is asked for whose entry is there all the same; a link that leads nowhere stays like that. */
+const realPathTries = 10;
+
+/** Asked for the path of a file just while it is replaced, the runtime says that there is none. */
+function realPath(path: string): string | null {
+  for (let attempt = 1; ; attempt += 1) {
+    const real = unlessMissing(() => realpathSync(path), null);
+    if (real !== null || attempt === realPathTries || entryKind(path) === null) return real;
+  }
 }
 
 /** The new name survives a power cut, like the contents that are moved with it. */

@@ -7,6 +7,8 @@ import {
   closeSync,
   constants,
   fchmodSync,
+  fchownSync,
+  fstatSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
@@ -27,14 +29,28 @@ export function createPrivate(path: string, flags: number): number {
   return fd;
 }
 
-/** Creates a file as the user's other programs do, or with the mode of the file `like`; throws EEXIST as above. */
+/** Creates a file as the user's other programs do, or like the file `like`; throws EEXIST as above. */
 export function createShared(path: string, flags: number, like?: string): number {
-  const mode = like === undefined ? null : unlessMissing(() => statSync(like).mode & 0o777, null);
-  if (mode === null) return openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o666);
+  const old = like === undefined ? null : unlessMissing(() => statSync(like), null);
+  if (old === null) return openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o666);
   // Narrow until it has its mode: what others could not read before must not be readable for an instant.
   const fd = createPrivate(path, flags);
-  fchmodSync(fd, mode);
+  giveTo(fd, old);
+  fchmodSync(fd, old.mode & 0o777);
   return fd;
+}
+
+/** In a container root works on files of a person outside, who must still be able to write them afterwards. */
+function giveTo(fd: number, { uid, gid }: { readonly uid: number; readonly gid: number }): void {
+  const now = fstatSync(fd);
+  if (now.uid === uid && now.gid === gid) return;
+  try {
+    fchownSync(fd, uid, gid);
+  } catch (error) {
+    // Others than root may not, some disks know no owners, and an owner may be none within a container: the file then
+    // belongs to who wrote it, as with any editor.
+    if (!['EPERM', 'EINVAL', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error))) throw error;
+  }
 }
 
 /** Opens a file with the given flags, creating it as 0600 when it is missing; an existing file keeps its mode. */

@@ -51,7 +51,7 @@ export interface Files {
   writeAtomic(path: string, text: string, options?: WriteOptions): void;
   /**
    * Makes a new file, whole or not at all; with `durable` it is fsynced. Throws EEXIST when anything, a link too, has
-   * that name. With `like` it gets the mode of that file, when there is one.
+   * that name. With `like` it gets the mode, and where we may the owner, of that file.
    */
   writeBytes(path: string, bytes: Uint8Array, options?: WriteOptions & { readonly like?: string }): void;
   /** Opens for appending (created when missing). */

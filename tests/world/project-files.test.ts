@@ -3,7 +3,7 @@
  * replaced keeps its mode, and is never readable for more people than before, not even while it is written.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../src/world/files.ts';
 import { makeTempFolder, runInShell, sourceFolder } from './rig.ts';
@@ -43,6 +43,18 @@ test.each([0o644, 0o666, 0o600, 0o400, 0o755])('a file that is replaced keeps it
   expect([modeOf(at('old')), files.readText(at('old'))]).toEqual([mode, 'x']);
   files.writeAtomic(at('old'), 'y');
   expect(modeOf(at('old'))).toBe(0o600);
+});
+
+test('a file that is replaced keeps its owner, as far as the system lets us', () => {
+  writeFileSync(at('old'), 'x');
+  const wanted = process.getuid?.() === 0 ? { uid: 12_345, gid: 12_346 } : { uid: process.getuid?.() ?? 0, gid: -1 };
+  chownSync(at('old'), wanted.uid, wanted.gid);
+  chmodSync(at('old'), 0o640);
+  const before = statSync(at('old'));
+  files.writeAtomic(at('old'), 'y', { access: 'project' });
+  const after = statSync(at('old'));
+  expect([after.uid, after.gid, after.mode]).toEqual([before.uid, before.gid, before.mode]);
+  expect(after.ino).not.toBe(before.ino);
 });
 
 test('a folder where a file is, and a file where a folder is, are told', () => {

@@ -99,7 +99,7 @@ function checkOne(world: World, path: string, section: string, fix: boolean): Re
   const fixed = mended !== null && mended !== read.text;
   if (fixed) {
     try {
-      world.files.writeAtomic(path, mended, { durable: true });
+      world.files.writeAtomic(path, mended, { durable: true, access: 'project' });
     } catch (error) {
       return { ok: false, failure: writeFailure(path, error) };
     }

@@ -168,8 +168,8 @@ async function keepRun(context: Context, main: FaberProject, { path, runId }: Wo
         const next = 'Commit it here and merge the branch, or take over one of the two by hand.';
         return fail('illegal-transition', `${inTree(name)} differs from the one in ${briefPath(main.root)}.`, next);
       }
-      files.makeFolder(dirname(to));
-      files.writeBytes(to, bytes, { durable: true });
+      files.makeFolder(dirname(to), 'project');
+      files.writeBytes(to, bytes, { durable: true, access: 'project', like: from });
     } catch (error) {
       return { ok: false, failure: writeFailure(to, error) };
     }

@@ -94,7 +94,7 @@ export function writeInProject(files: ContextFiles, project: FaberProject, path:
   const folder = makeFolderInProject(files, project, dirname(path));
   if (!folder.ok) return folder;
   try {
-    files.writeAtomic(full, text, { durable: true });
+    files.writeAtomic(full, text, { durable: true, access: 'project' });
     return ok(undefined);
   } catch (error) {
     return { ok: false, failure: writeFailure(full, error) };
@@ -112,7 +112,7 @@ export function makeFolderInProject(files: ContextFiles, { root }: FaberProject,
     if (realRoot === null || real === null || (real !== realRoot && !real.startsWith(`${realRoot}/`))) {
       return fail('write-failed', `${full} leads out of the project.`, 'Replace that link by a folder.');
     }
-    files.makeFolder(full);
+    files.makeFolder(full, 'project');
     return ok(undefined);
   } catch (error) {
     return { ok: false, failure: writeFailure(full, error) };

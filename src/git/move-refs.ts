@@ -8,8 +8,8 @@ import { quoted } from '../core/id.ts';
 import type { MergeJournal, Move } from '../store/merge-journal.ts';
 import { followBranch } from './follow.ts';
 import type { Git } from './git.ts';
-import { askOwn, refusal } from './own.ts';
-import { askedIn, isPartOf } from './scratch.ts';
+import { askOwn, isAncestor, refusal } from './own.ts';
+import { askedIn } from './scratch.ts';
 import { tipOf } from './target.ts';
 
 /** What the reflog says of the moves. */
@@ -120,7 +120,7 @@ async function placeOf(git: Git, { repository, into, from, to }: Move): Promise<
   if (tip.value === null) return ok('elsewhere');
   if (tip.value === to) return ok('after');
   if (tip.value === from) return ok('before');
-  const built = await isPartOf(git, repository, to, tip.value);
+  const built = await isAncestor(git, askedIn(repository), to, tip.value);
   if (!built.ok) return built;
   return ok(built.value ? 'beyond' : 'elsewhere');
 }

@@ -6,7 +6,7 @@ import { basename, dirname } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { writeFailure } from '../world/world.ts';
 import type { Git } from './git.ts';
-import { askOwn, longTimeoutMs, refusal, runOwn } from './own.ts';
+import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from './own.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 const namesShown = 10;
@@ -50,22 +50,14 @@ export async function removeScratch(git: Git, repository: string, path: string):
   return ok(undefined);
 }
 
-/** True when the commit is part of the history of `tip`. Fails with `worktree-failed`. */
-export async function isPartOf(git: Git, repository: string, commit: string, tip: string): Promise<Result<boolean>> {
-  const args = ['merge-base', '--is-ancestor', commit, tip];
-  const asked = await askOwn(git, askedIn(repository), args);
-  if (!asked.ok) return asked;
-  const { exitCode } = asked.value;
-  return exitCode > 1 ? refusal(args, asked.value) : ok(exitCode === 0);
-}
-
 /**
  * Merges the commit into what is checked out in the scratch worktree and returns what came of it. Fails with
  * `merge-conflict` (files named, the next step left to the caller) and `worktree-failed`.
  */
 export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<string>> {
-  const identity = await identityOf(git, scratch);
-  const args = [...identity, ...mergeArgs(commit, message)];
+  const identity = await identityOptions(git, scratch);
+  if (!identity.ok) return identity;
+  const args = [...identity.value, ...mergeArgs(commit, message)];
   const merged = await askOwn(git, scratch, args, long);
   if (!merged.ok) return merged;
   if (merged.value.exitCode === 0) return headOf(git, scratch);
@@ -99,19 +91,6 @@ export async function restore(git: Git, scratch: string, commit: string): Promis
   const cleaned = await runOwn(git, scratch, ['clean', '-ffdq'], long);
   return cleaned.ok ? ok(undefined) : cleaned;
 }
-
-/** Who makes a merge commit: the user, or this program where git does not know one. */
-async function identityOf(git: Git, folder: string): Promise<string[]> {
-  const missing: string[] = [];
-  for (const [key, value] of Object.entries(ownIdentity)) {
-    const asked = await askOwn(git, folder, ['config', '--get', key]);
-    if (!asked.ok || asked.value.exitCode !== 0 || asked.value.stdout.trim() === '')
-      missing.push('-c', `${key}=${value}`);
-  }
-  return missing;
-}
-
-const ownIdentity = { 'user.name': 'claude-code-agent', 'user.email': 'claude-code-agent@localhost' };
 
 async function trimmed(asked: Promise<Result<string>>): Promise<Result<string>> {
   const answer = await asked;

@@ -1,7 +1,7 @@
 /**
- * Promises: whatever a session did with git in its worktree, its work is on its branch afterwards or still lies where it
- * was and a sentence says so; commits of the session stay; our own files are never part of it; the user's checkout and
- * the branches of other people are as they were.
+ * Promises: whatever a session did with git in its worktree, its work is on its branch afterwards, or it still lies
+ * where it was and a sentence says so; commits of the session stay; our own files are never part of it; the user's
+ * checkout and the branches of other people are as they were.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * Promises: a worktree is made on a branch of its own and nothing else in the repository or the user's checkout changes;
+ * Promises: a worktree is made on a branch of its own, and nothing else in the repository or the checkout changes;
  * a crash at any moment leaves something from which the next call goes on; two calls never meet; whatever cannot be
  * done is one sentence, and leaves nothing behind.
  */

@@ -9,7 +9,8 @@ import { defaultCommandTimeoutMs, type SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
-import { isPartOf, makeScratch, mergeInto, removeScratch, restore } from '../../git/scratch.ts';
+import { isAncestor } from '../../git/own.ts';
+import { askedIn, makeScratch, mergeInto, removeScratch, restore } from '../../git/scratch.ts';
 import { tipOf } from '../../git/target.ts';
 import { commandFailure } from '../../runner/acceptance.ts';
 import { gatherProcesses, pause, reap } from '../../runner/reap.ts';
@@ -161,7 +162,7 @@ export class Workbench {
       const { id } = piece.record.definition;
       const source = await sourceOf(this.git, piece);
       if (!source.ok) return source;
-      const known = await isPartOf(this.git, plan.repository, source.value, commit);
+      const known = await isAncestor(this.git, askedIn(plan.repository), source.value, commit);
       if (!known.ok) return known;
       if (known.value) {
         contained.add(id);
@@ -293,14 +294,14 @@ async function sourceOf(git: Git, { workspace, work, record }: Piece): Promise<R
   if (!tip.ok) return tip;
   if (tip.value === null) return exists(git, { workspace, work, record });
   if (tip.value === work.commit) return ok(tip.value);
-  const isBehind = await isPartOf(git, repository, tip.value, work.commit);
+  const isBehind = await isAncestor(git, askedIn(repository), tip.value, work.commit);
   if (!isBehind.ok) return isBehind;
   return ok(isBehind.value ? work.commit : tip.value);
 }
 
 async function exists(git: Git, piece: Piece): Promise<Result<string>> {
   const { workspace, work } = piece;
-  const known = await isPartOf(git, workspace.repository, work.commit, work.commit);
+  const known = await isAncestor(git, askedIn(workspace.repository), work.commit, work.commit);
   if (known.ok) return ok(work.commit);
   return fail(
     'worktree-failed',

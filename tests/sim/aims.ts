@@ -14,6 +14,7 @@ const pointWeights: Readonly<Record<CrashPoint, number>> = {
   'after-result-read': 1.6,
   'during-adopt': 1.5,
   'during-reap': 1.35,
+  'while-accepting': 1,
   'while-waiting': 2.6,
 };
 
@@ -28,6 +29,10 @@ const decisionWeights: Readonly<Record<DecisionKind, number>> = {
   'stop-budget': 4.8,
   'stop-stall': 2.1,
   'stop-timeout': 1.5,
+  accept: 0.8,
+  'stop-accept': 1.5,
+  approve: 0.8,
+  reject: 0.8,
   'settle-completed': 2.8,
   'settle-failed': 2.1,
   'settle-paused': 0.3,

@@ -1,5 +1,6 @@
 /** The scenario of a seed: luck, aimed at one cell of the coverage matrix after the other. */
 import { defaultGroupConfig, type GroupConfig } from '../../src/core/group.ts';
+import { faultsOfLogs, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
 import { aims, related } from './aims.ts';
 import { applicableCells, type Cell, type CrashPoint, type DecisionKind } from './coverage.ts';
 import {
@@ -12,7 +13,7 @@ import {
   type SessionSketch,
   type TimedAct,
 } from './scenario.ts';
-import { Seeded } from './seeded.ts';
+import { Seeded, seededFor } from './seeded.ts';
 
 /** Seeds in a row aim at different cells, and soon at all of them; a prime. */
 const aimStride = 7_919;
@@ -33,8 +34,8 @@ export function scenarioOf(seed: number): Scenario {
   return {
     seed,
     config,
-    sessions,
-    acts: actsFor(luck, focus),
+    sessions: withAcceptance(seed, sessions, focus),
+    acts: inTime([...actsFor(luck, focus), ...furtherActs(seed, focus)]),
     crashes: crashesFor(luck, focus),
     logins: luck.chance(0.05) ? [luck.pick(['out', 'silent'] as const)] : [],
   };
@@ -133,7 +134,22 @@ function actsFor(luck: Seeded, { point, decision }: Cell): TimedAct[] {
   if (point === 'during-adopt') acts.push(...killsFor(luck, decision));
   if (luck.chance(0.05)) acts.push(...deleteInTrouble(luck));
   for (let extra = luck.int(0, 3); extra > 0; extra -= 1) acts.push({ atMs: luck.int(0, 15_000), ...extraAct(luck) });
-  return acts.sort((a, b) => a.atMs - b.atMs);
+  return acts;
+}
+
+/** With luck of their own, so that they leave the rest of the story alone. */
+function furtherActs(seed: number, { decision }: Cell): TimedAct[] {
+  const acts = [...faultsOfLogs(seed), ...(decision === 'stop-accept' ? stopsOfCommands(seed) : [])];
+  const luck = seededFor(seed, 'said and paused');
+  if (!luck.chance(0.06)) return acts;
+  const atMs = luck.int(300, 8_000);
+  const index = luck.int(0, 2);
+  // Mostly before it can have been read.
+  return [...acts, { atMs, do: 'say', index }, { atMs: atMs + luck.delay(300, 3_000), do: 'session-pause', index }];
+}
+
+function inTime(acts: readonly TimedAct[]): TimedAct[] {
+  return acts.toSorted((a, b) => a.atMs - b.atMs);
 }
 
 /** What a person or the machine has to do before there is such a decision. */

@@ -1,6 +1,7 @@
 /**
- * The command tree. Every command is listed here with its one-line summary; the file that defines its options and does
- * its work is loaded only when the command line names it, so that short commands start fast.
+ * cli/: what a user types, and what it does. This file: the command tree. Every command is listed here with its one-
+ * line summary; the file that defines its options and does its work is loaded only when the command line names it, so
+ * that short commands start fast.
  */
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { safeLine } from '../report/terminal-text.ts';

@@ -2,6 +2,7 @@
  * Worktrees and branches of sessions go when nobody needs them any more: after a hand-over, with an archived, deleted
  * or removed session. What is in no other branch stays, unless the user says that it is to go.
  */
+
 import { forgetSessionWorktree } from '../context/faber/worktrees.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
@@ -16,7 +17,8 @@ import { plural } from '../report/format.ts';
 import { sessionTitle } from '../report/wording.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import { writeFailure } from '../world/world.ts';
+import { systemFailure } from '../store/system-failure.ts';
+
 import type { Context } from './context.ts';
 import { briefPath, shellWord, tryPath } from './path-argument.ts';
 
@@ -107,7 +109,7 @@ export function recordCleaned(writer: GroupWriter, sessionId: SessionId): Result
     writer.record([{ type: 'session_cleaned', sessionId }]);
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(writer.paths.events, error) };
+    return { ok: false, failure: systemFailure(writer.paths.events, error) };
   }
 }
 
@@ -302,7 +304,7 @@ export async function removeLeftover(
     // A later attempt makes a worktree of its own, and sets it up.
     for (const path of [workspace, setupDone]) files.remove(path);
   } catch (error) {
-    return { ok: false, failure: writeFailure(workspace, error) };
+    return { ok: false, failure: systemFailure(workspace, error) };
   }
   const forgotten = forgetSessionWorktree(
     files,

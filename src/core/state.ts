@@ -1,7 +1,8 @@
 /**
- * The state of a group: the fold of its events.
+ * core/: what a group is, what happened to it and what is to be done next; no clock, files or processes. This file:
+ * the state of a group, which is the fold of its events.
  *
- * `reduce` owns the state it is given: it changes it in place and returns the same object, because copying the
+ * * `reduce` owns the state it is given: it changes it in place and returns the same object, because copying the
  * session table on every event would make an event dearer the larger the group is. It is total over legal events,
  * deterministic, and throws IllegalEvent for all others, when loading a log as well as when writing one.
  */

@@ -2,9 +2,11 @@
  * Scratch worktrees: commits of several sessions are merged there one after another and tried out, and nothing that
  * anybody works on changes.
  */
+
 import { basename, dirname } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { writeFailure } from '../world/world.ts';
+import { systemFailure } from '../store/system-failure.ts';
+
 import type { Git } from './git.ts';
 import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from './own.ts';
 
@@ -43,7 +45,7 @@ export async function removeScratch(git: Git, repository: string, path: string):
   try {
     files.remove(path);
   } catch (error) {
-    return { ok: false, failure: writeFailure(path, error) };
+    return { ok: false, failure: systemFailure(path, error) };
   }
   // Git forgets a worktree without a folder as well, unless it never knew it.
   if (isRepository) await askOwn(git, askedIn(repository), args, long);

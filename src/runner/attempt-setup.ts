@@ -19,8 +19,9 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
-import { type World, writeFailure } from '../world/world.ts';
+import type { World } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf } from './generated-config.ts';
 import type { Launch } from './launch.ts';
 import { contextInstructions, contextOf, noteHandover, ownHooks } from './session-context.ts';
@@ -73,7 +74,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (!loggedIn.ok) return loggedIn;
         return prepareFiles(world, options, { ...input, paths, program, env, folder });
       } catch (error) {
-        return { ok: false, failure: writeFailure(paths.folder, error) };
+        return { ok: false, failure: systemFailure(paths.folder, error) };
       }
     },
   };

@@ -1,6 +1,7 @@
 /**
- * The only seam to the operating system. Everything that decides, stores or supervises takes a World; tests hand in
- * a virtual one. Calls are synchronous where the system's are fast: order stays obvious and a crash has few places.
+ * world/: the only code that touches the operating system. This file is the seam: everything that decides, stores or
+ * supervises takes a World; tests hand in a virtual one. Calls are synchronous where the system's are fast: order
+ * stays obvious and a crash has few places.
  */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Failure, Result } from '../core/failure.ts';

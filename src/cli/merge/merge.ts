@@ -1,6 +1,6 @@
 /**
- * Hands the work of a group over, in two phases: everything is merged and accepted in scratch worktrees first; only
- * when all of that went well, in every repository, the branches move.
+ * cli/merge/: hands the work of a group over. This file does it in two phases: everything is merged and accepted in
+ * scratch worktrees first; only when all of that went well, in every repository, the branches move.
  */
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';

@@ -2,6 +2,7 @@
  * Where a hand-over is tried out: scratch worktrees in which the work of sessions is merged one after another and each
  * acceptance command judges the whole. No branch moves here.
  */
+
 import { join, relative } from 'node:path';
 import { attemptMark, commandEnvironment } from '../../claude/environment.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -13,12 +14,13 @@ import { isAncestor } from '../../git/own.ts';
 import { askedIn, makeScratch, mergeInto, removeScratch, restore } from '../../git/scratch.ts';
 import { tipOf } from '../../git/target.ts';
 import { commandFailure } from '../../runner/acceptance.ts';
-import { gatherProcesses, pause, reap } from '../../runner/reap.ts';
+import { gatherProcesses, reap } from '../../runner/reap.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from '../../runner/shell-command.ts';
 import type { ScratchPlace } from '../../store/merge-journal.ts';
 import { scratchFolder } from '../../store/merge-journal.ts';
 import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { onSignal } from '../signals.ts';
@@ -58,7 +60,7 @@ export async function outwait(world: World, mark: string, { end }: { readonly en
       const message = `A git command of an interrupted merge is still running: process ${pids.join(', ')}.`;
       return fail('busy', message, 'Wait for it or end it, then run the command again.');
     }
-    await pause(world, lookMs);
+    await delay(world.clock, lookMs);
   }
   return ok(undefined);
 }

@@ -12,8 +12,8 @@ import { queue, reduceSession, type SessionEvent } from './reduce-session.ts';
 import { IllegalEvent, type SessionRecord } from './session-state.ts';
 import { type GroupStatus, nextGroupStatus, type SessionStatus } from './status.ts';
 
-/** The commit and the branch that were checked out in a project when the first session was isolated there. */
-export type Base = Pick<Workspace, 'base' | 'target'>;
+/** The commit and the branch that were checked out there when the first session was isolated. */
+export type Base = Pick<Workspace, 'base' | 'target' | 'repository'>;
 
 export interface GroupState {
   group: GroupDefinition;
@@ -52,9 +52,7 @@ export interface GroupState {
   reservedUsd: number;
   budgetWarned: boolean;
   budgetExceeded: boolean;
-  /** Repositories in which a session has its own worktree. */
-  readonly isolatedRepositories: Set<string>;
-  /** Where the worktrees of a repository begin, by repository: fixed by the first of them. */
+  /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
   readonly bases: Map<string, Base>;
   /** Changes whenever sessions or dependencies do, so that plans made from them can be reused. */
   definitionsVersion: number;
@@ -81,7 +79,6 @@ export function initialState(event: GroupEvent): GroupState {
     reservedUsd: 0,
     budgetWarned: false,
     budgetExceeded: false,
-    isolatedRepositories: new Set(),
     bases: new Map(),
     definitionsVersion: 0,
     touched: new Set(),
@@ -163,7 +160,11 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
 
 /** Sessions that were removed since are no matter any more. */
 function noteMerged(state: GroupState, merged: readonly MergedRepository[]): void {
-  for (const { into, sessionIds } of merged) {
+  for (const { into, repository, sessionIds } of merged) {
+    // What begins now begins with what was merged.
+    for (const [checkout, base] of state.bases) {
+      if (base.repository === repository && base.target === into) state.bases.delete(checkout);
+    }
     for (const id of sessionIds) {
       const record = state.sessions.get(id);
       if (record !== undefined) record.mergedInto = into;

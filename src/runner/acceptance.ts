@@ -20,7 +20,7 @@ import { type CommandEnd, type RunningCommand, runShellCommand } from './shell-c
 export type Verdict = { readonly warnings: readonly Warning[] } & (
   | { readonly status: 'accepted'; readonly work?: Work }
   /** The command failed; `message` is a sentence, `output` the end of what it printed. */
-  | { readonly status: 'rejected'; readonly message: string; readonly output: string }
+  | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
   /** It could not be judged. */
   | { readonly status: 'failed'; readonly failure: Failure }
   | { readonly status: 'stopped'; readonly reason: StopReason }
@@ -96,7 +96,9 @@ export class Acceptance {
     if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: work.failure });
     const rejected = await this.#runCommand();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
-    if (rejected !== null) return this.#verdict({ status: 'rejected', ...rejected });
+    if (rejected !== null) {
+      return this.#verdict({ status: 'rejected', ...rejected, logFile: this.#options.paths.acceptLog });
+    }
     return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
   }
 
@@ -149,7 +151,7 @@ export function commandFailure(what: string, end: CommandEnd, timeoutMs: number)
   if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
   const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
   const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
-  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200)}`;
+  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
 }
 
 const subjectMax = 72;

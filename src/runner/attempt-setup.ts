@@ -80,13 +80,19 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   };
 }
 
+const rehearsalIdentity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
+
 function homeOfRehearsal({ paths }: PreparerOptions): string {
   return join(paths.folder, 'rehearsal-home');
 }
 
 function environment(world: World, options: PreparerOptions, paths: SessionPaths, attempt: Attempt): Environment {
   const home = homeOfRehearsal(options);
-  if (options.rehearsalUrl !== undefined) world.files.makeFolder(home);
+  if (options.rehearsalUrl !== undefined) {
+    world.files.makeFolder(home);
+    // Commits can be rehearsed too; who made them is plain to see, unless the repository itself says who commits.
+    world.files.writeAtomic(join(home, '.gitconfig'), rehearsalIdentity);
+  }
   world.files.makeFolder(paths.config);
   world.files.makeFolder(paths.tmp);
   const env = workerEnvironment({

@@ -12,10 +12,13 @@ import type { Base, GroupState } from '../core/state.ts';
 import { fingerprint } from '../git/fingerprint.ts';
 import type { Git } from '../git/git.ts';
 import { copyIncluded } from '../git/include.ts';
+import { commitOf } from '../git/own.ts';
+import { findRepository } from '../git/repository.ts';
 import { branchName, makeWorkspace } from '../git/workspace.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { commandFailure } from './acceptance.ts';
+import { groundsOf, withCure } from './groundwork.ts';
 import { contextOf } from './session-context.ts';
 import { runShellCommand } from './shell-command.ts';
 
@@ -89,28 +92,40 @@ async function isolate(
   bases: Map<string, Base>,
 ): Promise<Result<Made>> {
   const { id, name, projectPath } = record.definition;
-  const base = state.bases.get(repository) ?? bases.get(repository);
-  const parents = groundworkOf(state, id).flatMap(({ state: session }) =>
-    session.status === 'completed' && session.work !== undefined ? [session.work.commit] : [],
-  );
+  const checkout = findRepository(git.world.files, projectPath)?.top ?? projectPath;
+  const known = state.bases.get(checkout) ?? bases.get(checkout);
+  const grounds = await groundsOf(git, groundworkOf(state, id), checkout);
+  if (!grounds.ok) return grounds;
+  const { commits, isForeign } = grounds.value;
+  const own = isForeign ? await originOf(git, projectPath, known) : ok([]);
+  if (!own.ok) return own;
   const made = await makeWorkspace(git, {
     projectPath,
     repository,
     path: paths.worktree,
     branch: record.workspace?.branch ?? branchName(state.group.slug, id, name),
     intentFile: paths.workspace,
-    ...(base === undefined ? {} : { base: base.base }),
-    parents,
+    ...(known === undefined ? {} : { base: known.base }),
+    parents: [...own.value, ...commits],
   });
-  if (!made.ok) return made;
+  if (!made.ok) return withCure(made.failure, groundworkOf(state, id));
   const { notes, isNew } = made.value;
-  // All work of a repository goes back to the branch that was checked out when the first of it began.
-  const { target: _target, ...rest } = made.value.workspace;
-  const target = base === undefined ? made.value.workspace.target : base.target;
-  const workspace: Workspace = { ...rest, ...(target === undefined ? {} : { target }) };
-  if (base === undefined) bases.set(repository, { base: workspace.base, ...(target === undefined ? {} : { target }) });
+  // All work of a checkout goes back to the branch that was checked out there when the first of it began.
+  const { target: found, ...rest } = made.value.workspace;
+  const target = known === undefined ? found : known.target;
+  const origin = known?.base ?? own.value[0] ?? rest.base;
+  const workspace: Workspace = { ...rest, ...(target === undefined ? {} : { target }), checkout, origin };
+  if (known === undefined)
+    bases.set(checkout, { repository, base: origin, ...(target === undefined ? {} : { target }) });
   if (record.workspace === undefined) isolated(workspace, [...notes, ...tellFaber(git, record, workspace)]);
   return ok({ workspace, isNew });
+}
+
+/** What was checked out in the session's own checkout when work began there, or is now. */
+async function originOf(git: Git, projectPath: string, known: Base | undefined): Promise<Result<string[]>> {
+  if (known !== undefined) return ok([known.base]);
+  const head = await commitOf(git, projectPath, 'HEAD');
+  return head.ok ? ok(head.value === null ? [] : [head.value]) : head;
 }
 
 /** FABER keeps a list of the worktrees of a project; the sentence says what keeps ours out of it. */

@@ -4,7 +4,6 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { followBranch } from '../../src/git/follow.ts';
 import type { Git } from '../../src/git/git.ts';
@@ -12,6 +11,7 @@ import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { git, writeTree } from '../git/repository.ts';
 import { alteredProgram, startCommand } from '../support/crash-rig.ts';
 import { packageRoot } from '../support/group-fixture.ts';
+import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { type MergeGroup, MergeUser } from './merge-ground.ts';
 
 const one = 'one';
@@ -26,7 +26,10 @@ beforeEach(() => {
     { name: 'b', repository: two, tree: { 'b.txt': 'b\n', 'README.md': null, 'shared.txt': 'B\n' } },
   ]);
 });
-afterEach(() => user.remove());
+afterEach(() => {
+  Bun.spawnSync(['chmod', '-R', 'u+rwX', user.folder]);
+  user.remove();
+});
 
 const merge = (...more: string[]) => user.run('group', 'merge', group.id, ...more);
 
@@ -94,24 +97,30 @@ test('a repository that is gone, and one without the commit', async () => {
   expect(user.snapshot(one)).toEqual(before);
 });
 
-/** Somebody who may read everything here and write nothing of it but the data root. */
-const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
-const canBeNobody =
-  process.getuid?.() === 0 &&
-  Bun.which('setpriv') !== null &&
-  Bun.spawnSync([...nobody, process.execPath, '--version'], { cwd: tmpdir() }).exitCode === 0;
+const { isPossible, isOther, prefix } = unprivileged;
+const command = () => [...prefix, join(packageRoot, 'bin', 'claude-code-agent'), 'group', 'merge', group.id];
 
-test.skipIf(!canBeNobody)('a repository in which the user may not write', async () => {
-  const chmod = (...args: string[]) => Bun.spawnSync(['chmod', ...args]);
-  chmod('-R', 'a+rX', user.folder);
-  Bun.spawnSync(['chown', '-R', '65534:65534', user.data, user.home]);
+/** Everything may be read by everybody, and nothing but the data root may be written. */
+function closeRepositories(): void {
+  Bun.spawnSync(['chmod', '-R', 'a+rX', user.folder]);
+  for (const name of [one, two]) Bun.spawnSync(['chmod', '-R', 'a-w', user.folderOf(name)]);
+  giveToUnprivileged(user.data, user.home);
+}
+
+test.skipIf(!isPossible || !isOther)('repositories of another user', async () => {
+  closeRepositories();
   const before = [user.snapshot(one), user.snapshot(two)];
-  const allowed = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' };
-  const command = [...nobody, join(packageRoot, 'bin', 'claude-code-agent'), 'group', 'merge', group.id];
-  const distrusted = await startCommand(command, user.env).finished;
+  const distrusted = await startCommand(command(), user.env).finished;
   expect(distrusted).toMatchObject({ code: 1, stdout: '' });
   expect(distrusted.stderr).toContain('safe.directory');
-  const refused = await startCommand(command, { ...user.env, ...allowed }).finished;
+  expect([user.snapshot(one), user.snapshot(two)]).toEqual(before);
+});
+
+test.skipIf(!isPossible)('a repository in which the user may not write', async () => {
+  closeRepositories();
+  const before = [user.snapshot(one), user.snapshot(two)];
+  const allowed = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' };
+  const refused = await startCommand(command(), { ...user.env, ...allowed }).finished;
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toContain('git worktree refused');
   expect(refused.stderr.toLowerCase()).toContain('permission');

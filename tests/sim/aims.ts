@@ -1,5 +1,5 @@
 /** Which cell of the coverage matrix a seed is aimed at: the harder one is to hit, the more seeds try. */
-import { applicableCells, type Cell, type CrashPoint, type DecisionKind } from './coverage.ts';
+import { applicableCells, type Cell, type CrashPoint, type DecisionKind, isWorkKind } from './coverage.ts';
 
 /** Points that few stories live long enough to reach; measured over ten thousand seeds. */
 const pointWeights: Readonly<Record<CrashPoint, number>> = {
@@ -67,5 +67,7 @@ export const aims: readonly Cell[] = applicableCells.flatMap((cell) =>
 export function related({ point, decision }: Cell): readonly Cell[] {
   // What is aimed at the last point must not die before.
   const isLast = point === 'after-snapshot';
-  return aims.filter((cell) => cell.decision === decision && (!isLast || cell.point === point));
+  // Work that is to be accepted is approved or rejected a little later.
+  const isSame = (other: Cell) => other.decision === decision || (isWorkKind(decision) && isWorkKind(other.decision));
+  return aims.filter((cell) => isSame(cell) && (!isLast || cell.point === point));
 }

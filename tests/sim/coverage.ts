@@ -60,6 +60,11 @@ export const applicableCells: readonly Cell[] = [
   ...waits.map((decision) => ({ point: 'while-waiting' as const, decision })),
 ];
 
+/** Whether such a decision comes only where work is judged. */
+export function isWorkKind(decision: DecisionKind): boolean {
+  return (workKinds as readonly DecisionKind[]).includes(decision);
+}
+
 /** Counts, by `point × decision` for crashes and by name for everything else worth counting. */
 export class Coverage {
   readonly counts = new Map<string, number>();

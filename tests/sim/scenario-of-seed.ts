@@ -25,11 +25,29 @@ export function aimOf(seed: number): Cell {
 
 /** The same seed always gives the same scenario. */
 export function scenarioOf(seed: number): Scenario {
+  return seed % endlessEvery === endlessEvery - 1 ? endlessScenario(seed) : aimedScenario(seed);
+}
+
+/** One story in so many has no aim: the API goes on to fail after a little work, and nothing else happens. */
+const endlessEvery = 251;
+
+function endlessScenario(seed: number): Scenario {
+  const luck = seededFor(seed, 'endless');
+  const behaviour = { ...behaviourFor(luck, 1, ['overloaded']), messages: 2, tools: true };
+  const sessions: SessionSketch[] = [
+    { dependsOn: [], behaviours: Array.from({ length: 40 }, () => behaviour), retries: 1 },
+  ];
+  const { maxBudgetUsd: _, ...config } = configFor(luck, { point: 'before-append', decision: 'retry' });
+  return { seed, config, sessions, acts: [{ atMs: 0, do: 'run', retryFailed: false }], crashes: [], logins: [] };
+}
+
+function aimedScenario(seed: number): Scenario {
   const luck = new Seeded(Math.imul(seed, 0x9e3779b1) ^ 0x51ed27);
   const focus = aimOf(seed);
   const config = configFor(luck, focus);
   const least = needsCompany[focus.decision] ?? 1;
-  const count = Math.max(least, luck.pick([1, 1, 2, 2, 3, 3, 4, 5]));
+  const most = longStories.has(focus.decision) ? 3 : 5;
+  const count = Math.min(most, Math.max(least, luck.pick([1, 1, 2, 2, 3, 3, 4, 5])));
   const sessions = Array.from({ length: count }, (_, index) => sessionFor(luck, index, focus));
   return {
     seed,
@@ -43,6 +61,17 @@ export function scenarioOf(seed: number): Scenario {
 
 /** These decisions come only where so many sessions share something. */
 const needsCompany: Partial<Record<DecisionKind, number>> = { 'stop-slice': 3, 'stop-budget': 3, probe: 2 };
+
+/** Sessions have to be stopped for want of money, at the very moment. */
+function isMoneyTight(decision: DecisionKind): boolean {
+  return decision === 'stop-slice' || decision === 'stop-budget';
+}
+
+/** Stories that are long anyway. */
+const longStories: ReadonlySet<DecisionKind> = new Set([
+  ...(['stop-slice', 'stop-budget', 'stop-stall', 'stop-timeout', 'probe'] as const),
+  ...(['wait-limit', 'freeze', 'thaw', 'drain'] as const),
+]);
 /** These need sessions that have much to say. */
 const needsTalk: ReadonlySet<DecisionKind> = new Set(['stop-slice', 'stop-budget', 'freeze', 'thaw', 'drain']);
 
@@ -51,13 +80,13 @@ const caps: Partial<Record<DecisionKind, readonly number[]>> = {
   'warn-budget': [0.02, 0.06, 0.1, 0.2],
   'exceed-budget': [0.02, 0.06, 0.1, 0.2],
   'stop-budget': [0.1, 0.11, 0.15, 0.16],
-  'stop-slice': [0.2, 0.25, 0.3],
+  'stop-slice': [0.18, 0.2, 0.22],
 };
 
 function configFor(luck: Seeded, { decision }: Cell): GroupConfig {
   const low = caps[decision] ?? (luck.chance(0.2) ? [0.02, 0.06, 0.1, 0.2, 0.4] : null);
   const maxBudgetUsd = low === null ? luck.pick([undefined, undefined, 1, 5]) : luck.pick(low);
-  const isSharing = decision === 'stop-slice' || decision === 'stop-budget';
+  const isSharing = isMoneyTight(decision);
   const pausesAtLimit = decision === 'settle-limit' || luck.chance(0.15);
   return {
     ...defaultGroupConfig,
@@ -89,7 +118,9 @@ function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSke
   const wanted = endingsFor[decision];
   const fails = wanted ? 0.8 : decision === 'settle-failed' || decision === 'retry' ? 0.6 : isSharing ? 0.1 : 0.2;
   const behaviours = Array.from({ length: 4 }, () => {
-    const behaviour = behaviourFor(luck, fails, wanted ?? endings);
+    const some = behaviourFor(luck, fails, wanted ?? endings);
+    // What a session has cost is asked for whenever a tool has ended.
+    const behaviour = isMoneyTight(decision) ? { ...some, tools: true } : some;
     // The first one is short and leaves its share of the money to the others.
     return needsTalk.has(decision) && index > 0 ? { ...behaviour, messages: luck.int(4, 10) } : behaviour;
   });

@@ -208,7 +208,7 @@ export interface Workspace {
   readonly base: string;
   /** Branch that was checked out in the project when the first worktree was made; absent = none was. */
   readonly target?: string;
-  /** Root of the user's checkout that holds the project, absolute; absent in logs of the first version = one for all. */
+  /** Root of the user's checkout that holds the project, absolute; absent = not known. */
   readonly checkout?: string;
   /** What was checked out there, when that is not the base; full id of the commit. */
   readonly origin?: string;

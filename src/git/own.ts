@@ -21,7 +21,7 @@ const pausesMs = [50, 100, 200, 400, 800, 1600];
 const lockHeld = /Unable to create '[\s\S]*\.lock': File exists|could not lock config file [\s\S]*: File exists/;
 /** Git looks into each worktree of the repository, and dies of one that another git is just making or removing. */
 const halfMade =
-  /(?:failed to|could not|unable to) (?:read|open) [^\n]*\/worktrees\/[^\n]*: (?:No such file|Success|Undefined error)/i;
+  /(?:failed to|could not|unable to) (?:read|open) [^\n]*\/worktrees\/[^\n]*: (?:No such|Success|Undefined)/i;
 
 /** Whatever the exit code is. Fails with `worktree-failed` when git is not there or does not come to an end. */
 export async function askOwn(

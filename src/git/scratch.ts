@@ -4,7 +4,7 @@
  */
 
 import { basename, dirname } from 'node:path';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { ok, type Result } from '../core/failure.ts';
 import { systemFailure } from '../store/system-failure.ts';
 
 import type { Git } from './git.ts';
@@ -52,23 +52,40 @@ export async function removeScratch(git: Git, repository: string, path: string):
   return ok(undefined);
 }
 
-/**
- * Merges the commit into what is checked out in the scratch worktree and returns what came of it. Fails with
- * `merge-conflict` (files named, the next step left to the caller) and `worktree-failed`.
- */
-export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<string>> {
+export type Merged =
+  /** Full id of what came of it. */
+  | { readonly commit: string }
+  /** Paths from the top that both sides changed. */
+  | { readonly conflicts: readonly string[] };
+
+/** Merges the commit into what is checked out in the scratch worktree. Fails with `worktree-failed`. */
+export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<Merged>> {
   const identity = await identityOptions(git, scratch);
   if (!identity.ok) return identity;
   const args = [...identity.value, ...mergeArgs(commit, message)];
   const merged = await askOwn(git, scratch, args, long);
   if (!merged.ok) return merged;
-  if (merged.value.exitCode === 0) return headOf(git, scratch);
+  if (merged.value.exitCode === 0) {
+    const head = await headOf(git, scratch);
+    return head.ok ? ok({ commit: head.value }) : head;
+  }
   const unmerged = await runOwn(git, scratch, ['diff', '--name-only', '--diff-filter=U', '-z']);
   if (!unmerged.ok) return unmerged;
   const names = unmerged.value.split('\0').filter((name) => name !== '');
-  return names.length === 0
-    ? refusal(['merge'], merged.value)
-    : fail('merge-conflict', `Both sides changed ${listed(names)}.`, '');
+  return names.length === 0 ? refusal(['merge'], merged.value) : ok({ conflicts: names });
+}
+
+/** Whether `commit` changed one of the paths since its history and that of `other` parted; true when git cannot say. */
+export async function changedSince(
+  git: Git,
+  repository: string,
+  other: string,
+  commit: string,
+  paths: readonly string[],
+): Promise<Result<boolean>> {
+  const args = ['diff', '--quiet', '--no-ext-diff', '--no-renames', `${other}...${commit}`, '--', ...paths];
+  const asked = await askOwn(git, askedIn(repository), ['--literal-pathspecs', ...args], long);
+  return asked.ok ? ok(asked.value.exitCode !== 0) : asked;
 }
 
 export function mergeArgs(commit: string, message: string): string[] {

@@ -3,7 +3,7 @@
  * branch, what changed is counted, and the acceptance command judges it. The answer comes as one fact.
  */
 import type { StopReason, Warning } from '../core/event.ts';
-import type { Failure, Result } from '../core/failure.ts';
+import { type Failure, ok, type Result } from '../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionDefinition, type Work, type Workspace } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -11,6 +11,7 @@ import { commitWork } from '../git/commit.ts';
 import { diffStat } from '../git/diff.ts';
 import { fingerprint } from '../git/fingerprint.ts';
 import type { Git } from '../git/git.ts';
+import { changedTracked, clearNewFiles, untrackedFiles } from '../git/leavings.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { gatherProcesses, reap } from './reap.ts';
@@ -94,7 +95,9 @@ export class Acceptance {
     if (work === null) await this.#lookForChanges();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
     if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: work.failure });
-    const rejected = await this.#runCommand();
+    const ran = await this.#runCommand();
+    if (!ran.ok) return this.#verdict({ status: 'failed', failure: ran.failure });
+    const rejected = ran.value;
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
     if (rejected !== null) {
       return this.#verdict({ status: 'rejected', ...rejected, logFile: this.#options.paths.acceptLog });
@@ -118,7 +121,7 @@ export class Acceptance {
     const stat = await diffStat(git, workspace.path, workspace.base, commit);
     if (!stat.ok) return stat;
     if (definition.expectChanges && stat.value.files === 0) this.#warnings.push(noChanges);
-    return { ok: true, value: { commit, ...stat.value } };
+    return ok({ commit, ...stat.value });
   }
 
   /** For a session that works in the project folder itself. */
@@ -130,24 +133,48 @@ export class Acceptance {
     if (now.ok && now.value === before) this.#warnings.push(noChanges);
   }
 
-  /** Null when there is no command or it succeeded. */
-  async #runCommand(): Promise<{ readonly message: string; readonly output: string } | null> {
-    const { record, paths, env, attemptId } = this.#options;
+  /** Null when there is no command or it succeeded. Fails when its worktree cannot be looked at or tidied. */
+  async #runCommand(): Promise<Result<{ readonly message: string; readonly output: string } | null>> {
+    const { record, paths, env, attemptId, git } = this.#options;
     const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
-    if (accept === undefined) return null;
+    if (accept === undefined) return ok(null);
+    const worktree = record.workspace?.path;
+    const before = worktree === undefined ? ok([]) : await untrackedFiles(git, worktree);
+    if (!before.ok) return before;
     const cwd = record.workspace?.folder ?? projectPath;
     const options = { cwd, env, logFile: paths.acceptLog, timeoutMs: acceptTimeoutMs, mark: attemptId };
     this.#command = runShellCommand(this.#world, { command: accept, ...options });
     const end = await this.#command.ended;
     this.#command = null;
-    return end.ok
-      ? null
-      : { message: commandFailure('The acceptance command', end, acceptTimeoutMs), output: end.tail };
+    if (worktree !== undefined) {
+      const tidied = await this.#tidy(worktree, before.value);
+      if (!tidied.ok) return tidied;
+    }
+    const what = 'The acceptance command';
+    return ok(end.ok ? null : { message: commandFailure(what, end, acceptTimeoutMs), output: end.tail });
+  }
+
+  /** What the command left is not the session's work: new files go, changes of others are told. */
+  async #tidy(worktree: string, before: readonly string[]): Promise<Result<void>> {
+    const { git, record } = this.#options;
+    const cleared = await clearNewFiles(git, worktree, before);
+    // What is left uncommitted on purpose cannot be told from what the command changed.
+    if (!cleared.ok || record.definition.noCommit) return cleared;
+    const changed = await changedTracked(git, worktree);
+    if (!changed.ok) return changed;
+    if (changed.value.length === 0) return ok(undefined);
+    const names = changed.value.slice(0, namesShown).join(', ');
+    const message = `The acceptance command changed files that are in git, and the change is part of no commit: ${names}.`;
+    this.#warnings.push({ code: 'workspace', message });
+    return ok(undefined);
   }
 }
 
+const namesShown = 5;
+
 /** A sentence that says how a command of the user's failed. */
 export function commandFailure(what: string, end: CommandEnd, timeoutMs: number): string {
+  if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
   if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
   const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
   const last = end.tail.trimEnd().split('\n').at(-1) ?? '';

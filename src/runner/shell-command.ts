@@ -8,7 +8,11 @@ import { gatherProcesses, reap } from './reap.ts';
 
 /** As much of the end of the log is told to people and to the model. */
 const tailBytes = 6_000;
-const tickMs = 1_000;
+/** A command that prints without end would fill the disk, on which the groups live as well. */
+const printedMiBMax = 64;
+const printedBytesMax = printedMiBMax * 1024 * 1024;
+/** A disk takes hundreds of megabytes in a second, so it is looked at more often than a clock would need. */
+const tickMs = 250;
 
 export interface ShellCommand {
   /** For `/bin/sh -c`. */
@@ -27,6 +31,8 @@ export interface CommandEnd {
   /** Null when it was ended by a signal, or could not be started. */
   readonly exitCode: number | null;
   readonly timedOut: boolean;
+  /** It was ended because it printed more than 64 MiB; the log holds the first of them. */
+  readonly printedTooMuch: boolean;
   /** The end of what it printed. */
   readonly tail: string;
 }
@@ -57,10 +63,10 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
     env: { ...options.env, [attemptMark]: mark },
     stdoutFile: logFile,
     stderrFile: logFile,
-    keepsOrphans: true,
+    endsOrphans: true,
   });
   if (!spawned.ok) {
-    resolve({ ok: false, exitCode: null, timedOut: false, tail: spawned.failure.message });
+    resolve({ ok: false, exitCode: null, timedOut: false, printedTooMuch: false, tail: spawned.failure.message });
     return { ended, stop: () => {}, abandon: () => {}, halt: () => {} };
   }
   const { identity } = spawned.value;
@@ -68,29 +74,32 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   let known = gather();
   let leftMs = timeoutMs;
   let isHalted = false;
-  let isEnding = false;
+  let ending: Promise<unknown> | null = null;
   let isAbandoned = false;
+  let printedTooMuch = false;
   const end = (): void => {
-    if (isEnding) return;
-    isEnding = true;
-    void reap(world, mark, [...known, ...gather()]);
+    ending ??= reap(world, mark, [...known, ...gather()]);
   };
   let cancel = () => {};
   // Counted by ticks, so that neither a jump of the clock nor a machine that slept ends a command that works.
   const tick = (): void => {
     if (!isHalted) leftMs -= tickMs;
     known = gather();
-    if (leftMs <= 0) end();
+    printedTooMuch = (world.files.info(logFile)?.size ?? 0) - offset > printedBytesMax;
+    if (leftMs <= 0 || printedTooMuch) end();
     else cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
   };
   cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
   spawned.value.onExit((status) => {
     cancel();
     if (isAbandoned) return;
-    void reap(world, mark, known).then(() => {
+    // The next command may bear the same mark, so nobody must be looking for that any more.
+    void Promise.all([reap(world, mark, known), ending]).then(() => {
       const exitCode = status.kind === 'exited' ? status.code : null;
       const tail = tailOf(world, logFile, offset);
-      resolve({ ok: exitCode === 0 && !isEnding, exitCode, timedOut: leftMs <= 0, tail });
+      if (cutLog(world, logFile, offset)) printedTooMuch = true;
+      const isGood = exitCode === 0 && ending === null && !printedTooMuch;
+      resolve({ ok: isGood, exitCode, timedOut: leftMs <= 0, printedTooMuch, tail });
     });
   });
   return {
@@ -113,4 +122,18 @@ function tailOf(world: World, logFile: string, offset: number): string {
   const text = new TextDecoder().decode(world.files.readBytes(logFile, from, tailBytes)).trimEnd();
   // A cut in the middle of a line shows only the rest of it.
   return from > offset ? text.slice(text.indexOf('\n') + 1) : text;
+}
+
+/** Whether there was anything to cut. The end, which people are told, is the same again and again by then. */
+function cutLog({ files }: World, logFile: string, offset: number): boolean {
+  if ((files.info(logFile)?.size ?? 0) - offset <= printedBytesMax) return false;
+  try {
+    files.truncate(logFile, offset + printedBytesMax);
+    const log = files.openAppend(logFile);
+    log.append(`\n[cut: it printed more than ${printedMiBMax} MiB]\n`);
+    log.close();
+  } catch {
+    // What cannot be cut stays; the command has failed as it is.
+  }
+  return true;
 }

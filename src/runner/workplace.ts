@@ -82,12 +82,14 @@ async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceIn
 
 interface Made {
   readonly workspace: Workspace;
+  /** Sentences for people. */
+  readonly notes: readonly string[];
   readonly isNew: boolean;
 }
 
 async function isolate(
   git: Git,
-  { state, record, paths, isolated }: WorkplaceInput,
+  { state, record, paths }: WorkplaceInput,
   repository: string,
   bases: Map<string, Base>,
 ): Promise<Result<Made>> {
@@ -117,8 +119,7 @@ async function isolate(
   const workspace: Workspace = { ...rest, ...(target === undefined ? {} : { target }), checkout, origin };
   if (known === undefined)
     bases.set(checkout, { repository, base: origin, ...(target === undefined ? {} : { target }) });
-  if (record.workspace === undefined) isolated(workspace, [...notes, ...tellFaber(git, record, workspace)]);
-  return ok({ workspace, isNew });
+  return ok({ workspace, isNew, notes: [...notes, ...tellFaber(git, record, workspace)] });
 }
 
 /** What was checked out in the session's own checkout when work began there, or is now. */
@@ -140,13 +141,16 @@ function tellFaber({ world }: Git, { definition }: SessionRecord, workspace: Wor
 async function setUp(
   world: World,
   git: Git,
-  { record, attempt, paths, env, onStop }: WorkplaceInput,
-  { workspace, isNew }: Made,
+  { record, attempt, paths, env, isolated, onStop }: WorkplaceInput,
+  { workspace, isNew, notes }: Made,
 ): Promise<Result<string>> {
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
   if (isNew) world.files.remove(paths.setupDone);
-  if (world.files.info(paths.setupDone) !== null) return ok(workspace.folder);
-  const copied = await copyIncluded(git, workspace, projectPath);
+  const isSetUp = world.files.info(paths.setupDone) !== null;
+  const copied = isSetUp ? ok({ notes: [] }) : await copyIncluded(git, workspace, projectPath);
+  // It exists, also when it cannot be filled.
+  if (record.workspace === undefined) isolated(workspace, [...notes, ...(copied.ok ? copied.value.notes : [])]);
+  if (isSetUp) return ok(workspace.folder);
   if (!copied.ok) return copied;
   if (setup !== undefined) {
     const command = runShellCommand(world, {

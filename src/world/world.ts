@@ -97,6 +97,11 @@ export interface SpawnOptions {
    * they did to their environment. Only on Linux; elsewhere it has no effect.
    */
   readonly keepsOrphans?: true;
+  /**
+   * All that it left behind is ended (SIGTERM, 300 ms, SIGKILL) before it counts as ended itself, whatever that did to
+   * its environment, its session and its parents. It keeps its orphans as well. Only on Linux.
+   */
+  readonly endsOrphans?: true;
 }
 
 /** How a process ended. `unknown`: it was not our child, so the system told nobody we can ask. */

@@ -70,7 +70,7 @@ test('both repositories get everything, the checkouts follow and the worktrees g
   expect(before.two).not.toBe(user.tip(two));
 
   const again = await merge(group);
-  expect(again).toMatchObject({ code: 0, stdout: `Everything of ${group.id} is merged already.\n` });
+  expect(again).toMatchObject({ code: 0, stdout: `Everything of ${group.id} is merged already, into main.\n` });
 });
 
 test('--json tells what was merged from where to where', async () => {
@@ -309,13 +309,13 @@ describe('refused before anything is tried', () => {
     expect(group.worktrees()).toEqual(['c']);
   });
 
-  test('a session that worked in the folder itself has nothing to merge', async () => {
-    const group = user.mergeGroup('shop', [{ name: 'a', repository: one, isolated: false, status: 'completed' }]);
+  test('a session that worked in the folder itself is left out', async () => {
+    const group = user.mergeGroup('shop', [shop[2] as WorkSketch, { name: 'a', repository: one, isolated: false }]);
     git(user.folderOf(one), 'worktree', 'remove', '--force', group.path('a'));
     const { code, stdout } = await merge(group);
     expect(code).toBe(0);
-    expect(stdout).toContain('nothing to merge');
-    expect(stdout).toContain('Left out: 001 a worked in the project folder itself.');
+    expect(stdout).toContain('Merged 1 session');
+    expect(stdout).toContain('Left out: 002 a worked in the project folder itself.');
   });
 
   test('a group that is archived', async () => {

@@ -1,7 +1,7 @@
 /** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Piece } from '../../src/cli/merge/plan.ts';
+import type { Piece } from '../../src/cli/merge/pieces.ts';
 import { proposalSection, proposalTitle, withSection } from '../../src/cli/merge/proposal-text.ts';
 import type { GroupState } from '../../src/core/state.ts';
 import { CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
@@ -17,7 +17,7 @@ function groupWith(result: string): { readonly state: GroupState; readonly piece
   record.state = { status: 'completed', result };
   const workspace = { path: '/w', folder: '/w', repository: '/r/.git', branch: 'cca/test/001-api', base: 'b' };
   const work = { commit: 'c', files: 1, insertions: 2, deletions: 0 };
-  return { state: log.state, pieces: [{ record, workspace, work }] };
+  return { state: log.state, pieces: [{ record, workspace, work, source: 'c', uncommitted: [] }] };
 }
 
 test('whatever stands around our part stays, however often it is written', () => {

@@ -156,24 +156,30 @@ test('--dry-run prints commands that do the same, and does nothing', async () =>
   rmSync(join(group.paths.folder, 'pull-request.md'));
 });
 
-test('without gh, or logged out, it says what is pushed; later it goes on', async () => {
+test('without gh, or logged out, nothing is tried or pushed', async () => {
   const group = user.mergeGroup('shop', shop);
   writeFileSync(join(gh, 'logged-out'), '');
-  const refused = await propose(group);
-  expect(refused).toMatchObject({ code: 1, stdout: '' });
-  for (const word of ['not logged in', 'gh auth login', 'Pushed already: cca/shop of origin']) {
-    expect(refused.stderr).toContain(word);
-  }
   const withoutGh = (user.env.PATH ?? '').split(':').slice(1).join(':');
-  const missing = await user.runWith({ env: { PATH: withoutGh } }, 'group', 'pr', group.id);
-  expect(missing).toMatchObject({ code: 1 });
-  expect(missing.stderr).toContain('gh was not found');
-  expect(missing.stderr).toContain('Pushed already: cca/shop of origin');
-  rmSync(join(gh, 'logged-out'));
+  for (const [env, words] of [
+    [{}, ['not logged in', 'gh auth login']],
+    [{ PATH: withoutGh }, ['gh was not found']],
+  ] as const) {
+    const refused = await user.runWith({ env }, 'group', 'pr', group.id);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    for (const word of [...words, 'Nothing was pushed.']) expect(refused.stderr).toContain(word);
+    expect(refused.stderr).not.toContain('Trying it out');
+    expect([remoteBranches(one), remoteBranches(two), group.isTidy()]).toEqual([['main'], ['main'], true]);
+  }
+}, 20_000);
+
+test('when gh fails it says what is pushed; later it goes on', async () => {
+  const group = user.mergeGroup('shop', shop);
   writeFileSync(join(gh, 'broken'), two);
   const broken = await propose(group);
-  expect(broken).toMatchObject({ code: 1 });
-  expect(broken.stderr).toContain('GraphQL: something is wrong');
+  expect(broken).toMatchObject({ code: 1, stdout: '' });
+  for (const word of ['GraphQL: something is wrong', 'Pushed already: cca/shop of origin']) {
+    expect(broken.stderr).toContain(word);
+  }
   rmSync(join(gh, 'broken'));
   expect(await propose(group)).toMatchObject({ code: 0 });
   expect([request(one).body.includes('/pull/2'), request(two).body.includes('/pull/1')]).toEqual([true, true]);
@@ -188,7 +194,8 @@ test('nothing is pushed when a session is not accepted', async () => {
   const refused = await propose(group);
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toContain('003 c');
-  expect([remoteBranches(one), remoteBranches(two), calls()]).toEqual([['main'], ['main'], []]);
+  expect([remoteBranches(one), remoteBranches(two)]).toEqual([['main'], ['main']]);
+  expect(calls().filter((line) => !line.includes('"auth"'))).toEqual([]);
   expect(group.isTidy()).toBe(true);
 });
 

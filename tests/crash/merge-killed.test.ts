@@ -12,6 +12,8 @@ import { git } from '../git/repository.ts';
 import type { Alteration } from '../support/altered-world.ts';
 import type { Finished } from '../support/cli.ts';
 import { alteredProgram, startCommand } from '../support/crash-rig.ts';
+import { draw, testSeed } from '../support/draw.ts';
+import { isLongRun } from '../support/long.ts';
 
 const repositories = ['one "1"', 'two', 'three'];
 
@@ -103,7 +105,7 @@ const moments: readonly (Alteration & { readonly at: string; readonly ends: 'all
   { at: 'before remove merge.json', ends: 'all' },
 ];
 
-test.each([...moments])(
+test.each(moments.map((moment) => ({ nth: 1, ...moment })))(
   'killed $at ($nth): $ends',
   async ({ ends, ...alteration }) => {
     expect(await mergeAltered(alteration)).toMatchObject({ code: null });
@@ -125,18 +127,21 @@ beforeAll(async () => {
   user.remove();
 }, 30_000);
 
-const seeds = Array.from({ length: process.env.TEST_LONG ? 30 : 5 }, (_, index) => index);
+/** Merges of the same group differ by a few calls; a moment in this share of them comes in every merge. */
+const certainShare = 0.95;
+const tries = Array.from({ length: isLongRun ? 30 : 5 }, (_, index) => index);
 
-test.each(seeds)(
-  'killed at a random moment, %d',
-  async (seed) => {
+test.each(tries)(
+  `killed at a random moment (TEST_SEED=${testSeed}), %d`,
+  async (nth) => {
     const trace = join(user.folder, 'trace');
-    // In the long run the moments are spread evenly over the whole merge.
-    const at = 1 + Math.floor(((seed + Math.random()) * calls) / seeds.length);
+    // Each moment lies in a part of its own, so that they are spread over the whole merge.
+    const part = Math.floor((calls * certainShare) / tries.length);
+    const at = 1 + nth * part + draw(testSeed, nth, part);
     const killed = await mergeAltered({ at, trace });
     const moment = `${at}: ${readFileSync(trace, 'utf8').trimEnd().split('\n').at(-1)}`;
     expect({ moment, code: killed.code }).toEqual({ moment, code: null });
-    if (seed % 2 === 0) {
+    if (nth % 2 === 0) {
       await finish();
       expectWhole();
     }

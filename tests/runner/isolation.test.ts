@@ -166,7 +166,7 @@ test('as soon as one session gets a worktree, all that say nothing do, so that a
   expect(checkoutOf(group, 'library')).toMatch(/,,main$/);
 });
 
-test('who builds on work in the checkout works there too; one that asks for a worktree waits for a commit', async () => {
+test('who builds on work in the checkout works there; one that wants a worktree waits for a commit', async () => {
   const group = make([
     { name: 'here', in: 'app', fields: { isolate: 'none' } },
     { name: 'after', in: 'app', after: ['here'] },
@@ -321,6 +321,21 @@ test('who was expected to change something and did not is warned about, with and
       busy: [],
     });
   }
+});
+
+test('what an acceptance command leaves behind is no work of the session', async () => {
+  const accept = 'echo report > report.xml; echo changed >> base.txt; test -e ready.txt';
+  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', accept } }]);
+  const run = group.run(rig.env);
+  const first = await work(group, 'a', { 'new.txt': 'new' });
+  git(first.hello.cwd, 'status');
+  await work(group, 'a', { 'ready.txt': 'ready' });
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  const changed = git(group.project('app'), 'diff', '--name-only', 'main', 'cca/fixture/001-a').split('\n');
+  expect(changed).toEqual(['base.txt', 'new.txt', 'ready.txt']);
+  expect(existsSync(join(first.hello.cwd, 'report.xml'))).toBe(false);
+  const warned = recordOf(group, 'a')?.warnings.map(({ message }) => message) ?? [];
+  expect(warned.join()).toContain('changed files that are in git');
 });
 
 test('with --no-commit the work stays in the worktree as it is', async () => {

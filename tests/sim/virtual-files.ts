@@ -28,7 +28,7 @@ export interface DiskTrouble {
   faultyCalls: number;
   /** This many reads of a transcript more fail with EIO. */
   faultyReads: number;
-  /** This many openings of a command's log more fail. */
+  /** This many openings or reads of a command's log more fail. */
   faultyLogs: number;
 }
 

@@ -158,6 +158,7 @@ export class VirtualRunner {
       trouble.faultyReads -= 1;
       throw new SystemError('EIO', 'read', path);
     }
+    this.#meetFaultyLog('read', path);
     const bytes = this.#files.readBytes(path, offset, most);
     if (!this.#lives() || bytes.length === 0 || !path.endsWith('/transcript.jsonl')) return bytes;
     if (most > 1 && bytesInclude(bytes, resultMark)) {
@@ -168,12 +169,15 @@ export class VirtualRunner {
     return bytes;
   }
 
-  #appendFile(path: string): AppendFile {
+  #meetFaultyLog(syscall: string, path: string): void {
     const { trouble } = this.machine;
-    if (trouble.faultyLogs > 0 && path.endsWith('/accept.log')) {
-      trouble.faultyLogs -= 1;
-      throw new SystemError('EIO', 'open', path);
-    }
+    if (trouble.faultyLogs === 0 || !this.alive || !path.endsWith('/accept.log')) return;
+    trouble.faultyLogs -= 1;
+    throw new SystemError('EIO', syscall, path);
+  }
+
+  #appendFile(path: string): AppendFile {
+    this.#meetFaultyLog('open', path);
     const file = this.#files.openAppend(path);
     if (path !== this.machine.log.path) {
       return {

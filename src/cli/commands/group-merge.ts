@@ -5,6 +5,7 @@ import { changeGroup } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type MergeWish, mergeGroup } from '../merge/merge.ts';
+import { isIncomplete } from '../merge/plan.ts';
 import { showMerge } from '../merge/report.ts';
 import { resolveGroup } from '../resolve.ts';
 
@@ -46,5 +47,7 @@ async function merge(context: Context, reference: string, wish: MergeWish, json:
   });
   if (!report.ok) return report;
   showMerge(context, group.value.groupId, report.value, json);
-  return ok(report.value.outcome === 'interrupted' ? exitCode.interrupted : exitCode.done);
+  const { outcome, handOver } = report.value;
+  if (outcome === 'interrupted') return ok(exitCode.interrupted);
+  return ok(isIncomplete(handOver, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
 }

@@ -4,6 +4,7 @@ import { ok } from '../../core/failure.ts';
 import { changeGroup } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
+import { isIncomplete } from '../merge/plan.ts';
 import { showCommands, showProposal } from '../merge/proposal-report.ts';
 import { type ProposalWish, proposeGroup } from '../merge/pull-request.ts';
 import { resolveGroup } from '../resolve.ts';
@@ -53,7 +54,8 @@ async function propose(context: Context, reference: string, wish: ProposalWish, 
       const { outcome } = report.value;
       if (outcome === 'planned') showCommands(context, writer, report.value, { draft: wish.draft, json });
       else showProposal(context, group.value.groupId, report.value, json);
-      return ok(outcome === 'interrupted' ? exitCode.interrupted : exitCode.done);
+      if (outcome === 'interrupted') return ok(exitCode.interrupted);
+      return ok(isIncomplete(report.value.handOver, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
     },
   });
 }

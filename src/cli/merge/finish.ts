@@ -10,6 +10,7 @@ import { nextGroupStatus } from '../../core/status.ts';
 import type { Git } from '../../git/git.ts';
 import { type Settlement, settleMoves } from '../../git/move-refs.ts';
 import { plural } from '../../report/format.ts';
+import { readLog } from '../../store/event-log.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import {
   type MergeJournal,
@@ -111,7 +112,7 @@ export async function settleMerge(git: Git, holder: Holder, journal: MergeJourna
   }
   // While the group counts as running nothing of that kind can be logged; the journal keeps it until then.
   if (!canLog(holder)) return ok(settlement);
-  const logged = 'record' in holder ? logMerged(holder, moves) : ok(undefined);
+  const logged = 'record' in holder ? logMerged(git, holder, moves) : ok(undefined);
   if (!logged.ok) return logged;
   const ended = await endMerge(git, holder, journal);
   return ended.ok ? ok(settlement) : ended;
@@ -125,11 +126,19 @@ function canLog(holder: Holder): boolean {
   return !('record' in holder) || nextGroupStatus(holder.state.status, 'group_merged') !== null;
 }
 
-function logMerged(writer: GroupWriter, moves: readonly Move[]): Result<void> {
+/** A crash may have come after it was logged; what was merged again since has another commit. */
+function logMerged({ world }: Git, writer: GroupWriter, moves: readonly Move[]): Result<void> {
   const { sessions } = writer.state;
+  const log = readLog(world, writer.paths.events);
+  if (!log.ok) return log;
+  const known = log.value.flatMap((event) => (event.type === 'group_merged' ? event.merged : []));
   const merged = moves.flatMap(({ repository, into, from, to, sessionIds }): MergedRepository[] => {
-    const unmerged = sessionIds.filter((id) => sessions.has(id) && sessions.get(id)?.mergedInto === undefined);
-    return unmerged.length === 0 ? [] : [{ repository, into, from, to, sessionIds: unmerged }];
+    const isLogged = known.some((one) => one.repository === repository && one.into === into && one.to === to);
+    const news = sessionIds.filter((id) => {
+      const record = sessions.get(id);
+      return record !== undefined && (record.mergedInto !== into || (from !== to && !isLogged));
+    });
+    return news.length === 0 ? [] : [{ repository, into, from, to, sessionIds: news }];
   });
   try {
     if (merged.length > 0) writer.record([{ type: 'group_merged', merged }]);

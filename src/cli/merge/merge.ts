@@ -5,13 +5,21 @@
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { Settlement } from '../../git/move-refs.ts';
-import { checkRoom, checkTarget, readTarget, type Target } from '../../git/target.ts';
+import { checkRoom, checkRoomBefore, checkTarget, readTarget, type Target } from '../../git/target.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { type MergeJournal, type Move, writeMergeJournal } from '../../store/merge-journal.ts';
 import type { Context } from '../context.ts';
 import { type CleanUp, cleanUpSessions } from '../worktree-cleanup.ts';
+import { atHandOver } from './advice.ts';
 import { endMerge, finishMerge, settleMerge } from './finish.ts';
-import { type HandOver, type HandOverWish, placeName, planHandOver, type RepositoryPlan } from './plan.ts';
+import {
+  checkCheckouts,
+  type HandOver,
+  type HandOverWish,
+  placeName,
+  planHandOver,
+  type RepositoryPlan,
+} from './plan.ts';
 import { scratchPlace, type Task, Workbench } from './workbench.ts';
 
 export interface MergeWish extends HandOverWish {
@@ -44,15 +52,19 @@ const noCleanUp: CleanUp = { cleaned: [], kept: [], notes: [] };
  * command).
  */
 export async function mergeGroup(context: Context, writer: GroupWriter, wish: MergeWish): Promise<Result<MergeReport>> {
+  return atHandOver(await mergeNow(context, writer, wish));
+}
+
+async function mergeNow(context: Context, writer: GroupWriter, wish: MergeWish): Promise<Result<MergeReport>> {
   if (!wish.dryRun) {
     const finished = await finishMerge(context, writer);
     if (!finished.ok) return finished;
   }
-  const handOver = planHandOver(writer.state, wish);
-  if (!handOver.ok) return handOver;
   const mark = context.world.random.uuid();
   const bench = new Workbench(context, writer.paths, writer.state, mark);
-  const prepared = await prepare(bench, handOver.value);
+  const handOver = await planHandOver(bench.git, writer.state, wish);
+  if (!handOver.ok) return handOver;
+  const prepared = await prepare(bench, writer, handOver.value, wish);
   if (!prepared.ok) return prepared;
   const report = {
     outcome: 'nothing' as MergeReport['outcome'],
@@ -71,13 +83,23 @@ export async function mergeGroup(context: Context, writer: GroupWriter, wish: Me
   return tidied(context, writer, { ...report, ...merged.value, outcome: 'merged' });
 }
 
-async function prepare(bench: Workbench, { repositories }: HandOver): Promise<Result<Prepared[]>> {
+async function prepare(
+  bench: Workbench,
+  { paths }: GroupWriter,
+  { repositories }: HandOver,
+  wish: MergeWish,
+): Promise<Result<Prepared[]>> {
   const prepared: Prepared[] = [];
   for (const plan of repositories) {
     const target = await readTarget(bench.git, plan.repository, plan.into);
     if (!target.ok) return target;
+    const own = checkCheckouts(bench.git, paths, target.value, wish);
+    if (!own.ok) return own;
     const free = await checkTarget(bench.git, target.value);
     if (!free.ok) return free;
+    const sources = plan.pieces.map(({ source }) => source);
+    const room = wish.dryRun ? await checkRoomBefore(bench.git, target.value, sources) : ok(undefined);
+    if (!room.ok) return room;
     prepared.push({ plan, target: target.value });
   }
   return ok(prepared);
@@ -104,7 +126,12 @@ async function mergeAll(
   const { git } = bench;
   const { paths, state } = writer;
   const tasks = prepared.map(({ plan, target }, index): Task => {
-    return { plan, start: target.commit, scratch: scratchPlace(paths, state, plan.repository, index + 1) };
+    return {
+      plan,
+      start: target.commit,
+      startName: plan.into,
+      scratch: scratchPlace(paths, state, plan.repository, index + 1),
+    };
   });
   const scratches = tasks.map(({ scratch }) => scratch);
   const begun: MergeJournal = { step: 'checking', mark, scratches, moves: [] };

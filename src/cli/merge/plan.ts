@@ -1,23 +1,21 @@
 /** What a hand-over is about: which sessions' work goes into which branch of which repository, in which order. */
+import { dirname } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionId, Work, Workspace } from '../../core/group.ts';
+import type { SessionId } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { planOf } from '../../core/plan.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import type { Git } from '../../git/git.ts';
 import { askedIn, listed } from '../../git/scratch.ts';
-import { plural } from '../../report/format.ts';
+import type { Target } from '../../git/target.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { sessionTitle } from '../../report/wording.ts';
+import { sessionTitle, titleOf } from '../../report/wording.ts';
+import type { GroupPaths } from '../../store/paths.ts';
 import type { Context } from '../context.ts';
-
-/** The work of one session. */
-export interface Piece {
-  readonly record: SessionRecord;
-  readonly workspace: Workspace;
-  readonly work: Work;
-}
+import { mergedElsewhere } from './elsewhere.ts';
+import { holding, isGone, type LeftOut, type Piece, pieceOf, pieceSince, titleOfPiece } from './pieces.ts';
 
 export interface RepositoryPlan {
   readonly repository: string;
@@ -27,19 +25,16 @@ export interface RepositoryPlan {
   readonly pieces: readonly Piece[];
 }
 
-export interface LeftOut {
-  readonly sessionId: SessionId;
-  readonly title: string;
-  /** Goes on the title: `is failed`. */
-  readonly why: string;
-}
-
 export interface HandOver {
   /** In the order in which the graph comes to them. */
   readonly repositories: readonly RepositoryPlan[];
   readonly leftOut: readonly LeftOut[];
   /** Merged by an earlier command. */
   readonly merged: readonly SessionId[];
+  /** The branches into which those were merged. */
+  readonly mergedInto: readonly string[];
+  /** For people, of all sessions. */
+  readonly titles: ReadonlyMap<SessionId, string>;
 }
 
 export interface HandOverWish {
@@ -47,10 +42,6 @@ export interface HandOverWish {
   readonly into?: string;
   /** Sessions that are not completed may be left out. */
   readonly partial: boolean;
-}
-
-export function titleOfPiece({ record }: Pick<Piece, 'record'>): string {
-  return sessionTitle(record.definition.id, record.definition.name);
 }
 
 /** One line for people; paths and names in it may hold anything. */
@@ -63,35 +54,53 @@ export function placeName(repository: string): string {
   return askedIn(repository);
 }
 
-/** Fails with `illegal-transition` (the group is running or put away) and `usage`. */
-export function planHandOver(state: GroupState, wish: HandOverWish): Result<HandOver> {
+/**
+ * Fails with `illegal-transition` (the group is running or put away), `usage`, and `worktree-failed` (git's reason, or
+ * the work of a session is gone).
+ */
+export async function planHandOver(git: Git, state: GroupState, wish: HandOverWish): Promise<Result<HandOver>> {
   const allowed = checkStatus(state);
   if (!allowed.ok) return allowed;
-  const merged: SessionId[] = [];
-  const leftOut: LeftOut[] = [];
-  const unfinished: string[] = [];
-  const pieces = new Map<string, Piece[]>();
-  for (const id of planOf(state).graph.order) {
-    const record = state.sessions.get(id);
-    if (record === undefined) continue;
-    if (record.mergedInto !== undefined) {
-      merged.push(id);
-      continue;
-    }
-    const title = sessionTitle(id, record.definition.name);
-    const piece = pieceOf(record);
-    if ('why' in piece) leftOut.push({ sessionId: id, title, why: piece.why });
-    else pieces.set(piece.workspace.repository, [...(pieces.get(piece.workspace.repository) ?? []), piece]);
-    if (record.state.status !== 'completed') unfinished.push(`${title} (${record.state.status})`);
-  }
+  const records = planOf(state).graph.order.flatMap((id) => state.sessions.get(id) ?? []);
+  const unfinished = records.filter((record) => record.mergedInto === undefined && record.state.status !== 'completed');
   if (unfinished.length > 0 && !wish.partial) return notComplete(state, unfinished);
+  const merged: SessionRecord[] = [];
+  const elsewhere: SessionRecord[] = [];
+  const leftOut: LeftOut[] = [];
+  const pieces = new Map<string, Piece[]>();
+  for (const record of records) {
+    const { workspace, mergedInto } = record;
+    if (mergedInto === undefined && workspace !== undefined && isGone(git, workspace.repository)) {
+      const message = `The repository ${placeName(workspace.repository)} is gone.`;
+      return fail('usage', message, 'Put it back where it was, then merge again.');
+    }
+    const found =
+      mergedInto === undefined ? await pieceOf(git, record) : await pieceSince(git, record, wish.into ?? mergedInto);
+    if (!found.ok) return found;
+    if (found.value === null) merged.push(record);
+    else if (found.value === 'elsewhere') elsewhere.push(record);
+    else if ('why' in found.value) leftOut.push(found.value);
+    else {
+      const { repository } = found.value.workspace;
+      pieces.set(repository, [...(pieces.get(repository) ?? []), found.value]);
+    }
+  }
+  if (elsewhere.length > 0 && wish.into !== undefined) return mergedElsewhere(git, elsewhere, wish.into);
   const repositories: RepositoryPlan[] = [];
   for (const [repository, work] of pieces) {
     const into = branchFor(repository, work, wish.into);
     if (!into.ok) return into;
+    const free = checkForeign(state, repository, into.value, wish);
+    if (!free.ok) return free;
     repositories.push({ repository, into: into.value, pieces: work });
   }
-  return ok({ repositories, leftOut, merged });
+  return ok({
+    repositories,
+    leftOut,
+    merged: merged.map(({ definition }) => definition.id),
+    mergedInto: [...new Set(merged.flatMap(({ mergedInto }) => wish.into ?? mergedInto ?? []))],
+    titles: new Map([...state.sessions.keys()].map((id) => [id, titleOf(state, id)])),
+  });
 }
 
 function checkStatus({ status, group }: GroupState): Result<void> {
@@ -105,34 +114,78 @@ function checkStatus({ status, group }: GroupState): Result<void> {
   );
 }
 
-function pieceOf(record: SessionRecord): Piece | { readonly why: string } {
-  const { state, workspace, isolated } = record;
-  if (state.status !== 'completed') return { why: `is ${state.status}` };
-  if (isolated !== true) return { why: 'worked in the project folder itself' };
-  if (workspace === undefined) return { why: 'has no worktree and no branch any more' };
-  if (state.work === undefined) return { why: 'left no commit' };
-  return { record, workspace, work: state.work };
-}
-
-function notComplete({ group, sessions }: GroupState, unfinished: readonly string[]): Result<never> {
-  const shown = unfinished.slice(0, 10).join(', ');
-  const more = unfinished.length > 10 ? ` and ${unfinished.length - 10} more` : '';
+function notComplete({ group, sessions }: GroupState, unfinished: readonly SessionRecord[]): Result<never> {
+  const titles = unfinished.map(({ definition, state }) => {
+    return `${sessionTitle(definition.id, definition.name)} (${state.status})`;
+  });
+  const more = titles.length > 10 ? ` and ${titles.length - 10} more` : '';
+  const which =
+    sessions.size === 1
+      ? `The only session of ${group.id} is`
+      : `${titles.length} of ${sessions.size} sessions of ${group.id} ${titles.length === 1 ? 'is' : 'are'}`;
   return fail(
     'usage',
-    `${unfinished.length} of ${plural(sessions.size, 'session')} of ${group.id} are not completed: ${shown}${more}.`,
+    `${which} not completed: ${titles.slice(0, 10).join(', ')}${more}.`,
     `Go on with "claude-code-agent group resume ${group.id}", or take what is completed with --partial.`,
   );
 }
 
 function branchFor(repository: string, pieces: readonly Piece[], into: string | undefined): Result<string> {
   if (into !== undefined) return ok(into);
-  const [first, ...others] = new Set(pieces.flatMap(({ workspace }) => workspace.target ?? []));
+  const [first, ...others] = new Set(pieces.flatMap(({ target }) => target ?? []));
   const place = placeName(repository);
   if (first === undefined) {
     const message = `No branch was checked out in ${place} when the work began, so nothing says where it is to go.`;
     return fail('usage', message, 'Name the branch with --into.');
   }
   if (others.length === 0) return ok(first);
-  const message = `The work in ${place} began on several branches: ${listed([first, ...others])}.`;
+  const message = `The work in ${place} is for several branches: ${listed([first, ...others])}.`;
   return fail('usage', message, `Name one of them with --into, such as --into ${quoted(first)}.`);
+}
+
+/** What sessions' branches are called, in whichever group. */
+const sessionBranch = /^cca\/[^/]+\/\d{3,}(?:-|$)/;
+const nameYourOwn = 'Name a branch of your own with --into.';
+
+/**
+ * A session's branch is its own: what else is merged there is taken for its work and goes with it. The branch from
+ * which the work began is never asked about names, because a group can work within the worktree of another one.
+ */
+function checkForeign(state: GroupState, repository: string, into: string, wish: HandOverWish): Result<void> {
+  for (const { definition, workspace } of state.sessions.values()) {
+    if (workspace?.branch !== into || workspace.repository !== repository) continue;
+    const title = sessionTitle(definition.id, definition.name);
+    return fail('usage', `${quoted(into)} is the branch of the session ${title} itself.`, nameYourOwn);
+  }
+  if (wish.into === undefined || !sessionBranch.test(into)) return ok(undefined);
+  return fail('usage', `${quoted(into)} has the name of a session's own branch.`, nameYourOwn);
+}
+
+/** Fails with `usage` when the branch that the user named is checked out in the worktree of a session. */
+export function checkCheckouts(
+  { world: { files } }: Git,
+  { folder }: GroupPaths,
+  { branch, checkouts }: Target,
+  wish: HandOverWish,
+): Result<void> {
+  const groups = dirname(files.realPath(folder) ?? folder);
+  const inside = checkouts.find((path) => path.startsWith(`${groups}/`));
+  if (wish.into === undefined || inside === undefined) return ok(undefined);
+  return fail('usage', `${quoted(branch)} is checked out in the worktree of a session, ${inside}.`, nameYourOwn);
+}
+
+/** Whether some work was left where it is although nobody asked for that: then the command has not done its task. */
+export function isIncomplete({ leftOut, merged, repositories }: HandOver, isAnyDone: boolean): boolean {
+  if (leftOut.some(({ work }) => work === 'uncommitted')) return true;
+  if (repositories.some(({ pieces }) => pieces.some(({ uncommitted }) => uncommitted.length > 0))) return true;
+  return !isAnyDone && merged.length === 0 && leftOut.some(({ work }) => work === 'elsewhere');
+}
+
+/** What of the sessions' work is not handed over, for people. */
+export function leftOutLines({ leftOut, repositories }: HandOver): string[] {
+  const rests = repositories.flatMap(({ pieces }) => pieces.filter(({ uncommitted }) => uncommitted.length > 0));
+  return [
+    ...leftOut.map(({ title, why }) => `Left out: ${title} ${why}.`),
+    ...rests.map((piece) => `Only its commits: ${titleOfPiece(piece)} ${holding(piece.uncommitted)}.`),
+  ];
 }

@@ -7,6 +7,7 @@ import type { GroupWriter } from '../../store/group-writer.ts';
 import type { Context } from '../context.ts';
 import { shellWord } from '../path-argument.ts';
 import { createArgs, editArgs } from './gh.ts';
+import { leftOutLines } from './plan.ts';
 import { proposalSection, proposalTitle } from './proposal-text.ts';
 import { bodyFileOf, type Place, type ProposalReport } from './pull-request.ts';
 import { mergeMessage, scratchPlace } from './workbench.ts';
@@ -42,7 +43,7 @@ function document(groupId: string, { outcome, places, proposed, handOver }: Prop
 }
 
 function lines(groupId: string, { outcome, handOver, proposed }: ProposalReport): string[] {
-  const left = handOver.leftOut.map(({ title, why }) => `Left out: ${title} ${why}.`);
+  const left = leftOutLines(handOver);
   if (outcome === 'interrupted') return ['Interrupted: nothing was pushed.'];
   if (outcome === 'nothing') return [`${groupId} has nothing to propose.`, ...left];
   const done = proposed.map(({ place, commit, url, created }) => {

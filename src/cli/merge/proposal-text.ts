@@ -2,7 +2,8 @@
 import type { GroupState } from '../../core/state.ts';
 import { plural } from '../../report/format.ts';
 import { safeLine, safeText } from '../../report/terminal-text.ts';
-import { type Piece, placeName, titleOfPiece } from './plan.ts';
+import { type Piece, titleOfPiece } from './pieces.ts';
+import { placeName } from './plan.ts';
 
 /** GitHub takes 65,536 characters. */
 const bodyMax = 60_000;

@@ -11,9 +11,18 @@ import { type MergeJournal, writeMergeJournal } from '../../store/merge-journal.
 import { type Proposal, readProposals, writeProposals } from '../../store/pull-requests.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Context } from '../context.ts';
+import { atHandOver } from './advice.ts';
 import { endMerge, finishMerge } from './finish.ts';
 import { checkGh, createArgs, editArgs, findRequest, text } from './gh.ts';
-import { type HandOver, type HandOverWish, placeName, planHandOver, type RepositoryPlan, say } from './plan.ts';
+import {
+  checkCheckouts,
+  type HandOver,
+  type HandOverWish,
+  placeName,
+  planHandOver,
+  type RepositoryPlan,
+  say,
+} from './plan.ts';
 import { proposalSection, proposalTitle, type Related, withSection } from './proposal-text.ts';
 import { type Integrated, scratchPlace, type Task, Workbench } from './workbench.ts';
 
@@ -63,19 +72,25 @@ export async function proposeGroup(
   writer: GroupWriter,
   wish: ProposalWish,
 ): Promise<Result<ProposalReport>> {
+  return atHandOver(await proposeNow(context, writer, wish));
+}
+
+async function proposeNow(context: Context, writer: GroupWriter, wish: ProposalWish): Promise<Result<ProposalReport>> {
   if (!wish.dryRun) {
     const finished = await finishMerge(context, writer);
     if (!finished.ok) return finished;
   }
-  const handOver = planHandOver(writer.state, wish);
-  if (!handOver.ok) return handOver;
   const mark = context.world.random.uuid();
   const bench = new Workbench(context, writer.paths, writer.state, mark);
+  const handOver = await planHandOver(bench.git, writer.state, wish);
+  if (!handOver.ok) return handOver;
   const places = await choosePlaces(bench, writer, handOver.value, wish);
   if (!places.ok) return places;
   const report = { handOver: handOver.value, places: places.value, proposed: [] };
   if (places.value.length === 0) return ok({ ...report, outcome: 'nothing' });
   if (wish.dryRun) return ok({ ...report, outcome: 'planned' });
+  const ready = await checkHosts(context, places.value);
+  if (!ready.ok) return ready;
   const pushed = await bench.whileListening(() => pushAll(context, writer, bench, mark, places.value));
   if (!pushed.ok) return bench.isInterrupted ? ok({ ...report, outcome: 'interrupted' }) : pushed;
   if (pushed.value.length === 0) return ok({ ...report, outcome: 'nothing' });
@@ -92,7 +107,7 @@ async function choosePlaces(
   { git }: Workbench,
   { paths, state }: GroupWriter,
   { repositories }: HandOver,
-  { dryRun }: ProposalWish,
+  wish: ProposalWish,
 ): Promise<Result<Place[]>> {
   const known = readProposals(git.world, paths);
   if (!known.ok) return known;
@@ -101,6 +116,8 @@ async function choosePlaces(
     const { repository, into } = plan;
     const target = await readTarget(git, repository, into);
     if (!target.ok) return target;
+    const own = checkCheckouts(git, paths, target.value, wish);
+    if (!own.ok) return own;
     const remote = await remoteOf(git, repository, into);
     if (!remote.ok) return remote;
     const { name } = remote.value;
@@ -108,7 +125,7 @@ async function choosePlaces(
     const branch = await branchIn(repository, name, before);
     if (!branch.ok) return branch;
     const { tip } = branch.value;
-    if (tip !== null && !dryRun) {
+    if (tip !== null && !wish.dryRun) {
       const fetched = await fetchBranch(git, repository, name, branch.value.branch);
       if (!fetched.ok) return fetched;
     }
@@ -142,6 +159,20 @@ async function choosePlaces(
   }
 }
 
+/** Before anything is tried or pushed. Fails as checkGh. */
+async function checkHosts(context: Context, places: readonly Place[]): Promise<Result<void>> {
+  const hosts = new Set<string | undefined>();
+  for (const { plan, remote } of places) {
+    const host = remote.slug?.split('/')[0];
+    const ready = hosts.has(host) ? ok(undefined) : await checkGh(context, placeName(plan.repository), remote.slug);
+    if (!ready.ok) return fail(ready.failure.reason, ready.failure.message, `${ready.failure.next} ${nothingPushed}`);
+    hosts.add(host);
+  }
+  return ok(undefined);
+}
+
+const nothingPushed = 'Nothing was pushed.';
+
 interface Pushed {
   readonly place: Place;
   readonly commit: string;
@@ -158,8 +189,14 @@ async function pushAll(
 ): Promise<Result<Pushed[]>> {
   const { git } = bench;
   const { paths, state } = writer;
-  const tasks = places.map(({ plan, start }, index): Task => {
-    return { plan, start, scratch: scratchPlace(paths, state, plan.repository, index + 1) };
+  const tasks = places.map(({ plan, start, isPushed }, index): Task => {
+    // What others added to the pushed branch is on no branch here.
+    return {
+      plan,
+      start,
+      startName: isPushed ? start : plan.into,
+      scratch: scratchPlace(paths, state, plan.repository, index + 1),
+    };
   });
   const journal: MergeJournal = { step: 'checking', mark, scratches: tasks.map(({ scratch }) => scratch), moves: [] };
   const noted = writeMergeJournal(git.world, paths, journal);
@@ -192,7 +229,7 @@ async function pushIntegrated(
     const pushed = await pushHead(git, task.scratch.path, remote.name, branch);
     if (!pushed.ok) {
       const names = done.map((one) => one.place.branch).join(', ');
-      const so = names === '' ? 'Nothing was pushed.' : `Pushed already: ${names}.`;
+      const so = names === '' ? nothingPushed : `Pushed already: ${names}.`;
       const { reason, message, next } = pushed.failure;
       return fail(reason, `${placeName(plan.repository)}: ${message}`, `${so} ${next}`);
     }
@@ -227,15 +264,10 @@ async function requestAll(
   draft: boolean,
 ): Promise<Result<Proposed[]>> {
   const { state } = writer;
-  const hosts = new Set<string | undefined>();
   const found: (Proposed & { readonly body: string })[] = [];
   for (const { place, commit, pushed: isNew } of pushed) {
     const { plan, remote, branch } = place;
     const cwd = placeName(plan.repository);
-    const host = remote.slug?.split('/')[0];
-    const ready = hosts.has(host) ? ok(undefined) : await checkGh(context, cwd, remote.slug);
-    if (!ready.ok) return ready;
-    hosts.add(host);
     const open = await findRequest(context, cwd, remote.slug, branch);
     if (!open.ok) return open;
     const body = open.value?.body ?? proposalSection(state, plan.pieces, relatedTo(place, found));

@@ -4,7 +4,8 @@ import { plural } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context } from '../context.ts';
 import type { MergeReport } from './merge.ts';
-import { type Piece, placeName, titleOfPiece } from './plan.ts';
+import { type Piece, titleOfPiece } from './pieces.ts';
+import { leftOutLines, placeName } from './plan.ts';
 
 const lineColumns = 1000;
 
@@ -33,7 +34,7 @@ function mergeDocument(
           id: piece.record.definition.id,
           ...(piece.record.definition.name === undefined ? {} : { name: piece.record.definition.name }),
           branch: piece.workspace.branch,
-          commit: piece.work.commit,
+          commit: piece.source,
           ...(move === undefined ? {} : { contained: contained.has(piece.record.definition.id) }),
         })),
       };
@@ -48,7 +49,7 @@ function mergeDocument(
 
 function mergeLines(groupId: string, report: MergeReport): string[] {
   const { outcome, handOver, prepared, moves, contained, cleanUp, notes } = report;
-  const left = handOver.leftOut.map(({ title, why }) => `Left out: ${title} ${why}.`);
+  const left = leftOutLines(handOver);
   switch (outcome) {
     case 'interrupted':
       return ['Interrupted: no branch was moved.'];
@@ -80,20 +81,23 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
 }
 
 function nothingToMerge(groupId: string, { handOver }: MergeReport): string {
-  if (handOver.merged.length > 0) return `Everything of ${groupId} is merged already.`;
+  const { leftOut, merged, mergedInto } = handOver;
+  if (leftOut.some(({ work }) => work === 'uncommitted')) {
+    return `Nothing of ${groupId} was merged: what is left of it is in no commit.`;
+  }
+  if (merged.length > 0) return `Everything of ${groupId} is merged already, into ${mergedInto.join(' and ')}.`;
+  if (leftOut.some(({ work }) => work === 'elsewhere')) {
+    return `Nothing of ${groupId} was merged: no work of a completed session is on a branch of its own.`;
+  }
   return `${groupId} has nothing to merge: no session left work in a worktree of its own.`;
 }
 
 function pieceLine(piece: Piece): string {
   const { accept } = piece.record.definition;
   const then = accept === undefined ? '' : `, then: ${accept}`;
-  return `  ${titleOfPiece(piece)}: merge ${piece.workspace.branch} (${shortCommit(piece.work.commit)})${then}`;
+  return `  ${titleOfPiece(piece)}: merge ${piece.workspace.branch} (${shortCommit(piece.source)})${then}`;
 }
 
-function keptLines({ cleanUp, handOver, prepared }: MergeReport): string[] {
-  const titles = new Map(
-    prepared.flatMap(({ plan }) => plan.pieces.map((piece) => [piece.record.definition.id, titleOfPiece(piece)])),
-  );
-  for (const { sessionId, title } of handOver.leftOut) titles.set(sessionId, title);
+function keptLines({ cleanUp, handOver: { titles } }: MergeReport): string[] {
   return cleanUp.kept.map(({ sessionId, why }) => `Kept the worktree of ${titles.get(sessionId) ?? sessionId}: ${why}`);
 }

@@ -12,7 +12,6 @@ import type { Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
 import { isAncestor } from '../../git/own.ts';
 import { askedIn, makeScratch, mergeInto, removeScratch, restore } from '../../git/scratch.ts';
-import { tipOf } from '../../git/target.ts';
 import { commandFailure } from '../../runner/acceptance.ts';
 import { gatherProcesses, reap } from '../../runner/reap.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from '../../runner/shell-command.ts';
@@ -24,7 +23,9 @@ import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { onSignal } from '../signals.ts';
-import { type Piece, placeName, type RepositoryPlan, say, titleOfPiece } from './plan.ts';
+import { conflictFailure, type Side, sideOf } from './conflict.ts';
+import { type Piece, titleOfPiece } from './pieces.ts';
+import { placeName, type RepositoryPlan, say } from './plan.ts';
 
 /** A git of a command that was killed ends by itself; nobody waits longer for one that hangs. */
 const patienceMs = 60_000;
@@ -70,6 +71,8 @@ export interface Task {
   readonly plan: RepositoryPlan;
   /** Full id. */
   readonly start: string;
+  /** What git merge takes for it, where people work. */
+  readonly startName: string;
   readonly scratch: ScratchPlace;
 }
 
@@ -160,11 +163,10 @@ export class Workbench {
     let commit = start;
     let isMade = false;
     const prepared = new Set<string>();
+    const before: Piece[] = [];
     for (const piece of plan.pieces) {
       const { id } = piece.record.definition;
-      const source = await sourceOf(this.git, piece);
-      if (!source.ok) return source;
-      const known = await isAncestor(this.git, askedIn(plan.repository), source.value, commit);
+      const known = await isAncestor(this.git, askedIn(plan.repository), piece.source, commit);
       if (!known.ok) return known;
       if (known.value) {
         contained.add(id);
@@ -176,9 +178,10 @@ export class Workbench {
         if (!made.ok) return made;
         isMade = true;
       }
-      const merged = await this.#merge(task, piece, source.value);
+      const merged = await this.#merge(task, piece, before);
       if (!merged.ok) return merged;
       commit = merged.value;
+      before.push(piece);
       if (this.#interrupted) return interrupted();
       const accepted = await this.#accept(task, piece, commit, prepared);
       if (!accepted.ok) return accepted;
@@ -186,18 +189,20 @@ export class Workbench {
     return ok({ task, commit, contained });
   }
 
-  async #merge({ plan, scratch }: Task, piece: Piece, source: string): Promise<Result<string>> {
-    const { workspace } = piece;
+  async #merge(task: Task, piece: Piece, before: readonly Piece[]): Promise<Result<string>> {
+    const { plan, start, startName, scratch } = task;
     const message = mergeMessage(this.#state, piece);
-    const merged = await mergeInto(this.git, scratch.path, source, message);
-    if (merged.ok || merged.failure.reason !== 'merge-conflict') return merged;
-    const where = `${plan.into} in ${placeName(plan.repository)}`;
-    const what = `The work of ${titleOfPiece(piece)} does not go together with ${where}`;
-    return fail(
-      'merge-conflict',
-      `${what}: ${merged.failure.message.replace(/^Both/, 'both')}`,
-      `No branch was moved. Merge ${plan.into} into ${workspace.branch} in ${workspace.path}, then try again.`,
-    );
+    const merged = await mergeInto(this.git, scratch.path, piece.source, message);
+    if (!merged.ok) return merged;
+    if ('commit' in merged.value) return ok(merged.value.commit);
+    const sides: Side[] = [{ title: plan.into, name: startName, commit: start }];
+    for (const one of before) {
+      const side = await sideOf(this.git, one);
+      if (!side.ok) return side;
+      sides.push(side.value);
+    }
+    const { repository } = plan;
+    return conflictFailure(this.git, { repository, piece, sides, files: merged.value.conflicts });
   }
 
   /** Runs the acceptance command on what was merged so far. */
@@ -284,32 +289,6 @@ export async function clearScratches(
     }
   }
   return result;
-}
-
-/**
- * What is merged for a session: its branch as it is now, because people correct what does not go together there; its
- * recorded commit when the branch is gone or was only put back.
- */
-async function sourceOf(git: Git, { workspace, work, record }: Piece): Promise<Result<string>> {
-  const { repository, branch } = workspace;
-  const tip = await tipOf(git, repository, branch);
-  if (!tip.ok) return tip;
-  if (tip.value === null) return exists(git, { workspace, work, record });
-  if (tip.value === work.commit) return ok(tip.value);
-  const isBehind = await isAncestor(git, askedIn(repository), tip.value, work.commit);
-  if (!isBehind.ok) return isBehind;
-  return ok(isBehind.value ? work.commit : tip.value);
-}
-
-async function exists(git: Git, piece: Piece): Promise<Result<string>> {
-  const { workspace, work } = piece;
-  const known = await isAncestor(git, askedIn(workspace.repository), work.commit, work.commit);
-  if (known.ok) return ok(work.commit);
-  return fail(
-    'worktree-failed',
-    `The branch ${workspace.branch} of ${titleOfPiece(piece)} and its commit ${work.commit} are gone.`,
-    `Look for it with "git -C ${placeName(workspace.repository)} fsck --lost-found", or remove the session.`,
-  );
 }
 
 function correction({ workspace }: Piece): string {

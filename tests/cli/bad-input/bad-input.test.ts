@@ -103,4 +103,4 @@ test(`there are ${counted.tried} cases, and ${counted.skipped} that need another
 afterAll(() => {
   for (const lock of locks) lock.release();
   for (const each of grounds) each.remove();
-});
+}, patienceMs);

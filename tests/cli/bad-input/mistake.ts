@@ -92,6 +92,26 @@ export async function commitAll(ground: Ground, all: readonly Mistake[], atOnce:
 
 const sentenceLengthMax = 2_100;
 
+/** How sentences begin that tell what to do. The last three say it as a statement. */
+const advice = new RegExp(
+  `^(?:${[
+    ...['Add', 'Check', 'Correct', 'Create', 'Delete', 'Finish', 'Give', 'Leave out', 'Let', 'Look at'],
+    ...['Lower', 'Put', 'Remove', 'Restore', 'Run', 'Say', 'See:', 'Set', 'Start', 'Try', 'Use', 'Watch'],
+    'Its runner is gone; go on with:',
+    'Numbers and names need their group:',
+    'Only a failed session can',
+  ].join('|')}) `,
+);
+
+/** One of the sentences after the one with the trouble, or below a list of troubles, tells what to do: `next`. */
+export function expectAdvice(stderr: string, next: string | RegExp = ''): void {
+  const lines = stderr.trimEnd().split('\n');
+  const sentences = (lines.at(-1) as string).split(/(?<=[.?]) (?=[A-Z])/);
+  const following = lines.length > 1 ? sentences : sentences.slice(1);
+  expect(following.join(' ')).toMatch(next);
+  expect({ stderr, advises: following.some((sentence) => advice.test(sentence)) }).toMatchObject({ advises: true });
+}
+
 /** One line that says what is wrong and what to do next, nothing that moves a cursor, and nothing else. */
 export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: Outcome): void {
   expect(stderr).toMatch(mistake.culprit);
@@ -106,6 +126,7 @@ export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: Outcom
     return;
   }
   expect(stdout).toBe('');
+  expectAdvice(stderr, mistake.next);
   // One line, or a list of the problems of a file with the next step below it.
   const list = /^claude-code-agent: [A-Z][^\n]+ problems?:\n(?:[^\n]+:\d+:\d+: [^\n]+\n)+[A-Z][^\n]+\.\n$/;
   if (!list.test(stderr)) expect(stderr).toMatch(/^claude-code-agent: [A-Z"][^\n]+\n$/);

@@ -12,8 +12,9 @@ import { real } from './real.ts';
 import { size } from './size.ts';
 import { startup } from './startup.ts';
 import { type Benchmark, type Figure, formatBytes, load } from './support/figures.ts';
+import { worktrees } from './worktrees.ts';
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { ingest, events, startup, size, hook, real };
+const benchmarks: Readonly<Record<string, Benchmark>> = { ingest, events, startup, size, hook, worktrees, real };
 const resultsFile = join(import.meta.dir, 'results.md');
 
 function machine(): string {

@@ -43,6 +43,17 @@ export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
   };
 }
 
+/**
+ * The environment of the user's own commands (`setup`, `accept`): like a worker's, without any login and without what
+ * is meant for claude. `rehearsalHome` is the home of a rehearsal.
+ */
+export function commandEnvironment(
+  caller: WorkerEnvironmentInput['caller'],
+  rehearsalHome: string | undefined,
+): Environment {
+  return rehearsalHome === undefined ? cleaned(caller) : rehearsalBase(caller, rehearsalHome);
+}
+
 /** What every worker gets, whatever the caller's environment says; `--settings` states it again. */
 function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | undefined): Environment {
   // For a login in a store of the user's the variable is set; every other session looks into its own, empty folder.

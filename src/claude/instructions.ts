@@ -72,7 +72,12 @@ function dependencyParts(dependencies: readonly DependencyText[]): string[] {
  * apart, so that nothing can pretend to stand outside of it.
  */
 function quoted(text: string, max: number): string {
-  const body = neutral(clip(text.trim(), max));
+  return fenced(clip(text.trim(), max));
+}
+
+/** The same without a limit. */
+export function fenced(text: string): string {
+  const body = neutral(text);
   const longest = (body.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 2);
   const fence = '`'.repeat(longest + 1);
   return `${fence}text\n${body}\n${fence}`;

@@ -4,6 +4,7 @@
  */
 import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import { count, isObject, type JsonObject, list, mapped, number, object, objects, optional, text } from './lenient.ts';
+import { type TaskListChange, taskListChange } from './task-list.ts';
 import { clip } from './text.ts';
 
 export type Block =
@@ -49,6 +50,8 @@ export interface AssistantMessage {
 export interface UserMessage {
   readonly kind: 'user';
   readonly toolResults: readonly ToolResult[];
+  /** What a tool result says about claude's list of tasks. */
+  readonly taskList?: TaskListChange;
   readonly parentToolUseId?: string;
 }
 
@@ -259,6 +262,7 @@ function readUser(value: JsonObject): UserMessage {
       isError: block.is_error === true,
       text: clip(contentText(block.content), toolResultChars),
     })),
+    ...optional('taskList', taskListChange(value.tool_use_result) ?? undefined),
     ...optional('parentToolUseId', text(value.parent_tool_use_id)),
   };
 }

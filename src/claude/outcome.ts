@@ -7,6 +7,7 @@ import type { ExitStatus } from '../world/world.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, isSuccess } from './stream.ts';
+import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
 import { describeTrouble, saidBy, sentence, type Verdict } from './trouble.ts';
 
@@ -209,6 +210,13 @@ function warningsOf(input: JudgeInput): Warning[] {
   if (stream.contextLost) {
     const message = 'After a compaction the session was not given its state back; its next attempt is told so.';
     warnings.push({ code: contextLostCode, message });
+  }
+  const open = openSubjects(stream.taskList);
+  // Only a session that says that it is done can have forgotten something.
+  if (open.length > 0 && stream.lastResult !== undefined && isSuccess(stream.lastResult)) {
+    const tasks = open.length === 1 ? '1 task of its list was' : `${open.length} tasks of its list were`;
+    const message = `${tasks} not completed: ${clip(open.join('; '), 300)}.`;
+    warnings.push({ code: 'open-tasks', message });
   }
   if (stream.malformed > 0) {
     const lines = stream.malformed === 1 ? '1 line' : `${stream.malformed} lines`;

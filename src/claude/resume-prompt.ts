@@ -3,6 +3,7 @@
  * itself says that the user refused the tool and wants the model to stop, after a kill it says nothing at all.
  */
 import type { AttemptKind } from '../core/event.ts';
+import { fenced } from './instructions.ts';
 
 export interface ResumePromptInput {
   /** The session's task as it was sent first. */
@@ -12,6 +13,8 @@ export interface ResumePromptInput {
   readonly continues: boolean;
   /** Why the earlier attempt failed, a sentence; for retries. */
   readonly failure?: string;
+  /** Its result was not accepted: a sentence, and the end of what the acceptance command printed. */
+  readonly rejection?: { readonly message: string; readonly output: string };
   /** The state of the session did not come back after a compaction. */
   readonly contextLost?: boolean;
   /** What the user said to the session since its last attempt. */
@@ -20,12 +23,13 @@ export interface ResumePromptInput {
 
 /** The task as it is for a first attempt; for later ones with what happened before it. */
 export function resumePrompt(input: ResumePromptInput): string {
-  const { task, kind, continues, failure, contextLost = false, messages = [] } = input;
+  const { task, kind, continues, failure, rejection, contextLost = false, messages = [] } = input;
   const said = messages.flatMap((text) => [added, text]);
   if (kind === 'start') return [task, ...said].join('\n\n');
-  const why = kind === 'retry' ? retryReason(failure) : pauseReason;
+  const why = rejection !== undefined ? rejected(rejection) : kind === 'retry' ? retryReason(failure) : pauseReason;
   const lostNote = contextLost && continues ? [lost] : [];
-  const parts = continues ? [why, ...lostNote, check, again, task] : [why, fresh, task];
+  const look = rejection === undefined ? [check] : [];
+  const parts = continues ? [why, ...lostNote, ...look, again, task] : [why, fresh, task];
   return [...parts, ...said].join('\n\n');
 }
 
@@ -38,6 +42,13 @@ const pauseReason =
 function retryReason(failure: string | undefined): string {
   const reason = failure === undefined || failure === '' ? '' : ` The reason: ${failure}`;
   return `The previous attempt at this task failed, and the session runner now tries again.${reason}`;
+}
+
+/** What the command printed may quote anything, so it stands in a fence that it cannot close. */
+function rejected({ message, output }: { readonly message: string; readonly output: string }): string {
+  const intro = `You said that the task is done, but it was not accepted. ${message}`;
+  const todo = 'Find out why, correct the work, and make sure that it is accepted. Nobody can answer questions.';
+  return output.trim() === '' ? `${intro}\n\n${todo}` : `${intro}\n\n${fenced(output)}\n\n${todo}`;
 }
 
 const check =

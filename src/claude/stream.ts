@@ -1,6 +1,7 @@
 /**
- * What one attempt has said so far: the fold over its stream. It costs the same for every line however long the stream
- * is, and the same lines always give the same state, so a later runner knows what an earlier one knew.
+ * claude/: all that we know of Claude Code, so that one folder changes when it does. This file: what one attempt has
+ * said so far, the fold over its stream. It costs the same for every line however long the stream is, and the same
+ * lines always give the same state, so a later runner knows what an earlier one knew.
  */
 import { type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
 import { answersInterrupt } from './control.ts';
@@ -14,6 +15,7 @@ import type {
   UserMessage,
 } from './messages.ts';
 import { emptySpending, type Spending, spendClaimed, spendSeen } from './spending.ts';
+import { foldTaskList, type ListedTask } from './task-list.ts';
 import { oneLine } from './text.ts';
 
 /** A tool call that has not been answered yet. */
@@ -94,6 +96,8 @@ export interface AttemptStream {
   readonly speaking: Map<string, string>;
   /** Distinct messages of the main loop. */
   messages: number;
+  /** claude's own list of tasks, by their ids. */
+  readonly taskList: Map<string, ListedTask>;
 }
 
 const toolChars = 80;
@@ -131,6 +135,7 @@ export function emptyStream(prices: PriceTable = {}): AttemptStream {
     successBeforeAnswer: false,
     speaking: new Map(),
     messages: 0,
+    taskList: new Map(),
   };
 }
 
@@ -253,6 +258,8 @@ function modelName(s: AttemptStream, m: AssistantMessage): string {
 }
 
 function foldToolResults(s: AttemptStream, m: UserMessage): void {
+  // A sub-agent's list is its own business.
+  if (m.taskList !== undefined && m.parentToolUseId === undefined) foldTaskList(s.taskList, m.taskList);
   for (const result of m.toolResults) {
     if (result.isError) s.toolErrors += 1;
     else s.toolsDone += 1;

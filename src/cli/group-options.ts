@@ -33,6 +33,8 @@ export const options = {
   pauseOnError: () => new Option('--pause-on-error', 'at the threshold pause the group (default)'),
   noPauseOnError: () => new Option('--no-pause-on-error', 'at the threshold end the group as failed'),
   respectDependencies: () => new Option('--respect-dependencies', 'start a session after its dependencies (default)'),
+  shareCheckouts: () =>
+    new Option('--share-checkouts', 'sessions without a worktree may work in one checkout at the same time'),
   noRespectDependencies: () => new Option('--no-respect-dependencies', 'ignore dependencies'),
 } as const;
 
@@ -48,12 +50,13 @@ export interface ConfigOptions {
   readonly minFreeMemory?: number | undefined;
   readonly pauseOnError?: boolean | undefined;
   readonly respectDependencies?: boolean | undefined;
+  readonly shareCheckouts?: true | undefined;
 }
 
 /** Only what was given. */
 export function configOf(given: ConfigOptions): Partial<GroupConfig> {
   const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
-  const { pauseOnError, respectDependencies, onLimit, minFreeMemory } = given;
+  const { pauseOnError, respectDependencies, onLimit, minFreeMemory, shareCheckouts } = given;
   return {
     ...(model === undefined ? {} : { model }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
@@ -65,5 +68,6 @@ export function configOf(given: ConfigOptions): Partial<GroupConfig> {
     ...(minFreeMemory === undefined ? {} : { minFreeMemoryBytes: minFreeMemory }),
     ...(pauseOnError === undefined ? {} : { pauseOnError }),
     ...(respectDependencies === undefined ? {} : { respectDependencies }),
+    ...(shareCheckouts === undefined ? {} : { shareCheckouts }),
   };
 }

@@ -1,5 +1,5 @@
 /** The template that an argument of `template show` or `template render` means: a name of any kind, or a path. */
-import { dirname, extname, join, resolve } from 'node:path';
+import { extname, resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import {
   type FoundTemplate,
@@ -8,8 +8,8 @@ import {
   type TemplatePlace,
   templateKinds,
   templatePlaces,
+  upToRepository,
 } from '../template/places.ts';
-import type { World } from '../world/world.ts';
 import type { Context } from './context.ts';
 import { briefPath, lookAt } from './path-argument.ts';
 
@@ -27,16 +27,6 @@ export function placesFor({ env, packageRoot, world }: Context, folders: readonl
 /** Where templates are looked for by somebody who stands in the current folder. */
 export function placesHere(context: Context): readonly TemplatePlace[] {
   return placesFor(context, [context.cwd]);
-}
-
-/** The folder and those above it up to the one with `.git`; without a repository the folder alone. */
-function upToRepository({ files }: World, folder: string): string[] {
-  const path: string[] = [];
-  for (let here = folder; ; here = dirname(here)) {
-    path.push(here);
-    if (files.info(join(here, '.git')) !== null) return path;
-    if (dirname(here) === here) return [folder];
-  }
 }
 
 /** Fails when nothing goes by the name, or more than one kind of template and `kind` does not say which is meant. */

@@ -14,6 +14,7 @@ import {
   thresholdMax,
   wordPattern,
 } from '../core/values.ts';
+import { acceptRetriesMax, shellCommand } from '../template/command-text.ts';
 
 const textLengthMax = 10_000;
 const number = /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
@@ -48,6 +49,18 @@ export function parseThreshold(text: string): number {
 /** Further attempts after a transient failure. */
 export function parseRetries(text: string): number {
   return parseWhole(text, retriesMax, 0);
+}
+
+/** How often claude may mend what the accept command found. */
+export function parseAcceptRetries(text: string): number {
+  return parseWhole(text, acceptRetriesMax, 0);
+}
+
+/** A shell command. */
+export function parseCommand(text: string): string {
+  const found = shellCommand(text);
+  if (found.ok) return found.command;
+  throw new InvalidArgumentError(`${found.problem[0]?.toUpperCase()}${found.problem.slice(1)}.`);
 }
 
 /** Megabytes (a million bytes) as they are typed; the value is in bytes. */

@@ -29,6 +29,11 @@ export function lookAt(files: Files, path: string): Looked<FileInfo['kind']> {
   return info.value === null ? { ok: false, trouble: doesNotExist } : { ok: true, value: info.value.kind };
 }
 
+/** A path as one word of a shell's command line. */
+export function shellWord(path: string): string {
+  return /^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}
+
 const briefHead = 300;
 const briefTail = 80;
 

@@ -9,6 +9,7 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Missing, textPlan } from '../report/plan.ts';
 import { safeJson, safeText } from '../report/terminal-text.ts';
+import { isolationWhy } from '../report/work-plan.ts';
 import { generatedConfig, permissionModeOf, type TemplateStore } from '../runner/generated-config.ts';
 import type { ResolvedConfig } from '../template/config-layers.ts';
 import type { Context, Work } from './context.ts';
@@ -139,7 +140,13 @@ function jsonPlan(state: GroupState, preview: Preview, missing: readonly Missing
       const config = configs.get(id);
       const settings = config?.ok ? config.value.settings : {};
       const permissions = { mode: modes.get(id), ...object(settings.permissions) };
-      return { ...definition, wave, permissions, forecast: preview.forecasts.get(id) ?? null };
+      return {
+        ...definition,
+        wave,
+        permissions,
+        isolation: isolationWhy(state, id),
+        forecast: preview.forecasts.get(id) ?? null,
+      };
     }),
     budget: {
       maxBudgetUsd: config.maxBudgetUsd ?? null,

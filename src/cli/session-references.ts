@@ -6,6 +6,7 @@ import type { GroupState } from '../core/state.ts';
 import { nearest } from '../template/nearest.ts';
 import type { LaterPlace } from '../template/render.ts';
 import { type Hint, parseAccess } from '../template/session-references.ts';
+import { noBranchFault } from '../template/work-settings.ts';
 
 /**
  * The references of a session with these dependencies. Fails with `usage` for a session that is unknown, or that does
@@ -34,6 +35,10 @@ export function referencesOf(
     if (field === 'structured' && state.sessions.get(id)?.definition.outputSchema === undefined) {
       const message = `{{${name}}}: session ${label} has no output schema, so its result has no parts.`;
       return fail('usage', message, `Write {{sessions.${label}.result}}.`);
+    }
+    if (field === 'diffStat' || field === 'branch') {
+      const fault = noBranchFault(label, state.sessions.get(id)?.definition.isolate);
+      if (fault !== null) return fail('usage', `{{${name}}}: ${fault}.`, 'Correct the prompt.');
     }
     references.push({ at, length, sessionIds: [id], field, ...(path.length === 0 ? {} : { path }) });
   }

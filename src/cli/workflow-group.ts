@@ -3,6 +3,8 @@ import { basename, dirname, extname, resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../core/group.ts';
 import { makeSessionId } from '../core/id.ts';
+import { findRepository } from '../git/repository.ts';
+import { safeLine } from '../report/terminal-text.ts';
 import { problemsFailure, yamlBytesMax } from '../store/yaml-text.ts';
 import type { ConfigTemplate } from '../template/config-template.ts';
 import { findTemplate } from '../template/places.ts';
@@ -13,6 +15,9 @@ import type { Context } from './context.ts';
 import { placesFor, placesHere } from './named-template.ts';
 import { type NewGroup, referenceTo } from './new-group.ts';
 import { briefPath } from './path-argument.ts';
+import { projectNotes } from './session-work.ts';
+
+const noteColumnsMax = 1000;
 
 /**
  * The group that `reference` describes: the path of a workflow file, or the name of a workflow template. `pairs` are
@@ -71,8 +76,13 @@ function loadFile(
     home: env.HOME,
     given,
     places: (folders) => placesFor(context, folders),
+    repositoryOf: (folder) => findRepository(world.files, folder)?.repository ?? null,
   });
-  if (draft.ok) return ok(groupOf(context, draft.value, read.text));
+  if (draft.ok) {
+    const notes = projectNotes(draft.value.projectCommands, 'accept: false and setup: false leave them out');
+    for (const note of notes) context.stderr.line(safeLine(note, noteColumnsMax));
+    return ok(groupOf(context, draft.value, read.text));
+  }
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');
 }
 

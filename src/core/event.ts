@@ -3,7 +3,16 @@
  * rebuilds every meta.json. Events carry whole values, never differences.
  */
 import type { SessionFailureReason } from './failure.ts';
-import type { GroupConfig, GroupDefinition, GroupId, SessionDefinition, SessionId, Usage } from './group.ts';
+import type {
+  GroupConfig,
+  GroupDefinition,
+  GroupId,
+  SessionDefinition,
+  SessionId,
+  Usage,
+  Work,
+  Workspace,
+} from './group.ts';
 
 /** Identifies a process beyond its pid, which the system uses again. */
 export interface ProcessIdentity {
@@ -42,6 +51,8 @@ export interface AttemptIntent {
   readonly offset: number;
   /** This attempt's `--max-budget-usd`; absent = no cap. */
   readonly reservedUsd?: number;
+  /** It works in a worktree of its own; decided for the first attempt, the same for all. */
+  readonly isolated?: true;
 }
 
 /** Why we asked a worker to stop. The first cause stays; later ones may only escalate. */
@@ -57,7 +68,7 @@ export type StopReason =
   | 'stall';
 
 /** Why a session is paused. */
-export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient';
+export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient' | 'not-accepted';
 
 /** `now` stops running sessions, `drain` lets them finish. */
 export type PauseMode = 'now' | 'drain';
@@ -68,10 +79,25 @@ export interface Warning {
     | 'context-lost'
     | 'denied-tools'
     | 'hook-missing'
+    | 'no-changes'
+    | 'open-tasks'
+    | 'workspace'
     | 'malformed-lines'
     | 'leftover-processes'
     | 'estimated-cost';
   readonly message: string;
+}
+
+/** What a hand-over did to one repository. */
+export interface MergedRepository {
+  /** As in SessionDefinition. */
+  readonly repository: string;
+  /** The branch that was moved, without `refs/heads/`. */
+  readonly into: string;
+  /** Full ids of its last commit before and after. */
+  readonly from: string;
+  readonly to: string;
+  readonly sessionIds: readonly SessionId[];
 }
 
 type SessionFact = { readonly sessionId: SessionId };
@@ -119,12 +145,23 @@ export type EventBody =
   | (AttemptFact & { readonly type: 'session_stopping'; readonly reason: StopReason })
   /** Something to know that does not change the outcome; may also come after the session has ended. */
   | (SessionFact & { readonly type: 'session_warning'; readonly warning: Warning })
+  /** The worktree of the session exists from now on. */
+  | (AttemptFact & { readonly type: 'session_isolated'; readonly workspace: Workspace })
+  /** The worker ended and did what it was asked to; now its work is committed and the acceptance command judges it. */
+  | (AttemptFact & {
+      readonly type: 'session_accepting';
+      readonly result: string;
+      readonly structured?: unknown;
+      readonly usage: Usage;
+    })
   /** The attempt ended and did what it was asked to. `usage` is that of the attempt alone. */
   | (AttemptFact & {
       readonly type: 'session_completed';
       readonly result: string;
       /** The answer in the form of the session's `outputSchema`. */
       readonly structured?: unknown;
+      /** Of an isolated session. */
+      readonly work?: Work;
       readonly usage: Usage;
     })
   /** The attempt ended without doing so; only a retry goes on. */
@@ -133,6 +170,8 @@ export type EventBody =
       readonly reason: SessionFailureReason;
       readonly message: string;
       readonly next: string;
+      /** For `not-accepted`: the end of what the acceptance command printed. */
+      readonly output?: string;
       readonly usage: Usage;
     })
   /** The attempt ended before it was done; a resume goes on. */
@@ -140,6 +179,8 @@ export type EventBody =
       readonly type: 'session_paused';
       readonly reason: PauseReason;
       readonly message: string;
+      /** For `not-accepted`: the end of what the acceptance command printed. */
+      readonly output?: string;
       readonly usage: Usage;
       /** ISO 8601: it goes on by itself, but not before. */
       readonly retryAt?: string;
@@ -181,6 +222,10 @@ export type EventBody =
   | { readonly type: 'group_completed' }
   /** The run is over and cannot go on without a retry. `message` is a full sentence with the next step. */
   | { readonly type: 'group_failed'; readonly reason: string; readonly message: string }
+  /** The work of these sessions is part of the named branches now. */
+  | { readonly type: 'group_merged'; readonly merged: readonly MergedRepository[] }
+  /** The session's worktree and branch are gone. */
+  | (SessionFact & { readonly type: 'session_cleaned' })
   /** The group is put away; nothing happens to it any more. */
   | { readonly type: 'group_archived' }
   /** The answer to a request of another process; `message` is empty when it was done. */

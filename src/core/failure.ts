@@ -45,6 +45,14 @@ export type SessionFailureReason =
   | 'spawn-failed'
   /** What a template makes of the session's configuration cannot be used. */
   | 'config-invalid'
+  /** The acceptance command failed, also after the session was told what it printed. */
+  | 'not-accepted'
+  /** The work of two dependencies in one repository does not go together. */
+  | 'merge-conflict'
+  /** The session's worktree could not be made. */
+  | 'worktree-failed'
+  /** The set-up command of a new worktree failed. */
+  | 'setup-failed'
   /** A file of the session could not be written. */
   | 'write-failed'
   /** The worker belongs to another machine, which alone can tell how it ended. */

@@ -19,6 +19,10 @@ export const limitActions = ['wait', 'pause'] as const;
 /** What a group does at a usage limit: wait for its reset, or pause. */
 export type LimitAction = (typeof limitActions)[number];
 
+export const isolationModes = ['none', 'worktree'] as const;
+/** Whether a session works in the project folder itself or in a git worktree of its own. */
+export type IsolationMode = (typeof isolationModes)[number];
+
 /** US dollars per million tokens. */
 export interface Price {
   readonly input: number;
@@ -51,6 +55,8 @@ export interface GroupConfig {
   readonly minFreeMemoryBytes?: number;
   /** The user's own prices, for figures that claude has not told yet; they come before the known ones. */
   readonly prices?: PriceTable;
+  /** Sessions that work in the project folder itself may run at once in one repository. */
+  readonly shareCheckouts?: true;
 }
 
 export const defaultGroupConfig: GroupConfig = {
@@ -97,7 +103,7 @@ export interface PromptReference {
   readonly sessionIds: readonly SessionId[];
   /** Several sessions are meant, each is shown under its name. */
   readonly every?: true;
-  readonly field: 'result' | 'structured';
+  readonly field: 'result' | 'structured' | 'diffStat' | 'branch';
   /** Way into a structured result, such as `['findings', '0', 'file']`. */
   readonly path?: readonly string[];
 }
@@ -166,11 +172,62 @@ export interface SessionDefinition {
   readonly timeoutMs?: number;
   /** Time without any progress, milliseconds; absent = 15 minutes. */
   readonly stallTimeoutMs?: number;
+  /** Absolute real path of the git directory that all worktrees of the project share; absent = no repository. */
+  readonly repository?: string;
+  /** Absent: a worktree when sessions that may run at once share the repository. */
+  readonly isolate?: IsolationMode;
+  /** Shell command that must succeed in the session's folder before the session is completed. */
+  readonly accept?: string;
+  /** Further turns after `accept` failed; absent = 1. */
+  readonly acceptRetries?: number;
+  /** Wall time of `accept`, milliseconds; absent = 10 minutes. */
+  readonly acceptTimeoutMs?: number;
+  /** Shell command that is run once in a new worktree. */
+  readonly setup?: string;
+  /** Wall time of `setup`, milliseconds; absent = 10 minutes. */
+  readonly setupTimeoutMs?: number;
+  /** Warn when the session changed no file. */
+  readonly expectChanges?: true;
+  /** Leave uncommitted work of the worktree uncommitted. */
+  readonly noCommit?: true;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
 }
 
+/** Where an isolated session works; fixed when its worktree is made. */
+export interface Workspace {
+  /** Root of the worktree, absolute. */
+  readonly path: string;
+  /** The project within the worktree, absolute; claude's working directory. */
+  readonly folder: string;
+  /** As in SessionDefinition. */
+  readonly repository: string;
+  /** Without `refs/heads/`. */
+  readonly branch: string;
+  /** Full id of the commit from which the branch began. */
+  readonly base: string;
+  /** Branch that was checked out in the project when the first worktree was made; absent = none was. */
+  readonly target?: string;
+  /** Root of the user's checkout that holds the project, absolute; absent = not known. */
+  readonly checkout?: string;
+  /** What was checked out there, when that is not the base; full id of the commit. */
+  readonly origin?: string;
+}
+
+/** What a session left in its worktree. */
+export interface Work {
+  /** Full id of the branch's last commit. */
+  readonly commit: string;
+  /** Differences between the workspace's base and that commit. */
+  readonly files: number;
+  readonly insertions: number;
+  readonly deletions: number;
+}
+
 export const defaultRetries = 2;
+export const defaultAcceptRetries = 1;
+/** Of `accept` and `setup`. */
+export const defaultCommandTimeoutMs = 10 * 60_000;
 /** More than the 10 minutes for which claude itself may wait for the API without a word. */
 export const defaultStallTimeoutMs = 15 * 60_000;
 export const defaultMinFreeMemoryBytes = 1024 ** 3;

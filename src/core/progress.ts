@@ -2,7 +2,7 @@
 import { addTokens, addUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { allBlockers, isHopeless, type Plan, planOf } from './plan.ts';
-import type { SessionRecord } from './session-state.ts';
+import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
 
@@ -23,7 +23,7 @@ export interface SessionProgress {
   /** A code where the status alone does not say why: blocked, waiting, or the pause or failure reason. */
   readonly reason?: string;
   readonly message?: string;
-  readonly phase?: 'preparing' | 'working';
+  readonly phase?: 'preparing' | 'working' | 'accepting';
   readonly dependsOn?: readonly SessionId[];
   /** Sessions that must complete first. */
   readonly waitsFor?: readonly SessionId[];
@@ -133,7 +133,7 @@ export function explanation(
     case 'completed':
       return {};
     case 'running':
-      return { phase: record.state.attempt.identified ? 'working' : 'preparing' };
+      return { phase: phaseOf(record.state.attempt) };
     case 'failed':
       return { reason: record.state.failure.reason, message: sentence(record.state.failure) };
     case 'paused':
@@ -141,6 +141,11 @@ export function explanation(
     case 'pending':
       return pendingExplanation(state, plan, record, blocked);
   }
+}
+
+function phaseOf({ accepting, identified }: Attempt): 'preparing' | 'working' | 'accepting' {
+  if (accepting) return 'accepting';
+  return identified ? 'working' : 'preparing';
 }
 
 function sentence(failure: { readonly message: string; readonly next: string }): string {

@@ -2,7 +2,14 @@
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
 import { needsPerson, unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
-import { type Attempt, IllegalEvent, ownBudgetLeft, type SessionRecord } from './session-state.ts';
+import {
+  type Answer,
+  type Attempt,
+  IllegalEvent,
+  ownBudgetLeft,
+  type Rejection,
+  type SessionRecord,
+} from './session-state.ts';
 import type { GroupState } from './state.ts';
 import { nextSessionStatus } from './status.ts';
 
@@ -92,13 +99,14 @@ function applySessionEvent(
     case 'session_warning':
       record.warnings.push(event.warning);
       return;
+    case 'session_isolated':
+      isolate(state, record, event);
+      return;
+    case 'session_accepting':
+      accept(state, record, event);
+      return;
     case 'session_completed':
-      endAttempt(state, record, event);
-      record.state = {
-        status: 'completed',
-        result: event.result,
-        ...(event.structured === undefined ? {} : { structured: event.structured }),
-      };
+      completeSession(state, record, event);
       return;
     case 'session_failed':
       failSession(state, record, event);
@@ -109,16 +117,15 @@ function applySessionEvent(
       pauseSession(record, event);
       return;
     case 'session_queued':
-      queue(record, event.queued);
-      // Asked for by name, it belongs to what this run is to start.
-      if (event.queued && state.only !== undefined) state.only = new Set([...state.only, event.sessionId]);
-      if (event.prompt !== undefined) record.messages.push(event.prompt);
-      state.touched.add(event.sessionId);
+      queueByName(state, record, event);
       return;
     case 'session_message':
       noteMessage(record, event.text);
       return;
     case 'session_stalled':
+      return;
+    case 'session_cleaned':
+      delete record.workspace;
       return;
     case 'budget_warning':
       state.budgetWarned = true;
@@ -138,7 +145,11 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   const number = same === undefined ? record.attempts + 1 : record.attempts;
   if (intent.number !== number) throw new IllegalEvent(`attempt ${intent.number} instead of attempt ${number}`);
   record.attempts = number;
-  record.state = { status: 'running', attempt: { ...intent, startedAt: at, identified: false } };
+  const attempt: Attempt = { ...intent, startedAt: at, identified: false };
+  // Its worker has done its part: only acceptance is left, and nothing is asked of the model.
+  if (record.finished !== undefined) attempt.accepting = noUsage;
+  record.state = { status: 'running', attempt };
+  record.isolated ??= intent.isolated === true;
   record.queued = false;
   delete record.notBeforeMs;
   delete record.told;
@@ -150,8 +161,38 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
 /** One that works is told at once; one that is being started may have to be started again, one that stops is over. */
 function noteMessage(record: SessionRecord, text: string): void {
   const attempt = record.state.status === 'running' ? record.state.attempt : undefined;
-  if (attempt?.identified !== true || attempt.stopping !== undefined) record.messages.push(text);
-  if (attempt !== undefined && attempt.stopping === undefined) record.told = [...(record.told ?? []), text];
+  const hears = attempt !== undefined && attempt.stopping === undefined && attempt.accepting === undefined;
+  if (!hears || !attempt.identified) record.messages.push(text);
+  if (hears) record.told = [...(record.told ?? []), text];
+  // Whoever has something more to say wants another turn before the work is judged.
+  if (attempt === undefined) delete record.finished;
+}
+
+function isolate(
+  state: GroupState,
+  record: SessionRecord,
+  { workspace }: Extract<SessionEvent, { type: 'session_isolated' }>,
+): void {
+  record.workspace = workspace;
+  const { repository, target, checkout = repository, origin = workspace.base } = workspace;
+  if (state.bases.has(checkout)) return;
+  state.bases.set(checkout, { repository, base: origin, ...(target === undefined ? {} : { target }) });
+}
+
+/** The worker is gone and paid; its answer stays whatever becomes of the acceptance. */
+function accept(
+  state: GroupState,
+  record: SessionRecord,
+  event: Extract<SessionEvent, { type: 'session_accepting' }>,
+): void {
+  endAttempt(state, record, event);
+  const attempt = attemptOf(record, event.attemptId);
+  attempt.accepting = event.usage;
+  record.finished = answerOf(event);
+}
+
+function answerOf({ result, structured }: Answer): Answer {
+  return { result, ...(structured === undefined ? {} : { structured }) };
 }
 
 function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_identified' }>): void {
@@ -163,12 +204,39 @@ function identify(record: SessionRecord, event: Extract<SessionEvent, { type: 's
   if (event.model !== undefined) record.model = event.model;
 }
 
+function completeSession(
+  state: GroupState,
+  record: SessionRecord,
+  event: Extract<SessionEvent, { type: 'session_completed' }>,
+): void {
+  endAttempt(state, record, event);
+  const work = event.work === undefined ? {} : { work: event.work };
+  record.state = { status: 'completed', ...answerOf(event), ...work };
+  delete record.finished;
+  delete record.rejections;
+  delete record.rejection;
+}
+
+function queueByName(
+  state: GroupState,
+  record: SessionRecord,
+  { sessionId, queued, prompt }: Extract<SessionEvent, { type: 'session_queued' }>,
+): void {
+  queue(record, queued);
+  // Asked for by name, it belongs to what this run is to start.
+  if (queued && state.only !== undefined) state.only = new Set([...state.only, sessionId]);
+  if (prompt !== undefined) noteMessage(record, prompt);
+  state.touched.add(sessionId);
+}
+
 function failSession(
   state: GroupState,
   record: SessionRecord,
   event: Extract<SessionEvent, { type: 'session_failed' }>,
 ): void {
   endAttempt(state, record, event);
+  // What was not accepted needs another turn; after any other trouble of acceptance only that is tried again.
+  if (event.reason === 'not-accepted') reject(record, event);
   const { reason, message, next } = event;
   record.state = { status: 'failed', failure: { reason, message, next } };
   record.lastFailure = message;
@@ -201,6 +269,11 @@ function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type
       record.queued = true;
       record.stalls += 1;
       break;
+    case 'not-accepted':
+      record.queued = true;
+      record.rejections = (record.rejections ?? 0) + 1;
+      reject(record, event);
+      break;
     case 'budget':
       // It ran dry; it goes on when its own cap leaves room and the group's does.
       record.queued = ownBudgetLeft(record) > 0;
@@ -211,16 +284,27 @@ function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type
   if (event.retryAt !== undefined) record.notBeforeMs = Date.parse(event.retryAt);
 }
 
+/** Another turn is needed, and is told why. */
+function reject(
+  record: SessionRecord,
+  { message, output = '' }: Pick<Rejection, 'message'> & Partial<Rejection>,
+): void {
+  delete record.finished;
+  record.rejection = { message, output };
+}
+
 function endAttempt(
   state: GroupState,
   record: SessionRecord,
   event: { readonly attemptId: string; readonly usage: Usage; readonly at: string },
 ): void {
   const attempt = attemptOf(record, event.attemptId);
+  record.endedAt = event.at;
+  // What its worker used was counted when it ended.
+  if (attempt.accepting) return;
   state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));
   record.usage = addUsage(record.usage, event.usage);
   state.usage = addUsage(state.usage, event.usage);
-  record.endedAt = event.at;
 }
 
 function attemptOf(record: SessionRecord, attemptId: string): Attempt {
@@ -235,5 +319,6 @@ export function queue(record: SessionRecord, queued: boolean): void {
   delete record.notBeforeMs;
   record.transients = 0;
   delete record.transientsInAll;
+  delete record.rejections;
   record.stalls = 0;
 }

@@ -2,9 +2,10 @@
  * `decide`: what to do next in a running group. Total and deterministic; when nothing can run there is always a
  * reason. Rules: DESIGN §4 (starting, errors, settling) and §6 (reservations).
  */
-import { deservesNewSlice, judgeBudget, sliceFor } from './budget.ts';
+import { deservesNewSlice, judgeBudget, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
 import type { SessionId } from './group.ts';
+import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
 import { budgetMessage, settle, settleForBudget, settleForLimit } from './settle.ts';
@@ -12,7 +13,14 @@ import type { GroupState } from './state.ts';
 
 export type Decision =
   /** Start the session's next attempt in a free slot. `reserveUsd` becomes its `--max-budget-usd`. */
-  | { readonly do: 'start'; readonly sessionId: SessionId; readonly kind: AttemptKind; readonly reserveUsd?: number }
+  | {
+      readonly do: 'start';
+      readonly sessionId: SessionId;
+      readonly kind: AttemptKind;
+      readonly reserveUsd?: number;
+      /** In a git worktree of its own. */
+      readonly isolated?: true;
+    }
   /** Ask the session's worker to stop. */
   | { readonly do: 'stop'; readonly sessionId: SessionId; readonly reason: StopReason }
   /** Say once that a share of the budget is used. */
@@ -36,7 +44,16 @@ export type Decision =
     };
 
 /** What keeps a session that could start from starting. */
-export type WaitReason = 'limit' | 'backoff' | 'memory' | 'disk' | 'frozen' | 'money' | 'slot' | 'starting';
+export type WaitReason =
+  | 'limit'
+  | 'backoff'
+  | 'memory'
+  | 'disk'
+  | 'frozen'
+  | 'money'
+  | 'slot'
+  | 'starting'
+  | 'checkout';
 
 /** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
 export interface Gate {
@@ -179,6 +196,9 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
   if (shut !== null) return { starts: [], wait: shut };
   const { places, wait } = freePlaces(state, circumstances);
   const { nowMs = 0 } = circumstances;
+  const { shareCheckouts } = state.group.config;
+  const inUse = checkoutsInUse(state);
+  let held: Wait | null = null;
   const starts: Start[] = [];
   let reserved = 0;
   let earliestMs = Number.POSITIVE_INFINITY;
@@ -190,14 +210,24 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
       earliestMs = Math.min(earliestMs, record.notBeforeMs as number);
       continue;
     }
-    const slice = sliceFor(state, record, reserved, Math.min(places - starts.length, index + 1));
+    const isolated = isolationOf(state, sessionId) === 'worktree';
+    const { repository } = record.definition;
+    if (!isolated && repository !== undefined && inUse.has(repository)) {
+      held = checkoutWait;
+      continue;
+    }
+    const slice = record.finished
+      ? nothingToPay
+      : sliceFor(state, record, reserved, Math.min(places - starts.length, index + 1));
     if (slice.kind === 'own-dry') continue;
     if (slice.kind === 'dry') return { starts, wait: moneyWait };
     const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
-    starts.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd });
+    const where = isolated ? { isolated } : {};
+    starts.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd, ...where });
     reserved += reserveUsd.reserveUsd ?? 0;
+    if (!isolated && repository !== undefined && !shareCheckouts) inUse.add(repository);
   }
-  if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wait: null };
+  if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wait: held };
   const message = 'Waiting before the next attempt after a transient failure.';
   return { starts, wait: { do: 'wait', reason: 'backoff', message, untilMs: earliestMs } };
 }
@@ -208,6 +238,15 @@ const delayMsMax = 15 * 60_000;
 function isDelayed({ notBeforeMs = 0 }: SessionRecord, nowMs: number): boolean {
   return notBeforeMs > nowMs && notBeforeMs - nowMs <= delayMsMax;
 }
+
+/** Acceptance asks nothing of the model. */
+const nothingToPay: Slice = { kind: 'unlimited' };
+
+const checkoutWait: Wait = {
+  do: 'wait',
+  reason: 'checkout',
+  message: 'Another session works in the same checkout; sessions without a worktree of their own take turns there.',
+};
 
 const moneyWait: Wait = { do: 'wait', reason: 'money', message: 'Waiting for money that running sessions hold.' };
 
@@ -231,7 +270,9 @@ function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces
   let preparing = 0;
   for (const id of state.running) {
     const record = state.sessions.get(id) as SessionRecord;
-    if (record.state.status === 'running' && !record.state.attempt.identified) preparing += 1;
+    if (record.state.status !== 'running') continue;
+    const { identified, accepting } = record.state.attempt;
+    if (!identified && !accepting) preparing += 1;
   }
   const limits: FreePlaces[] = [
     { places: slots - state.running.size, wait: { do: 'wait', reason: 'slot', message: 'All slots are taken.' } },

@@ -1,7 +1,7 @@
 /** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
 import type { AttemptIntent, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
 import type { Failure } from './failure.ts';
-import type { SessionDefinition, Usage } from './group.ts';
+import type { SessionDefinition, Usage, Work, Workspace } from './group.ts';
 
 /** One process of a session, from intent to end. */
 export interface Attempt extends AttemptIntent {
@@ -12,6 +12,19 @@ export interface Attempt extends AttemptIntent {
   identified: boolean;
   /** The first cause for which it was asked to stop. */
   stopping?: StopReason;
+  /** What its worker used, once that is gone and counted and the work is being accepted. */
+  accepting?: Usage;
+}
+
+export interface Rejection {
+  readonly message: string;
+  readonly output: string;
+}
+
+/** What claude answered in an attempt that ended well. */
+export interface Answer {
+  readonly result: string;
+  readonly structured?: unknown;
 }
 
 /** What the runner knows of a session. Each member carries only what exists in that status. */
@@ -19,7 +32,7 @@ export type SessionState =
   | { readonly status: 'pending' }
   | { readonly status: 'running'; readonly attempt: Attempt }
   | { readonly status: 'paused'; readonly reason: PauseReason; readonly message: string }
-  | { readonly status: 'completed'; readonly result: string; readonly structured?: unknown }
+  | ({ readonly status: 'completed'; readonly work?: Work } & Answer)
   | { readonly status: 'failed'; readonly failure: Failure };
 
 export interface SessionRecord {
@@ -48,6 +61,18 @@ export interface SessionRecord {
   /** The model claude said it uses; passed again on every later attempt. */
   model?: string;
   warnings: Warning[];
+  /** Whether it works in a worktree; decided with the first attempt. */
+  isolated?: boolean;
+  /** Present once the worktree was made, absent again once it is gone. */
+  workspace?: Workspace;
+  /** What claude answered, while nothing but acceptance is left to do. */
+  finished?: Answer;
+  /** Times in a row that its work was not accepted. */
+  rejections?: number;
+  /** Why its work was not accepted last: a sentence, and the end of what the command printed. */
+  rejection?: Rejection;
+  /** The branch into which its work was merged. */
+  mergedInto?: string;
   /** The sentence with which the last failed attempt ended; the next attempt's model is told. */
   lastFailure?: string;
   /** Begin of the first attempt and end of the last one, ISO 8601. */

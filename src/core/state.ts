@@ -1,15 +1,19 @@
 /**
- * The state of a group: the fold of its events.
+ * core/: what a group is, what happened to it and what is to be done next; no clock, files or processes. This file:
+ * the state of a group, which is the fold of its events.
  *
- * `reduce` owns the state it is given: it changes it in place and returns the same object, because copying the
+ * * `reduce` owns the state it is given: it changes it in place and returns the same object, because copying the
  * session table on every event would make an event dearer the larger the group is. It is total over legal events,
  * deterministic, and throws IllegalEvent for all others, when loading a log as well as when writing one.
  */
-import type { GroupEvent, RunInfo, StopReason } from './event.ts';
-import { type GroupDefinition, noUsage, type SessionId, type Usage } from './group.ts';
+import type { GroupEvent, MergedRepository, RunInfo, StopReason } from './event.ts';
+import { type GroupDefinition, noUsage, type SessionId, type Usage, type Workspace } from './group.ts';
 import { queue, reduceSession, type SessionEvent } from './reduce-session.ts';
 import { IllegalEvent, type SessionRecord } from './session-state.ts';
 import { type GroupStatus, nextGroupStatus, type SessionStatus } from './status.ts';
+
+/** The commit and the branch that were checked out there when the first session was isolated. */
+export type Base = Pick<Workspace, 'base' | 'target' | 'repository'>;
 
 export interface GroupState {
   group: GroupDefinition;
@@ -48,6 +52,8 @@ export interface GroupState {
   reservedUsd: number;
   budgetWarned: boolean;
   budgetExceeded: boolean;
+  /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
+  readonly bases: Map<string, Base>;
   /** Changes whenever sessions or dependencies do, so that plans made from them can be reused. */
   definitionsVersion: number;
   /** Sessions whose status or queueing changed since plan.ts last looked. */
@@ -73,6 +79,7 @@ export function initialState(event: GroupEvent): GroupState {
     reservedUsd: 0,
     budgetWarned: false,
     budgetExceeded: false,
+    bases: new Map(),
     definitionsVersion: 0,
     touched: new Set(),
   };
@@ -140,11 +147,28 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
     case 'group_completed':
       endRun(state, event.at);
       return;
+    case 'group_merged':
+      noteMerged(state, event.merged);
+      return;
     case 'group_archived':
     case 'request_answered':
       return;
     default:
       throw new IllegalEvent(`${event.type} in the middle of a log`);
+  }
+}
+
+/** Sessions that were removed since are no matter any more. */
+function noteMerged(state: GroupState, merged: readonly MergedRepository[]): void {
+  for (const { into, repository, sessionIds } of merged) {
+    // What begins now begins with what was merged.
+    for (const [checkout, base] of state.bases) {
+      if (base.repository === repository && base.target === into) state.bases.delete(checkout);
+    }
+    for (const id of sessionIds) {
+      const record = state.sessions.get(id);
+      if (record !== undefined) record.mergedInto = into;
+    }
   }
 }
 

@@ -33,6 +33,8 @@ const running: Partial<Record<EventType, GroupStatus>> = {
   session_identified: 'running',
   session_stopping: 'running',
   session_warning: 'running',
+  session_isolated: 'running',
+  session_accepting: 'running',
   session_completed: 'running',
   session_failed: 'running',
   session_paused: 'running',
@@ -71,9 +73,17 @@ const groupTable: GroupTable = {
     session_queued: 'paused',
     session_message: 'paused',
     group_resumed: 'running',
+    group_merged: 'paused',
+    session_cleaned: 'paused',
     group_archived: 'archived',
   },
-  completed: { group_changed: 'completed', session_added: 'paused', group_archived: 'archived' },
+  completed: {
+    group_changed: 'completed',
+    session_added: 'paused',
+    group_merged: 'completed',
+    session_cleaned: 'completed',
+    group_archived: 'archived',
+  },
   failed: {
     group_changed: 'failed',
     session_added: 'paused',
@@ -82,13 +92,16 @@ const groupTable: GroupTable = {
     session_queued: 'failed',
     session_message: 'failed',
     group_resumed: 'running',
+    group_merged: 'failed',
+    session_cleaned: 'failed',
     group_archived: 'archived',
   },
-  archived: {},
+  archived: { session_cleaned: 'archived' },
 };
 
 const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, SessionStatus>>>> = {
   pending: {
+    session_cleaned: 'pending',
     session_queued: 'pending',
     session_message: 'pending',
     session_starting: 'running',
@@ -109,6 +122,8 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_stalled: 'running',
     session_message: 'running',
     session_warning: 'running',
+    session_isolated: 'running',
+    session_accepting: 'running',
     session_completed: 'completed',
     session_failed: 'failed',
     session_paused: 'paused',
@@ -116,6 +131,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     budget_exceeded: 'running',
   },
   paused: {
+    session_cleaned: 'paused',
     session_queued: 'paused',
     session_message: 'paused',
     session_starting: 'running',
@@ -124,8 +140,14 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     budget_warning: 'paused',
     budget_exceeded: 'paused',
   },
-  completed: { session_warning: 'completed', budget_warning: 'completed', budget_exceeded: 'completed' },
+  completed: {
+    session_cleaned: 'completed',
+    session_warning: 'completed',
+    budget_warning: 'completed',
+    budget_exceeded: 'completed',
+  },
   failed: {
+    session_cleaned: 'failed',
     session_queued: 'failed',
     session_message: 'failed',
     session_starting: 'running',

@@ -1,9 +1,10 @@
 /**
- * Runs git. It gets an environment of its own and settings that let nothing in a repository start a program: no hooks,
- * no file system monitor, no transport helpers. The user's own configuration counts, because it says how to log in.
+ * git/: the only code that calls git. This file runs it: git gets an environment of its own and settings that let
+ * nothing in a repository start a program: no hooks, no file system monitor, no transport helpers. The user's own
+ * configuration counts, because it says how to log in.
  */
 import { fail, ok, type Result } from '../core/failure.ts';
-import type { World } from '../world/world.ts';
+import type { RunOutput, World } from '../world/world.ts';
 import type { Login } from './source.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -20,15 +21,32 @@ export interface GitCall {
   readonly timeoutMs: number;
   /** For a server that asks who is there; in the environment of this one call, never among the arguments. */
   readonly login?: Login;
+  /** It is the user's own repository: ends of lines, links and large files are handled as the user has set it up. */
+  readonly own?: true;
+  /** Further variables for this one call. */
+  readonly variables?: Readonly<Record<string, string>>;
 }
+
+/** For files of somebody else: a link must be seen as what it is, and bytes are compared later. */
+const foreignSettings = ['core.symlinks=true', 'core.autocrlf=false'];
+
+/**
+ * For the user's repository: nobody could answer a question about a signature, a merge must not be settled by what was
+ * learnt elsewhere, and other processes that hold a lock of a ref are waited for (milliseconds).
+ */
+const ownSettings = [
+  'commit.gpgSign=false',
+  'rerere.enabled=false',
+  'merge.verifySignatures=false',
+  'core.safecrlf=false',
+  'core.filesRefLockTimeout=1000',
+  'core.packedRefsTimeout=10000',
+];
 
 const settings = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
   'core.askPass=',
-  // A link must be seen as what it is, and bytes are compared later.
-  'core.symlinks=true',
-  'core.autocrlf=false',
   'protocol.ext.allow=never',
   'submodule.recurse=false',
   'fetch.recurseSubmodules=false',
@@ -66,17 +84,31 @@ const loginHelper = `!f() { test "$1" = get && ${answer}; }; f`;
  * reason in the sentence, and with `timeout` when it does not end in time. The next step is left to the caller, who
  * knows what was wanted.
  */
-export async function runGit({ world, env }: Git, call: GitCall): Promise<Result<string>> {
-  const { args, cwd, timeoutMs, login } = call;
+export async function runGit(git: Git, call: GitCall): Promise<Result<string>> {
+  const asked = await askGit(git, call);
+  if (!asked.ok) return asked;
+  const { exitCode, stdout, stderr } = asked.value;
+  if (exitCode === 0) return ok(stdout);
+  return fail('not-found', `git ${call.args[0]} refused: ${reasonIn(stderr, exitCode)}.`, '');
+}
+
+export interface GitAnswer extends RunOutput {
+  readonly exitCode: number;
+}
+
+/** As runGit, for commands whose exit code is an answer. Fails with `not-found` (no git) and `timeout` only. */
+export async function askGit({ world, env }: Git, call: GitCall): Promise<Result<GitAnswer>> {
+  const { args, cwd, timeoutMs, login, own, variables } = call;
   const options = [
     ...settings,
+    ...(own ? ownSettings : foreignSettings),
     ...(login === undefined ? [] : ['credential.helper=', `credential.helper=${loginHelper}`]),
   ];
   const ran = await world.processes.run({
     program: 'git',
     args: [...options.flatMap((setting) => ['-c', setting]), ...args],
     cwd,
-    env: gitEnvironment(env, login),
+    env: { ...gitEnvironment(env, login, own), ...variables },
     timeoutMs,
   });
   if (!ran.ok) {
@@ -84,17 +116,14 @@ export async function runGit({ world, env }: Git, call: GitCall): Promise<Result
     return fail('not-found', 'The program git was not found.', 'Install git, or give a folder without --ref.');
   }
   const { exitCode, stdout, stderr } = ran.value;
-  if (exitCode === 0) return ok(stdout);
-  if (exitCode === null) {
-    const seconds = Math.round(timeoutMs / 1000);
-    const message = `git ${args[0]} did not end within ${seconds} seconds, or was ended by a signal.`;
-    return fail('timeout', message, 'Check the connection, then run the command again.');
-  }
-  return fail('not-found', `git ${args[0]} refused: ${reasonIn(stderr, exitCode)}.`, '');
+  if (exitCode !== null) return ok({ exitCode, stdout, stderr });
+  const seconds = Math.round(timeoutMs / 1000);
+  const message = `git ${args[0]} did not end within ${seconds} seconds, or was ended by a signal.`;
+  return fail('timeout', message, 'Check the connection, then run the command again.');
 }
 
 /** The variables that git gets. */
-export function gitEnvironment(env: Environment, login?: Login): Record<string, string> {
+export function gitEnvironment(env: Environment, login?: Login, own?: true): Record<string, string> {
   const kept = Object.entries(env).filter(([name]) => passed.includes(name) || passedPattern.test(name));
   return {
     ...Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
@@ -103,8 +132,8 @@ export function gitEnvironment(env: Environment, login?: Login): Record<string, 
     GIT_TERMINAL_PROMPT: '0',
     // Also for places that the user's configuration rewrites and servers that send us elsewhere.
     GIT_ALLOW_PROTOCOL: 'https:ssh:file',
-    // Large files kept elsewhere are no templates.
-    GIT_LFS_SKIP_SMUDGE: '1',
+    // Large files kept elsewhere are no templates. A look at the user's checkout must not change its index.
+    ...(own ? { GIT_OPTIONAL_LOCKS: '0' } : { GIT_LFS_SKIP_SMUDGE: '1' }),
     ...(login === undefined ? {} : { [userVariable]: login.user, [passwordVariable]: login.password }),
   };
 }
@@ -113,7 +142,8 @@ export function gitEnvironment(env: Environment, login?: Login): Record<string, 
 const afterwords =
   /^(?:fatal: Could not read from remote repository\.|Please make sure|and the repository exists|hint:)/;
 
-function reasonIn(stderr: string, exitCode: number): string {
+/** The one line of what git said that tells why, without an end. */
+export function reasonIn(stderr: string, exitCode: number): string {
   const lines = stderr
     .split('\n')
     .map((line) => line.trim())

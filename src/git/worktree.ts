@@ -45,6 +45,7 @@ export async function addWorktree(
   const added = await runGit(git, {
     cwd: repository,
     timeoutMs: checkoutTimeoutMs,
+    own: true,
     args: ['worktree', 'add', '--quiet', ...args],
   });
   if (added.ok) return ok(undefined);
@@ -57,6 +58,7 @@ export async function removeWorktree(git: Git, repository: string, folder: strin
   const removed = await runGit(git, {
     cwd: repository,
     timeoutMs: checkoutTimeoutMs,
+    own: true,
     args: ['worktree', 'remove', '--force', folder],
   });
   return removed.ok ? ok(undefined) : withNext(removed, 'See git worktree list.');
@@ -99,7 +101,10 @@ export async function ignoredFiles(
 }
 
 async function local(git: Git, cwd: string, args: readonly string[]): Promise<Result<string>> {
-  return withNext(await runGit(git, { cwd, timeoutMs: localTimeoutMs, args }), 'Check the repository with git status.');
+  return withNext(
+    await runGit(git, { cwd, timeoutMs: localTimeoutMs, own: true, args }),
+    'Check the repository with git status.',
+  );
 }
 
 function withNext<T>(result: Result<T>, next: string): Result<T> {

@@ -7,6 +7,7 @@ import type { GroupState } from '../core/state.ts';
 import { formatDuration, formatMoney, formatTable, plural, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 import { listTitles, projectName, titleOf } from './wording.ts';
+import { workPlanLines } from './work-plan.ts';
 
 /** Something without which a session, or the run, would fail. */
 export interface Missing {
@@ -33,6 +34,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     style('strong', safeLine(group.name, 120)),
     summary(state, preview),
     ...waveLines(state, preview, plan, style),
+    ...workPlanLines(state, preview.waves.flat(), style),
     ...pathLines(state, preview, style),
     ...moneyLines(state, preview, style),
     ...noteLines(plan.notes, style),

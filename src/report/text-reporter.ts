@@ -1,5 +1,5 @@
 /** One line per event, for logs, CI and terminals without a dashboard: time, session, what happened, details. */
-import type { GroupEvent } from '../core/event.ts';
+import type { GroupEvent, MergedRepository } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -123,6 +123,14 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
       return style('warn', `stopping (${event.reason})`);
     case 'session_warning':
       return style('warn', `warning: ${sentence(event.warning.message)}`);
+    case 'session_isolated':
+      return `worktree on branch ${sentence(event.workspace.branch)}`;
+    case 'session_accepting': {
+      const command = state.sessions.get(event.sessionId)?.definition.accept;
+      return command === undefined ? null : `accepting: ${sentence(command)}`;
+    }
+    case 'session_cleaned':
+      return 'worktree and branch are gone';
     case 'session_completed':
       return `${style('good', 'completed')}  ${describeUsage(totalUsage(state, event.sessionId, event.usage))}`;
     case 'session_failed':
@@ -150,6 +158,7 @@ type GroupLevelEvent = Extract<
       | 'group_paused'
       | 'group_completed'
       | 'group_failed'
+      | 'group_merged'
       | 'group_archived';
   }
 >;
@@ -181,11 +190,18 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
       return style('good', 'completed');
     case 'group_failed':
       return `${style('bad', `failed (${sentence(event.reason)})`)}${trailing(event.message)}`;
+    case 'group_merged':
+      return style('good', event.merged.map(describeMerge).join('; '));
     case 'group_archived':
       return 'archived';
     default:
       return unreachable(event);
   }
+}
+
+function describeMerge({ into, repository, sessionIds }: MergedRepository): string {
+  const project = repository.replace(/\/\.git$/, '');
+  return `merged ${plural(sessionIds.length, 'session')} into ${sentence(into)} of ${projectName(project)}`;
 }
 
 function limitWords({ limitType }: Extract<GroupEvent, { type: 'limit_reached' }>): string {

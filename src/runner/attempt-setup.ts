@@ -6,23 +6,26 @@ import { join } from 'node:path';
 import { workerArgs } from '../claude/argv.ts';
 import { prepareConfigDir } from '../claude/config-dir.ts';
 import { conversationExists } from '../claude/conversation.ts';
-import { type Environment, workerEnvironment } from '../claude/environment.ts';
+import { commandEnvironment, type Environment, workerEnvironment } from '../claude/environment.ts';
 import type { InstructionsInput } from '../claude/instructions.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
 import { contextLostCode } from '../claude/outcome.ts';
 import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings } from '../claude/project-settings.ts';
 import { resumePrompt } from '../claude/resume-prompt.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { ok, type Result } from '../core/failure.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import type { Git } from '../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
-import { type World, writeFailure } from '../world/world.ts';
+import type { World } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf } from './generated-config.ts';
+import type { Launch } from './launch.ts';
 import { contextInstructions, contextOf, noteHandover, ownHooks } from './session-context.ts';
-import type { Launch } from './worker.ts';
+import { createWorkplaces, type WorkplaceInput } from './workplace.ts';
 
 export interface PreparerOptions {
   readonly paths: GroupPaths;
@@ -33,48 +36,63 @@ export interface PreparerOptions {
 }
 
 export interface AttemptPreparer {
-  /** Fails with claude-missing, project-missing, not-logged-in or write-failed. */
-  prepare(state: GroupState, record: SessionRecord, attempt: Attempt): Promise<Result<Launch>>;
+  /** Fails with a reason of its own for each thing that is missing, see core/failure.ts. */
+  prepare(input: PrepareInput): Promise<Result<Launch>>;
+  /** What the acceptance of a session's work needs besides the record. */
+  readonly forCommands: { readonly env: Environment; readonly git: Git };
 }
+
+export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'>;
 
 /** A preparer for one run: the program is looked for and the login checked once, before the first start. */
 export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
   const preferPinned = options.rehearsalUrl !== undefined;
   const claude = findClaude(world, options.callerEnv, { packageRoot: options.packageRoot, preferPinned });
   let login: Promise<Result<unknown>> | null = null;
+  const git = { world, env: options.callerEnv };
+  const workplaces = createWorkplaces(world, git);
+  const rehearsalHome = options.rehearsalUrl === undefined ? undefined : homeOfRehearsal(options);
+  const commandEnv = commandEnvironment(options.callerEnv, rehearsalHome);
   return {
-    prepare: async (state, record, attempt) => {
+    forCommands: { env: commandEnv, git },
+    prepare: async (input) => {
       if (!claude.ok) return claude;
       const { program } = claude.value;
-      const { id, projectPath } = record.definition;
-      const paths = sessionPaths(options.paths, id);
-      if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
+      const { record, attempt } = input;
+      const paths = sessionPaths(options.paths, record.definition.id);
       try {
         const env = environment(world, options, paths, attempt);
-        const settings = checkProjectSettings(world, projectPath, env);
+        const found = await workplaces.folderFor({ ...input, paths, env: commandEnv });
+        if (!found.ok) return found;
+        const folder = found.value;
+        const settings = checkProjectSettings(world, folder, env);
         if (!settings.ok) return settings;
-        login ??= checkLogin(world, program, env, projectPath);
+        // The key of a rehearsal is ours, and asking takes as long as starting a session.
+        login ??=
+          options.rehearsalUrl === undefined ? checkLogin(world, program, env, folder) : Promise.resolve(ok(null));
         const loggedIn = await login;
         if (!loggedIn.ok) return loggedIn;
-        return prepareFiles(world, options, { state, record, attempt, paths, program, env });
+        return prepareFiles(world, options, { ...input, paths, program, env, folder });
       } catch (error) {
-        return { ok: false, failure: writeFailure(paths.folder, error) };
+        return { ok: false, failure: systemFailure(paths.folder, error) };
       }
     },
   };
 }
 
-function projectMissing(projectPath: string): Result<never> {
-  return fail(
-    'project-missing',
-    `The project folder ${projectPath} does not exist any more or is not a folder.`,
-    'Put it back and retry the session, or remove the session from the group.',
-  );
+const rehearsalIdentity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
+
+function homeOfRehearsal({ paths }: PreparerOptions): string {
+  return join(paths.folder, 'rehearsal-home');
 }
 
 function environment(world: World, options: PreparerOptions, paths: SessionPaths, attempt: Attempt): Environment {
-  const home = join(options.paths.folder, 'rehearsal-home');
-  if (options.rehearsalUrl !== undefined) world.files.makeFolder(home);
+  const home = homeOfRehearsal(options);
+  if (options.rehearsalUrl !== undefined) {
+    world.files.makeFolder(home);
+    // Commits can be rehearsed too; who made them is plain to see, unless the repository itself says who commits.
+    world.files.writeAtomic(join(home, '.gitconfig'), rehearsalIdentity);
+  }
   world.files.makeFolder(paths.config);
   world.files.makeFolder(paths.tmp);
   const env = workerEnvironment({
@@ -89,19 +107,19 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
   return { ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${join(options.packageRoot, 'bin')}` };
 }
 
-interface Subject {
-  readonly state: GroupState;
-  readonly record: SessionRecord;
-  readonly attempt: Attempt;
+interface Subject extends PrepareInput {
   readonly paths: SessionPaths;
   readonly program: string;
   readonly env: Environment;
+  /** claude's working directory. */
+  readonly folder: string;
 }
 
 /** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env } = subject;
-  const { definition } = record;
+  const { state, record, attempt, paths, program, env, folder } = subject;
+  // Wherever it works is the project, as far as the session is concerned.
+  const definition = { ...record.definition, projectPath: folder };
   const generated = generatedConfig(world, frozenTemplates(world, options.paths), state.group, definition);
   if (!generated.ok) return generated;
   const { settings: base, claudeMd, files, mcp } = generated.value;
@@ -109,14 +127,14 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   if (!harmless.ok) return harmless;
   const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const systems = contextOf(world, definition);
-  noteHandover(world, systems, definition.projectPath, claudeSessionId);
+  noteHandover(world, systems, folder, claudeSessionId);
   const filled = fillPrompt(definition, state, paths.inputs);
   writeInputs(world, paths, filled.files);
   const config = prepareConfigDir(world, {
     paths,
     env,
     instructions: {
-      ...ownInstructions(state, record, filled.prompt),
+      ...ownInstructions(state, { ...record, definition }, filled.prompt),
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
     },
     settings: { base, hooks: ownHooks(world, options.packageRoot, systems) },
@@ -132,6 +150,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     continues,
     ...(failure === undefined ? {} : { failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
+    ...(record.rejection === undefined ? {} : { rejection: record.rejection }),
     messages: record.messages,
   });
   world.files.writeAtomic(paths.prompt, prompt);
@@ -152,7 +171,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   });
   const { fifo, transcript, stderr } = paths;
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr };
-  return ok({ spawn: { program, args, cwd: definition.projectPath, env, ...streams, keepsOrphans: true }, prompt });
+  return ok({ spawn: { program, args, cwd: folder, env, ...streams, keepsOrphans: true }, prompt });
 }
 
 /** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */

@@ -1,10 +1,12 @@
 /** Pure: what a fact means for the log. */
-import type { EventBody, PauseReason } from '../core/event.ts';
+import type { EventBody, PauseReason, Warning } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
-import { defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import { defaultAcceptRetries, defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import { needsAcceptance } from './acceptance.ts';
 import type { WorkerFact } from './facts.ts';
+import { sessionFailure } from './outcomes.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
@@ -29,6 +31,10 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
       return [spawnedEvent(attempt, fact, context.adopted.has(fact.attemptId))];
     case 'identified':
       return identifiedEvents(record, attempt, fact);
+    case 'isolated':
+      return isolatedEvents(fact);
+    case 'judged':
+      return judgedEvents(record, attempt, fact);
     case 'ended':
       return [...endedEvents(record, attempt, fact, context), ...unreadEvents(record, fact)];
   }
@@ -62,6 +68,56 @@ function identifiedEvents(
   ];
 }
 
+function isolatedEvents({
+  sessionId,
+  attemptId,
+  workspace,
+  notes,
+}: Extract<WorkerFact, { kind: 'isolated' }>): EventBody[] {
+  return [
+    { type: 'session_isolated', sessionId, attemptId, workspace },
+    ...notes.map((message): EventBody => warn(sessionId, { code: 'workspace', message })),
+  ];
+}
+
+function warn(sessionId: SessionId, warning: Warning): EventBody {
+  return { type: 'session_warning', sessionId, warning };
+}
+
+/** What the acceptance of the work leads to; the usage was counted when the worker ended. */
+function judgedEvents(
+  record: SessionRecord,
+  attempt: Attempt,
+  { sessionId, attemptId, verdict }: Extract<WorkerFact, { kind: 'judged' }>,
+): EventBody[] {
+  const events = verdict.warnings.map((warning) => warn(sessionId, warning));
+  const of = { sessionId, attemptId };
+  const usage = attempt.accepting ?? noUsage;
+  switch (verdict.status) {
+    case 'accepted': {
+      const work = verdict.work === undefined ? {} : { work: verdict.work };
+      const answer = record.finished ?? { result: '' };
+      return [...events, { type: 'session_completed', ...of, ...answer, ...work, usage }];
+    }
+    case 'rejected': {
+      const { message, output } = verdict;
+      const isLast = (record.rejections ?? 0) >= (record.definition.acceptRetries ?? defaultAcceptRetries);
+      const next = `Its output is in ${verdict.logFile}. Then try again with: session retry.`;
+      if (isLast)
+        return [...events, { type: 'session_failed', ...of, reason: 'not-accepted', message, next, output, usage }];
+      return [...events, { type: 'session_paused', ...of, reason: 'not-accepted', message, output, usage }];
+    }
+    case 'failed': {
+      const { reason, message, next } = sessionFailure(verdict.failure);
+      return [...events, { type: 'session_failed', ...of, reason, message, next, usage }];
+    }
+    case 'stopped': {
+      const message = 'Its work is done; accepting it was interrupted and goes on from there.';
+      return [...events, { type: 'session_paused', ...of, reason: verdict.reason, message, usage }];
+    }
+  }
+}
+
 type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 
 function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: FactContext): EventBody[] {
@@ -86,7 +142,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
   ];
   switch (outcome.status) {
     case 'completed':
-      return [...events, completedEvent({ sessionId, attemptId }, outcome, usage)];
+      return [...events, completedEvent(record, { sessionId, attemptId }, outcome, usage)];
     case 'failed': {
       const retryAt = outcome.transient ? retryTime(record, fact.progressed, context) : null;
       if (retryAt !== null) return paused('transient', outcome.message, retryAt);
@@ -115,12 +171,14 @@ function unreadEvents({ messages }: SessionRecord, { sessionId, outcome, unread 
 }
 
 function completedEvent(
+  record: SessionRecord,
   of: { readonly sessionId: SessionId; readonly attemptId: string },
   outcome: Extract<Ended['outcome'], { status: 'completed' }>,
   usage: Usage,
 ): EventBody {
   const { result, structured } = outcome;
-  return { type: 'session_completed', ...of, result, ...(structured === undefined ? {} : { structured }), usage };
+  const type = needsAcceptance(record) ? 'session_accepting' : 'session_completed';
+  return { type, ...of, result, ...(structured === undefined ? {} : { structured }), usage };
 }
 
 /** The end of an attempt that has cost nothing and is not to be begun again now, because a usage limit holds. */

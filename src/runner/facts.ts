@@ -1,7 +1,8 @@
 /** What the world tells the runner. Callbacks only put facts into its inbox; the loop takes them at its own pace. */
 import type { Outcome } from '../claude/outcome.ts';
 import type { ProcessIdentity } from '../core/event.ts';
-import type { SessionId, Usage } from '../core/group.ts';
+import type { SessionId, Usage, Workspace } from '../core/group.ts';
+import type { Verdict } from './acceptance.ts';
 
 export type RunnerSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
@@ -16,6 +17,10 @@ export type WorkerNews =
       readonly model?: string;
       readonly claudeVersion?: string;
     }
+  /** Its worktree exists; `notes` are sentences for people. */
+  | { readonly kind: 'isolated'; readonly workspace: Workspace; readonly notes: readonly string[] }
+  /** Its work was judged, after the worker was gone. */
+  | { readonly kind: 'judged'; readonly verdict: Verdict }
   /** The worker said something; what it does now may look different. */
   | { readonly kind: 'activity' }
   /** The process is gone, its transcript read to the end, and nothing of it is left. */

@@ -3,8 +3,7 @@
  * decide, act. Logged before reduced, reduced before shown (DESIGN §4).
  */
 import type { EventBody, GroupEvent, RunInfo } from '../core/event.ts';
-import { unreachable } from '../core/failure.ts';
-import type { SessionId } from '../core/group.ts';
+import type { SessionId, Workspace } from '../core/group.ts';
 import { groupProgress, type LiveSession } from '../core/progress.ts';
 import { type Decision, decide } from '../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
@@ -12,18 +11,19 @@ import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
+import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
-import { lastSpender } from './last-spender.ts';
+import { closeHalfLine } from './half-line.ts';
 import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
 import { answerRequests } from './request-answers.ts';
 import { Slots } from './slots.ts';
 import { Surroundings } from './surroundings.ts';
-import { transcriptEnd } from './transcript-end.ts';
 import { overdueEvents } from './watchdog.ts';
 import { Worker } from './worker.ts';
 import { workerOptions } from './worker-options.ts';
@@ -60,6 +60,7 @@ export class GroupRunner {
   readonly #preparer: AttemptPreparer;
   readonly #slots = new Slots();
   readonly #workers = new Map<SessionId, ActiveWorker>();
+  readonly #acceptances: Acceptances;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #live = new Map<SessionId, LiveSession>();
   readonly #changed = new Set<SessionId>();
@@ -81,6 +82,8 @@ export class GroupRunner {
     this.#run = options.run;
     this.#reporter = options.reporter;
     this.#preparer = options.preparer;
+    const { paths } = options.writer;
+    this.#acceptances = new Acceptances(world, { paths, needs: options.preparer.forCommands, enqueue: this.enqueue });
     this.#surroundings = new Surroundings(world, options.root, options.gate, this.#workers);
   }
 
@@ -125,6 +128,7 @@ export class GroupRunner {
       this.#cancelTick();
       this.#cancelShow?.();
       for (const { worker } of this.#workers.values()) worker.leave();
+      this.#acceptances.leave();
       this.#writer.progress(groupProgress(this.#writer.state, this.#live, this.#world.clock.now()));
     }
   }
@@ -151,7 +155,8 @@ export class GroupRunner {
 
   #handleRequests(): void {
     const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);
-    const isDone = (sessionId: SessionId) => this.#workers.get(sessionId)?.worker.isDone === true;
+    const isDone = (sessionId: SessionId) =>
+      this.#acceptances.has(sessionId) || this.#workers.get(sessionId)?.worker.isDone === true;
     answerRequests(this.#world, this.#writer, this.#run.id, record, isDone);
   }
 
@@ -183,7 +188,8 @@ export class GroupRunner {
     if (fact.kind === 'ended') {
       this.#workers.delete(fact.sessionId);
       this.#live.delete(fact.sessionId);
-      active.release();
+      // Its slot stays taken while its work is being accepted.
+      if (!this.#acceptances.begin(this.#writer.state, fact.sessionId, active.release)) active.release();
     }
   }
 
@@ -218,12 +224,14 @@ export class GroupRunner {
   /** Done again at every tick, because a process may have been born while the others were being halted. */
   #halt(): void {
     haltWorkers(this.#world, this.#writer.state, this.#workers);
+    this.#acceptances.halt(true);
   }
 
   #decideAndAct(): boolean {
     const decisions = decide(this.#writer.state, this.#surroundings.circumstances(this.#writer.state));
     this.#tellWait(decisions);
-    this.#recordAndAct(decisions.flatMap((decision) => this.#eventsFor(decision)));
+    this.#settled = decisions.some((decision) => decision.do === 'settle');
+    this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
     return decisions.some((decision) => decision.do !== 'wait');
   }
 
@@ -237,45 +245,6 @@ export class GroupRunner {
     if (wait !== undefined || !decisions.some((decision) => decision.do === 'start')) this.#waitTold = wait?.reason;
   }
 
-  #eventsFor(decision: Decision): EventBody[] {
-    switch (decision.do) {
-      case 'start': {
-        const { sessionId, kind, reserveUsd } = decision;
-        const record = this.#writer.state.sessions.get(sessionId) as SessionRecord;
-        const attempt = {
-          id: this.#world.random.uuid(),
-          number: record.attempts + 1,
-          kind,
-          offset: transcriptEnd(this.#world, sessionPaths(this.#writer.paths, sessionId)),
-          ...(reserveUsd === undefined ? {} : { reservedUsd: reserveUsd }),
-        };
-        return [{ type: 'session_starting', sessionId, attempt }];
-      }
-      case 'stop': {
-        const { sessionId, reason } = decision;
-        return [{ type: 'session_stopping', sessionId, attemptId: this.#attemptOf(sessionId).id, reason }];
-      }
-      case 'wait':
-        return [];
-      case 'warn-budget': {
-        const { usage, limit } = decision;
-        return [{ type: 'budget_warning', sessionId: lastSpender(this.#writer.state), usage, limit }];
-      }
-      case 'exceed-budget': {
-        const { usage, limit, action } = decision;
-        return [{ type: 'budget_exceeded', sessionId: lastSpender(this.#writer.state), action, usage, limit }];
-      }
-      case 'settle': {
-        this.#settled = true;
-        if (decision.status === 'completed') return [{ type: 'group_completed' }];
-        const { reason, message } = decision;
-        return [{ type: decision.status === 'failed' ? 'group_failed' : 'group_paused', reason, message }];
-      }
-      default:
-        return unreachable(decision);
-    }
-  }
-
   /** Logs first, then does what the events say is going to be done. */
   #recordAndAct(bodies: readonly EventBody[]): void {
     for (const event of this.record(bodies)) this.#act(event);
@@ -287,6 +256,7 @@ export class GroupRunner {
         this.#startWorker(event.sessionId);
         return;
       case 'session_stopping': {
+        this.#acceptances.stop(event.sessionId, event.reason);
         const worker = this.#workers.get(event.sessionId)?.worker;
         // What is halted could not hear it.
         if (worker && this.#writer.state.frozenUntil !== undefined) signalAll(this.#world, worker, 'SIGCONT');
@@ -301,39 +271,50 @@ export class GroupRunner {
         return;
       case 'group_thawed':
         for (const { worker } of this.#workers.values()) signalAll(this.#world, worker, 'SIGCONT');
+        this.#acceptances.halt(false);
         return;
     }
-  }
-
-  #attemptOf(sessionId: SessionId): Attempt {
-    const state = this.#writer.state.sessions.get(sessionId)?.state;
-    if (state?.status !== 'running') throw new Error(`Internal error: session ${sessionId} is not running`);
-    return state.attempt;
   }
 
   /** The worker of the session's running attempt; occupies a slot until its end was handled. */
   #newWorker(sessionId: SessionId): Worker {
     const { paths, state } = this.#writer;
     const record = state.sessions.get(sessionId) as SessionRecord;
-    const options = workerOptions(paths, state, record, this.#attemptOf(sessionId));
+    const options = workerOptions(paths, state, record, runningAttempt(this.#writer.state, sessionId));
     const worker = new Worker(this.#world, { ...options, expectHook: true, emit: this.enqueue });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#workers.set(sessionId, { worker, startedAtMs: options.startedAtMs, release: resolve });
-    this.#slots.occupy(this.#writer.state.group.config.maxConcurrentSessions, () => promise);
+    this.#workers.set(sessionId, { worker, startedAtMs: options.startedAtMs, release: this.#occupySlot() });
     return worker;
   }
 
   #startWorker(sessionId: SessionId): void {
-    const record = this.#writer.state.sessions.get(sessionId) as SessionRecord;
-    const attempt = this.#attemptOf(sessionId);
+    const { state } = this.#writer;
+    const record = state.sessions.get(sessionId) as SessionRecord;
+    const attempt = runningAttempt(this.#writer.state, sessionId);
+    if (attempt.accepting !== undefined) {
+      this.#acceptances.begin(state, sessionId, this.#occupySlot());
+      return;
+    }
     const worker = this.#newWorker(sessionId);
-    void worker.begin(() => this.#preparer.prepare(this.#writer.state, record, attempt));
+    const isolated = (workspace: Workspace, notes: readonly string[]) =>
+      this.enqueue({ kind: 'isolated', sessionId, attemptId: attempt.id, workspace, notes });
+    void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop }));
+  }
+
+  /** Occupies a slot until the returned function is called. */
+  #occupySlot(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#slots.occupy(this.#writer.state.group.config.maxConcurrentSessions, () => promise);
+    return resolve;
   }
 
   /** Attempts that an earlier runner logged as running: follow, start again, or read what they left. */
   async #takeOverUnfinished(): Promise<void> {
     for (const sessionId of [...this.#writer.state.running]) {
-      const attempt = this.#attemptOf(sessionId);
+      const attempt = runningAttempt(this.#writer.state, sessionId);
+      if (attempt.accepting !== undefined) {
+        this.#acceptances.begin(this.#writer.state, sessionId, this.#occupySlot());
+        continue;
+      }
       const { transcript } = sessionPaths(this.#writer.paths, sessionId);
       const adoption = judgeUnfinished(this.#world, attempt, this.#world.files.info(transcript)?.size ?? 0);
       if (adoption.do === 'restart' && (await endSilently(this.#world, attempt, transcript))) {
@@ -357,7 +338,7 @@ export class GroupRunner {
 
   /** Begins the same attempt once more: so far it has cost nothing. */
   #startAgain(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
-    const offset = transcriptEnd(this.#world, sessionPaths(this.#writer.paths, sessionId));
+    const offset = closeHalfLine(this.#world, sessionPaths(this.#writer.paths, sessionId));
     const attempt = { id, number, kind, offset, ...(reservedUsd === undefined ? {} : { reservedUsd }) };
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
   }

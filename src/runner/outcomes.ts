@@ -1,9 +1,10 @@
-/** Outcomes that need no look at a stream: the attempt never got as far as printing one. */
+/** Outcomes that no stream tells of: of attempts that could not be started, or could not be supervised. */
 import type { Outcome } from '../claude/outcome.ts';
 import type { StopReason } from '../core/event.ts';
 import { errorText, type Failure, type SessionFailureReason } from '../core/failure.ts';
+import { errorCode } from '../world/system-error.ts';
 
-const startReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
+const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'claude-missing',
   'project-missing',
   'not-logged-in',
@@ -11,25 +12,44 @@ const startReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'write-failed',
   'config-invalid',
   'other-host',
+  'worktree-failed',
+  'merge-conflict',
+  'setup-failed',
 ]);
 
 /** The attempt could not be started. Failures that have no meaning for a session are reported as `internal`. */
 export function failedToStart(failure: Failure): Outcome {
-  const reason = startReasons.has(failure.reason) ? (failure.reason as SessionFailureReason) : 'internal';
-  return { status: 'failed', reason, message: failure.message, next: failure.next, warnings: [] };
+  return { status: 'failed', ...sessionFailure(failure), warnings: [] };
+}
+
+/** The failure of a session for what kept it from being started or from being accepted. */
+export function sessionFailure({
+  reason,
+  message,
+  next,
+}: Failure): Failure & { readonly reason: SessionFailureReason } {
+  return { reason: sessionReasons.has(reason) ? (reason as SessionFailureReason) : 'internal', message, next };
 }
 
 export function pausedBeforeStart(reason: StopReason): Outcome {
   return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
 }
 
-/** The system refused something that a healthy machine does not refuse; the attempt ends, the run goes on. */
+/**
+ * The attempt ended by an exception: the system refused something that a healthy machine does not refuse, or this
+ * program has a defect. Either way the run goes on for the other sessions.
+ */
 export function unexpectedEnd(error: unknown): Outcome {
+  const isSystem = errorCode(error) !== '';
   return {
     status: 'failed',
     reason: 'internal',
-    message: `The session could not be supervised: ${errorText(error)}.`,
-    next: 'Check the disk and the limits of open files and processes, then retry the session.',
+    message: isSystem
+      ? `The session could not be supervised: ${errorText(error)}.`
+      : `Internal error while the session was supervised: ${errorText(error)}.`,
+    next: isSystem
+      ? 'Check the disk and the limits of open files and processes, then retry the session.'
+      : 'This is a defect of claude-code-agent: please report it. The session can be retried.',
     warnings: [],
   };
 }

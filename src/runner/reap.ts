@@ -2,8 +2,10 @@
  * Ends every process of an attempt. claude's Bash tools run in sessions of their own and outlive it; some wipe their
  * environment, some leave the tree. So the mark in the environment and the tree gathered beforehand are both used.
  */
+
 import { attemptMark } from '../claude/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
+import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 
 const graceMs = 300;
@@ -67,13 +69,6 @@ const lookMs = 10;
 async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {
   for (let waited = 0; waited < maxMs; waited += lookMs) {
     if (!processes.some((process) => world.processes.isAlive(process))) return;
-    await pause(world, lookMs);
+    await delay(world.clock, lookMs);
   }
-}
-
-/** Resolves after `ms` milliseconds. */
-export function pause(world: World, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    world.clock.after(ms, resolve);
-  });
 }

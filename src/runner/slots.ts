@@ -10,7 +10,8 @@ export class Slots {
 
   /** Occupies a slot of `max` until `work` settles. */
   occupy(max: number, work: () => Promise<void>): void {
-    this.#queue.concurrency = Math.max(max, this.#queue.runningTasks.length + 1);
+    // `pending` falls a moment after the last task is gone from `runningTasks`, and it is what p-queue compares.
+    this.#queue.concurrency = Math.max(max, this.#queue.pending + 1);
     void this.#queue.add(work);
     assert(this.#queue.size === 0, 'a worker waits for a slot that decide() said was free');
   }

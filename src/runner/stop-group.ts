@@ -1,12 +1,14 @@
 /** Stops what is left of a group whose runner is gone: before a delete, or when it is paused from outside. */
 import type { StopReason } from '../core/event.ts';
 import { noUsage, type SessionId } from '../core/group.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { endSilently, judgeUnfinished } from './adopt.ts';
 import { eventsOf } from './fact-events.ts';
 import type { Fact } from './facts.ts';
+import { gatherProcesses, reap } from './reap.ts';
 import { Worker } from './worker.ts';
 import { workerOptions } from './worker-options.ts';
 
@@ -29,8 +31,33 @@ export async function stopSession(
   const record = writer.state.sessions.get(sessionId);
   if (record?.state.status !== 'running') return;
   const { attempt } = record.state;
-  const paths = sessionPaths(writer.paths, sessionId);
   writer.record([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason }]);
+  if (attempt.accepting === undefined) await stopWorker(world, writer, record, attempt, reason);
+  // Its worker has finished, maybe just now; judging the work is left to the next run.
+  if (record.state.status === 'running') await stopAcceptance(world, writer, sessionId, record.state.attempt, reason);
+}
+
+async function stopAcceptance(
+  world: World,
+  writer: GroupWriter,
+  sessionId: SessionId,
+  { id: attemptId, accepting: usage = noUsage }: Attempt,
+  reason: StopReason,
+): Promise<void> {
+  await reap(world, attemptId, gatherProcesses(world, attemptId, undefined));
+  const message = 'Its work is done; accepting it was interrupted and goes on from there.';
+  writer.record([{ type: 'session_paused', sessionId, attemptId, reason, message, usage }]);
+}
+
+async function stopWorker(
+  world: World,
+  writer: GroupWriter,
+  record: SessionRecord,
+  attempt: Attempt,
+  reason: StopReason,
+): Promise<void> {
+  const sessionId = record.definition.id;
+  const paths = sessionPaths(writer.paths, sessionId);
   const adoption = judgeUnfinished(world, attempt, world.files.info(paths.transcript)?.size ?? 0);
   if (adoption.do === 'restart' && (await endSilently(world, attempt, paths.transcript))) {
     const message = 'Stopped before claude began to work.';
@@ -53,7 +80,7 @@ export async function stopSession(
     if (adoption.do === 'adopt') {
       worker.adopt(adoption.process, reason);
       // What an earlier runner froze could not hear that it is to stop.
-      for (const process of worker.processes()) world.processes.signal(process, 'SIGCONT');
+      for (const process of worker.gather()) world.processes.signal(process, 'SIGCONT');
     } else void worker.bury(reason, adoption.do === 'restart');
   });
 }

@@ -3,16 +3,18 @@
  * stream goes to a file and its input comes from a FIFO that any later runner opens again, so the same class serves a
  * worker that we started and one that an earlier runner left behind. Ladder of a stop: DESIGN §5.
  */
+
 import { interruptRequest, usageRequest, userMessage } from '../claude/control.ts';
 import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';
 import type { ProcessIdentity, StopReason } from '../core/event.ts';
-import type { Result } from '../core/failure.ts';
-import type { ExitStatus, FifoWriter, RunningProcess, SpawnOptions, World } from '../world/world.ts';
+import { delay } from '../world/clock.ts';
+import type { ExitStatus, FifoWriter, RunningProcess, World } from '../world/world.ts';
 import type { WorkerNews } from './facts.ts';
+import type { Preparation } from './launch.ts';
 import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
-import { gatherProcesses, pause, reap } from './reap.ts';
+import { gatherProcesses, reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
 import { WorkerNotes } from './worker-notes.ts';
@@ -32,12 +34,6 @@ const stderrBytes = 4_096;
 const readTriesMax = 5;
 const readAgainMs = 200;
 
-/** Everything needed to start the process. */
-export interface Launch {
-  readonly spawn: SpawnOptions;
-  readonly prompt: string;
-}
-
 interface Stop {
   readonly reason: StopReason;
   signalled: boolean;
@@ -52,6 +48,7 @@ export class Worker {
   #fifo: FifoWriter | null = null;
   #follower: TranscriptFollower | null = null;
   #prompt: string | null = null;
+  #stopPreparing: (() => void) | null = null;
   readonly #said: SaidTexts;
   /** claude is in the middle of a turn. */
   #inTurn = false;
@@ -75,7 +72,7 @@ export class Worker {
   }
 
   /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
-  async begin(prepare: () => Promise<Result<Launch>>): Promise<void> {
+  async begin(prepare: Preparation): Promise<void> {
     try {
       await this.#launch(prepare);
     } catch (error) {
@@ -83,8 +80,11 @@ export class Worker {
     }
   }
 
-  async #launch(prepare: () => Promise<Result<Launch>>): Promise<void> {
-    const launch = await prepare();
+  async #launch(prepare: Preparation): Promise<void> {
+    const launch = await prepare((stop) => {
+      this.#stopPreparing = stop;
+    });
+    this.#stopPreparing = null;
     if (this.#over) return;
     if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
     if (!launch.ok) return this.#end(failedToStart(launch.failure));
@@ -138,12 +138,13 @@ export class Worker {
     // A worker that is being ended after its last result has done its work.
     if (this.#stop || this.#over || this.#endedByUs) return;
     this.#stop = { reason, signalled: false };
+    this.#stopPreparing?.();
     this.#beginStop();
   }
 
   #beginStop(): void {
     if (!this.#process || this.#over || this.#endedByUs) return;
-    this.processes();
+    this.gather();
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
     if (this.stream.lines === 0) {
       this.#terminate();
@@ -175,8 +176,8 @@ export class Worker {
     return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
   }
 
-  /** The living processes of the attempt, the worker included. */
-  processes(): ProcessIdentity[] {
+  /** The living processes of the attempt, the worker included; they are also noted, for when it must be ended. */
+  gather(): ProcessIdentity[] {
     const found = gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
     // Should claude end by itself, what it started is known all the same; what was known when it was told to stays so.
     this.#known = this.#stop || this.#endedByUs ? [...this.#known, ...found] : found;
@@ -287,7 +288,7 @@ export class Worker {
 
   #meterRegularly(): void {
     this.#meter();
-    this.processes();
+    this.gather();
     this.#after(meterMs, () => this.#meterRegularly());
   }
 
@@ -324,7 +325,7 @@ export class Worker {
         return null;
       } catch (error) {
         if (tries === readTriesMax) return error;
-        await pause(this.#world, readAgainMs);
+        await delay(this.#world.clock, readAgainMs);
       }
     }
     return null;

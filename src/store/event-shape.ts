@@ -3,7 +3,7 @@
  * not be read again is never written.
  */
 import type { EventType, GroupEvent } from '../core/event.ts';
-import { budgetActions, contextNames, limitActions } from '../core/group.ts';
+import { budgetActions, contextNames, isolationModes, limitActions } from '../core/group.ts';
 import { isGroupId, isSessionId } from '../core/id.ts';
 import {
   type Check,
@@ -34,6 +34,7 @@ const aConfig = fields({
   errorThreshold: isNumber,
   onLimit: optional(oneOf(limitActions)),
   minFreeMemoryBytes: optional(isNumber),
+  shareCheckouts: optional(isFlag),
   prices: optional(
     valuesOf(fields({ input: isNumber, output: isNumber, cacheCreation: isNumber, cacheRead: isNumber })),
   ),
@@ -61,7 +62,7 @@ const aReference = fields({
   length: isNumber,
   sessionIds: listOf(aSessionId),
   every: optional(isFlag),
-  field: oneOf(['result', 'structured']),
+  field: oneOf(['result', 'structured', 'diffStat', 'branch']),
   path: optional(listOf(isText)),
 });
 
@@ -97,6 +98,15 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   retries: optional(isNumber),
   timeoutMs: optional(isNumber),
   stallTimeoutMs: optional(isNumber),
+  repository: optional(isText),
+  isolate: optional(oneOf(isolationModes)),
+  accept: optional(isText),
+  acceptRetries: optional(isNumber),
+  acceptTimeoutMs: optional(isNumber),
+  setup: optional(isText),
+  setupTimeoutMs: optional(isNumber),
+  expectChanges: optional(isFlag),
+  noCommit: optional(isFlag),
   createdAt: isInstant,
 };
 
@@ -121,6 +131,26 @@ const anAttempt = fields({
   kind: oneOf(['start', 'resume', 'retry']),
   offset: isNumber,
   reservedUsd: optional(isNumber),
+  isolated: optional(isFlag),
+});
+
+const aWorkspace = fields({
+  path: isText,
+  folder: isText,
+  repository: isText,
+  branch: isText,
+  base: isText,
+  target: optional(isText),
+  checkout: optional(isText),
+  origin: optional(isText),
+});
+const someWork = fields({ commit: isText, files: isNumber, insertions: isNumber, deletions: isNumber });
+const aMerge = fields({
+  repository: isText,
+  into: isText,
+  from: isText,
+  to: isText,
+  sessionIds: listOf(aSessionId),
 });
 
 const ofSession = { sessionId: aSessionId };
@@ -151,12 +181,22 @@ const shapes: Readonly<Record<EventType, Check>> = {
   }),
   session_stopping: fields({ ...ofAttempt, reason: isText }),
   session_warning: fields({ ...ofSession, warning: fields({ code: isText, message: isText }) }),
-  session_completed: fields({ ...ofAttempt, result: isText, usage: someUsage }),
-  session_failed: fields({ ...ofAttempt, reason: isText, message: isText, next: isText, usage: someUsage }),
+  session_isolated: fields({ ...ofAttempt, workspace: aWorkspace }),
+  session_accepting: fields({ ...ofAttempt, result: isText, usage: someUsage }),
+  session_completed: fields({ ...ofAttempt, result: isText, work: optional(someWork), usage: someUsage }),
+  session_failed: fields({
+    ...ofAttempt,
+    reason: isText,
+    message: isText,
+    next: isText,
+    output: optional(isText),
+    usage: someUsage,
+  }),
   session_paused: fields({
     ...ofAttempt,
     reason: isText,
     message: isText,
+    output: optional(isText),
     usage: someUsage,
     retryAt: optional(isInstant),
     progressed: optional(isFlag),
@@ -174,6 +214,8 @@ const shapes: Readonly<Record<EventType, Check>> = {
   group_paused: anExplanation,
   group_completed: nothingMore,
   group_failed: anExplanation,
+  group_merged: fields({ merged: listOf(aMerge) }),
+  session_cleaned: fields(ofSession),
   group_archived: nothingMore,
   request_answered: fields({ requestId: isText, done: isFlag, message: isText, sessionId: optional(aSessionId) }),
 };

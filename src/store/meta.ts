@@ -11,6 +11,8 @@ import {
   type SessionDefinition,
   type SessionId,
   type Tokens,
+  type Work,
+  type Workspace,
 } from '../core/group.ts';
 import { sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -82,6 +84,11 @@ export interface SessionMeta extends SessionDefinition {
   readonly turns: number;
   readonly attempts: number;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
+  /** While its worktree exists. */
+  readonly workspace?: Workspace;
+  /** What a completed session left in its worktree. */
+  readonly work?: Work;
+  readonly mergedInto?: string;
 }
 
 /** The group's snapshot; made from the fold of the log alone. */
@@ -141,6 +148,7 @@ export function sessionMeta(record: SessionRecord): SessionMeta {
     turns: usage.turns,
     attempts: record.attempts,
     warnings: record.warnings,
+    ...present({ workspace: record.workspace, mergedInto: record.mergedInto }),
   };
 }
 

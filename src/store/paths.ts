@@ -38,6 +38,16 @@ export interface SessionPaths {
   readonly inputs: string;
   readonly mcpConfig: string;
   readonly tmp: string;
+  /** The session's git worktree. */
+  readonly worktree: string;
+  /** What is known of the worktree, written before it is made. */
+  readonly workspace: string;
+  readonly acceptLog: string;
+  readonly setupLog: string;
+  /** There once the worktree was set up. */
+  readonly setupDone: string;
+  /** What the project looked like before the session, for one that has no worktree. */
+  readonly before: string;
 }
 
 /** The folder that holds `session-groups`: CLAUDE_CODE_AGENT_HOME, else below HOME. Fails with `usage`. */
@@ -112,5 +122,11 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     inputs: join(folder, 'inputs'),
     mcpConfig: join(folder, 'mcp.json'),
     tmp: join(folder, 'tmp'),
+    worktree: join(folder, 'worktree'),
+    workspace: join(folder, 'workspace.json'),
+    acceptLog: join(folder, 'accept.log'),
+    setupLog: join(folder, 'setup.log'),
+    setupDone: join(folder, 'setup.done'),
+    before: join(folder, 'before.txt'),
   };
 }

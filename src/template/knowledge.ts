@@ -2,8 +2,9 @@
  * What a session learns from those it depends on: the places in its prompt that are filled with their results when it
  * becomes ready. Long results go into files, because a prompt that holds everything leaves no room for the work.
  */
-import type { PromptReference, SessionDefinition, SessionId } from '../core/group.ts';
+import type { PromptReference, SessionDefinition, SessionId, Work } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { fillLater } from './render.ts';
 
@@ -55,14 +56,43 @@ function joined({ every, sessionIds }: PromptReference, parts: readonly string[]
 }
 
 function resultOf(id: SessionId, { field, path = [] }: PromptReference, state: GroupState): string {
-  const session = state.sessions.get(id)?.state;
+  const record = state.sessions.get(id);
+  const session = record?.state;
   const label = labelOf(id, state);
   // Only when dependencies are not respected, or the session was removed.
-  if (session?.status !== 'completed') return `(${label} has no result: it is ${session?.status ?? 'gone'})`;
+  if (session?.status !== 'completed') return `(${label} has no ${nouns[field]}: it is ${session?.status ?? 'gone'})`;
   if (field === 'result') return session.result;
+  if (field === 'diffStat') return session.work === undefined ? noWorktree(label, field) : diffStatText(session.work);
+  if (field === 'branch') return branchOf(record as SessionRecord, label);
   const value = valueAt(session.structured, path);
   if (value === undefined) return `(the result of ${label} has no ${path.join('.')})`;
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+}
+
+const nouns: Readonly<Record<PromptReference['field'], string>> = {
+  result: 'result',
+  structured: 'result',
+  diffStat: 'diff',
+  branch: 'branch',
+};
+
+function branchOf({ workspace, mergedInto }: SessionRecord, label: string): string {
+  if (workspace !== undefined) return workspace.branch;
+  if (mergedInto !== undefined) return `(${label} has no branch any more: its work was merged into ${mergedInto})`;
+  return noWorktree(label, 'branch');
+}
+
+function noWorktree(label: string, field: 'diffStat' | 'branch'): string {
+  return `(${label} has no ${nouns[field]} of its own: no worktree, it worked in the project folder itself)`;
+}
+
+/** As `git diff --shortstat` has it: `3 files changed, 10 insertions(+), 2 deletions(-)`. */
+export function diffStatText({ files, insertions, deletions }: Omit<Work, 'commit'>): string {
+  if (files === 0) return 'no files changed';
+  const counted = (count: number, noun: string, mark: string) =>
+    count === 0 ? [] : [`${count} ${noun}${count === 1 ? '' : 's'}(${mark})`];
+  const lines = [...counted(insertions, 'insertion', '+'), ...counted(deletions, 'deletion', '-')];
+  return [`${files} file${files === 1 ? '' : 's'} changed`, ...lines].join(', ');
 }
 
 /** The value a path leads to; only what the document itself holds counts. */
@@ -81,7 +111,8 @@ function labelOf(id: SessionId, state: GroupState): string {
 
 function fileName(reference: PromptReference, state: GroupState): string {
   const label = reference.every ? 'all' : labelOf(reference.sessionIds[0] as SessionId, state);
-  return `${label}-${reference.field}.${reference.field === 'result' ? 'md' : 'json'}`;
+  const extensions = { result: 'md', structured: 'json', diffStat: 'txt', branch: 'txt' };
+  return `${label}-${reference.field}.${extensions[reference.field]}`;
 }
 
 /** The first so many bytes, without half a character at the end. */

@@ -1,5 +1,6 @@
 /** What in a pack can start programs when a session uses it, so that people know what to read first. */
 import { isObject, parseJson } from '../store/shape.ts';
+import { readYaml } from '../store/yaml-text.ts';
 import type { PackFile } from './pack-files.ts';
 import { textOf } from './text-file.ts';
 
@@ -25,8 +26,20 @@ export function powersOf(files: readonly PackFile[]): string[] {
 
 /** A workflow may do more than it needs to say aloud: its words are looked for, wherever they stand. */
 function workflowPowers(path: string, text: string): string[] {
-  const bypasses = text.includes('bypassPermissions') ? [`${path}: runs sessions that ask for no permission`] : [];
-  return text.includes('settingsOverride') ? [...bypasses, `${path}: has settings of its own`] : bypasses;
+  const commands = commandKeys(text, path);
+  return [
+    ...(text.includes('bypassPermissions') ? [`${path}: runs sessions that ask for no permission`] : []),
+    ...(text.includes('settingsOverride') ? [`${path}: has settings of its own`] : []),
+    ...(commands.length === 0 ? [] : [`${path}: runs shell commands (${commands.join(', ')})`]),
+  ];
+}
+
+/** The keys under which a workflow has shell commands; words such as "accept" stand in many texts, so it is parsed. */
+function commandKeys(text: string, file: string): string[] {
+  const yaml = readYaml({ text, file });
+  const { group, sessions } = yaml.ok && isObject(yaml.value.value) ? yaml.value.value : {};
+  const parts = [group, ...(isObject(sessions) ? Object.values(sessions) : [])].filter(isObject);
+  return ['setup', 'accept'].filter((key) => parts.some((part) => typeof part[key] === 'string'));
 }
 
 function settingsPowers(path: string, text: string): string[] {

@@ -2,7 +2,7 @@
  * Where templates lie and which of several with one name counts: the project's own, then the folders of
  * CLAUDE_CODE_AGENT_TEMPLATES, then the user's with the installed packs, then those that come with the program.
  */
-import { isAbsolute, join, resolve, sep } from 'node:path';
+import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { configRoot } from '../store/paths.ts';
@@ -47,6 +47,16 @@ export function templatePlaces({ env, packageRoot, projects }: PlacesInput): rea
   ];
   const seen = new Set<string>();
   return places.filter(({ folder }) => !seen.has(folder) && seen.add(folder));
+}
+
+/** The folder and those above it up to the one with `.git`; without a repository the folder alone. */
+export function upToRepository({ files }: World, folder: string): string[] {
+  const path: string[] = [];
+  for (let here = folder; ; here = dirname(here)) {
+    path.push(here);
+    if (files.info(join(here, '.git')) !== null) return path;
+    if (dirname(here) === here) return [folder];
+  }
 }
 
 /** The user's own templates. Fails with `usage` when the environment names no home. */

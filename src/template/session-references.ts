@@ -2,6 +2,7 @@
  * How a workflow names its sessions: `NAME`, `NAME[*]`, `NAME[VALUE]`, `NAME[matrix.KEY]` in `dependsOn`, and the same
  * inside `{{sessions.NAME.result}}`.
  */
+import type { PromptReference } from '../core/group.ts';
 import { quoted } from '../core/id.ts';
 import type { MatrixValue } from './matrix.ts';
 import type { Families, Family, Instance } from './workflow-expand.ts';
@@ -17,7 +18,7 @@ export interface Target {
 
 /** What a prompt wants to know of a session. */
 export interface Wanted extends Target {
-  readonly field: 'result' | 'structured';
+  readonly field: PromptReference['field'];
   readonly path: readonly string[];
 }
 
@@ -48,23 +49,25 @@ export function parseReference(name: string, families: Families, hint: Hint): Pa
   return what.ok ? { ok: true, value: { family, selector, ...what.value } } : what;
 }
 
-/** Reads what is wanted of a session: `.result`, or `.structured` with a way into it. */
+const fields: readonly PromptReference['field'][] = ['result', 'structured', 'diffStat', 'branch'];
+
+/** Reads what is wanted of a session: one of the fields, and of `.structured` a way into it. */
 export function parseAccess(access: string, session: string, hint: Hint): Parsed<Pick<Wanted, 'field' | 'path'>> {
   const match = /^\.([\w-]+)(.*)$/s.exec(access);
-  if (match === null) return refuse(`say what of ${quoted(session)} is meant: .result or .structured`);
+  if (match === null)
+    return refuse(`say what of ${quoted(session)} is meant: .result, .structured, .diffStat or .branch`);
   const [, field = '', steps = ''] = match;
-  if (field === 'diffStat' || field === 'branch') return refuse(`".${field}" is not supported by this version yet`);
-  if (field !== 'result' && field !== 'structured') {
-    return refuse(
-      `a session has no ${quoted(field)}${hint(field, ['result', 'structured']) || '; use result or structured'}`,
-    );
+  const known = fields.find((one) => one === field);
+  if (known === undefined) {
+    return refuse(`a session has no ${quoted(field)}${hint(field, fields) || `; use ${fields.join(', ')}`}`);
   }
-  if (field === 'result' && steps !== '') {
+  if (known === 'result' && steps !== '') {
     return refuse('a result is one text; its fields are in .structured when the session has an outputSchema');
   }
+  if (known !== 'structured' && steps !== '') return refuse(`.${known} is one text, so nothing can follow it`);
   const path = parseSteps(steps);
   if (path === null) return refuse(`${quoted(steps)} is no way into a result: write .name or [0]`);
-  return { ok: true, value: { field, path } };
+  return { ok: true, value: { field: known, path } };
 }
 
 /** Names may hold dots, so the longest one that fits counts. */

@@ -4,15 +4,8 @@ import { quoted } from '../core/id.ts';
 import { sessionNamePattern, sessionNameRule } from '../core/values.ts';
 import { type Checked, checkYaml, type YamlPath, type YamlText } from '../store/yaml-text.ts';
 import { outputSchemaFault } from './output-schema.ts';
-import type { Problems } from './workflow-problems.ts';
-import {
-  knownKeys,
-  laterKeys,
-  matrixKeyPattern,
-  takenMatrixKeys,
-  type WorkflowFile,
-  workflowSchema,
-} from './workflow-schema.ts';
+import { onlyKnown, type Problems } from './workflow-problems.ts';
+import { knownKeys, matrixKeyPattern, takenMatrixKeys, type WorkflowFile, workflowSchema } from './workflow-schema.ts';
 
 /** Levels of maps and lists; aliases can nest more than brackets do. */
 const depthMax = 300;
@@ -125,16 +118,6 @@ function matrixKeys(given: Data, path: YamlPath, problems: Problems): Data {
   }
   if (Object.keys(given).length === 0) problems.at(path, 'a matrix needs a key, such as "projects"');
   return matrix;
-}
-
-function onlyKnown(given: Data, path: YamlPath, where: string, known: readonly string[], problems: Problems): Data {
-  const kept: Data = {};
-  for (const [key, value] of Object.entries(given)) {
-    if (known.includes(key)) kept[key] = value;
-    else if (laterKeys.includes(key)) problems.atKey(path, key, `"${key}" is not supported by this version yet`);
-    else problems.atKey(path, key, `${where} has no ${quoted(key)}${problems.hint(key, known)}`);
-  }
-  return kept;
 }
 
 /** What a schema of the form cannot say. */

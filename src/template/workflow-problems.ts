@@ -1,4 +1,5 @@
 /** What is wrong with a workflow file: collected once each, however many sessions of a matrix meet it. */
+import { quoted } from '../core/id.ts';
 import type { Problem, YamlPath, YamlText } from '../store/yaml-text.ts';
 import { nearest } from './nearest.ts';
 
@@ -120,4 +121,20 @@ export class Problems {
     const near = nearest(word, words);
     return near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
   }
+}
+
+/** A copy with the keys that are known; each other one is a problem that begins with `where`. */
+export function onlyKnown(
+  given: Readonly<Record<string, unknown>>,
+  path: YamlPath,
+  where: string,
+  known: readonly string[],
+  problems: Problems,
+): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(given)) {
+    if (known.includes(key)) kept[key] = value;
+    else problems.atKey(path, key, `${where} has no ${quoted(key)}${problems.hint(key, known)}`);
+  }
+  return kept;
 }

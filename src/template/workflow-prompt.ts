@@ -3,6 +3,7 @@ import { quoted } from '../core/id.ts';
 import { type FilledText, insertText, parsePieces } from './render.ts';
 import { parseReference, select, type Target, type Wanted } from './session-references.ts';
 import type { VariableSpec } from './variables.ts';
+import { noBranchFault } from './work-settings.ts';
 import type { DraftReference } from './workflow.ts';
 import type { Instance } from './workflow-expand.ts';
 import { meaningsIn, type Scope } from './workflow-names.ts';
@@ -121,14 +122,16 @@ function faultOfReference(
   wanted: Wanted,
   instances: readonly Instance[],
   from: Instance,
-  { wiring, problems }: SessionContext,
+  context: SessionContext,
 ): string | undefined {
+  const { wiring, problems } = context;
   const { family, field, path } = wanted;
   if (instances.includes(from)) return `${quoted(family.key)} cannot use its own result`;
   if (wiring !== undefined && instances.some((one) => !wiring.isAncestor(one, from))) {
     const waits = `${quoted(from.family.key)} does not wait for ${quoted(written(wanted))}`;
     return `${waits}; add it to its dependsOn`;
   }
+  if (field === 'diffStat' || field === 'branch') return faultOfWorktrees(instances, context);
   if (field !== 'structured') return undefined;
   const schema = family.spec.outputSchema;
   if (schema === undefined) {
@@ -138,6 +141,14 @@ function faultOfReference(
   if (missing === null) return undefined;
   const hint = problems.hint(missing.step, missing.known);
   return `the outputSchema of ${quoted(family.key)} has no ${quoted(missing.step)}${hint}`;
+}
+
+function faultOfWorktrees(instances: readonly Instance[], { isolations }: SessionContext): string | undefined {
+  for (const instance of instances) {
+    const fault = noBranchFault(instance.key, isolations.get(instance));
+    if (fault !== null) return fault;
+  }
+  return undefined;
 }
 
 /** As it would stand in `dependsOn`. */

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod';
-import { budgetActions, contextNames, limitActions, permissionModes } from '../core/group.ts';
+import { budgetActions, contextNames, isolationModes, limitActions, permissionModes } from '../core/group.ts';
 import {
   concurrentMax,
   durationMs,
@@ -20,6 +20,7 @@ import {
   wordPattern,
   wordRule,
 } from '../core/values.ts';
+import { acceptRetriesMax } from './command-text.ts';
 import { variableMap } from './variables.ts';
 
 const slugRule = 'expected lower-case letters, digits and single hyphens, at most 64';
@@ -32,10 +33,12 @@ const plainValue = z.union([z.string(), z.number(), z.boolean()], textRule);
 const templateName = z.string().regex(templatePattern, templateRule);
 const word = z.string().regex(wordPattern, wordRule);
 const money = z.number().min(moneyUsd.min).max(moneyUsd.max);
-const duration = z
+export const duration = z
   .string(durationRule)
   .regex(durationPattern, durationRule)
   .refine((text) => durationMs(text) !== null, durationRule);
+/** What it may be is checked where its variable is known. */
+export const command = z.union([z.string(), z.literal(false)], 'expected a shell command, or false for none');
 const anyObject = z.record(z.string(), z.unknown());
 
 const oneOrMore = (what: string) => z.union([z.string(), z.array(z.string()).min(1)], what);
@@ -89,6 +92,30 @@ const generated = {
 
 const config = z.strictObject(generated).describe('What is generated into the config dir of the session');
 
+/** What a session says of its place and of the check of its work, and what the group says for all of its sessions. */
+const work = {
+  isolate: z
+    .enum(isolationModes)
+    .optional()
+    .describe('worktree: a git worktree of its own; none: the project folder itself; else as the group needs it'),
+  accept: command
+    .optional()
+    .describe('Shell command that must succeed before the session is completed, or false for none'),
+  acceptRetries: z
+    .int()
+    .min(0)
+    .max(acceptRetriesMax)
+    .optional()
+    .describe('How often claude is told what the accept command printed and tries again; 1 unless said'),
+  acceptTimeout: duration.optional().describe('Longest time of the accept command; 10m unless said'),
+  setup: command.optional().describe('Shell command that is run once in a new worktree, or false for none'),
+  setupTimeout: duration.optional().describe('Longest time of the setup command; 10m unless said'),
+  commit: z
+    .boolean()
+    .optional()
+    .describe('Whether what is left uncommitted in a worktree is committed; true unless said'),
+};
+
 const session = z
   .strictObject({
     description: z.string().optional().describe('What the session is for'),
@@ -121,6 +148,8 @@ const session = z
     retries: z.int().min(0).max(retriesMax).optional().describe('Further attempts after a transient failure'),
     timeout: duration.optional().describe('Longest wall time of one attempt, such as 30m'),
     stallTimeout: duration.optional().describe('Longest time without any progress, such as 10m'),
+    ...work,
+    expectChanges: z.boolean().optional().describe('Whether a session that changed no file gets a warning'),
   })
   .describe('One session, or one for each combination of its matrix');
 
@@ -137,6 +166,11 @@ const group = z
     onLimit: z.enum(limitActions).optional().describe('What to do at a usage limit: wait for its reset, or pause'),
     template: templateName.optional().describe('Prompt template for sessions that name none'),
     configTemplate: templateName.optional().describe('Config template for all sessions that inherit from the group'),
+    shareCheckouts: z
+      .boolean()
+      .optional()
+      .describe('Whether sessions without a worktree may work in one checkout at the same time; false unless said'),
+    ...work,
   })
   .describe('Settings of the group, as options of "group create"');
 
@@ -173,9 +207,6 @@ export const knownKeys = {
   session: Object.keys(session.shape),
   config: Object.keys(generated),
 };
-
-/** Keys that have a meaning in later versions. */
-export const laterKeys = ['accept', 'isolate', 'expectChanges', 'setup'];
 
 export const matrixKeyPattern = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 /** `{{matrix.project}}` and `{{matrix.name}}` come from `projects`. */

@@ -15,6 +15,7 @@ import { draftReferences, taskOf } from './workflow-prompt.ts';
 import type { SessionSpec } from './workflow-schema.ts';
 import { fillTemplate, fillYamlText, oneLine } from './workflow-text.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './workflow-view.ts';
+import { workOf } from './workflow-work.ts';
 
 /** The draft; what is wrong goes to `problems`, and then the draft is of no use. */
 export function draftSession(instance: Instance, context: SessionContext): SessionDraft {
@@ -54,6 +55,7 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
   // Where a value is missing the files could be faulty for that alone.
   if (problems.size === before) checkConfig(view, context, configs, config, variables);
   checkVars(view, context, [task.specs, claudeMd.specs, ...configs.map((one) => one.variables)], task.used);
+  const work = workOf(view, context);
   const definition = {
     name: instance.key,
     description: descriptionOf(view, context),
@@ -63,6 +65,7 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
     ...(Object.keys(variables).length === 0 ? {} : { variables }),
     ...(config === undefined ? {} : { config }),
     ...settingsOf(spec),
+    ...work,
   };
   const dependsOn = [...(context.wiring?.dependsOn.get(instance) ?? [])].map(({ key }) => key);
   const references = draftReferences(task.filled, view, context);

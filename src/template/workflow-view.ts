@@ -1,4 +1,5 @@
 /** What is known while one session of a workflow is filled in, and the values that its templates get. */
+import type { IsolationMode } from '../core/group.ts';
 import type { YamlPath } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import type { ConfigTemplate } from './config-template.ts';
@@ -9,6 +10,7 @@ import type { Scope } from './workflow-names.ts';
 import type { Problems } from './workflow-problems.ts';
 import type { GroupSpec, SessionSpec } from './workflow-schema.ts';
 import type { Shelf, Taken } from './workflow-shelf.ts';
+import type { ProjectShelf } from './workflow-work.ts';
 
 /** What all sessions of a workflow share. */
 export interface SessionContext {
@@ -30,6 +32,9 @@ export interface SessionContext {
   readonly wiring: Wiring | undefined;
   /** Sessions of the file whose config was checked already. */
   readonly checkedConfigs: Set<string>;
+  readonly projects: ProjectShelf;
+  /** Of the sessions that were drafted already; those that come before are. */
+  readonly isolations: Map<Instance, IsolationMode | undefined>;
 }
 
 /** All that is needed to fill in the texts of one session. */

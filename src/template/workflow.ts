@@ -1,6 +1,7 @@
 /**
- * Workflows: a YAML file that describes a group and its sessions. Loading one gives drafts that only lack ids and the
- * time, or everything that is wrong with the file.
+ * template/: prompts, configs and workflows, found, checked and filled in. This file: workflows, YAML files that each
+ * describe a group and its sessions. Loading one gives drafts that only lack ids and the time, or everything that is
+ * wrong with the file.
  */
 
 import { resolve } from 'node:path';
@@ -23,6 +24,7 @@ import { draftSession } from './workflow-session.ts';
 import { Shelf } from './workflow-shelf.ts';
 import { fillYamlText, oneLine } from './workflow-text.ts';
 import { type SessionContext, taken } from './workflow-view.ts';
+import { type ProjectCommand, ProjectShelf } from './workflow-work.ts';
 
 /** Of a file that is not YAML at all. */
 const syntaxProblemsMax = 100;
@@ -47,7 +49,12 @@ export interface WorkflowInput {
   readonly given: GivenVariables;
   /** Where templates are looked for on behalf of a session; `projects` are folders, nearest first. */
   readonly places: (projects: readonly string[]) => readonly TemplatePlace[];
+  /** The git repository that holds a folder, as SessionDefinition has it; null for none. */
+  readonly repositoryOf: (folder: string) => string | null;
 }
+
+/** What can be known without values and without the projects. */
+type LoadInput = Omit<WorkflowInput, 'given' | 'repositoryOf'> & Partial<Pick<WorkflowInput, 'repositoryOf'>>;
 
 /** A place in a draft's prompt that other sessions of the workflow fill; like PromptReference, by key. */
 export interface DraftReference extends Omit<PromptReference, 'sessionIds'> {
@@ -83,6 +90,8 @@ export interface WorkflowDraft {
   /** Every session after those it depends on; among equals in the order of the file. */
   readonly sessions: readonly SessionDraft[];
   readonly workflow: WorkflowRef;
+  /** Commands of the projects' own files that sessions are going to run. */
+  readonly projectCommands: readonly ProjectCommand[];
 }
 
 /** Everything that can be said about the file and the folders it names, at file:line:column. Never throws. */
@@ -94,13 +103,17 @@ export function loadWorkflow(input: WorkflowInput): Checked<WorkflowDraft> {
  * What can be said about the file without values and without the projects: variables stand for themselves, and one
  * project stands for each pattern. Never throws.
  */
-export function validateWorkflowFile(world: World, input: Omit<WorkflowInput, 'world' | 'given'>): readonly Problem[] {
-  const loaded = load({ ...input, world }, null);
+export function validateWorkflowFile(
+  world: World,
+  input: Omit<LoadInput, 'world' | 'repositoryOf'>,
+): readonly Problem[] {
+  const { file, text, name, baseFolder, home, places } = input;
+  const loaded = load({ world, file, text, name, baseFolder, home, places }, null);
   return loaded.ok ? [] : loaded.problems;
 }
 
 /** Without `given` nothing is looked up but templates. */
-function load(input: Omit<WorkflowInput, 'given'>, given: GivenVariables | null): Checked<WorkflowDraft> {
+function load(input: LoadInput, given: GivenVariables | null): Checked<WorkflowDraft> {
   const { file } = input;
   // A mark at the begin would only shift the columns of the first line.
   const text = input.text.replace(/^\ufeff/, '');
@@ -114,7 +127,7 @@ function load(input: Omit<WorkflowInput, 'given'>, given: GivenVariables | null)
 
 function draftOf(
   form: WorkflowFile,
-  input: Omit<WorkflowInput, 'given'>,
+  input: LoadInput,
   given: GivenVariables | null,
   problems: Problems,
 ): WorkflowDraft | undefined {
@@ -132,9 +145,11 @@ function draftOf(
   const matrix = newMatrixContext({ world, baseFolder, home, looksUp, problems });
   const families = expandSessions(form.sessions, meanings, matrix);
   const wiring = wire(families, problems);
+  const projects = new ProjectShelf(world, looksUp ? input.repositoryOf : undefined);
   const sessions = draftSessions({
     ...{ world, baseFolder, home, looksUp, problems, shelf, group, about, groupConfigTemplate },
     ...{ variables: specs, values, families, wiring, checkedConfigs: new Set<string>() },
+    ...{ projects, isolations: new Map() },
   });
   // No session has looked for it, but sessions that are added later will.
   if (group.template !== undefined && Object.values(form.sessions).every(({ template }) => template !== undefined)) {
@@ -149,6 +164,7 @@ function draftOf(
     variables: values,
     sessions,
     workflow: { name: form.name ?? input.name, origin: input.file, digest: digestOf(input.text) },
+    projectCommands: projects.commands,
   };
 }
 
@@ -240,8 +256,12 @@ function headerOf(
 }
 
 function configOf(group: GroupSpec): Partial<GroupConfig> {
-  const { concurrent, template: _prompts, configTemplate: _config, ...same } = group;
-  const config = { ...same, maxConcurrentSessions: concurrent };
+  const { model, maxBudgetUsd, onBudgetExceeded, warningThreshold, concurrent, errorThreshold } = group;
+  const { pauseOnError, respectDependencies, onLimit, shareCheckouts } = group;
+  const config = {
+    ...{ model, maxBudgetUsd, onBudgetExceeded, warningThreshold, maxConcurrentSessions: concurrent, errorThreshold },
+    ...{ pauseOnError, respectDependencies, onLimit, shareCheckouts: shareCheckouts === true ? true : undefined },
+  };
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) as Partial<GroupConfig>;
 }
 

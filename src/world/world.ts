@@ -1,6 +1,7 @@
 /**
- * The only seam to the operating system. Everything that decides, stores or supervises takes a World; tests hand in
- * a virtual one. Calls are synchronous where the system's are fast: order stays obvious and a crash has few places.
+ * world/: the only code that touches the operating system. This file is the seam: everything that decides, stores or
+ * supervises takes a World; tests hand in a virtual one. Calls are synchronous where the system's are fast: order
+ * stays obvious and a crash has few places.
  */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Failure, Result } from '../core/failure.ts';
@@ -108,6 +109,11 @@ export interface SpawnOptions {
    * they did to their environment. Only on Linux; elsewhere it has no effect.
    */
   readonly keepsOrphans?: true;
+  /**
+   * All that it left behind is ended (SIGTERM, 300 ms, SIGKILL) before it counts as ended itself, whatever that did to
+   * its environment, its session and its parents. It keeps its orphans as well. Only on Linux.
+   */
+  readonly endsOrphans?: true;
 }
 
 /** How a process ended. `unknown`: it was not our child, so the system told nobody we can ask. */

@@ -34,7 +34,15 @@ const firstPrompt = (rig: Rig) => JSON.stringify(rig.api.requests[0]?.body.messa
 
 describe.skipIf(claudeBinary === undefined)('claude', () => {
   test('starts from a FIFO with our arguments, runs our hook, and its SIGTERM when idle is a clean end', async () => {
-    const rig = rigWith({ tool: 'Bash', input: { command: 'touch made-by-tool' } }, { text: 'all done' });
+    const task = (id: string, status: string) => ({ tool: 'TaskUpdate', input: { taskId: id, status } });
+    const rig = rigWith(
+      { tool: 'Bash', input: { command: 'touch made-by-tool' } },
+      { tool: 'TaskCreate', input: { subject: 'Make it', description: 'the file' } },
+      { tool: 'TaskCreate', input: { subject: 'Test it', description: 'the rest' } },
+      task('1', 'completed'),
+      task('2', 'in_progress'),
+      { text: 'all done' },
+    );
     const session = prepareSession(rig, { allowedTools: ['Bash(touch:*)', 'Read'] });
     const claude = startClaude(rig, session.args, session.env);
     claude.send(userMessage('do it'));
@@ -47,9 +55,9 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
       claudeVersion: '2.1.197',
       hookOk: true,
       results: 1,
-      toolsDone: 1,
-      costUsd: 0.02,
-      tokens: { input: 2000, output: 400, cacheRead: 0, cacheCreation: 0 },
+      toolsDone: 5,
+      costUsd: expect.closeTo(0.06, 9),
+      tokens: { input: 6000, output: 1200, cacheRead: 0, cacheCreation: 0 },
       estimated: false,
     });
     expect(
@@ -61,7 +69,11 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
         expectHook: true,
         expectStructured: false,
       }),
-    ).toEqual({ status: 'completed', result: 'all done', warnings: [] });
+    ).toEqual({
+      status: 'completed',
+      result: 'all done',
+      warnings: [{ code: 'open-tasks', message: '1 task of its list was not completed: Test it.' }],
+    });
     expect(existsSync(join(rig.project, 'made-by-tool'))).toBe(true);
     expect(rig.api.problems).toEqual([]);
     const configDir = session.env.CLAUDE_CONFIG_DIR ?? '';

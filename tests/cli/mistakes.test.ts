@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expectAdvice } from './bad-input/mistake.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -94,6 +95,7 @@ test.each<[string[], number, string]>([
   expect(mistake.stderr).toContain(words);
   expect(mistake).toMatchObject({ code, stdout: '' });
   expect(mistake.stderr).toMatch(/^claude-code-agent: [^\n]+\n$/);
+  expectAdvice(mistake.stderr);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: nothing of the input may control the terminal.
   expect(mistake.stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f]|\n\s+at /);
   expect([readFileSync(log, 'utf8'), readdirSync(join(user.data, 'session-groups'))]).toEqual(before);
@@ -117,14 +119,16 @@ test.each<Record<string, string>>([{ CLAUDE_CODE_AGENT_HOME: 'relative' }, { CLA
     const { code, stdout, stderr } = await user.runWith({ env }, 'group', 'list');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(/^claude-code-agent: [^\n]+\n$/);
+    expectAdvice(stderr);
   },
 );
 
-test('what the system refuses is one sentence; the stack only when asked for', async () => {
+test('what the system refuses is one sentence, and what to do', async () => {
   const env = { CLAUDE_CODE_AGENT_HOME: '/proc/nowhere' };
   const refused = await user.runWith({ env }, 'group', 'create', 'x');
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^claude-code-agent: [^\n]+\n$/);
+  expectAdvice(refused.stderr);
 });
 
 test.each([[[]], [['group']], [['session']]])('%j alone shows help on stderr and is a usage error', async (args) => {

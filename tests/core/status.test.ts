@@ -53,6 +53,10 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_identified: stays('running'),
   session_stopping: stays('running'),
   session_warning: stays('running'),
+  session_isolated: stays('running'),
+  session_accepting: stays('running'),
+  session_cleaned: stays('paused', 'completed', 'failed', 'archived'),
+  group_merged: stays('paused', 'completed', 'failed'),
   session_completed: stays('running'),
   session_failed: stays('running'),
   session_paused: stays('running'),
@@ -70,6 +74,9 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_adopted: { running: 'running' },
   session_identified: { running: 'running' },
   session_stopping: { running: 'running' },
+  session_isolated: { running: 'running' },
+  session_accepting: { running: 'running' },
+  session_cleaned: stays('pending', 'paused', 'completed', 'failed'),
   session_completed: { running: 'completed' },
   session_failed: { running: 'failed' },
   session_paused: { running: 'paused' },
@@ -132,6 +139,9 @@ function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
   return log;
 }
 
+const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' };
+const until = '2026-01-04T14:31:00.000Z';
+
 /** A well-formed event of the type, about session 1 where it names one. */
 function eventOf(type: EventType, session: SessionStatus): EventBody {
   const sessionId = sid(1);
@@ -139,6 +149,7 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
   const of = { sessionId, attemptId: attemptId(sessionId, number) };
   const text = { reason: 'user', message: 'A sentence.' } as const;
   const run = { id: 'run', runner: processIdentity };
+  if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
   switch (type) {
     case 'group_created':
       return { type, group: groupDefinition() };
@@ -177,7 +188,7 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'session_paused':
       return { type, ...of, ...text, usage: noUsage };
     case 'group_frozen':
-      return { type, until: '2026-01-04T14:31:00.000Z' };
+      return { type, until };
     case 'limit_reached':
       return { type, resetsAt: '2026-01-04T15:00:00.000Z' };
     case 'session_queued':
@@ -192,8 +203,12 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, sessionId, action: 'continued', usage: 2, limit: 2 };
     case 'request_answered':
       return { type, requestId: 'r', done: true, message: '', sessionId };
-    case 'session_removed':
-      return { type, sessionId };
+    case 'session_isolated':
+      return { type, ...of, workspace };
+    case 'session_accepting':
+      return { type, ...of, result: 'Done.', usage: noUsage };
+    case 'group_merged':
+      return { type, merged: [] };
     default:
       return { type };
   }

@@ -4,6 +4,8 @@
  * Workers are fakes that the test steps; real-claude.test.ts does some of this with the real one.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Alteration } from '../support/altered-world.ts';
 import {
   answerAll,
@@ -14,6 +16,7 @@ import {
   markedProcesses,
   Runners,
   removeGroup,
+  spoken,
   work,
 } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
@@ -113,6 +116,36 @@ test.each(settling)(
     expect(stderr).toMatch(at === 'before log group_completed' ? /^$/ : /^Group \S+ is completed already; .*\n$/);
     expectSettled(group);
     expectWorkedOnce(group, ['one']);
+  },
+  60_000,
+);
+
+/** The acceptance command leaves one line each time it is run. */
+const accept = 'echo ran >> runs';
+const accepting = [
+  'before log session_accepting',
+  'before sync session_accepting',
+  'after log session_accepting',
+  'after spawn',
+  'before log session_completed',
+  'after log session_completed',
+];
+
+test.each(accepting)(
+  'killed in acceptance, %s: the next run accepts the same work, and claude is asked and paid once',
+  async (at) => {
+    group = makeGroup([{ name: 'one', fields: { accept } }]);
+    const runners = new Runners(group, rig.env);
+    const since = at === 'after spawn' ? { since: 'after log session_accepting' } : {};
+    const first = runners.crash({ at, ...since });
+    await work(await rig.nextFor(group.claudeId('one')));
+    await first;
+    await runners.start().finished;
+    expectSettled(group);
+    const { workers, results, costUsd } = spoken(group, 'one');
+    expect({ workers: workers.length, results }).toEqual({ workers: 1, results: 1 });
+    expect(group.state().usage.costUsd).toBeCloseTo(costUsd, 9);
+    expect(readFileSync(join(group.project('one'), 'runs'), 'utf8')).toMatch(/^(?:ran\n){1,2}$/);
   },
   60_000,
 );

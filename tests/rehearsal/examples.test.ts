@@ -1,12 +1,14 @@
 /**
  * Promises: the examples' scripts fit the repositories that their setup makes. Every tool call of every session works
- * with the real claude (nothing denied, no edit that misses, no test that fails), and the diffs are as told.
+ * with the real claude (nothing denied, no edit that misses, no test that fails), and the diffs are as told. The
+ * example over two repositories is run as a user runs it, to the merge.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseScript } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { Machine } from '../support/cli.ts';
 import { type Line, resultOf, runClaude, Sandbox } from './claude-process.ts';
 
 const examples = resolve(import.meta.dir, '../../examples');
@@ -97,9 +99,56 @@ test(
   timeoutMs,
 );
 
+const git = (folder: string, ...args: string[]) =>
+  Bun.spawnSync(['git', '-C', folder, ...args])
+    .stdout.toString()
+    .trim();
+
+test(
+  'rate-limits, to its merge: one session is sent back, and main of both repositories has all of the work',
+  async () => {
+    const user = new Machine();
+    try {
+      const folder = join(user.folder, 'toy repositories');
+      const child = Bun.spawn(['sh', join(examples, 'rate-limits', 'run.sh'), folder], {
+        cwd: '/',
+        env: user.env,
+        stdin: 'ignore',
+        stdout: 'pipe',
+        stderr: 'pipe',
+      });
+      const [stdout, stderr] = await Promise.all([
+        new Response(child.stdout).text(),
+        new Response(child.stderr).text(),
+      ]);
+      expect({ code: await child.exited, stderr }).toMatchObject({ code: 0 });
+      expect(stdout).toContain('004 login     paused (not-accepted)');
+      expect(stdout).toContain('004 login     completed');
+      const made = { api: ['limiter', 'search', 'login'], web: ['messages', 'notes'] };
+      for (const [project, sessions] of Object.entries(made)) {
+        const at = join(folder, project);
+        expect(git(at, 'status', '--porcelain')).toBe('');
+        expect(git(at, 'branch', '--format=%(refname:short)')).toBe('main');
+        expect(git(at, 'worktree', 'list').split('\n')).toHaveLength(1);
+        expect(Bun.spawnSync(['git', '-C', at, 'fsck', '--full', '--strict']).exitCode).toBe(0);
+        for (const session of sessions) expect(git(at, 'log', '--format=%s')).toContain(`${session}: `);
+        expect(Bun.spawnSync(['node', '--test'], { cwd: at, env: user.env }).exitCode).toBe(0);
+      }
+      const [group = ''] = readdirSync(join(user.data, 'session-groups'));
+      const sessions = join(user.data, 'session-groups', group, 'sessions');
+      const search = readdirSync(sessions).find((name) => name.startsWith('003-')) ?? '';
+      const prompt = readFileSync(join(sessions, search, 'prompt.md'), 'utf8');
+      expect(prompt).toContain('2 files changed, 22 insertions(+) on\ncca/rate-limits/001-limiter, where you begin.');
+    } finally {
+      user.remove();
+    }
+  },
+  timeoutMs,
+);
+
 test('setup refuses folders that are there, and every script is plain POSIX sh', () => {
   prepare('wide-batch');
-  for (const example of ['wide-batch', 'cross-project-refactor']) {
+  for (const example of ['wide-batch', 'cross-project-refactor', 'rate-limits']) {
     const again = ['sh', join(examples, example, 'setup.sh'), sandbox.project];
     expect(Bun.spawnSync(again).exitCode).toBe(example === 'wide-batch' ? 2 : 0);
     for (const file of ['setup.sh', 'run.sh']) {

@@ -149,7 +149,7 @@ export class VirtualClaude {
   #useTool(toolId: string, isLast: boolean, index: number): void {
     const { ending } = this.#behaviour as Behaviour;
     const isDenied = ending === 'denied';
-    if (!isDenied) this.#tool = this.#machine.startTool(this.#process, this.#behaviour as Behaviour);
+    if (!isDenied) this.#tool = this.#machine.startTool(this.#process, (this.#behaviour as Behaviour).tool);
     const toolMs = isLast && ending === 'long-tool' ? this.#luck.int(10_000, 60_000) : this.#luck.delay(800, 5_000);
     this.#next(toolMs, 'gets a tool’s result', () => {
       this.#endTool();

@@ -1,7 +1,8 @@
 /**
  * The real world with trouble that a test asked for: the process ends itself by SIGKILL, or hangs, at a named moment;
  * the clock jumps; processes are looked up by ps(1). Moments are named `before X` and `after X`, where X is one of the
- * calls below: `log TYPE`, `write NAME`, `spawn`, `prompt`, `signal SIGTERM` ... A number means the n-th moment.
+ * calls below: `log TYPE`, `write NAME`, `spawn`, `prompt`, `signal SIGTERM` ... A program that is waited for, such as
+ * in `run git merge`, has a moment `during X` as well. A number means the n-th moment.
  */
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -147,7 +148,15 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
         if (spawned.ok) moments.worker = spawned.value.identity;
         return spawned;
       }),
-    run: (options) => real.run(options),
+    run: async (options) => {
+      const call = `run ${basename(options.program)} ${subcommand(options.args)}`;
+      moments.reach(`before ${call}`);
+      const running = real.run(options);
+      moments.reach(`during ${call}`);
+      const ran = await running;
+      moments.reach(`after ${call}`);
+      return ran;
+    },
     attach: (identity) => real.attach(identity),
     identify: (pid) => real.identify(pid),
     isAlive: (identity) => real.isAlive(identity),
@@ -155,6 +164,11 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
     findDescendants: (pid) => real.findDescendants(pid),
     signal: (identity, signal) => moments.around(`signal ${signal}`, () => real.signal(identity, signal)),
   };
+}
+
+/** What a program such as git was asked to do: its first argument that is no option. */
+function subcommand(args: readonly string[]): string {
+  return args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? '';
 }
 
 function watchedFifos(real: Fifos, moments: Moments): Fifos {

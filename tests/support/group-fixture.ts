@@ -76,11 +76,20 @@ function fastWorld(speed: number): World {
   return { ...world, clock };
 }
 
+export interface FixtureOptions {
+  /** Time passes so many times as fast. */
+  readonly speed?: number;
+  /** Data root shared with another fixture. */
+  readonly root?: string;
+  /** Gets the fixture's folder before the sessions are defined; projects are to be in `projects/`. */
+  readonly beforeSessions?: (folder: string) => void;
+}
+
 /** Numbers the sessions in the order given; every session has a project folder of its own unless told otherwise. */
 export function makeGroup(
   sketches: readonly SessionSketch[],
   config: Partial<GroupConfig> = {},
-  { speed = 1, root: sharedRoot }: { readonly speed?: number; readonly root?: string } = {},
+  { speed = 1, root: sharedRoot, beforeSessions = () => {} }: FixtureOptions = {},
 ): GroupFixture {
   const world = fastWorld(speed);
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca group ')));
@@ -94,6 +103,7 @@ export function makeGroup(
     return found;
   };
   const project = (name: string) => join(folder, 'projects', name);
+  beforeSessions(folder);
   const sessions = sketches.map(({ name, after = [], prompt, project: shared, fields }): SessionDefinition => {
     mkdirSync(project(shared ?? name), { recursive: true });
     return {

@@ -1,10 +1,10 @@
 /** Promises: each place is filled with what its dependency said, once; what is long goes into a file, whole. */
-import { expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { PromptReference, SessionDefinition } from '../../src/core/group.ts';
-import type { SessionState } from '../../src/core/session-state.ts';
+import type { PromptReference, SessionDefinition, Work, Workspace } from '../../src/core/group.ts';
+import type { SessionRecord, SessionState } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
-import { fillPrompt, valueAt } from '../../src/template/knowledge.ts';
+import { diffStatText, fillPrompt, valueAt } from '../../src/template/knowledge.ts';
 
 const definition = (id: string, fields: Partial<SessionDefinition> = {}): SessionDefinition => ({
   id,
@@ -16,9 +16,13 @@ const definition = (id: string, fields: Partial<SessionDefinition> = {}): Sessio
   ...fields,
 });
 
+type Records = Readonly<Record<string, Partial<SessionRecord>>>;
+
 /** Only what is read here. */
-function stateWith(sessions: Readonly<Record<string, SessionState>>): GroupState {
-  const entries = Object.entries(sessions).map(([id, state]) => [id, { definition: definition(id), state }] as const);
+function stateWith(sessions: Readonly<Record<string, SessionState>>, more: Records = {}): GroupState {
+  const entries = Object.entries(sessions).map(
+    ([id, state]) => [id, { definition: definition(id), state, ...more[id] }] as const,
+  );
   return { sessions: new Map(entries) } as unknown as GroupState;
 }
 
@@ -26,10 +30,15 @@ const completed = (result: string, structured?: unknown): SessionState => ({ sta
 const one = '001-a';
 const two = '002-b';
 
-function fill(prompt: string, reference: Partial<PromptReference>, sessions: Readonly<Record<string, SessionState>>) {
+function fill(
+  prompt: string,
+  reference: Partial<PromptReference>,
+  sessions: Readonly<Record<string, SessionState>>,
+  more: Records = {},
+) {
   const at = prompt.indexOf('@');
   const whole: PromptReference = { at, length: 1, sessionIds: [one], field: 'result', ...reference };
-  return fillPrompt(definition(two, { prompt, promptReferences: [whole] }), stateWith(sessions), '/inputs');
+  return fillPrompt(definition(two, { prompt, promptReferences: [whole] }), stateWith(sessions, more), '/inputs');
 }
 
 test('a result takes the place, whatever it holds', () => {
@@ -80,6 +89,57 @@ test('only what the document itself holds is found in it', () => {
 test('what is not there is said to be missing', () => {
   expect(fill('@', {}, { [one]: { status: 'pending' } }).prompt).toBe('(001 has no result: it is pending)');
   expect(fill('@', {}, {}).prompt).toBe('(001 has no result: it is gone)');
+});
+
+describe('of work', () => {
+  const workspace: Workspace = {
+    path: '/w',
+    folder: '/w',
+    repository: '/p/.git',
+    branch: 'cca/auth/001-api',
+    base: 'a'.repeat(40),
+  };
+  const work: Work = { commit: 'b'.repeat(40), files: 3, insertions: 10, deletions: 2 };
+  const done: SessionState = { status: 'completed', result: 'done', work };
+  const ask = (field: 'diffStat' | 'branch', state: SessionState, more: Partial<SessionRecord> = {}) =>
+    fill('<@>', { field }, { [one]: state }, { [one]: more }).prompt;
+
+  test('the numbers of its diff and the name of its branch', () => {
+    expect(ask('diffStat', done, { workspace })).toBe('<3 files changed, 10 insertions(+), 2 deletions(-)>');
+    expect(ask('branch', done, { workspace })).toBe('<cca/auth/001-api>');
+  });
+
+  test('after a hand-over the numbers stay and the branch is said to be gone', () => {
+    expect(ask('diffStat', done, { mergedInto: 'main' })).toContain('3 files changed');
+    expect(ask('branch', done, { mergedInto: 'main' })).toBe(
+      '<(001 has no branch any more: its work was merged into main)>',
+    );
+  });
+
+  test('without a worktree, or before its end, that is what is said', () => {
+    const plain = completed('done');
+    const why = 'of its own: no worktree, it worked in the project folder itself)>';
+    expect(ask('diffStat', plain)).toBe(`<(001 has no diff ${why}`);
+    expect(ask('branch', plain)).toBe(`<(001 has no branch ${why}`);
+    expect(ask('branch', { status: 'pending' }, { workspace })).toBe('<(001 has no branch: it is pending)>');
+  });
+
+  test('as git counts', () => {
+    const text = (files: number, insertions: number, deletions: number) =>
+      diffStatText({ files, insertions, deletions });
+    expect(text(1, 1, 1)).toBe('1 file changed, 1 insertion(+), 1 deletion(-)');
+    expect(text(2, 0, 5)).toBe('2 files changed, 5 deletions(-)');
+    expect(text(1, 0, 0)).toBe('1 file changed');
+    expect(text(0, 0, 0)).toBe('no files changed');
+  });
+
+  test('of several, each under its name', () => {
+    const both = { sessionIds: [one, two], every: true, field: 'diffStat' } as const;
+    const { prompt } = fill('@', both, { [one]: done, [two]: completed('x') });
+    expect(prompt).toStartWith(
+      '### 001\n\n3 files changed, 10 insertions(+), 2 deletions(-)\n\n### 002\n\n(002 has no',
+    );
+  });
 });
 
 test('a long result is cut in the prompt, at a whole character, and stands whole in a file', () => {

@@ -230,13 +230,20 @@ test.each<[string[], string]>([
 test('files that can start programs are named: all of an added pack, the changed ones of an update', async () => {
   const settings = (hook: string) =>
     JSON.stringify({ hooks: { Stop: [{ hooks: [{ type: 'command', command: hook }] }] } });
+  const workflow = (keys: string) =>
+    `version: 1\nvars: { check: make }\nsessions: { a: { project: ., prompt: hi, ${keys} } }\n`;
   repository.commit({
     'configs/c/settings.json': settings('a'),
     'configs/c/mcp.json': '{"mcpServers":{"x":{"command":"x"}}}',
     'configs/c/commands/go.md': 'Now: !`date`\n',
     'configs/d/settings.json': '{"permissions":{"allow":["Read"]}}',
+    'workflows/w.yaml': workflow('accept: "{{check}}", "s\\u0065tup": npm ci'),
+    'workflows/x.yaml': workflow('accept: false, description: "accept: npm test"'),
   });
   const added = await user.run('template', 'add', url(), '--name', 'team');
+  expect(added.stderr.match(/^ {2}workflows.*$/gm)).toEqual([
+    '  workflows/w.yaml: runs shell commands (setup, accept)',
+  ]);
   expect(added.stderr.match(/^ {2}configs.*$/gm)).toEqual([
     '  configs/c/commands/go.md: runs shell commands when it is called',
     '  configs/c/mcp.json: starts MCP servers',

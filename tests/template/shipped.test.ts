@@ -142,6 +142,8 @@ test('read-only-review refuses every tool that writes', () => {
   expect(permissions.allow.filter((rule: string) => permissions.deny.includes(rule))).toEqual([]);
 });
 
+const repositoryOf = (folder: string) => `${folder}/.git`;
+
 const given: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'cross-repo-change': { change: 'Use the shared logger', projects: 'services/*' },
   'feature-implementation': { feature: 'Reset a password by mail', project: 'services/api' },
@@ -149,12 +151,12 @@ const given: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   faber: { work_id: '258', work: 'Reset a password by mail', project: 'services/api' },
 };
 
-function load(name: string): WorkflowDraft {
+function load(name: string, more: Readonly<Record<string, string>> = {}): WorkflowDraft {
   const file = join(shipped, 'workflows', `${name}.yaml`);
   const text = readFileSync(file, 'utf8');
   const common = { file, text, name, baseFolder: root, home: undefined, places };
   expect(validateWorkflowFile(world, common)).toEqual([]);
-  const loaded = loadWorkflow({ ...common, world, given: given[name] ?? {} });
+  const loaded = loadWorkflow({ ...common, world, given: { ...given[name], ...more }, repositoryOf });
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems));
   return loaded.value;
 }
@@ -179,13 +181,29 @@ describe.each(workflows)('workflow %s', (name) => {
   test('says which variables it needs', () => {
     const file = join(shipped, 'workflows', `${name}.yaml`);
     const text = readFileSync(file, 'utf8');
-    const loaded = loadWorkflow({ world, file, text, name, baseFolder: root, home: undefined, places, given: {} });
+    const loaded = loadWorkflow({
+      ...{ world, file, text, name, baseFolder: root, home: undefined, places, repositoryOf },
+      given: {},
+    });
     const messages = loaded.ok ? [] : loaded.problems.map(({ message }) => message);
     const required = Object.keys(given[name] ?? {}).filter((variable) => variable !== 'project');
     expect(required.filter((variable) => messages.some((message) => message.includes(`"${variable}"`)))).toEqual(
       required,
     );
   });
+});
+
+test.each([
+  ['cross-repo-change', 'change-web'],
+  ['feature-implementation', 'implement'],
+  ['review-then-fix', 'fix'],
+])('%s: a command may judge the work of %s, and never that of sessions that only read', (name, key) => {
+  const { sessions } = load(name, { accept_command: 'npm test' });
+  expect(sessions.find((session) => session.key === key)?.definition.accept).toBe('npm test');
+  for (const { definition, configTemplate } of sessions) {
+    if (configTemplate?.name === 'read-only-review') expect(definition.accept).toBeUndefined();
+  }
+  expect(load(name).sessions.filter(({ definition }) => definition.accept !== undefined)).toEqual([]);
 });
 
 test('cross-repo-change makes three sessions for each project, each after its own', () => {
@@ -206,7 +224,11 @@ test('cross-repo-change makes three sessions for each project, each after its ow
     projectPath: join(root, 'services', 'web'),
     outputSchema: { type: 'object' },
   });
-  expect(review?.references.flatMap(({ keys }) => keys)).toEqual(['survey-web', 'change-web']);
+  expect(review?.references.flatMap(({ keys }) => keys)).toEqual([
+    'survey-web',
+    ...['change-web', 'change-web', 'change-web'],
+  ]);
+  expect(review?.references.map(({ field }) => field)).toEqual(['result', 'branch', 'diffStat', 'result']);
 });
 
 type Schema = Readonly<Record<string, unknown>>;

@@ -1,9 +1,13 @@
-/** Promises: every workflow in docs/workflows.md is one, and its tables name every key. Not covered: its prose. */
+/**
+ * Promises: every workflow in docs/workflows.md is one, and so is every project file in docs/worktrees.md; their tables
+ * name every key. Not covered: their prose.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
+import { loadProjectFile, projectKeys } from '../../src/template/project-file.ts';
 import { validateWorkflowFile } from '../../src/template/workflow.ts';
-import { knownKeys, laterKeys } from '../../src/template/workflow-schema.ts';
-import { world } from './rig.ts';
+import { knownKeys } from '../../src/template/workflow-schema.ts';
+import { valid, world } from './rig.ts';
 import { WorkflowFolder } from './workflow-rig.ts';
 
 const root = join(import.meta.dir, '../..');
@@ -36,6 +40,19 @@ test('the large example makes the sessions that are named below it', () => {
 });
 
 test('every key is there', () => {
-  const keys = [...Object.values(knownKeys).flat(), ...laterKeys].filter((key) => key !== '$schema');
+  const keys = Object.values(knownKeys)
+    .flat()
+    .filter((key) => key !== '$schema');
   expect(keys.filter((key) => !docs.includes(`\`${key}\``))).toEqual([]);
+});
+
+test('project files', async () => {
+  const worktrees = await Bun.file(join(root, 'docs/worktrees.md')).text();
+  const examples = [...worktrees.matchAll(/```yaml\n(.*?)```/gs)].map(([, text]) => text ?? '');
+  expect(examples.length).toBeGreaterThan(0);
+  for (const text of examples) {
+    const file = folder.write('.claude-code-agent/project.yaml', text);
+    expect(valid(loadProjectFile(world, file)).wish.accept).toBeDefined();
+  }
+  expect(projectKeys.filter((key) => !worktrees.includes(`\`${key}\``))).toEqual([]);
 });

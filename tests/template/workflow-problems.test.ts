@@ -39,14 +39,6 @@ describe('the form', () => {
     ]);
   });
 
-  test('keys of later versions', () => {
-    const keys = ['accept', 'isolate', 'expectChanges', 'setup'];
-    const text = keys.map((key) => `    ${key}: x\n`).join('');
-    expect(folder.faults(`  a:\n    project: ..\n    prompt: hi\n${text}`)).toEqual(
-      keys.map((key, index) => `${index + 6}:5 "${key}" is not supported by this version yet`),
-    );
-  });
-
   test('values of the wrong kind', () => {
     const text =
       '  a:\n    project: ..\n    prompt: hi\n    timeout: 30\n    retries: 99\n    maxBudgetUsd: 0\n' +
@@ -264,8 +256,8 @@ describe('dependencies', () => {
       {{sessions.three.result}}
       {{sessions.tow.result}}
       {{sessions.two.structured.x}}
-      {{sessions.two.diffStat}}
-      {{sessions.two.branch}}
+      {{sessions.two.diffStat.files}}
+      {{sessions.two.branch[0]}}
       {{sessions.two.resutl}}
       {{sessions.two.result.x}}
       {{sessions.two}}
@@ -276,11 +268,11 @@ describe('dependencies', () => {
       '11:7 "three" cannot use its own result',
       '12:7 there is no session "tow"; did you mean "two"?',
       '13:7 "two" has no outputSchema, so it has no .structured; use .result',
-      '14:7 ".diffStat" is not supported by this version yet',
-      '15:7 ".branch" is not supported by this version yet',
+      '14:7 .diffStat is one text, so nothing can follow it',
+      '15:7 .branch is one text, so nothing can follow it',
       '16:7 a session has no "resutl"; did you mean "result"?',
       '17:7 a result is one text; its fields are in .structured when the session has an outputSchema',
-      '18:7 say what of "two" is meant: .result or .structured',
+      '18:7 say what of "two" is meant: .result, .structured, .diffStat or .branch',
       '19:7 "two" has no matrix: write two without "[*]"',
     ]);
   });
@@ -306,5 +298,5 @@ describe('dependencies', () => {
 
 test('the same problem of many sessions is told once', () => {
   const text = exampleWorkflow.replace('Find uses of {{area}}', 'Find uses of {{aera}}');
-  expect(folder.allFaults(text, { ticket: 'x' })).toEqual(['24:27 there is no variable "aera"; did you mean "area"?']);
+  expect(folder.allFaults(text, { ticket: 'x' })).toEqual(['32:27 there is no variable "aera"; did you mean "area"?']);
 });

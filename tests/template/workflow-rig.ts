@@ -24,6 +24,14 @@ group:
   onLimit: wait
   template: wrap
   configTemplate: house
+  shareCheckouts: true
+  isolate: none
+  accept: npm test
+  acceptRetries: 2
+  acceptTimeout: 5m
+  setup: npm ci
+  setupTimeout: 15m
+  commit: false
 sessions:
   analyze:
     matrix: { projects: "../services/*" }
@@ -49,6 +57,14 @@ sessions:
     retries: 1
     timeout: 30m
     stallTimeout: 10m
+    isolate: worktree
+    accept: "{{area}}"
+    acceptRetries: 0
+    acceptTimeout: 30s
+    setup: make deps
+    setupTimeout: 1h
+    commit: true
+    expectChanges: true
   report:
     project: ..
     dependsOn: "change[*]"
@@ -58,9 +74,15 @@ sessions:
 `;
 
 export class WorkflowFolder extends TemplateFolder {
+  /** Git repositories by project folder. */
+  readonly repositories = new Map<string, string>();
+
   constructor() {
     super();
-    for (const name of ['api', 'core', 'web', '.hidden']) this.write(`services/${name}/README.md`, name);
+    for (const name of ['api', 'core', 'web', '.hidden']) {
+      this.write(`services/${name}/README.md`, name);
+      this.repositories.set(this.at('services', name), this.at('services/.git'));
+    }
     this.write('flow/.keep', '');
     this.write(
       'templates/prompts/wrap.md',
@@ -84,6 +106,7 @@ export class WorkflowFolder extends TemplateFolder {
       name: 'flow',
       baseFolder: this.at('flow'),
       home: this.at('home'),
+      repositoryOf: (folder: string) => this.repositories.get(folder) ?? null,
       places: (projects: readonly string[]) => [
         ...projects.map((project) => ({
           folder: `${project}/.claude-code-agent/templates`,

@@ -36,6 +36,7 @@ describe('the example', () => {
       pauseOnError: true,
       respectDependencies: true,
       onLimit: 'wait',
+      shareCheckouts: true,
     });
     expect(configTemplate?.name).toBe('house');
     const digest = new Bun.CryptoHasher('sha256').update(exampleWorkflow).digest('hex');
@@ -85,6 +86,14 @@ describe('the example', () => {
       retries: 1,
       timeoutMs: 1_800_000,
       stallTimeoutMs: 600_000,
+      repository: folder.at('services/.git'),
+      isolate: 'worktree',
+      accept: 'api',
+      acceptRetries: 0,
+      acceptTimeoutMs: 30_000,
+      setup: 'make deps',
+      setupTimeoutMs: 3_600_000,
+      expectChanges: true,
     });
     expect(change?.references).toEqual([
       {

@@ -1,17 +1,19 @@
 /** `doctor`: is this machine ready, and was anything left behind? Each trouble comes with its cure. */
 import type { Command } from '@commander-js/extra-typings';
-import { ok } from '../../core/failure.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import type { Finding, FindingLevel } from '../doctor/finding.ts';
 import { checkGroups } from '../doctor/groups.ts';
 import { checkMachine } from '../doctor/machine.ts';
+import { checkWorktrees } from '../doctor/worktrees.ts';
 import { exitCode } from '../exit-code.ts';
 
 const example = `
 Example:
   $ claude-code-agent doctor
+  $ claude-code-agent doctor --worktrees
   $ claude-code-agent doctor --json | jq '.checks[] | select(.level != "ok")'`;
 
 const marks: Readonly<Record<FindingLevel, { readonly word: string; readonly tone: Tone }>> = {
@@ -23,26 +25,43 @@ const marks: Readonly<Record<FindingLevel, { readonly word: string; readonly ton
 export function define(command: Command, context: Context): void {
   command
     .description('Checks Bun, claude and its login, git, the data folder, and what groups left behind.')
+    .option('--worktrees', 'look for worktrees and branches that sessions left behind, and for nothing else')
+    .option('--fix', 'with --worktrees: remove those that hold nothing that could be lost; branches stay')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
-    .action(({ json }) => context.run(() => examine(context, json === true)));
+    .action((given) => context.run(() => examine(context, given)));
 }
 
-async function examine(context: Context, json: boolean): Promise<Work> {
+interface Given {
+  readonly worktrees?: true | undefined;
+  readonly fix?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function examine(context: Context, { worktrees, fix, json }: Given): Promise<Work> {
+  if (fix && !worktrees) {
+    return fail('usage', '--fix removes worktrees only.', 'Give it together with --worktrees.');
+  }
   const root = context.root();
-  const findings = await checkMachine(context, root);
-  const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
-  if (isReadable) findings.push(...checkGroups(context.world, root.value));
+  if (worktrees && !root.ok) return root;
+  const findings =
+    worktrees && root.ok ? await checkWorktrees(context, root.value, fix === true) : await checkAll(context, root);
   const isBroken = findings.some(({ level }) => level === 'broken');
-  if (json) context.stdout.line(safeJson({ ok: !isBroken, checks: findings }, 2));
+  if (json === true) context.stdout.line(safeJson({ ok: !isBroken, checks: findings }, 2));
   else for (const finding of findings) for (const line of describe(context, finding)) context.stdout.line(line);
   return ok(isBroken ? exitCode.failed : exitCode.done);
 }
 
+async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {
+  const findings = await checkMachine(context, root);
+  const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
+  return isReadable ? [...findings, ...checkGroups(context.world, root.value)] : findings;
+}
+
 function describe({ stdout }: Context, { check, level, message, next }: Finding): string[] {
   const { word, tone } = marks[level];
-  const lead = `${stdout.style(tone, word)}${' '.repeat(8 - word.length)}${padColumns(check, 8)}`;
-  const lines = [`${lead}${safeLine(message, 400)}`];
-  if (next !== '') lines.push(`${' '.repeat(16)}${safeLine(next, 400)}`);
+  const lead = `${stdout.style(tone, word)}${' '.repeat(8 - word.length)}${padColumns(check, 9)}`;
+  const lines = [`${lead}${safeLine(message, 600)}`];
+  if (next !== '') lines.push(`${' '.repeat(17)}${safeLine(next, 600)}`);
   return lines;
 }

@@ -1,7 +1,9 @@
 /** `group delete`: removes a group with all its files, after its last worker has ended. */
 import type { Command } from '@commander-js/extra-typings';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
 import { plural } from '../../report/format.ts';
+import { safeLine } from '../../report/terminal-text.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
 import { deleteGroup, loadGroup } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
@@ -10,18 +12,25 @@ import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
+import { finishMerge } from '../merge/finish.ts';
 import { type GroupReference, resolveGroup } from '../resolve.ts';
+import { leftoversOf, releaseWorktrees } from '../worktree-cleanup.ts';
 
 const example = `
 Example:
   $ claude-code-agent group delete auth-refactor
   $ claude-code-agent group delete 20260104-143022-auth-refactor --force`;
 
+const noteColumns = 600;
+
 export function define(command: Command, context: Context): void {
   command
-    .description('Deletes a group with all transcripts. Projects are not touched. Asks first, unless --force is given.')
+    .description(
+      'Deletes a group with its transcripts and worktrees. Projects are not touched. Asks first, and refuses while ' +
+        'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named.',
+    )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--force', 'do not ask')
+    .option('--force', 'do not ask; commit what is in no commit on its branch first')
     .addHelpText('after', example)
     .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
 }
@@ -37,9 +46,9 @@ async function remove(context: Context, reference: string, force: boolean): Prom
     return ok(exitCode.done);
   }
   const deleted = await changeGroup<void>(context.world, group.value, {
-    direct: (writer) => deleteNow(context, group.value, writer),
+    direct: (writer) => deleteNow(context, group.value, writer, force),
   });
-  const settled = deleted.ok || !isDamage(deleted.failure) ? deleted : await deleteDamaged(context, group.value);
+  const settled = deleted.ok || !isDamage(deleted.failure) ? deleted : await deleteDamaged(context, group.value, force);
   if (!settled.ok) return settled;
   context.stderr.line(`Deleted ${groupId}.`);
   return ok(exitCode.done);
@@ -51,12 +60,33 @@ function question(context: Context, { root, groupId }: GroupReference): string {
   return `Delete group ${groupId} with ${plural(state.value.sessions.size, 'session')} and all transcripts?`;
 }
 
-async function deleteNow(context: Context, { root, groupId }: GroupReference, writer: GroupWriter) {
+async function deleteNow(
+  context: Context,
+  group: GroupReference,
+  writer: GroupWriter,
+  force: boolean,
+): Promise<Result<void>> {
   if (writer.state.running.size > 0) {
     context.stderr.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
     await stopGroup(context.world, writer, 'deleted');
   }
   await stopRehearsal(context.world, writer.paths);
+  const finished = await finishMerge(context, writer);
+  return finished.ok ? deleteFiles(context, group, writer.state, force) : finished;
+}
+
+/** Worktrees go through git first: their folders alone would leave the user's repositories with stale entries. */
+async function deleteFiles(
+  context: Context,
+  { root, groupId, paths }: GroupReference,
+  state: GroupState | null,
+  force: boolean,
+): Promise<Result<void>> {
+  const command = `claude-code-agent group delete ${groupId}`;
+  const leftovers = await leftoversOf(context, paths, state);
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  const released = await releaseWorktrees(context, paths, leftovers, { force, command, tell });
+  if (!released.ok) return released;
   deleteGroup(context.world, root, groupId);
   return ok(undefined);
 }
@@ -66,16 +96,17 @@ function isDamage(failure: Failure): boolean {
 }
 
 /** Without a readable log there is no writer; the lock is taken by hand. */
-async function deleteDamaged(context: Context, { root, groupId, paths }: GroupReference): Promise<Result<void>> {
+async function deleteDamaged(context: Context, group: GroupReference, force: boolean): Promise<Result<void>> {
   const { world } = context;
+  const { groupId, paths } = group;
   const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
   if (lock === null)
     return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
   try {
     await stopDamagedGroup(world, paths);
     await stopRehearsal(world, paths);
-    deleteGroup(world, root, groupId);
-    return ok(undefined);
+    const finished = await finishMerge(context, { paths, groupId });
+    return finished.ok ? await deleteFiles(context, group, null, force) : finished;
   } finally {
     lock.release();
   }

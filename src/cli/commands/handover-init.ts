@@ -1,4 +1,5 @@
 /** `handover init`: a project that later sessions find again. */
+
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { updateExclusively } from '../../context/exclusive-update.ts';
@@ -14,7 +15,7 @@ import { newResumeFile } from '../../context/handover/resume-file.ts';
 import { readProjectText } from '../../context/hook-call.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { writeFailure } from '../../world/world.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { handoverRoot } from '../handover-root.ts';
@@ -96,7 +97,7 @@ function make({ world: { files, clock } }: Context, folder: string, file: string
       const message = `${brief} cannot be made: a file has the name of one of its folders.`;
       return fail('usage', message, 'Give another path.');
     }
-    return { ok: false, failure: writeFailure(file, error) };
+    return { ok: false, failure: systemFailure(file, error) };
   }
 }
 
@@ -105,7 +106,7 @@ function nameFolder({ world: { files, clock }, stdout }: Context, config: string
   try {
     files.makeFolder(dirname(config), 'project');
   } catch (error) {
-    return { ok: false, failure: writeFailure(config, error) };
+    return { ok: false, failure: systemFailure(config, error) };
   }
   const named = updateExclusively(files, {
     path: config,

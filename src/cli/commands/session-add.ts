@@ -6,6 +6,7 @@ import { buildGraph } from '../../core/graph.ts';
 import { type ContextName, permissionModes, type SessionDefinition, type SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { safeLine } from '../../report/terminal-text.ts';
 import { frozenTemplates, generatedConfig } from '../../runner/generated-config.ts';
 import { nextSessionId } from '../../runner/request-answers.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
@@ -30,16 +31,20 @@ import { askRunner, whileWaiting } from '../request.ts';
 import { findSessionOf, type GroupReference, type LoadedGroup, loadReferredGroup } from '../resolve.ts';
 import { referencesOf } from '../session-references.ts';
 import { readTask, type TaskOptions } from '../session-task.ts';
+import { type WorkOptions, withWorkOptions, workOf } from '../session-work.ts';
+
+const noteColumnsMax = 1000;
 
 const example = `
 Example:
   $ claude-code-agent session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
   $ claude-code-agent session add auth-refactor --project ./web --prompt-file login-page.md --depends-on api
   $ claude-code-agent session add auth-refactor --project ./api --template code-review --var file_path=src/login.ts
-  $ git diff | claude-code-agent session add review --project . --prompt -`;
+  $ git diff | claude-code-agent session add review --project . --prompt -
+  $ claude-code-agent session add auth-refactor --project ./api --prompt "Speed it up" --accept "npm test"`;
 
 export function define(command: Command, context: Context): void {
-  command
+  const described = command
     .description('Adds a session to a group and prints its id. Works while the group is running, too.')
     .argument('<group>', 'id, unique prefix or slug')
     .requiredOption('--project <dir>', 'folder of the project in which the session works')
@@ -62,12 +67,13 @@ export function define(command: Command, context: Context): void {
     )
     .option('--retries <n>', 'further attempts after a transient failure (default: 2)', parseRetries)
     .option('--timeout <time>', 'longest wall time of one attempt, such as 90s, 15m or 1h30m', parseDuration)
-    .option('--stall-timeout <time>', 'longest time without any progress (default: 15m)', parseDuration)
+    .option('--stall-timeout <time>', 'longest time without any progress (default: 15m)', parseDuration);
+  withWorkOptions(described)
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => add(context, reference, given)));
 }
 
-interface Given extends TaskOptions {
+interface Given extends TaskOptions, WorkOptions {
   readonly project: string;
   readonly description?: string | undefined;
   readonly dependsOn?: readonly string[] | undefined;
@@ -88,6 +94,8 @@ interface Draft {
   /** Places of the prompt that name other sessions. */
   readonly later: readonly LaterPlace[];
   readonly configTemplate?: ConfigTemplate;
+  /** What the user should know once the session is added. */
+  readonly notes: readonly string[];
 }
 
 async function add(context: Context, reference: string, given: Given): Promise<Work> {
@@ -113,6 +121,7 @@ async function add(context: Context, reference: string, given: Given): Promise<W
     viaRunner: (runId) => addThroughRunner(context, group.value, runId, possible.value),
   });
   if (!added.ok) return added;
+  for (const note of draft.value.notes) context.stderr.line(safeLine(note, noteColumnsMax));
   context.stdout.line(added.value);
   return ok(exitCode.done);
 }
@@ -145,6 +154,8 @@ async function addThroughRunner(
 async function draftOf(context: Context, group: LoadedGroup, given: Given): Promise<Result<Draft>> {
   const projectPath = projectOf(context, given.project);
   if (!projectPath.ok) return projectPath;
+  const work = workOf(context, projectPath.value, given);
+  if (!work.ok) return work;
   const groupConfig = groupConfigOf(context, group);
   if (!groupConfig.ok) return groupConfig;
   const surroundings = { group: group.state.group, groupConfig: groupConfig.value, projectPath: projectPath.value };
@@ -165,10 +176,12 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
     ...(retries === undefined ? {} : { retries }),
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
     ...(stallTimeout === undefined ? {} : { stallTimeoutMs: stallTimeout }),
+    ...work.value.settings,
     createdAt: new Date(context.world.clock.now()).toISOString(),
   };
   const { later, configTemplate } = task.value;
-  return ok({ definition, later, ...(configTemplate === undefined ? {} : { configTemplate }) });
+  const { notes } = work.value;
+  return ok({ definition, later, notes, ...(configTemplate === undefined ? {} : { configTemplate }) });
 }
 
 function groupConfigOf(context: Context, { state, paths }: LoadedGroup): Result<ConfigTemplate | undefined> {

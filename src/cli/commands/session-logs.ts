@@ -1,11 +1,13 @@
 /** `session logs`: the transcript of a session, readable or as it is, up to now or as it grows. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { titleOf } from '../../report/wording.ts';
 import { LineSplitter } from '../../runner/line-splitter.ts';
 import { sessionPaths } from '../../store/paths.ts';
-import { liveRunner, pause } from '../change-group.ts';
+import { delay } from '../../world/clock.ts';
+import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { followGroup } from '../follow-group.ts';
@@ -112,7 +114,7 @@ async function followTranscript(context: Context, session: LoadedSession, printe
       const isOver = isBroken || !(await canGoOn(context, session, follower));
       await printer.toEnd();
       if (isOver) return;
-      await pause(world, lookEveryMs);
+      await delay(world.clock, lookEveryMs);
     }
   } finally {
     follower.close();

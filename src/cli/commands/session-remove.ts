@@ -6,6 +6,7 @@ import type { SessionId } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { safeLine } from '../../report/terminal-text.ts';
 import { listTitles, titleOf } from '../../report/wording.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { sessionPaths } from '../../store/paths.ts';
@@ -13,18 +14,25 @@ import { changeGroup, liveRunner } from '../change-group.ts';
 import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
+import { finishMerge } from '../merge/finish.ts';
 import { askRunner, whileWaiting } from '../request.ts';
-import { loadReferredSession } from '../resolve.ts';
+import { type LoadedSession, loadReferredSession } from '../resolve.ts';
+import { checkReleasable, type Leftover, leftoverOf, recordCleaned, releaseWorktrees } from '../worktree-cleanup.ts';
 
 const example = `
 Example:
   $ claude-code-agent session remove auth-refactor/003`;
 
+const noteColumns = 600;
+
 export function define(command: Command, context: Context): void {
   command
-    .description('Removes a session that is not running, with its transcript. What it cost stays counted.')
+    .description(
+      'Removes a session that is not running, with its transcript and its worktree. What it cost stays counted. ' +
+        'Refuses while the worktree holds work that is in no commit. A branch with unmerged commits stays.',
+    )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--force', 'do not ask before a transcript is deleted')
+    .option('--force', 'do not ask; commit what is in no commit on its branch first')
     .addHelpText('after', example)
     .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
 }
@@ -41,14 +49,10 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   const sure = await confirmed(context, `Delete session ${title} with its transcript?`, force || record.attempts === 0);
   if (!sure.ok) return sure;
   if (!sure.value) return ok(exitCode.done);
+  const removal: Removal = { session: session.value, force };
   const removed = await changeGroup<void>(context.world, session.value, {
-    direct: (writer) => removeNow(writer, sessionId),
-    async viaRunner(runId) {
-      const asked = askRunner(context.world, session.value, runId, { kind: 'remove-session', sessionId });
-      const answer = await whileWaiting(context, session.value, asked);
-      if (answer === 'runner-gone') return answer;
-      return answer.ok ? ok(undefined) : answer;
-    },
+    direct: (writer) => removeNow(context, removal, writer),
+    viaRunner: (runId) => removeByRunner(context, removal, runId),
   });
   if (!removed.ok) return removed;
   context.world.files.remove(sessionPaths(paths, sessionId).folder);
@@ -56,11 +60,57 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   return ok(exitCode.done);
 }
 
-function removeNow(writer: GroupWriter, sessionId: SessionId): Result<void> {
+interface Removal {
+  readonly session: LoadedSession;
+  readonly force: boolean;
+}
+
+/** The worktree first: while the session is there, the command can be given again. */
+async function removeNow(context: Context, removal: Removal, writer: GroupWriter): Promise<Result<void>> {
+  const { sessionId } = removal.session;
   const possible = checkRemovable(writer.state, sessionId, false);
   if (!possible.ok) return possible;
+  const finished = await finishMerge(context, writer);
+  if (!finished.ok) return finished;
+  const record = writer.state.sessions.get(sessionId);
+  const released = await release(context, removal, await leftoverOf(context, writer.paths, sessionId, record));
+  if (!released.ok) return released;
+  const cleaned = recordCleaned(writer, sessionId);
+  if (!cleaned.ok) return cleaned;
   writer.record([{ type: 'session_removed', sessionId }]);
   return ok(undefined);
+}
+
+/** The runner may start it at any moment, so its worktree is looked at before, and goes afterwards. */
+async function removeByRunner(
+  context: Context,
+  removal: Removal,
+  runId: string,
+): Promise<Result<void> | 'runner-gone'> {
+  const { session, force } = removal;
+  const { sessionId, record, paths } = session;
+  const before = await leftoverOf(context, paths, sessionId, record);
+  const possible = before === null ? ok(undefined) : checkReleasable(context, [before], commandOf(session, force));
+  if (!possible.ok) return possible;
+  const asked = askRunner(context.world, session, runId, { kind: 'remove-session', sessionId });
+  const answer = await whileWaiting(context, session, asked);
+  if (answer === 'runner-gone') return answer;
+  if (!answer.ok) return answer;
+  return release(context, removal, await leftoverOf(context, paths, sessionId, record));
+}
+
+async function release(
+  context: Context,
+  { session, force }: Removal,
+  leftover: Leftover | null,
+): Promise<Result<void>> {
+  if (leftover === null) return ok(undefined);
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  return releaseWorktrees(context, session.paths, [leftover], { ...commandOf(session, force), tell });
+}
+
+function commandOf({ sessionId, groupId }: LoadedSession, force: boolean) {
+  return { force, command: `claude-code-agent session remove ${groupId}/${sessionId}` };
 }
 
 /** `hasRunner`: somebody is running the group at this moment. */

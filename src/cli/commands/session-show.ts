@@ -7,8 +7,10 @@ import { explanation } from '../../core/progress.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
 import { listTitles, sessionTitle, statusTone } from '../../report/wording.ts';
+import { acceptText, isolationWhy, placeText, setupText } from '../../report/work-plan.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
+import { diffStatText } from '../../template/knowledge.ts';
 import { configLines, configView } from '../config-view.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -69,6 +71,7 @@ function describe(context: Context, session: LoadedSession): string[] {
     ['Why', why.message],
     ['Now', now?.currentTool],
     ['Project', definition.projectPath],
+    ...workLines(session),
     ['Description', definition.description === '' ? undefined : definition.description],
     ['Depends on', definition.dependsOn.length > 0 ? listTitles(state, definition.dependsOn) : undefined],
     ['Model', record.model ?? definition.model],
@@ -93,6 +96,23 @@ function describe(context: Context, session: LoadedSession): string[] {
     style('dim', 'Task:'),
     safeText(definition.prompt),
     ...(record.state.status === 'completed' ? ['', style('dim', 'Result:'), safeText(record.state.result)] : []),
+  ];
+}
+
+/** Where it works, what it left there and how that is checked. */
+function workLines({ state, record, sessionId }: LoadedSession): [string, string | undefined][] {
+  const { definition, workspace, mergedInto } = record;
+  const { mode, why } = isolationWhy(state, sessionId);
+  const planned = definition.repository === undefined ? undefined : `${placeText(mode)}, because ${why}`;
+  const setup = setupText(definition);
+  const work = record.state.status === 'completed' ? record.state.work : undefined;
+  return [
+    ['Works in', workspace?.folder ?? planned],
+    ['Branch', workspace === undefined ? undefined : `${workspace.branch}, from ${workspace.base.slice(0, 12)}`],
+    ['Changed', work === undefined ? undefined : diffStatText(work)],
+    ['Merged into', mergedInto],
+    ['Set-up', setup !== undefined && mode === 'none' ? `${setup}; not run without a worktree` : setup],
+    ['Accept', acceptText(definition)],
   ];
 }
 

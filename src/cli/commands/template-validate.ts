@@ -7,6 +7,7 @@ import { plural } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { inOrder, type Problem, problemsFailure, yamlBytesMax } from '../../store/yaml-text.ts';
 import { exampleValue, loadConfigTemplate, renderConfigTemplate } from '../../template/config-template.ts';
+import { isProjectFile, loadProjectFile } from '../../template/project-file.ts';
 import { isProgramName, loadPromptTemplate } from '../../template/prompt-template.ts';
 import { isTemplateFolder, lookThrough } from '../../template/template-folder.ts';
 import { readTextFile, textOf } from '../../template/text-file.ts';
@@ -19,13 +20,14 @@ import { briefPath } from '../path-argument.ts';
 const example = `
 Example:
   $ claude-code-agent template validate prompts/code-review.md
-  $ claude-code-agent template validate .claude-code-agent/templates`;
+  $ claude-code-agent template validate .claude-code-agent/templates
+  $ claude-code-agent template validate .claude-code-agent/project.yaml`;
 
 export function define(command: Command, context: Context): void {
   command
     .description(
       'Checks a prompt (.md), a config (a folder), a workflow (.yaml), or a folder with prompts/, configs/ and ' +
-        'workflows/. Every problem is told with its file, line and column.',
+        'workflows/, or a .claude-code-agent/project.yaml. Every problem is told with its file, line and column.',
     )
     .argument('<path>', 'file or folder')
     .option('--json', 'one JSON document: {"templates", "problems"}')
@@ -37,6 +39,7 @@ type Checkable = Pick<NamedTemplate, 'kind' | 'path'>;
 
 function validate(context: Context, typed: string, json: boolean): Work {
   const path = resolve(context.cwd, typed);
+  if (isProjectFile(path)) return validateProjectFile(context, path, json);
   const kind = kindOfPath(context, path);
   if (!kind.ok) return kind;
   const within =
@@ -52,6 +55,19 @@ function validate(context: Context, typed: string, json: boolean): Work {
   const what =
     within === null ? `The ${kind.value} template is fine` : `${plural(templates.length, 'template')} checked`;
   context.stdout.line(`${what}.${within === null ? '' : ' No problems.'}`);
+  return ok(exitCode.done);
+}
+
+/** No template, but written by the same people in the same folder. */
+function validateProjectFile(context: Context, path: string, json: boolean): Work {
+  const loaded = loadProjectFile(context.world, path);
+  const problems = loaded.ok ? [] : loaded.problems;
+  if (json) {
+    context.stdout.line(safeJson({ templates: [{ kind: 'project', path }], problems: inOrder(problems) }, 2));
+    return ok(problems.length === 0 ? exitCode.done : exitCode.usage);
+  }
+  if (problems.length > 0) return problemsFailure(safeLine(briefPath(path), 400), problems);
+  context.stdout.line('The project file is fine.');
   return ok(exitCode.done);
 }
 

@@ -1,10 +1,12 @@
 /** Work trees of FABER runs: made for a run beside another one, and removed when their run is over. */
+
 import { basename, dirname, join, relative } from 'node:path';
 import { activeRunPath, type FaberProject, runsPath } from '../../context/faber/project.ts';
 import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorktrees, type TrackedWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { isGroupId, isSessionId } from '../../core/id.ts';
 import {
   addWorktree,
   allIgnoredFiles,
@@ -14,7 +16,8 @@ import {
   removeWorktree,
   type Worktree,
 } from '../../git/worktree.ts';
-import { writeFailure } from '../../world/world.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+
 import type { Context } from '../context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 
@@ -78,13 +81,20 @@ export function viewWorktrees(context: Context, { main, worktrees }: Repository)
       const kind = lookAt(files, entry.path);
       const isThere = kind.ok && kind.value === 'folder' && worktrees.slice(1).some(({ path }) => path === entry.path);
       if (!isThere) return { ...entry, status: 'missing', hasOpenSession: false };
-      const state = loadState(files, projectIn(main, entry.path), entry.runId);
+      const where = isOfSession(entry.path) ? main : projectIn(main, entry.path);
+      const state = loadState(files, where, entry.runId);
       if (!state.ok) return { ...entry, status: 'orphaned', hasOpenSession: false };
       const { status } = state.value;
       const word = status === inProgress ? 'in progress' : status === 'completed' ? 'completed' : 'orphaned';
       return { ...entry, status: word, hasOpenSession: isSessionOpen(state.value) };
     }),
   );
+}
+
+/** A session of a group works in it, on the run of the first work tree; the list only says so. */
+function isOfSession(path: string): boolean {
+  const [name, sessionId = '', sessions, groupId = ''] = path.split('/').reverse();
+  return name === 'worktree' && sessions === 'sessions' && isSessionId(sessionId) && isGroupId(groupId);
 }
 
 /** The project in a work tree of the same repository. */
@@ -121,6 +131,9 @@ export async function removeFinished(
   const { main, worktrees } = repository;
   const isOurs = dirname(path) === dirname(main.top) && basename(path).startsWith(`${basename(main.top)}-issue-`);
   const branch = worktrees.find((worktree) => worktree.path === path)?.branch;
+  if (isOfSession(path)) {
+    return stays('It belongs to a session and goes with it: claude-code-agent group merge, archive or delete.');
+  }
   if (!isOurs) return stays('It is not a work tree that faber start makes; remove it with git worktree remove.');
   if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
   if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);
@@ -171,7 +184,7 @@ async function keepRun(context: Context, main: FaberProject, { path, runId }: Wo
       files.makeFolder(dirname(to), 'project');
       files.writeBytes(to, bytes, { durable: true, access: 'project', like: from });
     } catch (error) {
-      return { ok: false, failure: writeFailure(to, error) };
+      return { ok: false, failure: systemFailure(to, error) };
     }
   }
   return ok(undefined);

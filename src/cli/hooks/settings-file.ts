@@ -1,12 +1,17 @@
-/** The settings file that a person named: read strictly, changed with a backup and as a whole, or not at all. */
+/**
+ * cli/hooks/: our hooks in settings of a person's own. This file: the settings file that a person named: read
+ * strictly, changed with a backup and as a whole, or not at all.
+ */
+
 import { dirname, join, resolve } from 'node:path';
 import { readBackCheck } from '../../claude/settings.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { uninstallHooks } from '../../context/install.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { contextNames } from '../../core/group.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import { findJsonFault } from '../../template/json-text.ts';
-import { type FileAccess, writeFailure } from '../../world/world.ts';
+import type { FileAccess } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import { withMember } from './json-member.ts';
@@ -140,7 +145,7 @@ export function changeHooks(
     return updated.ok ? ok({ isChanged: updated.value, backup }) : updated;
   } catch (error) {
     if (typeof (error as { code?: unknown }).code !== 'string') throw error;
-    return { ok: false, failure: writeFailure(path, error) };
+    return { ok: false, failure: systemFailure(path, error) };
   }
 }
 

@@ -1,7 +1,9 @@
 /** Where FABER keeps its files in a project, which run is active there, and what may be a name of a run. */
+
 import { dirname, join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { writeFailure } from '../../world/world.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 
 export interface FaberProject {
@@ -97,7 +99,7 @@ export function writeInProject(files: ContextFiles, project: FaberProject, path:
     files.writeAtomic(full, text, { durable: true, access: 'project' });
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(full, error) };
+    return { ok: false, failure: systemFailure(full, error) };
   }
 }
 
@@ -115,6 +117,6 @@ export function makeFolderInProject(files: ContextFiles, { root }: FaberProject,
     files.makeFolder(full, 'project');
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(full, error) };
+    return { ok: false, failure: systemFailure(full, error) };
   }
 }

@@ -1,10 +1,11 @@
 /** `.fractary/faber/worktrees.json` of the first work tree: which run lives in which other work tree. */
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 import { isObject, type JsonObject, listOf, readExactJson, textOf } from './json-text.ts';
-import { type FaberProject, isRunId, makeFolderInProject, worktreesPath } from './project.ts';
+import { type FaberProject, findProject, isRunId, makeFolderInProject, worktreesPath } from './project.ts';
+import { runInProgress } from './running.ts';
 
 export interface TrackedWorktree {
   readonly workId: string;
@@ -52,6 +53,54 @@ export function untrackWorktree(files: ContextFiles, project: FaberProject, path
   return change(files, project, nowMs, (entries) =>
     entries.filter((entry) => trackedOf(project, entry)?.path !== path),
   );
+}
+
+export interface SessionWorktree {
+  /** The project of the session; absent = the top of the repository's first work tree. */
+  readonly projectPath?: string | undefined;
+  /** Absolute path of the git directory that all work trees share. */
+  readonly repository: string;
+  /** Absolute path of the work tree. */
+  readonly path: string;
+}
+
+/**
+ * For whoever makes a work tree for a session that works on the project's run: the run is listed with it. Nothing
+ * happens when no run is in progress. Fails as trackWorktree does.
+ */
+export function noteSessionWorktree(
+  files: ContextFiles,
+  worktree: SessionWorktree & { readonly projectPath: string; readonly branch: string },
+  nowMs: number,
+): Result<void> {
+  const run = runInProgress(files, findProject(files, worktree.projectPath));
+  if (!run.ok) return ok(undefined);
+  const entry: TrackedWorktree = {
+    workId: textOf(run.state.work_id) ?? '',
+    runId: run.runId,
+    path: worktree.path,
+    branch: worktree.branch,
+    createdAt: new Date(nowMs).toISOString(),
+  };
+  return trackWorktree(files, firstProject(files, worktree), entry, nowMs);
+}
+
+/** For whoever removes it. Nothing is written where it is not listed. Fails as untrackWorktree does. */
+export function forgetSessionWorktree(files: ContextFiles, worktree: SessionWorktree, nowMs: number): Result<void> {
+  const project = firstProject(files, worktree);
+  // A list that cannot be read is mended by its owner; it is no reason to keep the work tree.
+  const listed = loadWorktrees(files, project);
+  if (!listed.ok || !listed.value.some(({ path }) => path === worktree.path)) return ok(undefined);
+  return untrackWorktree(files, project, worktree.path, nowMs);
+}
+
+/** The same project in the repository's first work tree, which keeps the list. */
+function firstProject(files: ContextFiles, { projectPath, repository }: SessionWorktree): FaberProject {
+  const top = basename(repository) === '.git' ? dirname(repository) : null;
+  if (projectPath === undefined) return findProject(files, top ?? repository);
+  const project = findProject(files, projectPath);
+  if (top === null) return project;
+  return { top, root: join(top, relative(project.top, project.root)) };
 }
 
 function trackedOf(project: FaberProject, entry: unknown): TrackedWorktree | null {

@@ -1,0 +1,69 @@
+/**
+ * claude's own list of what it means to do, as far as its stream tells: the results of TaskCreate, TaskUpdate and
+ * TaskList, and the older TodoWrite. Only what an attempt said itself counts; what it never mentioned again is unknown.
+ */
+import { isObject, type JsonObject, objects, text } from './lenient.ts';
+import { oneLine } from './text.ts';
+
+/** What one tool result says about the list. */
+export type TaskListChange =
+  | { readonly kind: 'set'; readonly id: string; readonly subject?: string; readonly status: string }
+  /** The whole list. */
+  | { readonly kind: 'all'; readonly tasks: readonly Omit<TaskListChange & { kind: 'set' }, 'kind'>[] };
+
+export interface ListedTask {
+  readonly subject: string;
+  readonly status: string;
+}
+
+/** More than anybody plans; a broken stream is not remembered beyond that. */
+const tasksMax = 1_000;
+const subjectChars = 80;
+
+/** Reads `tool_use_result` of a user message; null when it does not speak of the list. */
+export function taskListChange(value: unknown): TaskListChange | null {
+  if (!isObject(value)) return null;
+  if (isObject(value.task) && text(value.task.id) !== undefined && text(value.task.subject) !== undefined) {
+    return { kind: 'set', ...listed(value.task, 'pending') };
+  }
+  const taskId = text(value.taskId);
+  const to = isObject(value.statusChange) ? text(value.statusChange.to) : undefined;
+  if (taskId !== undefined && to !== undefined) return { kind: 'set', id: taskId, status: to };
+  if (Array.isArray(value.newTodos)) {
+    const tasks = objects(value.newTodos).map((todo, index) => ({
+      id: `todo ${index}`,
+      subject: text(todo.content) ?? '',
+      status: text(todo.status) ?? '',
+    }));
+    return { kind: 'all', tasks };
+  }
+  if (!Array.isArray(value.tasks)) return null;
+  const tasks = objects(value.tasks).filter((task) => text(task.id) !== undefined && text(task.subject) !== undefined);
+  return { kind: 'all', tasks: tasks.map((task) => listed(task, '')) };
+}
+
+function listed(task: JsonObject, status: string): { id: string; subject: string; status: string } {
+  return { id: text(task.id) ?? '', subject: text(task.subject) ?? '', status: text(task.status) ?? status };
+}
+
+/** Changes the list in place. */
+export function foldTaskList(list: Map<string, ListedTask>, change: TaskListChange): void {
+  if (change.kind === 'all') {
+    list.clear();
+    for (const task of change.tasks) set(list, task);
+  } else set(list, change);
+}
+
+function set(list: Map<string, ListedTask>, change: { id: string; subject?: string; status: string }): void {
+  const { id, status } = change;
+  if (list.size >= tasksMax && !list.has(id)) return;
+  const subject = change.subject === undefined ? (list.get(id)?.subject ?? `task ${id}`) : change.subject;
+  list.set(oneLine(id, subjectChars), { subject: oneLine(subject, subjectChars), status });
+}
+
+/** Subjects of what was begun or planned and neither completed nor taken off the list. */
+export function openSubjects(list: ReadonlyMap<string, ListedTask>): string[] {
+  return [...list.values()]
+    .filter(({ status }) => status === 'pending' || status === 'in_progress')
+    .map(({ subject }) => subject);
+}

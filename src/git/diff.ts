@@ -1,0 +1,104 @@
+/** What changed between two commits, or between a commit and a worktree, as numbers and as text. */
+import { join } from 'node:path';
+import { ok, type Result } from '../core/failure.ts';
+import { systemFailure } from '../store/system-failure.ts';
+import type { Git } from './git.ts';
+import { exceptOurs } from './our-files.ts';
+import { longTimeoutMs, runOwn } from './own.ts';
+import { gitDirOf } from './repository.ts';
+import { uncommittedIn } from './stage.ts';
+
+export interface DiffStat {
+  readonly files: number;
+  readonly insertions: number;
+  readonly deletions: number;
+}
+
+export interface DiffWish {
+  /** Full id of a commit. */
+  readonly from: string;
+  /** Full id of a commit; absent = the files of the worktree `folder`, new ones included, without our own. */
+  readonly to?: string;
+  /** One line for each file and a last one with the sums, at most this many columns wide; absent = the lines. */
+  readonly stat?: number;
+}
+
+/** No program of the user's is run for it, and none of his settings changes what it looks like. */
+const plain = [
+  ...['--no-color', '--no-ext-diff', '--no-textconv', '--no-relative', '--submodule=short', '--find-renames'],
+  ...['--ignore-submodules=none', '--src-prefix=a/', '--dst-prefix=b/'],
+];
+
+/** Counts files, and lines where they are text. `folder` is in the repository. Fails with `worktree-failed`. */
+export async function diffStat(git: Git, folder: string, from: string, to: string): Promise<Result<DiffStat>> {
+  const printed = await runOwn(git, folder, ['diff', ...plain, '--shortstat', from, to, '--'], long);
+  return printed.ok ? ok(parseStat(printed.value)) : printed;
+}
+
+const long = { timeoutMs: longTimeoutMs };
+
+function parseStat(text: string): DiffStat {
+  const count = (word: RegExp): number => Number.parseInt(word.exec(text)?.[1] ?? '0', 10);
+  return {
+    files: count(/(\d+) files? changed/),
+    insertions: count(/(\d+) insertions?\(\+\)/),
+    deletions: count(/(\d+) deletions?\(-\)/),
+  };
+}
+
+/**
+ * As git prints it, with whatever the files hold: not yet fit for a terminal. Empty when nothing differs. Fails with
+ * `worktree-failed`.
+ */
+export async function diffText(git: Git, folder: string, wish: DiffWish): Promise<Result<string>> {
+  const { from, to, stat } = wish;
+  const form = stat === undefined ? ['--patch', '--unified=3', '--inter-hunk-context=0'] : [`--stat=${stat}`];
+  if (to !== undefined) return runOwn(git, folder, ['diff', ...plain, ...form, from, to, '--'], long);
+  return withNewFiles(git, folder, (index) =>
+    runOwn(git, folder, ['diff', ...plain, ...form, from, '--', '.', ...exceptOurs], { ...long, ...index }),
+  );
+}
+
+/** The same in numbers, for the files of a worktree. */
+export async function worktreeStat(git: Git, folder: string, from: string): Promise<Result<DiffStat>> {
+  return withNewFiles(git, folder, async (index) => {
+    const args = ['diff', ...plain, '--shortstat', from, '--', '.', ...exceptOurs];
+    const printed = await runOwn(git, folder, args, { ...long, ...index });
+    return printed.ok ? ok(parseStat(printed.value)) : printed;
+  });
+}
+
+interface IndexCall {
+  readonly variables: Readonly<Record<string, string>>;
+}
+
+/**
+ * Git compares only what its index knows, so new files are told to a copy of it: the session may be working, and what
+ * it has staged is its own matter.
+ */
+async function withNewFiles<T>(
+  git: Git,
+  folder: string,
+  work: (index: IndexCall) => Promise<Result<T>>,
+): Promise<Result<T>> {
+  const { files, random } = git.world;
+  const gitDir = gitDirOf(files, folder);
+  const found = await uncommittedIn(git, folder);
+  if (!found.ok) return found;
+  if (gitDir === null) return work({ variables: {} });
+  const copy = join(gitDir, `claude-code-agent-index-${random.uuid()}`);
+  const call: IndexCall = { variables: { GIT_INDEX_FILE: copy } };
+  try {
+    const index = join(gitDir, 'index');
+    files.writeBytes(copy, files.readBytes(index, 0, files.info(index)?.size ?? 0));
+    const apart = found.value.repositories.map((name) => `:(top,exclude,literal)${name}`);
+    const args = ['add', '--intent-to-add', '--', '.', ...exceptOurs, ...apart];
+    const told = await runOwn(git, folder, args, { ...long, ...call });
+    return told.ok ? await work(call) : told;
+  } catch (error) {
+    return { ok: false, failure: { ...systemFailure(copy, error), reason: 'worktree-failed' } };
+  } finally {
+    files.remove(copy);
+    files.remove(`${copy}.lock`);
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * A session may check out another branch in its worktree, or none, and work there. What it made is brought onto its
+ * own branch where that is its work alone; the history of other people's branches never is.
+ */
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { Workspace } from '../core/group.ts';
+import { registeredWorktrees } from './discard.ts';
+import type { Git } from './git.ts';
+import { readHeadLog } from './head-log.ts';
+import {
+  askOwn,
+  commitOf,
+  currentBranch,
+  identityOptions,
+  isAncestor,
+  longTimeoutMs,
+  nameFiles,
+  runOwn,
+} from './own.ts';
+import { commitAll, uncommittedIn } from './stage.ts';
+import { mergeCommit } from './workspace-make.ts';
+
+export interface Home {
+  /** The branch is checked out, so that what is uncommitted can be committed on it. */
+  readonly isHome: boolean;
+  /** Sentences for people. */
+  readonly notes: readonly string[];
+  /** A commit was made on the way. */
+  readonly committed: boolean;
+}
+
+/** Where the session stands. */
+interface Place {
+  readonly workspace: Workspace;
+  readonly gitDir: string;
+  /** The branch's last commit. */
+  readonly tip: string;
+  readonly head: string;
+  /** Null when a commit is checked out by itself. */
+  readonly current: string | null;
+}
+
+export interface HomeOptions {
+  readonly gitDir: string;
+  readonly message: string;
+  /** No commit is made. */
+  readonly leave: boolean;
+}
+
+const ref = ({ branch }: Workspace): string => `refs/heads/${branch}`;
+
+/** Fails with `worktree-failed`, or with `merge-conflict` when both the branch and what was left elsewhere went on. */
+export async function bringHome(git: Git, workspace: Workspace, options: HomeOptions): Promise<Result<Home>> {
+  const { path, branch } = workspace;
+  const current = await currentBranch(git, path);
+  if (!current.ok) return current;
+  const head = await commitOf(git, path, 'HEAD');
+  if (!head.ok) return head;
+  const tip = await commitOf(git, path, ref(workspace));
+  if (!tip.ok) return tip;
+  if (current.value === branch && tip.value !== null) return ok({ isHome: true, notes: [], committed: false });
+  const free = await checkFree(git, workspace);
+  if (!free.ok) return free;
+  const restored = tip.value === null ? await restoreBranch(git, workspace, options.gitDir) : ok(tip.value);
+  if (!restored.ok) return restored;
+  const notes =
+    tip.value === null ? [`The branch ${branch} was gone; it begins at ${restored.value.slice(0, 12)} again.`] : [];
+  // Nothing is checked out on a branch without commits, so all files are as good as new on any branch.
+  const there = head.value ?? restored.value;
+  const place = { workspace, gitDir: options.gitDir, tip: restored.value, head: there, current: current.value };
+  const home = head.value === null ? await attach(git, place, there) : await decide(git, place, options);
+  return home.ok ? ok({ ...home.value, notes: [...notes, ...home.value.notes] }) : home;
+}
+
+/** A branch that somebody has checked out would change below his files. */
+async function checkFree(git: Git, { path, branch }: Workspace): Promise<Result<void>> {
+  const listed = await registeredWorktrees(git, path);
+  if (!listed.ok) return listed;
+  const other = listed.value.find((worktree) => worktree.branch === branch && worktree.path !== path);
+  if (other === undefined) return ok(undefined);
+  const message = `The branch ${branch} of the session is checked out in ${other.path}.`;
+  return fail('worktree-failed', message, 'Check out another branch there, then retry the session.');
+}
+
+/** At the last commit that is known to have been on it. */
+async function restoreBranch(git: Git, workspace: Workspace, gitDir: string): Promise<Result<string>> {
+  const { path, branch, base } = workspace;
+  const { tip } = readHeadLog(git.world.files, gitDir, branch);
+  const known = tip === undefined ? ok(null) : await commitOf(git, path, tip);
+  if (!known.ok) return known;
+  const commit = known.value ?? base;
+  const args = ['update-ref', '-m', 'branch: restored by claude-code-agent', ref(workspace), commit, ''];
+  const made = await runOwn(git, path, args);
+  return made.ok ? ok(commit) : made;
+}
+
+async function decide(git: Git, place: Place, options: HomeOptions): Promise<Result<Home>> {
+  const standing = await standingOf(git, place);
+  if (!standing.ok) return standing;
+  const { isOwn, isAhead, isBehind, isLoose, isUnmoved } = standing.value;
+  const { workspace, tip, head, current } = place;
+  const { path, branch } = workspace;
+  if (isOwn && isAhead) {
+    const home = await attach(git, place, head);
+    if (!home.ok || head === tip || current === null) return home;
+    const note = `The session committed on the branch ${current}; ${branch} was moved to the same commit.`;
+    return ok({ ...home.value, notes: [note] });
+  }
+  if (isBehind || (isUnmoved && !isLoose)) {
+    // Git carries uncommitted changes over, or refuses and changes nothing.
+    const back = await askOwn(git, path, ['checkout', '--quiet', branch, '--'], { timeoutMs: longTimeoutMs });
+    if (!back.ok) return back;
+    if (back.value.exitCode === 0) return ok({ isHome: true, notes: [], committed: false });
+  }
+  if (!isOwn || options.leave) return staysAway(git, place, isLoose);
+  return mergeBack(git, place, options);
+}
+
+interface Standing {
+  /** What is checked out holds, besides the branch's own history, only what the session made. */
+  readonly isOwn: boolean;
+  /** What is checked out holds all of the branch, or the branch all of it. */
+  readonly isAhead: boolean;
+  readonly isBehind: boolean;
+  /** Some of it is on no branch and under no tag. */
+  readonly isLoose: boolean;
+  /** Nothing was committed since the branch was left. */
+  readonly isUnmoved: boolean;
+}
+
+async function standingOf(git: Git, { workspace, gitDir, tip, head }: Place): Promise<Result<Standing>> {
+  const { path, branch } = workspace;
+  const holds = (commit: string, of: string): Promise<Result<boolean>> => isAncestor(git, path, commit, of);
+  const isAhead = await holds(tip, head);
+  if (!isAhead.ok) return isAhead;
+  const isBehind = await holds(head, tip);
+  if (!isBehind.ok) return isBehind;
+  const all = await countCommits(git, path, [head, '--not', tip]);
+  if (!all.ok) return all;
+  const loose = await countCommits(git, path, [head, '--not', tip, '--branches', '--tags', '--remotes']);
+  if (!loose.ok) return loose;
+  const leftFor = await leftForOf(git, path, gitDir, branch);
+  const began = leftFor === undefined ? isAhead : await holds(leftFor, tip);
+  if (!began.ok) return began;
+  // It looked at something else, came back, and went on from the branch.
+  const still = leftFor === undefined || !isAhead.value ? ok(true) : await holds(leftFor, head);
+  if (!still.ok) return still;
+  return ok({
+    isOwn: isBehind.value || began.value || !still.value || (loose.value > 0 && loose.value === all.value),
+    isAhead: isAhead.value,
+    isBehind: isBehind.value,
+    isLoose: loose.value > 0,
+    isUnmoved: leftFor === head,
+  });
+}
+
+/** Undefined also when that commit is gone. */
+async function leftForOf(git: Git, path: string, gitDir: string, branch: string): Promise<string | undefined> {
+  const { leftFor } = readHeadLog(git.world.files, gitDir, branch);
+  const there = leftFor === undefined ? null : await commitOf(git, path, leftFor);
+  return there?.ok && there.value !== null ? leftFor : undefined;
+}
+
+async function countCommits(git: Git, path: string, range: readonly string[]): Promise<Result<number>> {
+  const counted = await runOwn(git, path, ['rev-list', '--count', ...range]);
+  return counted.ok ? ok(Number.parseInt(counted.value, 10)) : counted;
+}
+
+/** Moves the branch to what is checked out and makes it the current one; no file changes. */
+async function attach(git: Git, { workspace, tip, head, current }: Place, commit: string): Promise<Result<Home>> {
+  const { path, branch } = workspace;
+  if (commit !== tip) {
+    const why = 'branch: moved by claude-code-agent to where the session went';
+    const moved = await runOwn(git, path, ['update-ref', '-m', why, ref(workspace), commit, tip]);
+    if (!moved.ok) return moved;
+  }
+  // In the words of git itself, because the log of HEAD is read by them.
+  const message = `checkout: moving from ${current ?? head} to ${branch}`;
+  const attached = await runOwn(git, path, ['symbolic-ref', '-m', message, 'HEAD', ref(workspace)]);
+  return attached.ok ? ok({ isHome: true, notes: [], committed: false }) : attached;
+}
+
+async function staysAway(git: Git, place: Place, isLoose: boolean): Promise<Result<Home>> {
+  const { workspace, tip, head, current } = place;
+  const { path, branch } = workspace;
+  const count = await countCommits(git, path, [head, '--not', tip]);
+  if (!count.ok) return count;
+  const uncommitted = await uncommittedIn(git, path);
+  if (!uncommitted.ok) return uncommitted;
+  const { files } = uncommitted.value;
+  const where = current === null ? `the commit ${head.slice(0, 12)}` : `the branch ${current}`;
+  const apart = [
+    ...(count.value === 0 ? [] : [count.value === 1 ? '1 commit' : `${count.value} commits`]),
+    ...(files.length === 0 ? [] : [`uncommitted changes (${nameFiles(files)})`]),
+  ];
+  const rest = apart.length === 0 ? '' : ` Not part of its work: ${apart.join(' and ')}.`;
+  const note = `The session left its branch ${branch} for ${where}.${rest}`;
+  const cure = isLoose ? ` Commits there are on no branch: git branch NAME ${head.slice(0, 12)} keeps them.` : '';
+  return ok({ isHome: false, notes: [`${note}${cure}`], committed: false });
+}
+
+/**
+ * The branch went on, and so did the session elsewhere. What is checked out takes the branch in, so that at no moment a
+ * commit is held by nothing; after a conflict all is as it was, but committed.
+ */
+async function mergeBack(git: Git, place: Place, { message }: HomeOptions): Promise<Result<Home>> {
+  const { workspace, tip } = place;
+  const { path, branch, base } = workspace;
+  const detached = await runOwn(git, path, ['checkout', '--quiet', '--detach']);
+  if (!detached.ok) return detached;
+  const commit = await commitAll(git, path, message, { base });
+  if (!commit.ok) return commit;
+  const identity = await identityOptions(git, path);
+  if (!identity.ok) return identity;
+  const merged = await mergeCommit(git, path, identity.value, tip, `Merge ${branch} into what was made beside it`);
+  if (!merged.ok) return merged;
+  if (merged.value.length > 0) await runOwn(git, path, ['merge', '--abort']);
+  const head = await commitOf(git, path, 'HEAD');
+  if (!head.ok) return head;
+  const work = head.value ?? place.head;
+  if (merged.value.length === 0) {
+    const home = await attach(git, place, work);
+    return home.ok ? ok({ ...home.value, committed: true }) : home;
+  }
+  return fail(
+    'merge-conflict',
+    `The session left its branch ${branch}, and its work there (${work.slice(0, 12)}) conflicts with the branch in ` +
+      `${nameFiles(merged.value)}.`,
+    `Merge it by hand in ${path} (git checkout ${branch}, git merge ${work.slice(0, 12)}), then retry the session.`,
+  );
+}

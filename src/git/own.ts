@@ -1,0 +1,164 @@
+/**
+ * Runs git in the user's own repository, where others may run it too: what they hold or have half done is waited for,
+ * and every refusal comes with what the reader can do about it.
+ */
+import { type Failure, fail, ok, type Result } from '../core/failure.ts';
+import { quoted } from '../core/id.ts';
+import { askGit, type Git, type GitAnswer, reasonIn } from './git.ts';
+
+/** A large repository takes its time to be checked out, merged or compared. */
+export const longTimeoutMs = 10 * 60_000;
+const shortTimeoutMs = 2 * 60_000;
+
+export interface OwnCall {
+  /** Milliseconds; absent = two minutes. */
+  readonly timeoutMs?: number;
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** Between two tries, milliseconds: other git commands keep their locks, and half of a worktree, for moments. */
+const pausesMs = [50, 100, 200, 400, 800, 1600];
+const lockHeld = /Unable to create '[\s\S]*\.lock': File exists|could not lock config file [\s\S]*: File exists/;
+/** Git looks into each worktree of the repository, and dies of one that another git is just making or removing. */
+const halfMade =
+  /(?:failed to|could not|unable to) (?:read|open) [^\n]*\/worktrees\/[^\n]*: (?:No such|Success|Undefined)/i;
+
+/** Whatever the exit code is. Fails with `worktree-failed` when git is not there or does not come to an end. */
+export async function askOwn(
+  git: Git,
+  cwd: string,
+  args: readonly string[],
+  { timeoutMs = shortTimeoutMs, variables = {} }: OwnCall = {},
+): Promise<Result<GitAnswer>> {
+  for (const pauseMs of [...pausesMs, null]) {
+    const asked = await askGit(git, { cwd, args, timeoutMs, own: true, variables });
+    if (!asked.ok) return withoutGit(asked.failure);
+    if (pauseMs === null || asked.value.exitCode === 0 || !isMomentary(asked.value.stderr)) return asked;
+    await new Promise<void>((resolve) => {
+      git.world.clock.after(pauseMs, resolve);
+    });
+  }
+  throw new Error('Internal error: the last try has an answer');
+}
+
+function isMomentary(stderr: string): boolean {
+  return lockHeld.test(stderr) || halfMade.test(stderr);
+}
+
+/** What git printed. Fails with `worktree-failed`, with git's reason and the next step. */
+export async function runOwn(
+  git: Git,
+  cwd: string,
+  args: readonly string[],
+  options: OwnCall = {},
+): Promise<Result<string>> {
+  const asked = await askOwn(git, cwd, args, options);
+  if (!asked.ok) return asked;
+  return asked.value.exitCode === 0 ? ok(asked.value.stdout) : refusal(args, asked.value);
+}
+
+/** The failure for an answer that is no success. */
+export function refusal(args: readonly string[], { stderr, exitCode }: GitAnswer): Result<never> {
+  const command = args.find((arg) => !arg.startsWith('-')) ?? '';
+  return fail('worktree-failed', `git ${command} refused: ${reasonIn(stderr, exitCode)}.`, cureFor(stderr));
+}
+
+const cures: readonly (readonly [RegExp, string])[] = [
+  [/\.lock': File exists/, 'If no git command is at work there, remove that file, then try again.'],
+  [/No space left|Disk quota/i, 'Free some disk space, then try again.'],
+  [
+    /dubious ownership/,
+    'The repository belongs to somebody else; allow it with: git config --global --add safe.directory <folder>',
+  ],
+  [
+    /Permission denied|Read-only file system|insufficient permission|unable to create directory|could not create/i,
+    'Get the right to write to the repository, or work in the checkout itself with --isolate none.',
+  ],
+  [/is already (?:checked out|used by worktree) at/, 'Check out another branch there, then try again.'],
+  [/locked working tree|missing but locked/, 'Unlock it with git worktree unlock, then try again.'],
+  [/': '[^']*' exists; cannot create/, 'Rename that branch: names of branches cannot go on below it.'],
+  [
+    /smudge filter|external filter|clean filter/,
+    'Make git checkout work there (git lfs install, a login for large files), then try again.',
+  ],
+  [
+    /unable to read|bad object|invalid object|missing blob|Could not read|promisor|not a valid object/i,
+    'Objects are missing: look with git fsck, or fetch them with git fetch.',
+  ],
+];
+
+function cureFor(stderr: string): string {
+  const known = cures.find(([pattern]) => pattern.test(stderr));
+  return known?.[1] ?? 'See git status and git worktree list in the project, then try again.';
+}
+
+function withoutGit({ reason, message }: Failure): Result<never> {
+  const next =
+    reason === 'not-found'
+      ? 'Install git, or work in the folder itself with --isolate none.'
+      : reason === 'timeout'
+        ? 'See whether the disk or a filter of the repository hangs, then try again.'
+        : 'See whether the folder is still there, then try again.';
+  return fail('worktree-failed', message, next);
+}
+
+/** The commit that the revision names, null when there is none. Fails with `worktree-failed`. */
+export async function commitOf(git: Git, cwd: string, revision: string): Promise<Result<string | null>> {
+  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`];
+  const asked = await askOwn(git, cwd, args);
+  if (!asked.ok) return asked;
+  if (asked.value.exitCode === 0) return ok(asked.value.stdout.trim());
+  // It says nothing when there is no such thing, and complains when it cannot look.
+  return asked.value.stderr.trim() === '' ? ok(null) : refusal(args, asked.value);
+}
+
+/** Whether the first commit is part of the history of the second one, or is that one. Fails with `worktree-failed`. */
+export async function isAncestor(git: Git, cwd: string, commit: string, of: string): Promise<Result<boolean>> {
+  const args = ['merge-base', '--is-ancestor', commit, of];
+  const asked = await askOwn(git, cwd, args);
+  if (!asked.ok) return asked;
+  const { exitCode } = asked.value;
+  return exitCode === 0 || exitCode === 1 ? ok(exitCode === 0) : refusal(args, asked.value);
+}
+
+/** The branch that is checked out, without `refs/heads/`; null when none is. Fails with `worktree-failed`. */
+export async function currentBranch(git: Git, cwd: string): Promise<Result<string | null>> {
+  const args = ['symbolic-ref', '--quiet', 'HEAD'];
+  const asked = await askOwn(git, cwd, args);
+  if (!asked.ok) return asked;
+  const { exitCode, stdout } = asked.value;
+  if (exitCode !== 0 && exitCode !== 1) return refusal(args, asked.value);
+  const ref = stdout.replace(/\n$/, '');
+  return ok(ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : null);
+}
+
+const ownIdentity = { name: 'claude-code-agent', email: 'claude-code-agent@localhost' };
+
+/**
+ * Options for git that say who makes a commit: whatever of name and address the user has not set. Git itself would
+ * refuse, or guess from the name of the machine.
+ */
+export async function identityOptions(git: Git, cwd: string): Promise<Result<readonly string[]>> {
+  const asked = await askOwn(git, cwd, ['config', '-z', '--get-regexp', '^user\\.(name|email)$']);
+  if (!asked.ok) return asked;
+  const set = new Set(
+    asked.value.stdout.split('\0').flatMap((entry) => {
+      const [key = '', value = ''] = entry.split('\n');
+      return /[\p{L}\p{N}]/u.test(value) ? [key.toLowerCase()] : [];
+    }),
+  );
+  return ok(
+    (['name', 'email'] as const).flatMap((what) =>
+      set.has(`user.${what}`) ? [] : ['-c', `user.${what}=${ownIdentity[what]}`],
+    ),
+  );
+}
+
+const namesMax = 10;
+
+/** Paths for a sentence: a few of them, each such that one can see where it ends. */
+export function nameFiles(paths: readonly string[]): string {
+  const shown = paths.slice(0, namesMax).map((path) => (/^[\p{L}\p{N}_./@+-]+$/u.test(path) ? path : quoted(path)));
+  const more = paths.length - shown.length;
+  return `${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}

@@ -1,0 +1,118 @@
+/** Remote repositories: which one belongs to a branch, what a branch is there, and pushing to it. */
+import { fail, ok, type Result } from '../core/failure.ts';
+import { quoted } from '../core/id.ts';
+import type { Git } from './git.ts';
+import { askOwn, longTimeoutMs, refusal, runOwn } from './own.ts';
+import { askedIn, listed } from './scratch.ts';
+
+export interface Remote {
+  /** As `git remote` names it. */
+  readonly name: string;
+  /** What the branch is called there, without `refs/heads/`. */
+  readonly base: string;
+  /** `HOST/OWNER/NAME`, for a server that has such names; absent = only git knows where it is. */
+  readonly slug?: string;
+}
+
+const long = { timeoutMs: longTimeoutMs };
+
+/** The remote from which the branch comes, else the only one. Fails with `usage` and `worktree-failed`. */
+export async function remoteOf(git: Git, repository: string, branch: string): Promise<Result<Remote>> {
+  const names = await runOwn(git, askedIn(repository), ['remote']);
+  if (!names.ok) return names;
+  const known = names.value.split('\n').filter((name) => name !== '');
+  const upstream = await configured(git, repository, `branch.${branch}.remote`);
+  if (!upstream.ok) return upstream;
+  const isUpstream = upstream.value !== null && known.includes(upstream.value);
+  const [only, ...others] = known;
+  const name = isUpstream ? upstream.value : others.length === 0 ? only : undefined;
+  if (name === undefined || name === null) return noRemote(repository, branch, known);
+  const merge = await configured(git, repository, `branch.${branch}.merge`);
+  if (!merge.ok) return merge;
+  const base = isUpstream && merge.value?.startsWith('refs/heads/') ? merge.value.slice('refs/heads/'.length) : branch;
+  const url = await runOwn(git, askedIn(repository), ['remote', 'get-url', '--push', '--', name]);
+  if (!url.ok) return url;
+  const slug = slugOf(url.value.trim());
+  return ok({ name, base, ...(slug === null ? {} : { slug }) });
+}
+
+function noRemote(repository: string, branch: string, known: readonly string[]): Result<never> {
+  const place = askedIn(repository);
+  if (known.length === 0) {
+    const next = 'Add one with git remote add, or merge here with: claude-code-agent group merge';
+    return fail('usage', `${place} has no remote repository to push to.`, next);
+  }
+  const message = `${place} has several remote repositories (${listed(known)}) and ${quoted(branch)} belongs to none.`;
+  return fail('usage', message, `Choose with: git branch --set-upstream-to=<remote>/${branch} ${branch}`);
+}
+
+async function configured(git: Git, repository: string, key: string): Promise<Result<string | null>> {
+  const asked = await askOwn(git, askedIn(repository), ['config', '--get', key]);
+  if (!asked.ok) return asked;
+  return ok(asked.value.exitCode === 0 ? asked.value.stdout.trim() : null);
+}
+
+const urlForms = [
+  /^(?:https?|ssh|git):\/\/(?:[^@/]*@)?([^/:]+)(?::\d+)?\/([^/]+)\/([^/]+?)(?:\.git)?\/?$/,
+  /^(?:[^@/]+@)?([^/:]+):([^/]+)\/([^/]+?)(?:\.git)?\/?$/,
+];
+
+/** `HOST/OWNER/NAME`; null for a path, and for a host that only the user's ssh knows. */
+export function slugOf(url: string): string | null {
+  const found = urlForms.map((form) => form.exec(url)).find((match) => match !== null);
+  const [, host, owner, name] = found ?? [];
+  return host?.includes('.') ? `${host.replace(/^ssh\.github\.com$/, 'github.com')}/${owner}/${name}` : null;
+}
+
+/** Full id of a branch's last commit in the remote repository; null when there is no such branch. */
+export async function remoteTip(
+  git: Git,
+  repository: string,
+  remote: string,
+  branch: string,
+): Promise<Result<string | null>> {
+  const ref = `refs/heads/${branch}`;
+  const args = ['ls-remote', '--', remote, ref];
+  const listing = await askOwn(git, askedIn(repository), args, long);
+  if (!listing.ok) return listing;
+  if (listing.value.exitCode !== 0) return unreachable(args, listing.value, remote);
+  const line = listing.value.stdout.split('\n').find((text) => text.endsWith(`\t${ref}`));
+  return ok(line?.split('\t')[0] ?? null);
+}
+
+/** Gets a branch's commits without moving any ref here. */
+export async function fetchBranch(git: Git, repository: string, remote: string, branch: string): Promise<Result<void>> {
+  const args = [
+    'fetch',
+    '--quiet',
+    '--no-tags',
+    '--no-write-fetch-head',
+    '--refmap=',
+    '--',
+    remote,
+    `refs/heads/${branch}`,
+  ];
+  const fetched = await askOwn(git, askedIn(repository), args, long);
+  if (!fetched.ok) return fetched;
+  return fetched.value.exitCode === 0 ? ok(undefined) : unreachable(args, fetched.value, remote);
+}
+
+/** Arguments with which what is checked out is pushed to the branch; never by force. */
+export function pushArgs(remote: string, branch: string): string[] {
+  return ['push', '--quiet', '--', remote, `HEAD:refs/heads/${branch}`];
+}
+
+/** Fails with `worktree-failed`: no login, no right, or somebody pushed meanwhile. */
+export async function pushHead(git: Git, folder: string, remote: string, branch: string): Promise<Result<void>> {
+  const args = pushArgs(remote, branch);
+  const pushed = await askOwn(git, folder, args, long);
+  if (!pushed.ok) return pushed;
+  return pushed.value.exitCode === 0 ? ok(undefined) : unreachable(args, pushed.value, remote);
+}
+
+function unreachable(args: readonly string[], answer: Parameters<typeof refusal>[1], remote: string): Result<never> {
+  const refused = refusal(args, answer);
+  if (refused.ok) return refused;
+  const next = `Try it by hand with "git push ${remote}", log in if that is needed, then run the command again.`;
+  return fail('worktree-failed', refused.failure.message, next);
+}

@@ -1,0 +1,193 @@
+/**
+ * What happens to a session's work after claude's good result: uncommitted changes are committed on the session's
+ * branch, what changed is counted, and the acceptance command judges it. The answer comes as one fact.
+ */
+import type { StopReason, Warning } from '../core/event.ts';
+import { type Failure, ok, type Result } from '../core/failure.ts';
+import { defaultCommandTimeoutMs, type SessionDefinition, type Work, type Workspace } from '../core/group.ts';
+import { sessionLabel } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import { commitWork } from '../git/commit.ts';
+import { diffStat } from '../git/diff.ts';
+import { fingerprint } from '../git/fingerprint.ts';
+import type { Git } from '../git/git.ts';
+import { changedTracked, clearNewFiles, untrackedFiles } from '../git/leavings.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { gatherProcesses, reap } from './reap.ts';
+import { type CommandEnd, type RunningCommand, runShellCommand } from './shell-command.ts';
+
+/** How the work of an attempt was judged. */
+export type Verdict = { readonly warnings: readonly Warning[] } & (
+  | { readonly status: 'accepted'; readonly work?: Work }
+  /** The command failed; `message` is a sentence, `output` the end of what it printed. */
+  | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
+  /** It could not be judged. */
+  | { readonly status: 'failed'; readonly failure: Failure }
+  | { readonly status: 'stopped'; readonly reason: StopReason }
+);
+
+export interface AcceptanceOptions {
+  readonly record: SessionRecord;
+  readonly attemptId: string;
+  readonly paths: SessionPaths;
+  /** For the command: without logins and without what is meant for claude alone. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly git: Git;
+  /** Contract: only enqueues; called once. */
+  readonly report: (verdict: Verdict) => void;
+}
+
+/** Whether there is anything to do between claude's result and the end of the session. */
+export function needsAcceptance({ definition, isolated }: SessionRecord): boolean {
+  return isolated === true || definition.accept !== undefined || definition.expectChanges === true;
+}
+
+const noChanges: Warning = {
+  code: 'no-changes',
+  message: 'The session was expected to change something, and no file is different.',
+};
+
+export class Acceptance {
+  readonly #world: World;
+  readonly #options: AcceptanceOptions;
+  readonly #warnings: Warning[] = [];
+  #command: RunningCommand | null = null;
+  #stopped: StopReason | null = null;
+  #over = false;
+
+  constructor(world: World, options: AcceptanceOptions) {
+    this.#world = world;
+    this.#options = options;
+    void this.#judge().then((verdict) => this.#report(verdict));
+  }
+
+  /** Ends the command. What claude did stays done: a later attempt goes on from here. */
+  stop(reason: StopReason): void {
+    this.#stopped ??= reason;
+    this.#command?.stop();
+  }
+
+  /** While everything is halted, its time does not pass. */
+  halt(isHalted: boolean): void {
+    this.#command?.halt(isHalted);
+    const signal = isHalted ? 'SIGSTOP' : 'SIGCONT';
+    for (const process of gatherProcesses(this.#world, this.#options.attemptId, undefined)) {
+      this.#world.processes.signal(process, signal);
+    }
+  }
+
+  /** Lets go: nothing is reported any more. */
+  leave(): void {
+    this.#over = true;
+    this.#command?.abandon();
+  }
+
+  #report(verdict: Verdict): void {
+    if (!this.#over) this.#options.report(verdict);
+  }
+
+  async #judge(): Promise<Verdict> {
+    const { attemptId, record } = this.#options;
+    // A runner that died may have left a command that still changes files.
+    await reap(this.#world, attemptId, gatherProcesses(this.#world, attemptId, undefined));
+    const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
+    if (work === null) await this.#lookForChanges();
+    if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
+    if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: work.failure });
+    const ran = await this.#runCommand();
+    if (!ran.ok) return this.#verdict({ status: 'failed', failure: ran.failure });
+    const rejected = ran.value;
+    if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
+    if (rejected !== null) {
+      return this.#verdict({ status: 'rejected', ...rejected, logFile: this.#options.paths.acceptLog });
+    }
+    return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
+  }
+
+  #verdict<T extends object>(what: T): T & { readonly warnings: readonly Warning[] } {
+    return { ...what, warnings: this.#warnings };
+  }
+
+  async #workIn(workspace: Workspace): Promise<Result<Work>> {
+    const { git, record } = this.#options;
+    const { definition } = record;
+    const committed = await commitWork(git, workspace, commitMessage(definition), {
+      leave: definition.noCommit === true,
+    });
+    if (!committed.ok) return committed;
+    for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
+    const { commit } = committed.value;
+    const stat = await diffStat(git, workspace.path, workspace.base, commit);
+    if (!stat.ok) return stat;
+    if (definition.expectChanges && stat.value.files === 0) this.#warnings.push(noChanges);
+    return ok({ commit, ...stat.value });
+  }
+
+  /** For a session that works in the project folder itself. */
+  async #lookForChanges(): Promise<void> {
+    const { git, record, paths } = this.#options;
+    const before = record.definition.expectChanges ? this.#world.files.readText(paths.before) : null;
+    if (before === null) return;
+    const now = await fingerprint(git, record.definition.projectPath);
+    if (now.ok && now.value === before) this.#warnings.push(noChanges);
+  }
+
+  /** Null when there is no command or it succeeded. Fails when its worktree cannot be looked at or tidied. */
+  async #runCommand(): Promise<Result<{ readonly message: string; readonly output: string } | null>> {
+    const { record, paths, env, attemptId, git } = this.#options;
+    const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
+    if (accept === undefined) return ok(null);
+    const worktree = record.workspace?.path;
+    const before = worktree === undefined ? ok([]) : await untrackedFiles(git, worktree);
+    if (!before.ok) return before;
+    const cwd = record.workspace?.folder ?? projectPath;
+    const options = { cwd, env, logFile: paths.acceptLog, timeoutMs: acceptTimeoutMs, mark: attemptId };
+    this.#command = runShellCommand(this.#world, { command: accept, ...options });
+    const end = await this.#command.ended;
+    this.#command = null;
+    if (worktree !== undefined) {
+      const tidied = await this.#tidy(worktree, before.value);
+      if (!tidied.ok) return tidied;
+    }
+    const what = 'The acceptance command';
+    return ok(end.ok ? null : { message: commandFailure(what, end, acceptTimeoutMs), output: end.tail });
+  }
+
+  /** What the command left is not the session's work: new files go, changes of others are told. */
+  async #tidy(worktree: string, before: readonly string[]): Promise<Result<void>> {
+    const { git, record } = this.#options;
+    const cleared = await clearNewFiles(git, worktree, before);
+    // What is left uncommitted on purpose cannot be told from what the command changed.
+    if (!cleared.ok || record.definition.noCommit) return cleared;
+    const changed = await changedTracked(git, worktree);
+    if (!changed.ok) return changed;
+    if (changed.value.length === 0) return ok(undefined);
+    const names = changed.value.slice(0, namesShown).join(', ');
+    const message = `The acceptance command changed files that are in git, and the change is part of no commit: ${names}.`;
+    this.#warnings.push({ code: 'workspace', message });
+    return ok(undefined);
+  }
+}
+
+const namesShown = 5;
+
+/** A sentence that says how a command of the user's failed. */
+export function commandFailure(what: string, end: CommandEnd, timeoutMs: number): string {
+  if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
+  if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
+  const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
+  const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
+  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
+}
+
+const subjectMax = 72;
+
+/** The first line of the task as the subject, then whose work it is. */
+function commitMessage({ id, name, prompt, description }: SessionDefinition): string {
+  const label = sessionLabel(id, name);
+  const first = (description === '' ? prompt : description).trim().split('\n')[0] ?? '';
+  const subject = `${label}: ${first}`;
+  const cut = subject.length > subjectMax ? `${subject.slice(0, subjectMax - 1).trimEnd()}…` : subject;
+  return `${cut}\n\nUncommitted work of session ${id}, committed by claude-code-agent.\n`;
+}

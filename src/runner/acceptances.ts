@@ -1,0 +1,70 @@
+/** The work that is being accepted right now, by session. */
+import type { StopReason } from '../core/event.ts';
+import type { SessionId } from '../core/group.ts';
+import type { GroupState } from '../core/state.ts';
+import { type GroupPaths, sessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { Acceptance } from './acceptance.ts';
+import type { AttemptPreparer } from './attempt-setup.ts';
+import type { Fact } from './facts.ts';
+
+export interface AcceptancesOptions {
+  readonly paths: GroupPaths;
+  readonly needs: AttemptPreparer['forCommands'];
+  /** Contract: only enqueues. */
+  readonly enqueue: (fact: Fact) => void;
+}
+
+export class Acceptances {
+  readonly #running = new Map<SessionId, Acceptance>();
+  readonly #world: World;
+  readonly #options: AcceptancesOptions;
+
+  constructor(world: World, options: AcceptancesOptions) {
+    this.#world = world;
+    this.#options = options;
+  }
+
+  /**
+   * Has the work of the session accepted, if that is what it waits for; false when it does not. `release` gives its
+   * slot back afterwards.
+   */
+  begin(state: GroupState, sessionId: SessionId, release: () => void): boolean {
+    const record = state.sessions.get(sessionId);
+    if (record?.state.status !== 'running' || record.state.attempt.accepting === undefined) return false;
+    const { id: attemptId, stopping } = record.state.attempt;
+    const { paths, needs, enqueue } = this.#options;
+    const acceptance = new Acceptance(this.#world, {
+      record,
+      attemptId,
+      paths: sessionPaths(paths, sessionId),
+      ...needs,
+      report: (verdict) => {
+        this.#running.delete(sessionId);
+        release();
+        enqueue({ kind: 'judged', sessionId, attemptId, verdict });
+      },
+    });
+    this.#running.set(sessionId, acceptance);
+    // A stop that came while the worker was ending has not reached anybody yet.
+    if (stopping !== undefined) acceptance.stop(stopping);
+    return true;
+  }
+
+  has(sessionId: SessionId): boolean {
+    return this.#running.has(sessionId);
+  }
+
+  stop(sessionId: SessionId, reason: StopReason): void {
+    this.#running.get(sessionId)?.stop(reason);
+  }
+
+  halt(isHalted: boolean): void {
+    for (const acceptance of this.#running.values()) acceptance.halt(isHalted);
+  }
+
+  /** Lets go of all of them; the next runner begins them again. */
+  leave(): void {
+    for (const acceptance of this.#running.values()) acceptance.leave();
+  }
+}

@@ -1,0 +1,68 @@
+/** What decisions become in the log, before anything is done about them. */
+import type { EventBody } from '../core/event.ts';
+import { unreachable } from '../core/failure.ts';
+import type { SessionId } from '../core/group.ts';
+import type { Decision, Start } from '../core/schedule.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import { type GroupPaths, sessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { closeHalfLine } from './half-line.ts';
+import { lastSpender } from './last-spender.ts';
+
+/** The events of all decisions, in their order; none for a wait. */
+export function decisionEvents(
+  world: World,
+  paths: GroupPaths,
+  state: GroupState,
+  decisions: readonly Decision[],
+): EventBody[] {
+  return decisions.flatMap((decision): EventBody[] => {
+    switch (decision.do) {
+      case 'start':
+        return [startingEvent(world, paths, state, decision)];
+      case 'stop': {
+        const { sessionId, reason } = decision;
+        return [{ type: 'session_stopping', sessionId, attemptId: runningAttempt(state, sessionId).id, reason }];
+      }
+      case 'wait':
+        return [];
+      case 'warn-budget': {
+        const { usage, limit } = decision;
+        return [{ type: 'budget_warning', sessionId: lastSpender(state), usage, limit }];
+      }
+      case 'exceed-budget': {
+        const { usage, limit, action } = decision;
+        return [{ type: 'budget_exceeded', sessionId: lastSpender(state), action, usage, limit }];
+      }
+      case 'settle': {
+        if (decision.status === 'completed') return [{ type: 'group_completed' }];
+        const { reason, message } = decision;
+        return [{ type: decision.status === 'failed' ? 'group_failed' : 'group_paused', reason, message }];
+      }
+      default:
+        return unreachable(decision);
+    }
+  });
+}
+
+function startingEvent(world: World, paths: GroupPaths, state: GroupState, decision: Start): EventBody {
+  const { sessionId, kind, reserveUsd, isolated } = decision;
+  const record = state.sessions.get(sessionId) as SessionRecord;
+  const attempt = {
+    id: world.random.uuid(),
+    number: record.attempts + 1,
+    kind,
+    offset: closeHalfLine(world, sessionPaths(paths, sessionId)),
+    ...(reserveUsd === undefined ? {} : { reservedUsd: reserveUsd }),
+    ...(isolated === undefined ? {} : { isolated }),
+  };
+  return { type: 'session_starting', sessionId, attempt };
+}
+
+/** The attempt of a session that is running. Throws when it is not. */
+export function runningAttempt(state: GroupState, sessionId: SessionId): Attempt {
+  const session = state.sessions.get(sessionId)?.state;
+  if (session?.status !== 'running') throw new Error(`Internal error: session ${sessionId} is not running`);
+  return session.attempt;
+}

@@ -1,0 +1,139 @@
+/**
+ * Runs a command line of the user's (`setup`, `accept`) in a folder, with a log of its own. Like a worker it bears the
+ * attempt's mark, so that whatever it leaves behind, also when we die, is found and ended.
+ */
+import { attemptMark } from '../claude/environment.ts';
+import type { World } from '../world/world.ts';
+import { gatherProcesses, reap } from './reap.ts';
+
+/** As much of the end of the log is told to people and to the model. */
+const tailBytes = 6_000;
+/** A command that prints without end would fill the disk, on which the groups live as well. */
+const printedMiBMax = 64;
+const printedBytesMax = printedMiBMax * 1024 * 1024;
+/** A disk takes hundreds of megabytes in a second, so it is looked at more often than a clock would need. */
+const tickMs = 250;
+
+export interface ShellCommand {
+  /** For `/bin/sh -c`. */
+  readonly command: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Appended to. */
+  readonly logFile: string;
+  readonly timeoutMs: number;
+  /** Value of CLAUDE_CODE_AGENT_ATTEMPT. */
+  readonly mark: string;
+}
+
+export interface CommandEnd {
+  readonly ok: boolean;
+  /** Null when it was ended by a signal, or could not be started. */
+  readonly exitCode: number | null;
+  readonly timedOut: boolean;
+  /** It was ended because it printed more than 64 MiB; the log holds the first of them. */
+  readonly printedTooMuch: boolean;
+  /** The end of what it printed. */
+  readonly tail: string;
+}
+
+export interface RunningCommand {
+  /** Settles when nothing of the command lives any more. */
+  readonly ended: Promise<CommandEnd>;
+  /** Ends it; `ended` settles as if it had failed. */
+  stop(): void;
+  /** Tells it to end and looks no further: for a runner that leaves at once, and whose successor looks again. */
+  abandon(): void;
+  /** While it is halted the time that it may take does not pass. */
+  halt(isHalted: boolean): void;
+}
+
+/** Starts the command. Never rejects: what cannot be started has failed, and the tail says why. */
+export function runShellCommand(world: World, options: ShellCommand): RunningCommand {
+  const { command, cwd, logFile, timeoutMs, mark } = options;
+  const log = world.files.openAppend(logFile);
+  log.append(`$ ${command}\n`);
+  const { size: offset } = log;
+  log.close();
+  const { promise: ended, resolve } = Promise.withResolvers<CommandEnd>();
+  const spawned = world.processes.spawn({
+    program: '/bin/sh',
+    args: ['-c', command],
+    cwd,
+    env: { ...options.env, [attemptMark]: mark },
+    stdoutFile: logFile,
+    stderrFile: logFile,
+    endsOrphans: true,
+  });
+  if (!spawned.ok) {
+    resolve({ ok: false, exitCode: null, timedOut: false, printedTooMuch: false, tail: spawned.failure.message });
+    return { ended, stop: () => {}, abandon: () => {}, halt: () => {} };
+  }
+  const { identity } = spawned.value;
+  const gather = () => gatherProcesses(world, mark, identity);
+  let known = gather();
+  let leftMs = timeoutMs;
+  let isHalted = false;
+  let ending: Promise<unknown> | null = null;
+  let isAbandoned = false;
+  let printedTooMuch = false;
+  const end = (): void => {
+    ending ??= reap(world, mark, [...known, ...gather()]);
+  };
+  let cancel = () => {};
+  // Counted by ticks, so that neither a jump of the clock nor a machine that slept ends a command that works.
+  const tick = (): void => {
+    if (!isHalted) leftMs -= tickMs;
+    known = gather();
+    printedTooMuch = (world.files.info(logFile)?.size ?? 0) - offset > printedBytesMax;
+    if (leftMs <= 0 || printedTooMuch) end();
+    else cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
+  };
+  cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
+  spawned.value.onExit((status) => {
+    cancel();
+    if (isAbandoned) return;
+    // The next command may bear the same mark, so nobody must be looking for that any more.
+    void Promise.all([reap(world, mark, known), ending]).then(() => {
+      const exitCode = status.kind === 'exited' ? status.code : null;
+      const tail = tailOf(world, logFile, offset);
+      if (cutLog(world, logFile, offset)) printedTooMuch = true;
+      const isGood = exitCode === 0 && ending === null && !printedTooMuch;
+      resolve({ ok: isGood, exitCode, timedOut: leftMs <= 0, printedTooMuch, tail });
+    });
+  });
+  return {
+    ended,
+    stop: end,
+    abandon: () => {
+      isAbandoned = true;
+      cancel();
+      for (const process of gather()) world.processes.signal(process, 'SIGTERM');
+    },
+    halt: (halted) => {
+      isHalted = halted;
+    },
+  };
+}
+
+function tailOf(world: World, logFile: string, offset: number): string {
+  const size = world.files.info(logFile)?.size ?? offset;
+  const from = Math.max(offset, size - tailBytes);
+  const text = new TextDecoder().decode(world.files.readBytes(logFile, from, tailBytes)).trimEnd();
+  // A cut in the middle of a line shows only the rest of it.
+  return from > offset ? text.slice(text.indexOf('\n') + 1) : text;
+}
+
+/** Whether there was anything to cut. The end, which people are told, is the same again and again by then. */
+function cutLog({ files }: World, logFile: string, offset: number): boolean {
+  if ((files.info(logFile)?.size ?? 0) - offset <= printedBytesMax) return false;
+  try {
+    files.truncate(logFile, offset + printedBytesMax);
+    const log = files.openAppend(logFile);
+    log.append(`\n[cut: it printed more than ${printedMiBMax} MiB]\n`);
+    log.close();
+  } catch {
+    // What cannot be cut stays; the command has failed as it is.
+  }
+  return true;
+}

@@ -1,0 +1,94 @@
+/**
+ * The journal of a hand-over: written before the first branch moves and gone after the last. Whatever interrupts a
+ * merge, the next command reads here which branches were to move from where to where.
+ */
+import { join } from 'node:path';
+import type { MergedRepository } from '../core/event.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { World } from '../world/world.ts';
+import type { GroupPaths } from './paths.ts';
+import { type Check, fields, isText, listOf, oneOf, parseJson } from './shape.ts';
+import { systemFailure } from './system-failure.ts';
+
+/**
+ * `checking`: only scratch worktrees exist. `moving`: any of the branches may have moved, all are to. `undoing`: any
+ * may have, none is to. `moved`: all have, and it is only to be told.
+ */
+const steps = ['checking', 'moving', 'undoing', 'moved'] as const;
+
+/** A worktree that is only there while work is put together. */
+export interface ScratchPlace {
+  readonly repository: string;
+  /** Absolute. */
+  readonly path: string;
+}
+
+export interface Move extends MergedRepository {
+  /** Roots of the worktrees that had the branch checked out. */
+  readonly checkouts: readonly string[];
+}
+
+export interface MergeJournal {
+  readonly step: (typeof steps)[number];
+  /** Value of the mark in the environment of everything that is started for it. */
+  readonly mark: string;
+  readonly scratches: readonly ScratchPlace[];
+  readonly moves: readonly Move[];
+}
+
+const isOne: Check = (value) => value === 1;
+const aCommit: Check = (value) => typeof value === 'string' && /^[0-9a-f]{40,64}$/.test(value);
+const aJournal = fields({
+  version: isOne,
+  step: oneOf(steps),
+  mark: isText,
+  scratches: listOf(fields({ repository: isText, path: isText })),
+  moves: listOf(
+    fields({
+      repository: isText,
+      into: isText,
+      from: aCommit,
+      to: aCommit,
+      sessionIds: listOf(isText),
+      checkouts: listOf(isText),
+    }),
+  ),
+});
+
+function journalPath(paths: GroupPaths): string {
+  return join(paths.folder, 'merge.json');
+}
+
+/** The folder of a group's scratch worktrees. */
+export function scratchFolder(paths: GroupPaths): string {
+  return join(paths.folder, 'merge');
+}
+
+/** Null when no hand-over was interrupted. Fails with `corrupt-file`. */
+export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJournal | null> {
+  const path = journalPath(paths);
+  const text = world.files.readText(path);
+  if (text === null) return ok(null);
+  const value = parseJson(text);
+  if (aJournal(value)) return ok(value as MergeJournal);
+  return fail(
+    'corrupt-file',
+    `${path} is not the journal of a merge.`,
+    'Look with git log whether its branches are as you want them, then remove the file.',
+  );
+}
+
+/** Survives a power cut. Fails with `write-failed`. */
+export function writeMergeJournal(world: World, paths: GroupPaths, journal: MergeJournal): Result<void> {
+  const path = journalPath(paths);
+  try {
+    world.files.writeAtomic(path, `${JSON.stringify({ version: 1, ...journal }, null, 2)}\n`, { durable: true });
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(path, error) };
+  }
+}
+
+export function removeMergeJournal(world: World, paths: GroupPaths): void {
+  world.files.remove(journalPath(paths));
+}

@@ -1,0 +1,157 @@
+/** Where one session of a workflow works and how its work is checked. */
+import { durationMs } from '../core/values.ts';
+import type { Checked, YamlPath } from '../store/yaml-text.ts';
+import type { World } from '../world/world.ts';
+import { checkedCommand, shellCommand, wholeVariable } from './command-text.ts';
+import { type ProjectFile, projectFileFor } from './project-file.ts';
+import { type Repository, type WorkSettings, type WorkWish, workFaults, workSettings } from './work-settings.ts';
+import { meaningsIn, type Scope } from './workflow-names.ts';
+import type { SessionSpec } from './workflow-schema.ts';
+import type { SessionContext, SessionView } from './workflow-view.ts';
+
+/** A command that a project's own file brings. */
+export interface ProjectCommand {
+  /** Absolute path of the file. */
+  readonly file: string;
+  readonly key: 'accept' | 'setup';
+  readonly command: string;
+}
+
+/** What the projects' folders say about themselves, each looked up once. */
+export class ProjectShelf {
+  readonly #world: World;
+  readonly #repositoryOf: ((folder: string) => string | null) | undefined;
+  readonly #files = new Map<string, Checked<ProjectFile | null>>();
+  readonly #repositories = new Map<string, string | null>();
+  readonly #commands = new Map<string, ProjectCommand>();
+
+  /** Without `repositoryOf` nothing is looked up. */
+  constructor(world: World, repositoryOf: ((folder: string) => string | null) | undefined) {
+    this.#world = world;
+    this.#repositoryOf = repositoryOf;
+  }
+
+  repositoryOf(folder: string): Repository {
+    if (this.#repositoryOf === undefined) return undefined;
+    const known = this.#repositories.get(folder);
+    if (known !== undefined) return known;
+    const found = this.#repositoryOf(folder);
+    this.#repositories.set(folder, found);
+    return found;
+  }
+
+  fileFor(folder: string): Checked<ProjectFile | null> {
+    if (this.#repositoryOf === undefined) return { ok: true, value: null };
+    const file = this.#files.get(folder) ?? projectFileFor(this.#world, folder);
+    this.#files.set(folder, file);
+    return file;
+  }
+
+  /** Remembers that a session is going to run it. */
+  use(command: ProjectCommand): void {
+    this.#commands.set(JSON.stringify([command.file, command.key]), command);
+  }
+
+  /** Those that sessions are going to run. */
+  get commands(): readonly ProjectCommand[] {
+    return [...this.#commands.values()];
+  }
+}
+
+type WorkSpec = Pick<
+  SessionSpec,
+  'isolate' | 'accept' | 'acceptRetries' | 'acceptTimeout' | 'setup' | 'setupTimeout' | 'commit' | 'expectChanges'
+>;
+
+/** Keys of the file by those of a wish. */
+const keyOf: Partial<Record<keyof WorkWish, string>> = {
+  acceptTimeoutMs: 'acceptTimeout',
+  setupTimeoutMs: 'setupTimeout',
+};
+
+/** The settings; what is wrong goes to the problems. */
+export function workOf(view: SessionView, context: SessionContext): WorkSettings {
+  const { spec, path, projectPath } = view;
+  const { group, problems, projects } = context;
+  const repository = projects.repositoryOf(projectPath);
+  const file = projects.fileFor(projectPath);
+  if (!file.ok) problems.add(...file.problems);
+  const ofProject = file.ok && file.value !== null ? file.value : undefined;
+  const own = wishOf(spec, path, view, context);
+  const ofGroup = wishOf(group, ['group'], view, context);
+  const wishes = [own, ofGroup, ...(ofProject === undefined ? [] : [ofProject.wish])];
+  const settings = workSettings(wishes, repository);
+  context.isolations.set(view.instance, settings.isolate);
+  noteCommands(ofProject, [own, ofGroup], settings, context);
+  if (repository === undefined) return settings;
+  for (const { key, problem } of workFaults(own, settings, repository)) {
+    const name = keyOf[key] ?? key;
+    problems.at([...path, name], `${name} ${problem}`);
+  }
+  if (settings.isolate === 'worktree' && repository === null) {
+    const who = own.isolate !== undefined ? '' : ofGroup.isolate !== undefined ? 'group: ' : `${ofProject?.path}: `;
+    const what = `${who}isolate: worktree takes a git repository, and ${projectPath} is in none`;
+    problems.at(own.isolate === undefined ? path : [...path, 'isolate'], what);
+  }
+  return settings;
+}
+
+function noteCommands(
+  ofProject: ProjectFile | undefined,
+  nearer: readonly WorkWish[],
+  settings: WorkSettings,
+  { projects }: SessionContext,
+): void {
+  if (ofProject === undefined) return;
+  for (const key of ['accept', 'setup'] as const) {
+    const command = settings[key];
+    const isOfProject = nearer.every((wish) => wish[key] === undefined);
+    if (command !== undefined && isOfProject) projects.use({ file: ofProject.path, key, command });
+  }
+}
+
+function wishOf(spec: Partial<WorkSpec>, path: YamlPath, view: SessionView, context: SessionContext): WorkWish {
+  const { isolate, acceptRetries, acceptTimeout, setupTimeout, commit, expectChanges } = spec;
+  return {
+    isolate,
+    accept: commandOf(spec.accept, [...path, 'accept'], view, context),
+    acceptRetries,
+    acceptTimeoutMs: millis(acceptTimeout),
+    setup: commandOf(spec.setup, [...path, 'setup'], view, context),
+    setupTimeoutMs: millis(setupTimeout),
+    commit,
+    expectChanges,
+  };
+}
+
+function millis(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : (durationMs(text) ?? undefined);
+}
+
+/** A variable may be the whole command; one that is blank says nothing, so that a workflow can leave it open. */
+function commandOf(
+  given: string | false | undefined,
+  path: YamlPath,
+  { scope: { matrix } }: SessionView,
+  { problems, values }: SessionContext,
+): string | false | undefined {
+  if (typeof given !== 'string') return given;
+  const name = wholeVariable(given);
+  const found = name === undefined ? shellCommand(given) : undefined;
+  if (found?.ok) return found.command;
+  let problem = found?.problem;
+  if (name !== undefined) {
+    // The name of a folder is no command.
+    const own = [...(matrix ?? [])].filter(([key]) => key !== 'project' && key !== 'name');
+    const scope: Scope = { variables: [values], ...(matrix === undefined ? {} : { matrix: new Map(own) }) };
+    const meaning = meaningsIn(scope, problems.hint.bind(problems))(name);
+    if ('text' in meaning) {
+      if (meaning.text.trim() === '') return undefined;
+      const checked = checkedCommand(meaning.text);
+      if (checked.ok) return checked.command;
+      problem = `{{${name}}}: ${checked.problem}`;
+    } else problem = 'problem' in meaning ? meaning.problem : undefined;
+  }
+  if (problem !== undefined) problems.at(path, `${path.at(-1)}: ${problem}`);
+  return undefined;
+}

@@ -1,0 +1,136 @@
+/**
+ * Promises: after a crash at any moment, or when somebody has taken the folder, the branch or both away, the next call
+ * makes one worktree on one branch, and no commit of the session is lost.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeWorkspace } from '../../src/git/workspace.ts';
+import { git } from './repository.ts';
+import { Crash, crashingWorld, failure, made, value, WorkspaceRig } from './workspace-rig.ts';
+
+let rig: WorkspaceRig;
+beforeEach(() => {
+  rig = new WorkspaceRig();
+});
+afterEach(() => rig.remove());
+
+const begin = (): string => rig.repository.commit({ 'a.txt': 'a\n', 'b.txt': 'b\n' });
+
+for (const when of ['before', 'after'] as const) {
+  test(`a crash ${when} any step: the next call makes one worktree and one branch`, async () => {
+    const base = begin();
+    const one = rig.sideCommit('one', base, { 'a.txt': 'one\n' });
+    const two = rig.sideCommit('two', base, { 'b.txt': 'two\n' });
+    const before = rig.checkout();
+    let crashes = 0;
+    for (let at = 1; ; at += 1) {
+      const plan = rig.plan(at % 9, { branch: `cca/group/${at}`, parents: [one, two] });
+      rmSync(join(plan.path, '..'), { recursive: true, force: true });
+      mkdirSync(join(plan.path, '..'), { recursive: true });
+      rig.run('worktree', 'prune');
+      const { world } = crashingWorld(rig.world, at, when);
+      const crashed = await makeWorkspace(rig.gitOf(world), plan).then(
+        (result) => value(result) === null,
+        (error) => {
+          if (error instanceof Crash) return true;
+          throw error;
+        },
+      );
+      if (crashed) crashes += 1;
+      const again = value(await makeWorkspace(rig.git, plan));
+      expect(again.workspace.branch).toBe(plan.branch);
+      expect(git(plan.path, 'status', '--porcelain')).toBe('');
+      expect(git(plan.path, 'rev-parse', 'HEAD')).toBe(again.workspace.base);
+      expect(readFileSync(join(plan.path, 'b.txt'), 'utf8')).toBe('two\n');
+      expect(rig.branches().filter((name) => name.startsWith(plan.branch))).toEqual([plan.branch]);
+      expect(rig.worktrees().filter((path) => path === plan.path)).toEqual([plan.path]);
+      rig.run('worktree', 'remove', '--force', plan.path);
+      rig.run('branch', '-D', plan.branch);
+      if (!crashed) break;
+    }
+    expect(crashes).toBeGreaterThan(8);
+    expect(rig.checkout()).toEqual(before);
+    rig.fsck();
+  }, 120_000);
+}
+
+test('git that is killed while it fills the folder', async () => {
+  rig.repository.commit({ '.gitattributes': '*.bin filter=big\n', 'a.txt': 'a\n', 'x.bin': 'x\n' });
+  const plan = rig.plan();
+  // The filter ends the git that checks out and the one that started it, as a power cut would.
+  rig.run('config', 'filter.big.smudge', 'kill -9 $PPID $(ps -o ppid= -p $PPID)');
+  const { reason } = failure(await makeWorkspace(rig.git, plan));
+  expect(reason).toBe('worktree-failed');
+  expect([rig.worktrees(), rig.branches(), existsSync(plan.path)]).toEqual([[], [], false]);
+  // The same, and our own process is gone with it, so nothing was taken back.
+  const { world } = crashingWorld(rig.world, 8, 'before');
+  await expect(makeWorkspace(rig.gitOf(world), plan)).rejects.toThrow(Crash);
+  rig.run('config', '--unset', 'filter.big.smudge');
+  expect(git(made(await makeWorkspace(rig.git, plan)).path, 'status', '--porcelain')).toBe('');
+  expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
+  rig.fsck();
+});
+
+test('a worktree whose folder is gone comes back from its branch, with the commits of the session', async () => {
+  begin();
+  const plan = rig.plan();
+  const workspace = made(await makeWorkspace(rig.git, plan));
+  writeFileSync(join(plan.path, 'work.txt'), 'work\n');
+  git(plan.path, 'add', '--all');
+  git(plan.path, 'commit', '--quiet', '-m', 'Work');
+  rmSync(plan.path, { recursive: true });
+  const again = value(await makeWorkspace(rig.git, plan));
+  expect(again).toMatchObject({
+    workspace,
+    isNew: true,
+    notes: [expect.stringContaining('made again from the branch')],
+  });
+  expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
+  // Detached, with a commit that is on no branch.
+  git(plan.path, 'checkout', '--quiet', '--detach', workspace.base);
+  git(plan.path, 'commit', '--quiet', '--allow-empty', '-m', 'Aside');
+  const aside = git(plan.path, 'rev-parse', 'HEAD');
+  rmSync(plan.path, { recursive: true });
+  expect(value(await makeWorkspace(rig.git, plan)).isNew).toBe(true);
+  expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
+  expect(rig.run('branch', '--contains', aside)).not.toBe('');
+  // Pruned by the user, and the branch is gone too.
+  rmSync(plan.path, { recursive: true });
+  rig.run('worktree', 'prune');
+  rig.run('branch', '-D', workspace.branch);
+  const fresh = value(await makeWorkspace(rig.git, plan));
+  expect(fresh).toMatchObject({ workspace, isNew: true, notes: [expect.stringContaining('begins again')] });
+  rig.fsck();
+});
+
+test('a stale registration, with and without a lock of the user', async () => {
+  begin();
+  const plan = rig.plan();
+  rig.run('worktree', 'add', '--quiet', '--detach', plan.path);
+  git(plan.path, 'commit', '--quiet', '--allow-empty', '-m', 'Nobody has it');
+  const lost = git(plan.path, 'rev-parse', 'HEAD');
+  rmSync(plan.path, { recursive: true });
+  const workspace = made(await makeWorkspace(rig.git, plan));
+  expect(rig.run('branch', '--contains', lost, '--format=%(refname:short)')).toBe(
+    `cca/group/001-work-${lost.slice(0, 12)}`,
+  );
+  rig.run('worktree', 'lock', '--reason', 'on a stick', plan.path);
+  rmSync(plan.path, { recursive: true });
+  const { reason, message, next } = failure(await makeWorkspace(rig.git, plan));
+  expect(reason).toBe('worktree-failed');
+  expect(`${message} ${next}`).toMatch(/locked it: on a stick.*git worktree unlock/);
+  rig.run('worktree', 'unlock', plan.path);
+  expect(made(await makeWorkspace(rig.git, plan))).toEqual(workspace);
+});
+
+test('a folder that is no worktree any more is not touched', async () => {
+  begin();
+  const plan = rig.plan();
+  made(await makeWorkspace(rig.git, plan));
+  writeFileSync(join(plan.path, 'work.txt'), 'work\n');
+  rmSync(join(plan.path, '.git'));
+  const { message, next } = failure(await makeWorkspace(rig.git, plan));
+  expect(`${message} ${next}`).toMatch(/no longer a worktree.*save its files/);
+  expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
+});

@@ -164,7 +164,7 @@ export class Acceptance {
     if (!changed.ok) return changed;
     if (changed.value.length === 0) return ok(undefined);
     const names = changed.value.slice(0, namesShown).join(', ');
-    const message = `The acceptance command changed files that are in git, and the change is part of no commit: ${names}.`;
+    const message = `The acceptance command changed files that are in git, which is part of no commit: ${names}.`;
     this.#warnings.push({ code: 'workspace', message });
     return ok(undefined);
   }

@@ -189,7 +189,7 @@ test('whatever stands in a difference, its lines are text and none is left out',
     fc.string({ unit: 'binary', maxLength: 40 }),
     fc.constantFrom('diff --git a/x b/x', '@@ -1 +1 @@', '+\u001b[2J', '-\u001b]8;;x', '+++ b/x', '\u001bP', ''),
   );
-  fc.assert(
+  void fc.assert(
     fc.property(fc.array(line, { minLength: 1, maxLength: 20 }), (lines) => {
       const text = lines.map((one) => one.replaceAll('\n', ' ')).join('\n');
       const shown = diffLines(`${text}\n`, plainStyle);

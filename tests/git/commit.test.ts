@@ -150,7 +150,7 @@ test('what counts as ours and what git leaves out are the same', async () => {
   const path = fc.array(fc.oneof(word, more, last), { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
   const folder = join(rig.folder, 'names');
   new Repository(folder);
-  fc.assert(
+  void fc.assert(
     fc.property(fc.uniqueArray(path, { maxLength: 12 }), (paths) => {
       // A name cannot be a file and a folder.
       const usable = paths.filter((one) => !paths.some((other) => other.startsWith(`${one}/`)));

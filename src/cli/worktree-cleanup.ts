@@ -219,7 +219,7 @@ function doomedOf(
   if (known === null && !isThere) return null;
   const found = findRepository(files, worktree);
   const linked = found !== null && found.top === files.realPath(worktree) ? found.repository : undefined;
-  const into = [record?.mergedInto, known?.target].flatMap((name) => name ?? []);
+  const into = [...new Set([record?.mergedInto, known?.target].flatMap((name) => name ?? []))];
   return {
     repository: known?.repository ?? linked ?? record?.definition.repository ?? '',
     path: worktree,

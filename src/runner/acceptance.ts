@@ -14,6 +14,7 @@ import type { Git } from '../git/git.ts';
 import { changedTracked, clearNewFiles, untrackedFiles } from '../git/leavings.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import { unexpectedFailure } from './outcomes.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from './shell-command.ts';
 
@@ -59,7 +60,10 @@ export class Acceptance {
   constructor(world: World, options: AcceptanceOptions) {
     this.#world = world;
     this.#options = options;
-    void this.#judge().then((verdict) => this.#report(verdict));
+    void this.#judge().then(
+      (verdict) => this.#report(verdict),
+      (error) => this.#report(this.#verdict({ status: 'failed', failure: unexpectedFailure(error) })),
+    );
   }
 
   /** Ends the command. What claude did stays done: a later attempt goes on from here. */
@@ -91,6 +95,8 @@ export class Acceptance {
     const { attemptId, record } = this.#options;
     // A runner that died may have left a command that still changes files.
     await reap(this.#world, attemptId, gatherProcesses(this.#world, attemptId, undefined));
+    const tidied = await this.#clearAfterCrash();
+    if (!tidied.ok) return this.#verdict({ status: 'failed', failure: tidied.failure });
     const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
     if (work === null) await this.#lookForChanges();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
@@ -103,6 +109,17 @@ export class Acceptance {
       return this.#verdict({ status: 'rejected', ...rejected, logFile: this.#options.paths.acceptLog });
     }
     return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
+  }
+
+  /** What a command left whose runner died is no work of the session either. The attempt's id: a later turn's work is. */
+  async #clearAfterCrash(): Promise<Result<void>> {
+    const { attemptId, record, paths, git } = this.#options;
+    const { files } = this.#world;
+    const [of, ...before] = (files.readText(paths.beforeAccept) ?? '').split('\0');
+    const path = of === attemptId ? record.workspace?.path : undefined;
+    const cleared = path === undefined ? ok(undefined) : await clearNewFiles(git, path, before);
+    if (cleared.ok) files.remove(paths.beforeAccept);
+    return cleared;
   }
 
   #verdict<T extends object>(what: T): T & { readonly warnings: readonly Warning[] } {
@@ -141,14 +158,21 @@ export class Acceptance {
     const worktree = record.workspace?.path;
     const before = worktree === undefined ? ok([]) : await untrackedFiles(git, worktree);
     if (!before.ok) return before;
+    if (worktree !== undefined) {
+      const list = [attemptId, ...before.value].join('\0');
+      this.#world.files.writeAtomic(paths.beforeAccept, list, { durable: true });
+    }
     const cwd = record.workspace?.folder ?? projectPath;
     const options = { cwd, env, logFile: paths.acceptLog, timeoutMs: acceptTimeoutMs, mark: attemptId };
     this.#command = runShellCommand(this.#world, { command: accept, ...options });
     const end = await this.#command.ended;
     this.#command = null;
+    // Another turn of claude would not help against a machine that starts no shell.
+    if (end.unstarted !== undefined) return { ok: false, failure: end.unstarted };
     if (worktree !== undefined) {
       const tidied = await this.#tidy(worktree, before.value);
       if (!tidied.ok) return tidied;
+      this.#world.files.remove(paths.beforeAccept);
     }
     const what = 'The acceptance command';
     return ok(end.ok ? null : { message: commandFailure(what, end, acceptTimeoutMs), output: end.tail });

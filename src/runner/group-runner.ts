@@ -312,7 +312,7 @@ export class GroupRunner {
     for (const sessionId of [...this.#writer.state.running]) {
       const attempt = runningAttempt(this.#writer.state, sessionId);
       if (attempt.accepting !== undefined) {
-        this.#acceptances.begin(this.#writer.state, sessionId, this.#occupySlot());
+        this.#acceptances.begin(this.#writer.state, sessionId, this.#occupySlot(), { isTakenOver: true });
         continue;
       }
       const { transcript } = sessionPaths(this.#writer.paths, sessionId);

@@ -35,14 +35,15 @@ export function pausedBeforeStart(reason: StopReason): Outcome {
   return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
 }
 
-/**
- * The attempt ended by an exception: the system refused something that a healthy machine does not refuse, or this
- * program has a defect. Either way the run goes on for the other sessions.
- */
+/** An exception ended the attempt; the run goes on for the other sessions. */
 export function unexpectedEnd(error: unknown): Outcome {
+  return { status: 'failed', ...unexpectedFailure(error), warnings: [] };
+}
+
+/** The system refused something that a healthy machine does not refuse, or this program has a defect. */
+export function unexpectedFailure(error: unknown): Failure & { readonly reason: 'internal' } {
   const isSystem = errorCode(error) !== '';
   return {
-    status: 'failed',
     reason: 'internal',
     message: isSystem
       ? `The session could not be supervised: ${errorText(error)}.`
@@ -50,7 +51,6 @@ export function unexpectedEnd(error: unknown): Outcome {
     next: isSystem
       ? 'Check the disk and the limits of open files and processes, then retry the session.'
       : 'This is a defect of claude-code-agent: please report it. The session can be retried.',
-    warnings: [],
   };
 }
 

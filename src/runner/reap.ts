@@ -34,15 +34,18 @@ export function gatherProcesses(
  */
 export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[]): Promise<number> {
   const ended = new Set<number>();
+  let all = known;
   for (let round = 0; round < roundsMax; round += 1) {
-    const living = livingProcesses(world, attemptId, known);
+    const living = livingProcesses(world, attemptId, all);
+    // Once their parent is gone nobody could say any more that they belong here.
+    all = [...all, ...living];
     if (living.length === 0) return ended.size;
     for (const process of living) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGTERM');
     }
     await waitUntilGone(world, living, graceMs);
-    for (const process of livingProcesses(world, attemptId, known)) {
+    for (const process of livingProcesses(world, attemptId, all)) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGKILL');
     }

@@ -3,6 +3,7 @@
  * attempt's mark, so that whatever it leaves behind, also when we die, is found and ended.
  */
 import { attemptMark } from '../claude/environment.ts';
+import type { Failure } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
 import { gatherProcesses, reap } from './reap.ts';
 
@@ -35,6 +36,8 @@ export interface CommandEnd {
   readonly printedTooMuch: boolean;
   /** The end of what it printed. */
   readonly tail: string;
+  /** Why it could not be started. */
+  readonly unstarted?: Failure;
 }
 
 export interface RunningCommand {
@@ -48,25 +51,17 @@ export interface RunningCommand {
   halt(isHalted: boolean): void;
 }
 
-/** Starts the command. Never rejects: what cannot be started has failed, and the tail says why. */
+/**
+ * Starts the command; what cannot be started has failed, and `unstarted` says why. Throws the system's error when the
+ * log cannot be written, and `ended` rejects with it when the log cannot be read.
+ */
 export function runShellCommand(world: World, options: ShellCommand): RunningCommand {
-  const { command, cwd, logFile, timeoutMs, mark } = options;
-  const log = world.files.openAppend(logFile);
-  log.append(`$ ${command}\n`);
-  const { size: offset } = log;
-  log.close();
-  const { promise: ended, resolve } = Promise.withResolvers<CommandEnd>();
-  const spawned = world.processes.spawn({
-    program: '/bin/sh',
-    args: ['-c', command],
-    cwd,
-    env: { ...options.env, [attemptMark]: mark },
-    stdoutFile: logFile,
-    stderrFile: logFile,
-    endsOrphans: true,
-  });
+  const { logFile, timeoutMs, mark } = options;
+  const { promise: ended, resolve, reject } = Promise.withResolvers<CommandEnd>();
+  const { offset, spawned } = spawnShell(world, options);
   if (!spawned.ok) {
-    resolve({ ok: false, exitCode: null, timedOut: false, printedTooMuch: false, tail: spawned.failure.message });
+    const { failure: unstarted } = spawned;
+    resolve({ ok: false, exitCode: null, timedOut: false, printedTooMuch: false, tail: unstarted.message, unstarted });
     return { ended, stop: () => {}, abandon: () => {}, halt: () => {} };
   }
   const { identity } = spawned.value;
@@ -76,31 +71,37 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
   let isHalted = false;
   let ending: Promise<unknown> | null = null;
   let isAbandoned = false;
+  let isGone = false;
   let printedTooMuch = false;
   const end = (): void => {
-    ending ??= reap(world, mark, [...known, ...gather()]);
+    // Once it is gone itself, what it left is being ended already.
+    if (!isGone) ending ??= reap(world, mark, [...known, ...gather()]);
   };
   let cancel = () => {};
   // Counted by ticks, so that neither a jump of the clock nor a machine that slept ends a command that works.
   const tick = (): void => {
     if (!isHalted) leftMs -= tickMs;
-    known = gather();
+    // Of one that is gone, and was not heard of yet, the tree cannot be seen any more.
+    known = world.processes.isAlive(identity) ? gather() : [...known, ...gather()];
     printedTooMuch = (world.files.info(logFile)?.size ?? 0) - offset > printedBytesMax;
     if (leftMs <= 0 || printedTooMuch) end();
     else cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
   };
   cancel = world.clock.after(Math.min(tickMs, leftMs), tick);
   spawned.value.onExit((status) => {
+    isGone = true;
     cancel();
     if (isAbandoned) return;
     // The next command may bear the same mark, so nobody must be looking for that any more.
-    void Promise.all([reap(world, mark, known), ending]).then(() => {
-      const exitCode = status.kind === 'exited' ? status.code : null;
-      const tail = tailOf(world, logFile, offset);
-      if (cutLog(world, logFile, offset)) printedTooMuch = true;
-      const isGood = exitCode === 0 && ending === null && !printedTooMuch;
-      resolve({ ok: isGood, exitCode, timedOut: leftMs <= 0, printedTooMuch, tail });
-    });
+    void Promise.all([reap(world, mark, known), ending])
+      .then(() => {
+        const exitCode = status.kind === 'exited' ? status.code : null;
+        const tail = tailOf(world, logFile, offset);
+        if (cutLog(world, logFile, offset)) printedTooMuch = true;
+        const isGood = exitCode === 0 && ending === null && !printedTooMuch;
+        resolve({ ok: isGood, exitCode, timedOut: leftMs <= 0, printedTooMuch, tail });
+      })
+      .catch(reject);
   });
   return {
     ended,
@@ -112,8 +113,22 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
     },
     halt: (halted) => {
       isHalted = halted;
+      for (const process of gather()) world.processes.signal(process, halted ? 'SIGSTOP' : 'SIGCONT');
     },
   };
+}
+
+/** `offset`: bytes of the log before what the command prints. */
+function spawnShell(world: World, { command, cwd, env, logFile, mark }: ShellCommand) {
+  const log = world.files.openAppend(logFile);
+  log.append(`$ ${command}\n`);
+  const { size: offset } = log;
+  log.close();
+  const streams = { stdoutFile: logFile, stderrFile: logFile };
+  const marked = { ...env, [attemptMark]: mark };
+  const args = ['-c', command];
+  const spawned = world.processes.spawn({ program: '/bin/sh', args, cwd, env: marked, ...streams, endsOrphans: true });
+  return { offset, spawned };
 }
 
 function tailOf(world: World, logFile: string, offset: number): string {

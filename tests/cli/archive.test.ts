@@ -35,7 +35,7 @@ test('unmerged commits: refused with both ways out, and each of them is one', as
   expect(await user.run('group', 'merge', group.id)).toMatchObject({ code: 0 });
   expect(await archive(group)).toMatchObject({ code: 0 });
   expect([group.state.status, user.branches(), user.worktrees()]).toEqual(['archived', ['main'], []]);
-});
+}, 20_000);
 
 test('of a session that failed the branch is merged by git', async () => {
   const group = user.group('auth', ['api'], 'failed');
@@ -44,7 +44,7 @@ test('of a session that failed the branch is merged by git', async () => {
   await expectRefused(group, [merge, '--force']);
   expect(Bun.spawnSync(['/bin/sh', '-c', merge], { env: user.env }).exitCode).toBe(0);
   expect(await archive(group)).toMatchObject({ code: 0 });
-});
+}, 20_000);
 
 test('uncommitted work, and work in a locked worktree', async () => {
   const group = user.group('auth', ['api']);
@@ -58,7 +58,7 @@ test('uncommitted work, and work in a locked worktree', async () => {
   const { code, stderr } = await archive(group);
   expect(code).toBe(0);
   expect(stderr).toContain('The worktree of 001 api stays. It is locked');
-});
+}, 20_000);
 
 test('what is thrown away can be brought back by what was said', async () => {
   const group = user.group('auth', ['api']);
@@ -72,4 +72,4 @@ test('what is thrown away can be brought back by what was said', async () => {
   const back = /brings it back: (git .*)/.exec(stderr)?.[1] ?? '';
   expect(Bun.spawnSync(['/bin/sh', '-c', back], { env: user.env }).exitCode).toBe(0);
   expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(commit);
-});
+}, 20_000);

@@ -61,7 +61,7 @@ describe('work that does not go together', () => {
     const { code, stderr } = await merge(group);
     expect(code).toBe(1);
     expect(stderr).toContain(`First commit in ${group.path('y')} what is uncommitted there: shared.txt`);
-  });
+  }, 20_000);
 
   test('with the target and with another session: both, one after the other', async () => {
     const group = user.mergeGroup('shop', [
@@ -73,7 +73,7 @@ describe('work that does not go together', () => {
     expect(stderr).toContain('002 y does not go together with main and that of 001 x');
     const folder = `'${group.path('y')}'`;
     expect(commandsIn(stderr)).toEqual([`git -C ${folder} merge main`, `git -C ${folder} merge ${group.branch('x')}`]);
-  });
+  }, 20_000);
 
   test('without its worktree and its branch: in the project', async () => {
     const group = user.mergeGroup('shop', [...clash.map((sketch) => ({ ...sketch, repository: two }))]);
@@ -85,7 +85,7 @@ describe('work that does not go together', () => {
       `git -C ${place} checkout -b ${group.branch('y')} ${group.commit('y')}`,
       `git -C ${place} merge ${group.branch('x')}`,
     ]);
-  });
+  }, 20_000);
 });
 
 describe('uncommitted work', () => {
@@ -104,7 +104,7 @@ describe('uncommitted work', () => {
     rmSync(join(group.path('a'), '.cpm-progress-1.md'));
     expect(await merge(group)).toMatchObject({ code: 0 });
     expect(git(user.folderOf(one), 'show', 'main:work.txt')).toBe('w');
-  });
+  }, 20_000);
 
   test('beside what is merged: that is merged, the rest is named', async () => {
     const group = user.mergeGroup('shop', [plain, { name: 'b', repository: one, tree: { 'b.txt': 'b\n' } }]);
@@ -114,7 +114,7 @@ describe('uncommitted work', () => {
     expect(stdout).toContain('Merged 1 session into main');
     expect(stdout).toContain('Left out: 001 a holds uncommitted work: work.txt');
     expect([group.mergedInto('a'), group.mergedInto('b')]).toEqual([undefined, 'main']);
-  });
+  }, 20_000);
 
   test('beside commits of the same session: those are merged, and what comes later as well', async () => {
     const group = user.mergeGroup('shop', [{ ...plain, tree: { 'first.txt': '1\n' } }]);
@@ -172,7 +172,7 @@ describe('merged into one branch, wished for in another', () => {
     const { code, stderr } = await merge(group, '--into', 'main');
     expect(code).toBe(2);
     expect(stderr).toContain(`git -C '${user.folderOf(two)}' merge ${group.commit('b')}`);
-  });
+  }, 20_000);
 
   test('while its branch is still there it is simply merged', async () => {
     const group = user.mergeGroup('shop', both.slice(1));
@@ -220,7 +220,7 @@ describe('branches that belong to sessions take nothing', () => {
     const group = user.mergeGroup('shop', [sketch]);
     git(user.folderOf(one), 'branch', 'cca/shop/all');
     expect(await merge(group, '--into', 'cca/shop/all')).toMatchObject({ code: 0 });
-  });
+  }, 20_000);
 });
 
 test('when no session worked on a branch nothing is merged, and the exit code says so', async () => {

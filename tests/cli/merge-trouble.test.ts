@@ -5,8 +5,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ok } from '../../src/core/failure.ts';
 import { followBranch } from '../../src/git/follow.ts';
 import type { Git } from '../../src/git/git.ts';
+import { settleMoves } from '../../src/git/move-refs.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { git, writeTree } from '../git/repository.ts';
 import { alteredProgram, startCommand } from '../support/crash-rig.ts';
@@ -129,6 +131,21 @@ test.skipIf(!isPossible)('a repository in which the user may not write', async (
   expect([user.snapshot(one), user.snapshot(two)]).toEqual(before);
   expect(group.isTidy()).toBe(true);
 });
+
+test('a checkout that cannot follow: the branch goes back, and the sentence says which', async () => {
+  const folder = user.folderOf(one);
+  const from = user.tip(one);
+  const move = { repository: join(folder, '.git'), into: 'main', from, to: group.commit('a'), sessionIds: [] };
+  const journal = { step: 'moving', mark: 'm', scratches: [], moves: [{ ...move, checkouts: [folder] }] } as const;
+  const lock = join(folder, '.git', 'index.lock');
+  writeFileSync(lock, '');
+  const own: Git = { world: user.world, env: user.env };
+  const settled = await settleMoves(own, journal, { forwards: 'on', backwards: 'back' }, () => ok(undefined));
+  rmSync(lock);
+  if (!settled.ok || settled.value.outcome !== 'undone') throw new Error('it followed');
+  expect(settled.value.cause).toStartWith(`A checkout of the branch "main" of ${folder} could not follow: `);
+  expect([user.tip(one), git(folder, 'status', '--porcelain')]).toEqual([from, '']);
+}, 20_000);
 
 describe('a checkout in which git was cut off', () => {
   let folder: string;

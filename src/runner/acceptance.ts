@@ -111,7 +111,7 @@ export class Acceptance {
     return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
   }
 
-  /** What a command left whose runner died is no work of the session either. The attempt's id: a later turn's work is. */
+  /** What a command left whose runner died is no work of the session either; the work of a later attempt is. */
   async #clearAfterCrash(): Promise<Result<void>> {
     const { attemptId, record, paths, git } = this.#options;
     const { files } = this.#world;

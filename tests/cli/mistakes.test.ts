@@ -54,7 +54,7 @@ test.each<[string[], number, string]>([
   [['group', 'why', 'auth', 'nope'], 2, 'There is no session "nope"'],
   [['group', 'run', 'auth', '--on-limit', 'cry'], 2, 'wait, pause'],
   [['group', 'run', 'auth', '--min-free-memory', '1GB'], 2, 'whole number from 0'],
-  [['session', 'retry', 'auth/api'], 2, 'Only a failed session can be retried'],
+  [['session', 'retry', 'auth/api'], 2, 'is pending and cannot be retried'],
   [['session', 'retry', 'auth/api', '--prompt', ' '], 2, 'is blank'],
   [['session', 'resume', 'auth/web'], 2, 'waits for 001 api'],
   [['session', 'say', 'auth/api', ''], 2, 'is blank'],

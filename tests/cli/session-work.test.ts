@@ -192,7 +192,7 @@ Shell commands that are run
   expect(sessions.map(({ name, isolation }) => [name, isolation?.mode])).toEqual([
     ['one', 'worktree'],
     ['two', 'worktree'],
-    ['three', 'none'],
+    ['three', 'worktree'],
     ['four', 'none'],
   ]);
   const shared = await user.ok('group', 'create', 'shared', '--share-checkouts');

@@ -2,12 +2,14 @@
  * Promises: worktrees of one repository can be made at the same moment; what another git has half done is waited for,
  * and what stays as it is is told.
  */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runOwn } from '../../src/git/own.ts';
 import { makeWorkspace } from '../../src/git/workspace.ts';
 import type { World } from '../../src/world/world.ts';
+import { isLongRun } from '../support/long.ts';
 import { failure, value, WorkspaceRig } from './workspace-rig.ts';
 
 let rig: WorkspaceRig;
@@ -18,7 +20,7 @@ beforeEach(() => {
 afterEach(() => rig.remove());
 
 const atOnce = 8;
-const rounds = process.env.TEST_LONG === '1' ? 30 : 3;
+const rounds = isLongRun ? 30 : 3;
 
 test(
   `${atOnce} worktrees at once, ${rounds} times`,

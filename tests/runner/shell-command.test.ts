@@ -2,6 +2,7 @@
  * Promises: a command of the user's has ended when nothing of it lives any more, however that hid; it fails when it
  * takes too long or prints without end, and its log stays of a size that a disk can bear.
  */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import { runShellCommand, type ShellCommand } from '../../src/runner/shell-command.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { until } from '../support/cli.ts';
+import { isLongRun } from '../support/long.ts';
 
 const world = createRealWorld();
 const mebibyte = 1024 * 1024;
@@ -77,7 +79,7 @@ const expectNone = (text: string): void => {
   expect(left).toEqual([]);
 };
 const untilThere = 'until [ -e there ]; do sleep 0.01; done';
-const rounds = process.env.TEST_LONG === '1' ? 100 : 5;
+const rounds = isLongRun ? 100 : 5;
 
 test.skipIf(process.platform !== 'linux').each([
   ['in the background', (script: string) => `sh -c '${script}' &`],

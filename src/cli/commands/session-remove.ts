@@ -130,7 +130,7 @@ function checkRemovable(state: GroupState, sessionId: SessionId, hasRunner: bool
   if (record.state.status === 'running') {
     const next = hasRunner
       ? 'Wait until it has ended, or stop it with: session pause.'
-      : `Its runner is gone; go on with: claude-code-agent group run ${state.group.id}`;
+      : `Its runner is gone. Finish it with: claude-code-agent group run ${state.group.id}`;
     return fail('illegal-transition', `Session ${title} is running.`, next);
   }
   const dependents = dependentsOf(planOf(state).graph.graph, sessionId);

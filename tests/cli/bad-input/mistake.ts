@@ -92,14 +92,11 @@ export async function commitAll(ground: Ground, all: readonly Mistake[], atOnce:
 
 const sentenceLengthMax = 2_100;
 
-/** How sentences begin that tell what to do. The last three say it as a statement. */
+/** How sentences begin that tell what to do. */
 const advice = new RegExp(
   `^(?:${[
     ...['Add', 'Check', 'Correct', 'Create', 'Delete', 'Finish', 'Give', 'Leave out', 'Let', 'Look at'],
     ...['Lower', 'Put', 'Remove', 'Restore', 'Run', 'Say', 'See:', 'Set', 'Start', 'Try', 'Use', 'Watch'],
-    'Its runner is gone; go on with:',
-    'Numbers and names need their group:',
-    'Only a failed session can',
   ].join('|')}) `,
 );
 

@@ -83,7 +83,7 @@ test.each<[string[], number, string]>([
   [[...add, '--prompt', 'x', '--allowed-tools', 'Bash(git'], 2, 'permission rules'],
   [[...add, '--prompt', 'x', '--model', '-x'], 2, 'one word'],
   [['session', 'show', 'auth/9'], 2, 'There is no session "9"'],
-  [['session', 'show', '1'], 2, 'need their group'],
+  [['session', 'show', '1'], 2, 'Give numbers and names with their group'],
   [['session', 'logs', 'auth/api', '--grep', '('], 2, 'regular expression'],
   [['session', 'remove', 'auth/api'], 2, 'needed by 002 web'],
   [['group', 'archive', 'auth'], 1, 'only completed, failed and paused'],

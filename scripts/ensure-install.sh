@@ -4,10 +4,33 @@
 root=$(cd "$(dirname "$0")/.." && pwd -P)
 cd "$root" || exit 1
 marker=node_modules/.package-lock.json
-if [ ! -f "$marker" ] || [ package-lock.json -nt "$marker" ]; then
-  echo "Installing packages (once) ..." >&2
-  # A registry may lack packages for other platforms that the lock file names; an ordinary install passes over them.
-  npm ci --no-audit --no-fund --loglevel=error >&2 ||
-    npm install --no-save --no-audit --no-fund --loglevel=error >&2 || exit 1
-  touch "$marker"
-fi
+is_current() { [ -f "$marker" ] && [ ! package-lock.json -nt "$marker" ]; }
+is_current && exit 0
+
+# Two installations in one folder spoil each other, so the second waits. The lock is a link that leads to the process
+# id of its holder: made in one step, by one process only.
+lock=.install-lock
+lives() { kill -0 "$1" 2>/dev/null || [ -d "/proc/$1" ]; }
+waits_for=
+while ! ln -s "$$" "$lock" 2>/dev/null; do
+  [ -w . ] || { echo "Cannot write $root. Check the folder and its permissions." >&2; exit 1; }
+  # Only one at a time looks for a dead holder: another would remove the lock of whoever came after it.
+  if mkdir "$lock.look" 2>/dev/null; then
+    holder=$(readlink "$lock") && ! lives "$holder" && rm -f "$lock"
+    rmdir "$lock.look"
+  fi
+  holder=$(readlink "$lock") || continue
+  [ "$holder" = "$waits_for" ] || echo "Waiting for process $holder to install packages ($root/$lock) ..." >&2
+  waits_for=$holder
+  sleep 1
+done
+trap 'rm -f "$lock"' EXIT
+trap 'exit 130' HUP INT TERM
+
+# Whoever was waited for has installed them.
+is_current && exit 0
+echo "Installing packages (once) ..." >&2
+# A registry may lack packages for other platforms that the lock file names; an ordinary install passes over them.
+npm ci --no-audit --no-fund --loglevel=error >&2 ||
+  npm install --no-save --no-audit --no-fund --loglevel=error >&2 || exit 1
+touch "$marker"

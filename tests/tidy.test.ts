@@ -42,6 +42,7 @@ describe('the tree', () => {
   test('no file is dead', () => expect(rules.checkDeadFiles(src)).toEqual([]));
   test('hooks start light', () => expect(rules.checkHookWeight(src)).toEqual([]));
   test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
+  test('every folder says what it is for', () => expect(rules.checkFolders(src)).toEqual([]));
   test('every event and failure has a doc line', () => expect(rules.checkUnions(src)).toEqual([]));
   test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
   test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
@@ -193,6 +194,13 @@ describe('the other rules see a violation', () => {
   test('missing headers', () => {
     expect(rules.checkHeaders(tree({ 'src/a.ts': 'const a = 1;' }))).toHaveLength(1);
     expect(rules.checkHeaders(tree({ 'src/a.ts': '#!/usr/bin/env bun\n/** A. */\n' }))).toEqual([]);
+  });
+
+  test('folders that say nothing, or twice', () => {
+    const said = '/** core/a/: things. */';
+    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': said, 'src/main.ts': '' }))).toEqual([]);
+    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': '/** Things. */' }))).toHaveLength(1);
+    expect(rules.checkFolders(tree({ 'src/core/a/b.ts': said, 'src/core/a/c.ts': said }))).toHaveLength(1);
   });
 
   test('undocumented members', () => {

@@ -5,7 +5,8 @@
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionPaths } from '../store/paths.ts';
-import { type World, writeFailure } from '../world/world.ts';
+import { systemFailure } from '../store/system-failure.ts';
+import type { World } from '../world/world.ts';
 import type { Environment } from './environment.ts';
 import { type InstructionsInput, instructions } from './instructions.ts';
 import type { JsonObject } from './lenient.ts';
@@ -68,7 +69,7 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
       if (back !== json) return notKept(path);
     }
   } catch (error) {
-    return { ok: false, failure: writeFailure(path, error) };
+    return { ok: false, failure: systemFailure(path, error) };
   }
   return ok(undefined);
 }

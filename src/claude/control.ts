@@ -10,13 +10,14 @@ const withdrawalPrefix = 'withdraw:';
 /**
  * A message to the model. The text must not be blank (claude prints nothing for it); the caller sees to that.
  * claude takes a leading `/word` for a command of its own and then never calls the model; a line end before it is
- * harmless and prevents that. With an attempt and its `index` among what is said to that attempt, the message can be
- * taken back by `withdrawal` as long as claude has not read it.
+ * harmless and prevents that for the prompt. With an attempt and its `index` among what is said to that attempt, the
+ * message can be taken back by `withdrawal` as long as claude has not read it. What waits in claude's queue is not
+ * handed over with a tool's result when it begins like a command, also after blanks, so it begins with words of ours.
  */
 export function userMessage(text: string, attemptId?: string, index = 0): string {
-  const content = text.startsWith('/') ? `\n${text}` : text;
+  const before = /^\s*\//.test(text) ? (attemptId === undefined ? '\n' : 'The user adds:\n') : '';
   const uuid = attemptId === undefined ? {} : { uuid: messageId(attemptId, index) };
-  return JSON.stringify({ type: 'user', message: { role: 'user', content }, ...uuid });
+  return JSON.stringify({ type: 'user', message: { role: 'user', content: `${before}${text}` }, ...uuid });
 }
 
 /** Takes a message back from claude's queue; its answer tells whether it was still there, see `readWithdrawal`. */

@@ -1,6 +1,7 @@
 /**
- * What one attempt has said so far: the fold over its stream. It costs the same for every line however long the stream
- * is, and the same lines always give the same state, so a later runner knows what an earlier one knew.
+ * claude/: all that we know of Claude Code, so that one folder changes when it does. This file: what one attempt has
+ * said so far, the fold over its stream. It costs the same for every line however long the stream is, and the same
+ * lines always give the same state, so a later runner knows what an earlier one knew.
  */
 import { type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
 import { answersInterrupt } from './control.ts';

@@ -1,7 +1,9 @@
 /** Waits until a live runner has brought a group into a certain state. */
+
 import type { GroupState } from '../core/state.ts';
+import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
-import { liveRunner, pause } from './change-group.ts';
+import { liveRunner } from './change-group.ts';
 import { followGroup } from './follow-group.ts';
 import type { GroupReference } from './resolve.ts';
 
@@ -57,5 +59,5 @@ export function awaitState<T>(
 /** Waits until that run has let go of the group, so that the next command does not find it busy. */
 export async function awaitRelease(world: World, group: Pick<GroupReference, 'paths'>, runId: string): Promise<void> {
   const deadline = world.clock.now() + lettingGoMsMax;
-  while (liveRunner(world, group) === runId && world.clock.now() < deadline) await pause(world, lettingGoLookMs);
+  while (liveRunner(world, group) === runId && world.clock.now() < deadline) await delay(world.clock, lettingGoLookMs);
 }

@@ -2,8 +2,10 @@
  * How a command changes a group. Nobody holds it: the command takes the lock and acts as a short runner. Another short
  * command holds it: wait. A runner holds it: leave a request, and wait for the event that answers it (DESIGN §3).
  */
+
 import type { Result } from '../core/failure.ts';
 import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
+import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import type { GroupReference } from './resolve.ts';
 
@@ -42,7 +44,7 @@ export async function changeGroup<T>(world: World, group: GroupReference, change
       deadline = world.clock.now() + patienceMs;
     }
     if (world.clock.now() > deadline) return opened;
-    await pause(world, pollMs);
+    await delay(world.clock, pollMs);
   }
 }
 
@@ -56,12 +58,6 @@ export function liveRunner(world: World, group: Pick<GroupReference, 'paths'>): 
 export async function waitForShortCommands(world: World, group: Pick<GroupReference, 'paths'>): Promise<void> {
   const deadline = world.clock.now() + patienceMs;
   while (world.locks.holder(group.paths.lock)?.runId.startsWith(shortRunPrefix) && world.clock.now() < deadline) {
-    await pause(world, pollMs);
+    await delay(world.clock, pollMs);
   }
-}
-
-export function pause(world: World, delayMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    world.clock.after(delayMs, resolve);
-  });
 }

@@ -7,10 +7,10 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { isObject, parseJson } from '../store/shape.ts';
+import { delay } from '../world/clock.ts';
 import { isolatedBunFlags } from '../world/own-program.ts';
 import type { ExitStatus, RunningProcess } from '../world/world.ts';
 import { whileBusy } from './busy.ts';
-import { pause } from './change-group.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 import type { ConfigOptions } from './group-options.ts';
@@ -116,7 +116,7 @@ async function beginning(
     const isOurs = run?.pid === pid && run.startTime === startTime;
     if (isOurs && (ended !== null || isListed(world, paths, events.state?.status))) return 'running';
     if (ended !== null) return ended;
-    await pause(world, lookMs);
+    await delay(world.clock, lookMs);
   }
 }
 

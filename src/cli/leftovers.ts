@@ -1,11 +1,12 @@
 /** Processes that a group can leave behind when its runner died: ended before its folder goes. */
+
 import type { GroupState } from '../core/state.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
 import { refuseForeignWorkers } from '../runner/run-start.ts';
 import type { GroupPaths } from '../store/paths.ts';
+import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
-import { pause } from './change-group.ts';
 
 const attemptId = /"(?:attemptId|attempt)":(?:\{"id":)?"([0-9a-f-]{36})"/;
 const attemptEnd = /"type":"session_(?:completed|failed|paused)"/;
@@ -38,6 +39,6 @@ export async function stopRehearsal(world: World, paths: GroupPaths): Promise<vo
   if (server === null) return;
   world.processes.signal(server, 'SIGTERM');
   const deadline = world.clock.now() + stopPatienceMs;
-  while (world.processes.isAlive(server) && world.clock.now() < deadline) await pause(world, pollMs);
+  while (world.processes.isAlive(server) && world.clock.now() < deadline) await delay(world.clock, pollMs);
   if (world.processes.isAlive(server)) world.processes.signal(server, 'SIGKILL');
 }

@@ -1,6 +1,7 @@
 /**
- * The command tree. Every command is listed here with its one-line summary; the file that defines its options and does
- * its work is loaded only when the command line names it, so that short commands start fast.
+ * cli/: what a user types, and what it does. This file: the command tree. Every command is listed here with its one-
+ * line summary; the file that defines its options and does its work is loaded only when the command line names it, so
+ * that short commands start fast.
  */
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { safeLine } from '../report/terminal-text.ts';
@@ -73,6 +74,21 @@ const entries: readonly Entry[] = [
     summary: 'tell what became of a group, as HTML, Markdown or JSON',
     load: () => import('./commands/group-report.ts'),
   },
+  {
+    path: 'group diff',
+    summary: 'show what the sessions changed in their worktrees',
+    load: () => import('./commands/group-diff.ts'),
+  },
+  {
+    path: 'group merge',
+    summary: 'merge the work of all sessions, in every repository or in none',
+    load: () => import('./commands/group-merge.ts'),
+  },
+  {
+    path: 'group pr',
+    summary: 'push the work of all sessions and create pull requests',
+    load: () => import('./commands/group-pr.ts'),
+  },
   { path: 'group archive', summary: 'put a finished group away', load: () => import('./commands/group-archive.ts') },
   {
     path: 'group delete',
@@ -86,6 +102,11 @@ const entries: readonly Entry[] = [
   },
   { path: 'session list', summary: 'list the sessions of a group', load: () => import('./commands/session-list.ts') },
   { path: 'session show', summary: 'show one session', load: () => import('./commands/session-show.ts') },
+  {
+    path: 'session diff',
+    summary: 'show what a session changed in its worktree',
+    load: () => import('./commands/session-diff.ts'),
+  },
   {
     path: 'session remove',
     summary: 'remove a session that is not running',

@@ -105,6 +105,6 @@ function needsGroup(reference: string): Result<never> {
   return fail(
     'not-found',
     `There is no session with the id ${quoted(reference)}.`,
-    'Numbers and names need their group: <group>/<number-or-name>.',
+    'Give numbers and names with their group: <group>/<number-or-name>.',
   );
 }

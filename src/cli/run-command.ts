@@ -11,6 +11,7 @@ import { openRunDisplay } from './dashboard/run-display.ts';
 import { runDetached } from './detach.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
 import { type ConfigOptions, configOf } from './group-options.ts';
+import { finishInterruptedMerge } from './merge/finish.ts';
 import { briefPath, tryPath } from './path-argument.ts';
 import { type PreviewWish, showPreview } from './preview.ts';
 import { createRehearsal } from './rehearsal-process.ts';
@@ -81,6 +82,9 @@ export async function runHere(context: Context, group: GroupReference, wish: Run
   if (!rehearsal.ok) return rehearsal;
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
+  // While the group runs the log could not be told of a merge that was cut off.
+  const finished = await finishInterruptedMerge(context, group);
+  if (!finished.ok) return finished;
   const output = chooseOutput(context, wish.output);
   if (!output.ok) return output;
   const display = await openRunDisplay(context, group, output.value);

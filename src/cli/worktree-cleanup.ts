@@ -2,6 +2,7 @@
  * Worktrees and branches of sessions go when nobody needs them any more: after a hand-over, with an archived, deleted
  * or removed session. What is in no other branch stays, unless the user says that it is to go.
  */
+
 import { forgetSessionWorktree } from '../context/faber/worktrees.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
@@ -11,12 +12,13 @@ import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
 import { type Doomed, discard, discardFolder, halfRemoved, type Standing, standingOf } from '../git/discard.ts';
 import { findRepository } from '../git/repository.ts';
+import { rescue } from '../git/rescue.ts';
 import { readIntent, type WorkspaceIntent } from '../git/workspace-intent.ts';
 import { plural } from '../report/format.ts';
 import { sessionTitle } from '../report/wording.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
-import { writeFailure } from '../world/world.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import { whileBusy } from './busy.ts';
 import type { Context } from './context.ts';
 import { briefPath, shellWord, tryPath } from './path-argument.ts';
@@ -29,6 +31,8 @@ export type Care =
   | 'keep-unmerged'
   /** Nothing, but for commits it is enough that their branch stays. */
   | 'keep-branches'
+  /** Nothing that git can keep: what is in no commit is committed on a branch first, and branches stay. */
+  | 'keep-commits'
   /** Everything but what somebody has locked. */
   | 'none';
 
@@ -119,7 +123,7 @@ export function recordCleaned(writer: GroupWriter, sessionId: SessionId): Result
     writer.record([{ type: 'session_cleaned', sessionId }]);
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(writer.paths.events, error) };
+    return { ok: false, failure: systemFailure(writer.paths.events, error) };
   }
 }
 
@@ -141,17 +145,19 @@ export async function leftoversOf(context: Context, paths: GroupPaths, state: Gr
 }
 
 export interface Release {
-  /** Unmerged work goes as well. */
+  /** What is in no commit is no obstacle: it is committed first. */
   readonly force: boolean;
   /** The command line that is being carried out, without `--force`. */
   readonly command: string;
+  /** Told at once of all that stays and of all that is thrown away, in sentences: a later step may fail. */
+  readonly tell: (note: string) => void;
 }
 
 /** Fails with `illegal-transition`, naming what would be lost with the worktrees. Nothing is changed. */
 export function checkReleasable(
   context: Context,
   leftovers: readonly Leftover[],
-  { force, command }: Release,
+  { force, command }: Omit<Release, 'tell'>,
 ): Result<void> {
   const obstacles = leftovers.flatMap((leftover) => {
     const why = whyKept(context, leftover, careOf(force));
@@ -160,34 +166,35 @@ export function checkReleasable(
   const [first] = obstacles;
   if (first === undefined) return ok(undefined);
   const rest = obstacles.length === 1 ? '' : ` So it is with ${plural(obstacles.length - 1, 'further session')}.`;
-  const next = force ? 'Nothing was deleted.' : `Save what you need; this deletes it all the same: ${command} --force`;
+  const next = force
+    ? 'Nothing was deleted.'
+    : `Commit or remove it there; or have it committed on its branch and deleted here with: ${command} --force`;
   return fail('illegal-transition', `${first}${rest}`, next);
 }
 
-const careOf = (force: boolean): Care => (force ? 'none' : 'keep-branches');
+const careOf = (force: boolean): Care => (force ? 'keep-commits' : 'keep-branches');
 
 /**
  * Takes all worktrees out of a folder that is about to be deleted: through git, so that no repository remembers a
  * worktree that is gone. Everything is looked at before anything goes, and fails as checkReleasable does. Branches with
- * unmerged commits stay without `force`; the sentences returned name them.
+ * unmerged commits stay, with `force` as well.
  */
 export async function releaseWorktrees(
   context: Context,
   paths: GroupPaths,
   leftovers: readonly Leftover[],
   release: Release,
-): Promise<Result<readonly string[]>> {
+): Promise<Result<void>> {
   const possible = checkReleasable(context, leftovers, release);
   if (!possible.ok) return possible;
   return whileBusy(context, 'Removing worktrees', async (say) => {
-    const notes: string[] = [];
     for (const [index, leftover] of leftovers.entries()) {
       say(`Removing worktree ${index + 1} of ${leftovers.length}`);
-      const removed = await removeLeftover(context, paths, leftover, careOf(release.force));
+      const removed = await removeLeftover(context, paths, leftover, careOf(release.force), release.tell);
       if (!removed.ok) return removed;
-      notes.push(...removed.value);
+      for (const note of removed.value) release.tell(note);
     }
-    return ok(notes);
+    return ok(undefined);
   });
 }
 
@@ -231,7 +238,7 @@ function doomedOf(
   if (known === null && !isThere) return null;
   const found = findRepository(files, worktree);
   const linked = found !== null && found.top === files.realPath(worktree) ? found.repository : undefined;
-  const into = [record?.mergedInto, known?.target].flatMap((name) => name ?? []);
+  const into = [...new Set([record?.mergedInto, known?.target].flatMap((name) => name ?? []))];
   return {
     repository: known?.repository ?? linked ?? record?.definition.repository ?? '',
     path: worktree,
@@ -252,8 +259,9 @@ export function whyKept(context: Context, { doomed, record, standing }: Leftover
   const cwd = tryPath(() => context.cwd);
   if (cwd.ok && (cwd.value === path || cwd.value.startsWith(`${path}/`)))
     return 'You are in it; leave the folder first.';
+  const isForced = care === 'none' || care === 'keep-commits';
   if (standing === null) {
-    if (care === 'none' || context.world.files.entryKind(path) === null) return null;
+    if (isForced || context.world.files.entryKind(path) === null) return null;
     const why = repository === '' ? 'It belongs to no repository' : `Its repository ${briefPath(repository)} is gone`;
     return `${why}, so nobody can tell what in it would be lost.`;
   }
@@ -263,7 +271,7 @@ export function whyKept(context: Context, { doomed, record, standing }: Leftover
     const reason = registered.lock === '' ? '' : ` (${registered.lock})`;
     return `It is locked${reason}; unlock it with: git worktree unlock ${shellWord(registered.path)}`;
   }
-  if (care === 'none') return null;
+  if (isForced) return null;
   if (isThere && !isReadable)
     return 'Git does not know its folder any more, so nobody can tell what in it would be lost.';
   if (uncommitted.length > 0) {
@@ -289,40 +297,30 @@ function countOf(count: number, noun: string): string {
 }
 
 /**
- * Removes what the session left, after `whyKept` said nothing. Returns sentences about what stays. Fails with git's
- * reason or `write-failed`; tried again, it goes on where it stopped.
+ * Removes what the session left, after `whyKept` said nothing. Returns sentences about what stays and what was thrown
+ * away; `tell` gets at once what was saved before anything goes. Fails with git's reason or `write-failed`; tried
+ * again, it goes on where it stopped.
  */
 export async function removeLeftover(
   context: Context,
   paths: GroupPaths,
-  { sessionId, doomed, record, isUncertain, standing }: Leftover,
+  leftover: Leftover,
   care: Care,
+  tell: (note: string) => void = () => {},
 ): Promise<Result<readonly string[]>> {
+  const { sessionId, doomed, record } = leftover;
   const { files, clock } = context.world;
-  const notes: string[] = [];
-  const isKnown = standing?.ok === true ? standing.value : null;
-  if (isKnown === null) {
-    const removed = discardFolder(context, doomed);
-    if (!removed.ok) return removed;
-  } else {
-    const { elsewhere, unmerged, tip, registered } = isKnown;
-    const isForeign = isUncertain && registered?.branch !== doomed.branch;
-    const stays = elsewhere !== null || (unmerged > 0 && (care === 'keep-branches' || isForeign));
-    const removed = await discard(context, doomed, isKnown, { withBranch: !stays });
-    if (!removed.ok) return removed;
-    if (stays && tip !== null) {
-      const why =
-        elsewhere === null ? `${countOf(unmerged, 'commit')} not merged` : `it is checked out in ${elsewhere}`;
-      notes.push(`The branch ${doomed.branch} stays in ${briefPath(doomed.repository)}: ${why}.`);
-    }
-    if (isKnown.stashes > 0) notes.push(`Stashes of ${doomed.branch} stay in ${briefPath(doomed.repository)}.`);
-  }
+  const settled = await saveFirst(context, leftover, care, tell);
+  if (!settled.ok) return settled;
+  const removed = await removeWorktree(context, leftover, settled.value, care);
+  if (!removed.ok) return removed;
+  const notes = [...removed.value];
   const { workspace, setupDone } = sessionPaths(paths, sessionId);
   try {
     // A later attempt makes a worktree of its own, and sets it up.
     for (const path of [workspace, setupDone]) files.remove(path);
   } catch (error) {
-    return { ok: false, failure: writeFailure(workspace, error) };
+    return { ok: false, failure: systemFailure(workspace, error) };
   }
   const forgotten = forgetSessionWorktree(
     files,
@@ -330,5 +328,56 @@ export async function removeLeftover(
     clock.now(),
   );
   if (!forgotten.ok) notes.push(`${forgotten.failure.message} ${forgotten.failure.next}`.trim());
+  return ok(notes);
+}
+
+/** How it stands when all that git can keep is on a branch; null when the repository is gone. */
+async function saveFirst(
+  context: Context,
+  { doomed, standing, title }: Leftover,
+  care: Care,
+  tell: (note: string) => void,
+): Promise<Result<Standing | null>> {
+  const known = standing?.ok === true ? standing.value : null;
+  if (known === null || care !== 'keep-commits') return ok(known);
+  const rescued = await rescue(context, doomed, known, title);
+  if (!rescued.ok) {
+    const { reason, message, next } = rescued.failure;
+    const cure = `Save what you need of it, then remove it with: git worktree remove --force ${shellWord(doomed.path)}`;
+    return fail(
+      reason,
+      `The worktree of ${title} stays, because its work cannot be committed. ${message} ${next}`,
+      cure,
+    );
+  }
+  for (const note of rescued.value.notes) tell(note);
+  return ok(rescued.value.standing);
+}
+
+async function removeWorktree(
+  context: Context,
+  { doomed, isUncertain, title }: Leftover,
+  standing: Standing | null,
+  care: Care,
+): Promise<Result<readonly string[]>> {
+  if (standing === null) {
+    const isThere = context.world.files.entryKind(doomed.path) !== null;
+    const removed = discardFolder(context, doomed);
+    if (!removed.ok) return removed;
+    return ok(isThere ? [`Thrown away: the folder of ${title}, whose repository is gone.`] : []);
+  }
+  const notes: string[] = [];
+  const { elsewhere, unmerged, tip, registered } = standing;
+  const isForeign = isUncertain && registered?.branch !== doomed.branch;
+  const stays =
+    elsewhere !== null || (unmerged > 0 && (care === 'keep-branches' || care === 'keep-commits' || isForeign));
+  const removed = await discard(context, doomed, standing, { withBranch: !stays });
+  if (!removed.ok) return removed;
+  const where = briefPath(doomed.repository);
+  if (stays && tip !== null) {
+    const why = elsewhere === null ? `${countOf(unmerged, 'commit')} not merged` : `it is checked out in ${elsewhere}`;
+    notes.push(`The branch ${doomed.branch} stays in ${where} at ${tip.slice(0, 12)}: ${why}.`);
+  }
+  if (standing.stashes > 0) notes.push(`Stashes of ${doomed.branch} stay in ${where}.`);
   return ok(notes);
 }

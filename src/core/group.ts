@@ -208,8 +208,12 @@ export interface Workspace {
   readonly branch: string;
   /** Full id of the commit from which the branch began. */
   readonly base: string;
-  /** Branch that was checked out in the project then; absent = none was. */
+  /** Branch that was checked out in the project when the first worktree was made; absent = none was. */
   readonly target?: string;
+  /** Root of the user's checkout that holds the project, absolute; absent = not known. */
+  readonly checkout?: string;
+  /** What was checked out there, when that is not the base; full id of the commit. */
+  readonly origin?: string;
 }
 
 /** What a session left in its worktree. */

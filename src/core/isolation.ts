@@ -1,6 +1,7 @@
 /**
- * Which sessions work in a git worktree of their own, and which have to take turns in the project folder itself. A
- * session says so itself; else it gets a worktree as soon as two sessions that may run at once share its repository.
+ * Which sessions work in a git worktree of their own, and which in the project folder itself. A session says so itself;
+ * else it gets a worktree as soon as any session of the group does: when it is asked for, or when two sessions that may
+ * run at once share a repository. So the work of a group is handed over as a whole.
  */
 import type { IsolationMode, SessionId } from './group.ts';
 import { type Plan, planOf } from './plan.ts';
@@ -15,9 +16,13 @@ export function isolationOf(state: GroupState, id: SessionId): IsolationMode {
   const { isolate, repository } = record.definition;
   if (isolate !== undefined) return isolate;
   if (repository === undefined) return 'none';
-  // Whoever works beside one that is isolated, or after it, needs its commits and not the checkout.
-  if (state.isolatedRepositories.has(repository)) return 'worktree';
-  return mayMeet(state, planOf(state), repository) ? 'worktree' : 'none';
+  return findings(state).usesWorktrees && !buildsInPlace(state, id) ? 'worktree' : 'none';
+}
+
+/** Whether the session builds on work that lies in the checkout itself, which a worktree would be without. */
+export function buildsInPlace(state: GroupState, id: SessionId): boolean {
+  const { usesWorktrees, inPlace } = findings(state);
+  return usesWorktrees && inPlace.has(id);
 }
 
 /** Repositories in whose checkouts a session works right now, so that no other one may begin there. */
@@ -32,35 +37,52 @@ export function checkoutsInUse(state: GroupState): Set<string> {
   return used;
 }
 
-interface Meetings {
+interface Findings {
   readonly version: number;
   readonly completed: number;
-  readonly known: Map<string, boolean>;
+  readonly running: number;
+  /** Some session of the group has, or is to get, a worktree. */
+  readonly usesWorktrees: boolean;
+  /** Sessions that build on work which lies in the checkout itself: a worktree would be without it. */
+  readonly inPlace: ReadonlySet<SessionId>;
 }
 
-const meetings = new WeakMap<GroupState, Meetings>();
+const found = new WeakMap<GroupState, Findings>();
 
-/** The same, found out once for all sessions of a repository as long as nothing changes that it depends on. */
-function mayMeet(state: GroupState, plan: Plan, repository: string): boolean {
+/** Found out once for all sessions, as long as nothing changes that it depends on. */
+function findings(state: GroupState): Findings {
   const { definitionsVersion: version, counts } = state;
-  let last = meetings.get(state);
-  if (last?.version !== version || last.completed !== counts.completed) {
-    last = { version, completed: counts.completed, known: new Map() };
-    meetings.set(state, last);
-  }
-  const known = last.known.get(repository) ?? findMeeting(state, plan, repository);
-  last.known.set(repository, known);
-  return known;
+  const { completed, running } = counts;
+  const last = found.get(state);
+  if (last?.version === version && last.completed === completed && last.running === running) return last;
+  const plan = planOf(state);
+  const now = { version, completed, running, usesWorktrees: usesWorktrees(state, plan), inPlace: inPlace(state, plan) };
+  found.set(state, now);
+  return now;
 }
 
-/** Whether two sessions of the repository that are not completed may run at once. */
-function findMeeting(state: GroupState, plan: Plan, repository: string): boolean {
-  const open = new Set<SessionId>();
-  for (const [id, { definition, state: session }] of state.sessions) {
-    if (definition.repository === repository && session.status !== 'completed') open.add(id);
+function usesWorktrees(state: GroupState, plan: Plan): boolean {
+  const open = new Map<string, SessionId[]>();
+  for (const id of plan.graph.order) {
+    const record = state.sessions.get(id);
+    if (record === undefined) continue;
+    const { repository, isolate } = record.definition;
+    if (repository === undefined) continue;
+    if (record.isolated === true || (isolate === 'worktree' && record.isolated === undefined)) return true;
+    if (record.state.status === 'completed' || isolate === 'none') continue;
+    open.set(repository, [...(open.get(repository) ?? []), id]);
   }
-  if (open.size < 2) return false;
-  return !state.group.config.respectDependencies || longestChain(state, plan, open) < open.size;
+  return [...open.values()].some((ids) => ids.length > 1 && mayMeet(state, plan, ids));
+}
+
+/** Whether two of the sessions, given in an order in which dependencies come first, may run at once. */
+function mayMeet(state: GroupState, plan: Plan, ids: readonly SessionId[]): boolean {
+  if (!state.group.config.respectDependencies) return true;
+  const follows = (id: SessionId, before: SessionId | undefined) =>
+    before === undefined || (state.sessions.get(id)?.definition.dependsOn ?? []).includes(before);
+  // The usual chain is one where each names the one before it.
+  if (ids.every((id, index) => follows(id, ids[index - 1]))) return false;
+  return longestChain(state, plan, new Set(ids)) < ids.length;
 }
 
 /** How many of the sessions lie on one path through the graph, at most: all of them, when none may run at once. */
@@ -79,15 +101,46 @@ function longestChain(state: GroupState, plan: Plan, among: ReadonlySet<SessionI
   return longest;
 }
 
+const none: ReadonlySet<string> = new Set();
+
+function inPlace(state: GroupState, plan: Plan): Set<SessionId> {
+  const sessions = new Set<SessionId>();
+  // Repositories in whose checkouts lies work on which a session builds.
+  const below = new Map<SessionId, ReadonlySet<string>>();
+  for (const id of plan.graph.order) {
+    const record = state.sessions.get(id);
+    if (record === undefined) continue;
+    const { repository, dependsOn } = record.definition;
+    let repositories: ReadonlySet<string> = none;
+    for (const dependency of dependsOn) {
+      const more = below.get(dependency) ?? none;
+      if (more.size > 0) repositories = repositories.size === 0 ? more : repositories.union(more);
+    }
+    if (repository !== undefined) {
+      const builds = repositories.has(repository);
+      if (builds) sessions.add(id);
+      if (!builds && isInPlace(record)) repositories = repositories.union(new Set([repository]));
+    }
+    if (repositories.size > 0) below.set(id, repositories);
+  }
+  return sessions;
+}
+
+/** By its own choice, or because it was begun so. */
+function isInPlace({ isolated, definition }: SessionRecord): boolean {
+  return isolated === undefined ? definition.isolate === 'none' : !isolated;
+}
+
 /**
  * The completed sessions on whose work the session builds: its nearest ancestors in the same repository, also through
- * sessions of other repositories. None of them is an ancestor of another.
+ * sessions of other repositories. None of them is an ancestor of another. Those without `work` in their state worked in
+ * the checkout itself.
  */
 export function groundworkOf(state: GroupState, id: SessionId): SessionRecord[] {
   const record = state.sessions.get(id);
   const repository = record?.definition.repository;
   if (record === undefined || repository === undefined) return [];
-  const found = new Set<SessionId>();
+  const nearest = new Set<SessionId>();
   const seen = new Set<SessionId>();
   const open = [...record.definition.dependsOn];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -95,17 +148,14 @@ export function groundworkOf(state: GroupState, id: SessionId): SessionRecord[] 
     seen.add(next);
     const ancestor = state.sessions.get(next);
     if (ancestor === undefined) continue;
-    if (hasWork(ancestor, repository)) found.add(next);
+    const isDone = ancestor.definition.repository === repository && ancestor.state.status === 'completed';
+    if (isDone) nearest.add(next);
     else open.push(...ancestor.definition.dependsOn);
   }
-  const covered = new Set([...found].flatMap((other) => [...ancestorsOf(state, other)]));
+  const covered = new Set([...nearest].flatMap((other) => [...ancestorsOf(state, other)]));
   return [...state.sessions.values()].filter(
-    ({ definition }) => found.has(definition.id) && !covered.has(definition.id),
+    ({ definition: { id: other } }) => nearest.has(other) && !covered.has(other),
   );
-}
-
-function hasWork({ definition, state: session }: SessionRecord, repository: string): boolean {
-  return definition.repository === repository && session.status === 'completed' && session.work !== undefined;
 }
 
 function ancestorsOf(state: GroupState, id: SessionId): Set<SessionId> {

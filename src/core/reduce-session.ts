@@ -150,9 +150,6 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   if (record.finished !== undefined) attempt.accepting = noUsage;
   record.state = { status: 'running', attempt };
   record.isolated ??= intent.isolated === true;
-  if (record.isolated && record.definition.repository !== undefined) {
-    state.isolatedRepositories.add(record.definition.repository);
-  }
   record.queued = false;
   delete record.notBeforeMs;
   delete record.told;
@@ -176,10 +173,10 @@ function isolate(
   record: SessionRecord,
   { workspace }: Extract<SessionEvent, { type: 'session_isolated' }>,
 ): void {
-  const { repository, base, target } = workspace;
   record.workspace = workspace;
-  // The first one cannot build on the work of another: there is none.
-  if (!state.bases.has(repository)) state.bases.set(repository, { base, ...(target === undefined ? {} : { target }) });
+  const { repository, target, checkout = repository, origin = workspace.base } = workspace;
+  if (state.bases.has(checkout)) return;
+  state.bases.set(checkout, { repository, base: origin, ...(target === undefined ? {} : { target }) });
 }
 
 /** The worker is gone and paid; its answer stays whatever becomes of the acceptance. */

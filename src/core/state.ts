@@ -1,7 +1,8 @@
 /**
- * The state of a group: the fold of its events.
+ * core/: what a group is, what happened to it and what is to be done next; no clock, files or processes. This file:
+ * the state of a group, which is the fold of its events.
  *
- * `reduce` owns the state it is given: it changes it in place and returns the same object, because copying the
+ * * `reduce` owns the state it is given: it changes it in place and returns the same object, because copying the
  * session table on every event would make an event dearer the larger the group is. It is total over legal events,
  * deterministic, and throws IllegalEvent for all others, when loading a log as well as when writing one.
  */
@@ -11,8 +12,8 @@ import { queue, reduceSession, type SessionEvent } from './reduce-session.ts';
 import { IllegalEvent, type SessionRecord } from './session-state.ts';
 import { type GroupStatus, nextGroupStatus, type SessionStatus } from './status.ts';
 
-/** The commit and the branch that were checked out in a project when the first session was isolated there. */
-export type Base = Pick<Workspace, 'base' | 'target'>;
+/** The commit and the branch that were checked out there when the first session was isolated. */
+export type Base = Pick<Workspace, 'base' | 'target' | 'repository'>;
 
 export interface GroupState {
   group: GroupDefinition;
@@ -51,9 +52,7 @@ export interface GroupState {
   reservedUsd: number;
   budgetWarned: boolean;
   budgetExceeded: boolean;
-  /** Repositories in which a session has its own worktree. */
-  readonly isolatedRepositories: Set<string>;
-  /** Where the worktrees of a repository begin, by repository: fixed by the first of them. */
+  /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
   readonly bases: Map<string, Base>;
   /** Changes whenever sessions or dependencies do, so that plans made from them can be reused. */
   definitionsVersion: number;
@@ -80,7 +79,6 @@ export function initialState(event: GroupEvent): GroupState {
     reservedUsd: 0,
     budgetWarned: false,
     budgetExceeded: false,
-    isolatedRepositories: new Set(),
     bases: new Map(),
     definitionsVersion: 0,
     touched: new Set(),
@@ -162,7 +160,11 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
 
 /** Sessions that were removed since are no matter any more. */
 function noteMerged(state: GroupState, merged: readonly MergedRepository[]): void {
-  for (const { into, sessionIds } of merged) {
+  for (const { into, repository, sessionIds } of merged) {
+    // What begins now begins with what was merged.
+    for (const [checkout, base] of state.bases) {
+      if (base.repository === repository && base.target === into) state.bases.delete(checkout);
+    }
     for (const id of sessionIds) {
       const record = state.sessions.get(id);
       if (record !== undefined) record.mergedInto = into;

@@ -2,9 +2,11 @@
  * What a worktree and its branch hold that is nowhere else, and their removal. Whatever git does not say is nobody's
  * loss, so every doubt is a failure and the caller keeps the worktree.
  */
+
 import { basename, dirname, join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
-import { writeFailure } from '../world/world.ts';
+import { systemFailure } from '../store/system-failure.ts';
+
 import type { Git } from './git.ts';
 import { isOurFile } from './our-files.ts';
 import { commitOf, runOwn } from './own.ts';
@@ -236,7 +238,7 @@ function setAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Re
     files.rename(path, aside);
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(path, error) };
+    return { ok: false, failure: systemFailure(path, error) };
   }
 }
 
@@ -246,7 +248,7 @@ function removeAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>):
     files.remove(aside);
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(aside, error) };
+    return { ok: false, failure: systemFailure(aside, error) };
   }
 }
 

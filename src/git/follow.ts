@@ -2,10 +2,12 @@
  * Lets a checkout follow its branch after that has moved: index and files become those of the new commit, and what the
  * user has changed elsewhere stays. Also where an earlier git was cut off in the middle of it.
  */
+
 import { dirname, join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
-import { writeFailure } from '../world/world.ts';
+import { systemFailure } from '../store/system-failure.ts';
+
 import type { Git } from './git.ts';
 import { askOwn, longTimeoutMs, refusal, runOwn } from './own.ts';
 import { listed } from './scratch.ts';
@@ -131,6 +133,6 @@ function removeFile({ world: { files } }: Git, checkout: string, path: string): 
     }
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(`${checkout}, ${quoted(path)}`, error) };
+    return { ok: false, failure: systemFailure(`${checkout}, ${quoted(path)}`, error) };
   }
 }

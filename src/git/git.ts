@@ -1,6 +1,7 @@
 /**
- * Runs git. It gets an environment of its own and settings that let nothing in a repository start a program: no hooks,
- * no file system monitor, no transport helpers. The user's own configuration counts, because it says how to log in.
+ * git/: the only code that calls git. This file runs it: git gets an environment of its own and settings that let
+ * nothing in a repository start a program: no hooks, no file system monitor, no transport helpers. The user's own
+ * configuration counts, because it says how to log in.
  */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { RunOutput, World } from '../world/world.ts';

@@ -4,6 +4,7 @@
  */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
+import { registeredWorktrees } from './discard.ts';
 import type { Git } from './git.ts';
 import { readHeadLog } from './head-log.ts';
 import {
@@ -18,7 +19,6 @@ import {
 } from './own.ts';
 import { commitAll, uncommittedIn } from './stage.ts';
 import { mergeCommit } from './workspace-make.ts';
-import { listWorktrees } from './worktree.ts';
 
 export interface Home {
   /** The branch is checked out, so that what is uncommitted can be committed on it. */
@@ -74,8 +74,8 @@ export async function bringHome(git: Git, workspace: Workspace, options: HomeOpt
 
 /** A branch that somebody has checked out would change below his files. */
 async function checkFree(git: Git, { path, branch }: Workspace): Promise<Result<void>> {
-  const listed = await listWorktrees(git, path);
-  if (!listed.ok) return { ok: false, failure: { ...listed.failure, reason: 'worktree-failed' } };
+  const listed = await registeredWorktrees(git, path);
+  if (!listed.ok) return listed;
   const other = listed.value.find((worktree) => worktree.branch === branch && worktree.path !== path);
   if (other === undefined) return ok(undefined);
   const message = `The branch ${branch} of the session is checked out in ${other.path}.`;

@@ -8,8 +8,8 @@ import { quoted } from '../core/id.ts';
 import type { MergeJournal, Move } from '../store/merge-journal.ts';
 import { followBranch } from './follow.ts';
 import type { Git } from './git.ts';
-import { askOwn, refusal } from './own.ts';
-import { askedIn, isPartOf } from './scratch.ts';
+import { askOwn, isAncestor, refusal } from './own.ts';
+import { askedIn } from './scratch.ts';
 import { tipOf } from './target.ts';
 
 /** What the reflog says of the moves. */
@@ -70,17 +70,18 @@ async function forwards(
   for (const move of moves) {
     const place = await placeOf(git, move);
     if (!place.ok) return place;
-    if (place.value === 'elsewhere') return ok(`${nameOf(move)} was moved or deleted by somebody else.`);
+    if (place.value === 'elsewhere') return ok(`The ${nameOf(move)} was moved or deleted by somebody else.`);
     if (place.value === 'before') open.push(move);
     if (place.value !== 'beyond') reached.push(move);
   }
   for (const move of open) {
     const moved = await update(git, move, { from: move.from, to: move.to, reason });
-    if (!moved.ok) return ok(`${nameOf(move)} could not be moved: ${describeFailure(moved.failure)}`);
+    if (!moved.ok) return ok(`The ${nameOf(move)} could not be moved: ${describeFailure(moved.failure)}`);
   }
   for (const move of reached) {
     const followed = await follow(git, move, move.from, move.to);
-    if (!followed.ok) return ok(`A checkout of ${nameOf(move)} could not follow: ${describeFailure(followed.failure)}`);
+    if (!followed.ok)
+      return ok(`A checkout of the ${nameOf(move)} could not follow: ${describeFailure(followed.failure)}`);
     notes.push(...followed.value);
   }
   return ok(null);
@@ -120,7 +121,7 @@ async function placeOf(git: Git, { repository, into, from, to }: Move): Promise<
   if (tip.value === null) return ok('elsewhere');
   if (tip.value === to) return ok('after');
   if (tip.value === from) return ok('before');
-  const built = await isPartOf(git, repository, to, tip.value);
+  const built = await isAncestor(git, askedIn(repository), to, tip.value);
   if (!built.ok) return built;
   return ok(built.value ? 'beyond' : 'elsewhere');
 }
@@ -147,5 +148,5 @@ async function follow(git: Git, move: Move, from: string, to: string): Promise<R
 }
 
 function nameOf({ repository, into }: Move): string {
-  return `The branch ${quoted(into)} of ${repository}`;
+  return `branch ${quoted(into)} of ${askedIn(repository)}`;
 }

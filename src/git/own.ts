@@ -1,6 +1,6 @@
 /**
- * Runs git in the user's own repository, where others may run it too: a lock that somebody holds is waited for, and
- * every refusal comes with what the reader can do about it.
+ * Runs git in the user's own repository, where others may run it too: what they hold or have half done is waited for,
+ * and every refusal comes with what the reader can do about it.
  */
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
@@ -16,9 +16,12 @@ export interface OwnCall {
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-/** Between two tries, milliseconds: other git commands keep their locks for moments. */
-const lockPausesMs = [50, 100, 200, 400, 800, 1600];
+/** Between two tries, milliseconds: other git commands keep their locks, and half of a worktree, for moments. */
+const pausesMs = [50, 100, 200, 400, 800, 1600];
 const lockHeld = /Unable to create '[\s\S]*\.lock': File exists|could not lock config file [\s\S]*: File exists/;
+/** Git looks into each worktree of the repository, and dies of one that another git is just making or removing. */
+const halfMade =
+  /(?:failed to|could not|unable to) (?:read|open) [^\n]*\/worktrees\/[^\n]*: (?:No such|Success|Undefined)/i;
 
 /** Whatever the exit code is. Fails with `worktree-failed` when git is not there or does not come to an end. */
 export async function askOwn(
@@ -27,15 +30,19 @@ export async function askOwn(
   args: readonly string[],
   { timeoutMs = shortTimeoutMs, variables = {} }: OwnCall = {},
 ): Promise<Result<GitAnswer>> {
-  for (const pauseMs of [...lockPausesMs, null]) {
+  for (const pauseMs of [...pausesMs, null]) {
     const asked = await askGit(git, { cwd, args, timeoutMs, own: true, variables });
     if (!asked.ok) return withoutGit(asked.failure);
-    if (pauseMs === null || asked.value.exitCode === 0 || !lockHeld.test(asked.value.stderr)) return asked;
+    if (pauseMs === null || asked.value.exitCode === 0 || !isMomentary(asked.value.stderr)) return asked;
     await new Promise<void>((resolve) => {
       git.world.clock.after(pauseMs, resolve);
     });
   }
   throw new Error('Internal error: the last try has an answer');
+}
+
+function isMomentary(stderr: string): boolean {
+  return lockHeld.test(stderr) || halfMade.test(stderr);
 }
 
 /** What git printed. Fails with `worktree-failed`, with git's reason and the next step. */

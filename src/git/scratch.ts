@@ -2,11 +2,13 @@
  * Scratch worktrees: commits of several sessions are merged there one after another and tried out, and nothing that
  * anybody works on changes.
  */
+
 import { basename, dirname } from 'node:path';
-import { fail, ok, type Result } from '../core/failure.ts';
-import { writeFailure } from '../world/world.ts';
+import { ok, type Result } from '../core/failure.ts';
+import { systemFailure } from '../store/system-failure.ts';
+
 import type { Git } from './git.ts';
-import { askOwn, longTimeoutMs, refusal, runOwn } from './own.ts';
+import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from './own.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 const namesShown = 10;
@@ -43,38 +45,47 @@ export async function removeScratch(git: Git, repository: string, path: string):
   try {
     files.remove(path);
   } catch (error) {
-    return { ok: false, failure: writeFailure(path, error) };
+    return { ok: false, failure: systemFailure(path, error) };
   }
   // Git forgets a worktree without a folder as well, unless it never knew it.
   if (isRepository) await askOwn(git, askedIn(repository), args, long);
   return ok(undefined);
 }
 
-/** True when the commit is part of the history of `tip`. Fails with `worktree-failed`. */
-export async function isPartOf(git: Git, repository: string, commit: string, tip: string): Promise<Result<boolean>> {
-  const args = ['merge-base', '--is-ancestor', commit, tip];
-  const asked = await askOwn(git, askedIn(repository), args);
-  if (!asked.ok) return asked;
-  const { exitCode } = asked.value;
-  return exitCode > 1 ? refusal(args, asked.value) : ok(exitCode === 0);
-}
+export type Merged =
+  /** Full id of what came of it. */
+  | { readonly commit: string }
+  /** Paths from the top that both sides changed. */
+  | { readonly conflicts: readonly string[] };
 
-/**
- * Merges the commit into what is checked out in the scratch worktree and returns what came of it. Fails with
- * `merge-conflict` (files named, the next step left to the caller) and `worktree-failed`.
- */
-export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<string>> {
-  const identity = await identityOf(git, scratch);
-  const args = [...identity, ...mergeArgs(commit, message)];
+/** Merges the commit into what is checked out in the scratch worktree. Fails with `worktree-failed`. */
+export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<Merged>> {
+  const identity = await identityOptions(git, scratch);
+  if (!identity.ok) return identity;
+  const args = [...identity.value, ...mergeArgs(commit, message)];
   const merged = await askOwn(git, scratch, args, long);
   if (!merged.ok) return merged;
-  if (merged.value.exitCode === 0) return headOf(git, scratch);
+  if (merged.value.exitCode === 0) {
+    const head = await headOf(git, scratch);
+    return head.ok ? ok({ commit: head.value }) : head;
+  }
   const unmerged = await runOwn(git, scratch, ['diff', '--name-only', '--diff-filter=U', '-z']);
   if (!unmerged.ok) return unmerged;
   const names = unmerged.value.split('\0').filter((name) => name !== '');
-  return names.length === 0
-    ? refusal(['merge'], merged.value)
-    : fail('merge-conflict', `Both sides changed ${listed(names)}.`, '');
+  return names.length === 0 ? refusal(['merge'], merged.value) : ok({ conflicts: names });
+}
+
+/** Whether `commit` changed one of the paths since its history and that of `other` parted; true when git cannot say. */
+export async function changedSince(
+  git: Git,
+  repository: string,
+  other: string,
+  commit: string,
+  paths: readonly string[],
+): Promise<Result<boolean>> {
+  const args = ['diff', '--quiet', '--no-ext-diff', '--no-renames', `${other}...${commit}`, '--', ...paths];
+  const asked = await askOwn(git, askedIn(repository), ['--literal-pathspecs', ...args], long);
+  return asked.ok ? ok(asked.value.exitCode !== 0) : asked;
 }
 
 export function mergeArgs(commit: string, message: string): string[] {
@@ -99,19 +110,6 @@ export async function restore(git: Git, scratch: string, commit: string): Promis
   const cleaned = await runOwn(git, scratch, ['clean', '-ffdq'], long);
   return cleaned.ok ? ok(undefined) : cleaned;
 }
-
-/** Who makes a merge commit: the user, or this program where git does not know one. */
-async function identityOf(git: Git, folder: string): Promise<string[]> {
-  const missing: string[] = [];
-  for (const [key, value] of Object.entries(ownIdentity)) {
-    const asked = await askOwn(git, folder, ['config', '--get', key]);
-    if (!asked.ok || asked.value.exitCode !== 0 || asked.value.stdout.trim() === '')
-      missing.push('-c', `${key}=${value}`);
-  }
-  return missing;
-}
-
-const ownIdentity = { 'user.name': 'claude-code-agent', 'user.email': 'claude-code-agent@localhost' };
 
 async function trimmed(asked: Promise<Result<string>>): Promise<Result<string>> {
   const answer = await asked;

@@ -46,15 +46,8 @@ export async function commitAll(
   message: string,
   { base }: { readonly base: string },
 ): Promise<Result<string | null>> {
-  const found = await uncommittedIn(git, path);
-  if (!found.ok) return found;
-  const apart = found.value.repositories.map((name) => `:(top,exclude,literal)${name}`);
-  const added = await runOwn(git, path, ['add', '--all', '--', '.', ...exceptOurs, ...apart], {
-    timeoutMs: longTimeoutMs,
-  });
-  if (!added.ok) return added;
-  const unstaged = await unstageOurs(git, path);
-  if (!unstaged.ok) return unstaged;
+  const staged = await stageAll(git, path);
+  if (!staged.ok) return staged;
   const dropped = await dropRunState(git, path, base);
   if (!dropped.ok) return dropped;
   const args = ['diff', '--cached', '--quiet', '--no-ext-diff'];
@@ -65,6 +58,17 @@ export async function commitAll(
   if (!merging.ok) return merging;
   if (same.value.exitCode === 0 && merging.value.exitCode !== 0) return ok(null);
   return commitIndex(git, path, message);
+}
+
+/** All that is uncommitted, but for our own files and repositories within this one. Fails with `worktree-failed`. */
+export async function stageAll(git: Git, path: string): Promise<Result<void>> {
+  const found = await uncommittedIn(git, path);
+  if (!found.ok) return found;
+  const apart = found.value.repositories.map((name) => `:(top,exclude,literal)${name}`);
+  const added = await runOwn(git, path, ['add', '--all', '--', '.', ...exceptOurs, ...apart], {
+    timeoutMs: longTimeoutMs,
+  });
+  return added.ok ? unstageOurs(git, path) : added;
 }
 
 /** What the session itself had staged of ours. */

@@ -32,13 +32,21 @@ export async function tipOf(git: Git, repository: string, branch: string): Promi
   const known = await runOwn(git, askedIn(repository), ['for-each-ref', '--format=%(refname)', ref]);
   if (!known.ok) return known;
   if (!known.value.split('\n').includes(ref)) return ok(null);
-  return fail('worktree-failed', `The branch ${quoted(branch)} of ${repository} names no commit.`, 'See: git fsck');
+  return fail(
+    'worktree-failed',
+    `The branch ${quoted(branch)} of ${askedIn(repository)} names no commit.`,
+    'See: git fsck',
+  );
 }
 
 /** Fails with `usage` (no such branch, another name for a branch) and `worktree-failed`. */
 export async function readTarget(git: Git, repository: string, branch: string): Promise<Result<Target>> {
   if (git.world.files.info(repository)?.kind !== 'folder') {
-    return fail('usage', `The repository ${repository} is gone.`, 'Put it back where it was, then merge again.');
+    return fail(
+      'usage',
+      `The repository ${askedIn(repository)} is gone.`,
+      'Put it back where it was, then merge again.',
+    );
   }
   const named = await askOwn(git, askedIn(repository), ['check-ref-format', `refs/heads/${branch}`]);
   if (!named.ok) return named;
@@ -50,7 +58,7 @@ export async function readTarget(git: Git, repository: string, branch: string): 
   if (tip.value === null) {
     return fail(
       'usage',
-      `${repository} has no branch ${quoted(branch)}.`,
+      `${askedIn(repository)} has no branch ${quoted(branch)}.`,
       `Make it with git branch, or name another one with --into.`,
     );
   }
@@ -58,7 +66,7 @@ export async function readTarget(git: Git, repository: string, branch: string): 
   if (!link.ok) return link;
   if (link.value.exitCode === 0) {
     const real = link.value.stdout.trim().replace(/^refs\/heads\//, '');
-    const message = `The branch ${quoted(branch)} of ${repository} is only another name for ${quoted(real)}.`;
+    const message = `The branch ${quoted(branch)} of ${askedIn(repository)} is only another name for ${quoted(real)}.`;
     return fail('usage', message, `Name that one with --into.`);
   }
   const checkouts = await checkoutsOf(git, repository, branch);
@@ -93,7 +101,8 @@ export async function checkTarget(git: Git, target: Target): Promise<Result<void
     const heads = ['rebase-merge', 'rebase-apply'].map((name) => files.readText(join(folder, name, 'head-name')));
     const names = [...heads, files.readText(join(folder, 'BISECT_START'))].map((text) => text?.trim());
     if (names.includes(`refs/heads/${branch}`) || names.at(-1) === branch) {
-      const message = `The branch ${quoted(branch)} of ${repository} is in the middle of a rebase or a bisection.`;
+      const where = `The branch ${quoted(branch)} of ${askedIn(repository)}`;
+      const message = `${where} is in the middle of a rebase or a bisection.`;
       return fail('usage', message, 'Finish or abort that, then merge again.');
     }
   }
@@ -167,12 +176,48 @@ export async function changedPaths(
  * `to` would put one: it would be lost.
  */
 export async function checkRoom(git: Git, target: Target, to: string): Promise<Result<void>> {
-  const { repository, branch, commit, checkouts } = target;
+  const { repository, commit, checkouts } = target;
   if (checkouts.length === 0 || commit === to) return ok(undefined);
   const changed = await changedPaths(git, repository, commit, to);
-  if (!changed.ok) return changed;
-  const tracked = new Set(changed.value.flatMap(({ path, before }) => (before ? [path] : [])));
-  const added = changed.value.flatMap(({ path, before, after }) => (after && !before ? [path] : []));
+  return changed.ok ? checkPaths(git, target, sidesOf(changed.value)) : changed;
+}
+
+/** The same for commits that are not merged yet, as far as it can be told before. */
+export async function checkRoomBefore(git: Git, target: Target, sources: readonly string[]): Promise<Result<void>> {
+  const { repository, commit, checkouts } = target;
+  if (checkouts.length === 0 || sources.length === 0) return ok(undefined);
+  // What one adds and a later one removes is never there.
+  const last = await runOwn(git, askedIn(repository), ['merge-base', '--independent', ...sources]);
+  if (!last.ok) return last;
+  for (const source of last.value.split('\n').filter((line) => line !== '')) {
+    const parted = await askOwn(git, askedIn(repository), ['merge-base', commit, source]);
+    if (!parted.ok) return parted;
+    const base = parted.value.exitCode === 0 ? parted.value.stdout.trim() : commit;
+    const made = await changedPaths(git, repository, base, source);
+    if (!made.ok) return made;
+    const different = await changedPaths(git, repository, commit, source);
+    if (!different.ok) return different;
+    const missing = new Set(sidesOf(different.value).added);
+    const { added, tracked } = sidesOf(made.value);
+    const room = await checkPaths(git, target, { added: added.filter((path) => missing.has(path)), tracked });
+    if (!room.ok) return room;
+  }
+  return ok(undefined);
+}
+
+interface Sides {
+  readonly added: readonly string[];
+  readonly tracked: ReadonlySet<string>;
+}
+
+function sidesOf(changed: readonly ChangedPath[]): Sides {
+  return {
+    added: changed.flatMap(({ path, before, after }) => (after && !before ? [path] : [])),
+    tracked: new Set(changed.flatMap(({ path, before }) => (before ? [path] : []))),
+  };
+}
+
+async function checkPaths(git: Git, { branch, checkouts }: Target, { added, tracked }: Sides): Promise<Result<void>> {
   for (const checkout of checkouts) {
     const seen = new Map<string, Promise<Result<string | null>>>();
     const inTheWay = new Set<string>();

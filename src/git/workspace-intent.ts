@@ -1,4 +1,7 @@
-/** What a worktree is to be, and the file that says which one a session has or is about to get: what a crash left is put right by it. */
+/**
+ * What a worktree is to be, and the file that says which one a session has or is about to get: by it what a crash left
+ * is put right.
+ */
 import { ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
 import { fields, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';

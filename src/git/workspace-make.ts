@@ -103,7 +103,7 @@ async function startOf(git: Git, { base, parents }: WorkspacePlan, top: string):
     const there = await commitOf(git, top, commit);
     if (!there.ok) return there;
     if (there.value !== null) continue;
-    const message = `The commit ${commit.slice(0, 12)} from which the work is to begin is not in the repository ${top}.`;
+    const message = `The commit ${commit.slice(0, 12)} to begin from is not in the repository of ${top}.`;
     return fail('worktree-failed', message, 'Bring it back (git fetch), or remove the session and add it again.');
   }
   const [first] = wanted;

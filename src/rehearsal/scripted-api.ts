@@ -1,6 +1,7 @@
 /**
- * The scripted Messages API: an HTTP server on loopback that plays the model of a rehearsal. It remembers nothing
- * about a conversation (see findPlace), only how often a step has failed, so it may be restarted at any time.
+ * rehearsal/: the scripted Messages API and its scripts. This file: an HTTP server on loopback that plays the model of
+ * a rehearsal. It remembers nothing about a conversation (see findPlace), only how often a step has failed, so it may
+ * be restarted at any time.
  */
 import { estimateCost } from '../claude/pricing.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';

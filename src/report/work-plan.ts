@@ -7,7 +7,7 @@ import {
   type SessionDefinition,
   type SessionId,
 } from '../core/group.ts';
-import { isolationOf } from '../core/isolation.ts';
+import { buildsInPlace, isolationOf } from '../core/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { formatDuration, plural, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';
@@ -31,10 +31,10 @@ export function isolationWhy(state: GroupState, id: SessionId): Isolation {
   if (isolate === mode) return { mode, why: 'that was asked for' };
   if (record?.isolated !== undefined) return { mode, why: 'its first attempt began there' };
   if (repository === undefined) return { mode, why: 'the project is in no git repository' };
-  const name = repositoryName(repository);
-  return mode === 'worktree'
-    ? { mode, why: `sessions may meet in ${name}` }
-    : { mode, why: `no two sessions may meet in ${name}` };
+  if (mode === 'worktree') return { mode, why: 'sessions may meet in a repository, or one asked for it' };
+  return buildsInPlace(state, id)
+    ? { mode, why: `it builds on work that lies in the checkout of ${repositoryName(repository)} itself` }
+    : { mode, why: 'no two sessions may meet in a repository' };
 }
 
 /** What people call a repository: the folder with `.git`, or that of a bare one. */

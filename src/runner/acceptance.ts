@@ -3,7 +3,7 @@
  * branch, what changed is counted, and the acceptance command judges it. The answer comes as one fact.
  */
 import type { StopReason, Warning } from '../core/event.ts';
-import type { Failure, Result } from '../core/failure.ts';
+import { type Failure, ok, type Result } from '../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionDefinition, type Work, type Workspace } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -11,8 +11,10 @@ import { commitWork } from '../git/commit.ts';
 import { diffStat } from '../git/diff.ts';
 import { fingerprint } from '../git/fingerprint.ts';
 import type { Git } from '../git/git.ts';
+import { changedTracked, clearNewFiles, untrackedFiles } from '../git/leavings.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import { unexpectedFailure } from './outcomes.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from './shell-command.ts';
 
@@ -20,7 +22,7 @@ import { type CommandEnd, type RunningCommand, runShellCommand } from './shell-c
 export type Verdict = { readonly warnings: readonly Warning[] } & (
   | { readonly status: 'accepted'; readonly work?: Work }
   /** The command failed; `message` is a sentence, `output` the end of what it printed. */
-  | { readonly status: 'rejected'; readonly message: string; readonly output: string }
+  | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
   /** It could not be judged. */
   | { readonly status: 'failed'; readonly failure: Failure }
   | { readonly status: 'stopped'; readonly reason: StopReason }
@@ -58,7 +60,10 @@ export class Acceptance {
   constructor(world: World, options: AcceptanceOptions) {
     this.#world = world;
     this.#options = options;
-    void this.#judge().then((verdict) => this.#report(verdict));
+    void this.#judge().then(
+      (verdict) => this.#report(verdict),
+      (error) => this.#report(this.#verdict({ status: 'failed', failure: unexpectedFailure(error) })),
+    );
   }
 
   /** Ends the command. What claude did stays done: a later attempt goes on from here. */
@@ -90,14 +95,31 @@ export class Acceptance {
     const { attemptId, record } = this.#options;
     // A runner that died may have left a command that still changes files.
     await reap(this.#world, attemptId, gatherProcesses(this.#world, attemptId, undefined));
+    const tidied = await this.#clearAfterCrash();
+    if (!tidied.ok) return this.#verdict({ status: 'failed', failure: tidied.failure });
     const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
     if (work === null) await this.#lookForChanges();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
     if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: work.failure });
-    const rejected = await this.#runCommand();
+    const ran = await this.#runCommand();
+    if (!ran.ok) return this.#verdict({ status: 'failed', failure: ran.failure });
+    const rejected = ran.value;
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
-    if (rejected !== null) return this.#verdict({ status: 'rejected', ...rejected });
+    if (rejected !== null) {
+      return this.#verdict({ status: 'rejected', ...rejected, logFile: this.#options.paths.acceptLog });
+    }
     return this.#verdict({ status: 'accepted', ...(work === null ? {} : { work: work.value }) });
+  }
+
+  /** What a command left whose runner died is no work of the session either; the work of a later attempt is. */
+  async #clearAfterCrash(): Promise<Result<void>> {
+    const { attemptId, record, paths, git } = this.#options;
+    const { files } = this.#world;
+    const [of, ...before] = (files.readText(paths.beforeAccept) ?? '').split('\0');
+    const path = of === attemptId ? record.workspace?.path : undefined;
+    const cleared = path === undefined ? ok(undefined) : await clearNewFiles(git, path, before);
+    if (cleared.ok) files.remove(paths.beforeAccept);
+    return cleared;
   }
 
   #verdict<T extends object>(what: T): T & { readonly warnings: readonly Warning[] } {
@@ -116,7 +138,7 @@ export class Acceptance {
     const stat = await diffStat(git, workspace.path, workspace.base, commit);
     if (!stat.ok) return stat;
     if (definition.expectChanges && stat.value.files === 0) this.#warnings.push(noChanges);
-    return { ok: true, value: { commit, ...stat.value } };
+    return ok({ commit, ...stat.value });
   }
 
   /** For a session that works in the project folder itself. */
@@ -128,28 +150,59 @@ export class Acceptance {
     if (now.ok && now.value === before) this.#warnings.push(noChanges);
   }
 
-  /** Null when there is no command or it succeeded. */
-  async #runCommand(): Promise<{ readonly message: string; readonly output: string } | null> {
-    const { record, paths, env, attemptId } = this.#options;
+  /** Null when there is no command or it succeeded. Fails when its worktree cannot be looked at or tidied. */
+  async #runCommand(): Promise<Result<{ readonly message: string; readonly output: string } | null>> {
+    const { record, paths, env, attemptId, git } = this.#options;
     const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
-    if (accept === undefined) return null;
+    if (accept === undefined) return ok(null);
+    const worktree = record.workspace?.path;
+    const before = worktree === undefined ? ok([]) : await untrackedFiles(git, worktree);
+    if (!before.ok) return before;
+    if (worktree !== undefined) {
+      const list = [attemptId, ...before.value].join('\0');
+      this.#world.files.writeAtomic(paths.beforeAccept, list, { durable: true });
+    }
     const cwd = record.workspace?.folder ?? projectPath;
     const options = { cwd, env, logFile: paths.acceptLog, timeoutMs: acceptTimeoutMs, mark: attemptId };
     this.#command = runShellCommand(this.#world, { command: accept, ...options });
     const end = await this.#command.ended;
     this.#command = null;
-    return end.ok
-      ? null
-      : { message: commandFailure('The acceptance command', end, acceptTimeoutMs), output: end.tail };
+    // Another turn of claude would not help against a machine that starts no shell.
+    if (end.unstarted !== undefined) return { ok: false, failure: end.unstarted };
+    if (worktree !== undefined) {
+      const tidied = await this.#tidy(worktree, before.value);
+      if (!tidied.ok) return tidied;
+      this.#world.files.remove(paths.beforeAccept);
+    }
+    const what = 'The acceptance command';
+    return ok(end.ok ? null : { message: commandFailure(what, end, acceptTimeoutMs), output: end.tail });
+  }
+
+  /** What the command left is not the session's work: new files go, changes of others are told. */
+  async #tidy(worktree: string, before: readonly string[]): Promise<Result<void>> {
+    const { git, record } = this.#options;
+    const cleared = await clearNewFiles(git, worktree, before);
+    // What is left uncommitted on purpose cannot be told from what the command changed.
+    if (!cleared.ok || record.definition.noCommit) return cleared;
+    const changed = await changedTracked(git, worktree);
+    if (!changed.ok) return changed;
+    if (changed.value.length === 0) return ok(undefined);
+    const names = changed.value.slice(0, namesShown).join(', ');
+    const message = `The acceptance command changed files that are in git, which is part of no commit: ${names}.`;
+    this.#warnings.push({ code: 'workspace', message });
+    return ok(undefined);
   }
 }
 
+const namesShown = 5;
+
 /** A sentence that says how a command of the user's failed. */
 export function commandFailure(what: string, end: CommandEnd, timeoutMs: number): string {
+  if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
   if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
   const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
   const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
-  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200)}`;
+  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
 }
 
 const subjectMax = 72;

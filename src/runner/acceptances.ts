@@ -8,6 +8,9 @@ import { Acceptance } from './acceptance.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import type { Fact } from './facts.ts';
 
+/** Stops that concern the worker alone. */
+const passing: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice']);
+
 export interface AcceptancesOptions {
   readonly paths: GroupPaths;
   readonly needs: AttemptPreparer['forCommands'];
@@ -29,7 +32,7 @@ export class Acceptances {
    * Has the work of the session accepted, if that is what it waits for; false when it does not. `release` gives its
    * slot back afterwards.
    */
-  begin(state: GroupState, sessionId: SessionId, release: () => void): boolean {
+  begin(state: GroupState, sessionId: SessionId, release: () => void, { isTakenOver = false } = {}): boolean {
     const record = state.sessions.get(sessionId);
     if (record?.state.status !== 'running' || record.state.attempt.accepting === undefined) return false;
     const { id: attemptId, stopping } = record.state.attempt;
@@ -46,8 +49,10 @@ export class Acceptances {
       },
     });
     this.#running.set(sessionId, acceptance);
-    // A stop that came while the worker was ending has not reached anybody yet.
-    if (stopping !== undefined) acceptance.stop(stopping);
+    // A stop that came while the worker was ending has not reached anybody yet. One that was to make the worker go on,
+    // or was begun by a runner that is gone, is over now that the work is done; a person's wish stays.
+    const isOver = isTakenOver ? stopping !== 'user' : stopping !== undefined && passing.has(stopping);
+    if (stopping !== undefined && !isOver) acceptance.stop(stopping);
     return true;
   }
 

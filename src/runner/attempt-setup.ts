@@ -19,8 +19,9 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
-import { type World, writeFailure } from '../world/world.ts';
+import type { World } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf } from './generated-config.ts';
 import type { Launch } from './launch.ts';
 import { contextInstructions, contextOf, noteHandover, ownHooks } from './session-context.ts';
@@ -73,11 +74,13 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (!loggedIn.ok) return loggedIn;
         return prepareFiles(world, options, { ...input, paths, program, env, folder });
       } catch (error) {
-        return { ok: false, failure: writeFailure(paths.folder, error) };
+        return { ok: false, failure: systemFailure(paths.folder, error) };
       }
     },
   };
 }
+
+const rehearsalIdentity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';
 
 function homeOfRehearsal({ paths }: PreparerOptions): string {
   return join(paths.folder, 'rehearsal-home');
@@ -85,7 +88,11 @@ function homeOfRehearsal({ paths }: PreparerOptions): string {
 
 function environment(world: World, options: PreparerOptions, paths: SessionPaths, attempt: Attempt): Environment {
   const home = homeOfRehearsal(options);
-  if (options.rehearsalUrl !== undefined) world.files.makeFolder(home);
+  if (options.rehearsalUrl !== undefined) {
+    world.files.makeFolder(home);
+    // Commits can be rehearsed too; who made them is plain to see, unless the repository itself says who commits.
+    world.files.writeAtomic(join(home, '.gitconfig'), rehearsalIdentity);
+  }
   world.files.makeFolder(paths.config);
   world.files.makeFolder(paths.tmp);
   const env = workerEnvironment({

@@ -7,8 +7,8 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import { closeHalfLine } from './half-line.ts';
 import { lastSpender } from './last-spender.ts';
-import { transcriptEnd } from './transcript-end.ts';
 
 /** The events of all decisions, in their order; none for a wait. */
 export function decisionEvents(
@@ -53,7 +53,7 @@ function startingEvent(world: World, paths: GroupPaths, state: GroupState, decis
     id: world.random.uuid(),
     number: record.attempts + 1,
     kind,
-    offset: transcriptEnd(world, sessionPaths(paths, sessionId)),
+    offset: closeHalfLine(world, sessionPaths(paths, sessionId)),
     ...(reserveUsd === undefined ? {} : { reservedUsd: reserveUsd }),
     ...(isolated === undefined ? {} : { isolated }),
   };

@@ -102,7 +102,7 @@ function judgedEvents(
     case 'rejected': {
       const { message, output } = verdict;
       const isLast = (record.rejections ?? 0) >= (record.definition.acceptRetries ?? defaultAcceptRetries);
-      const next = 'Its output is in accept.log of the session. Correct it, then try again with: session retry.';
+      const next = `Its output is in ${verdict.logFile}. Then try again with: session retry.`;
       if (isLast)
         return [...events, { type: 'session_failed', ...of, reason: 'not-accepted', message, next, output, usage }];
       return [...events, { type: 'session_paused', ...of, reason: 'not-accepted', message, output, usage }];

@@ -14,7 +14,7 @@ export function isFreezeOver(until: string, nowMs: number): boolean {
 
 /** Everything the worker started is meant too: a tool that goes on would not be frozen. */
 export function signalAll(world: World, worker: Worker, signal: 'SIGSTOP' | 'SIGCONT'): void {
-  for (const process of worker.processes()) world.processes.signal(process, signal);
+  for (const process of worker.gather()) world.processes.signal(process, signal);
 }
 
 /** Halts all workers but those that are asked to stop: these have to hear it. May be done again at any time. */

@@ -18,12 +18,12 @@ import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
+import { closeHalfLine } from './half-line.ts';
 import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
 import { answerRequests } from './request-answers.ts';
 import { Slots } from './slots.ts';
 import { Surroundings } from './surroundings.ts';
-import { transcriptEnd } from './transcript-end.ts';
 import { overdueEvents } from './watchdog.ts';
 import { Worker } from './worker.ts';
 import { workerOptions } from './worker-options.ts';
@@ -312,7 +312,7 @@ export class GroupRunner {
     for (const sessionId of [...this.#writer.state.running]) {
       const attempt = runningAttempt(this.#writer.state, sessionId);
       if (attempt.accepting !== undefined) {
-        this.#acceptances.begin(this.#writer.state, sessionId, this.#occupySlot());
+        this.#acceptances.begin(this.#writer.state, sessionId, this.#occupySlot(), { isTakenOver: true });
         continue;
       }
       const { transcript } = sessionPaths(this.#writer.paths, sessionId);
@@ -338,7 +338,7 @@ export class GroupRunner {
 
   /** Begins the same attempt once more: so far it has cost nothing. */
   #startAgain(sessionId: SessionId, { id, number, kind, reservedUsd }: Attempt): void {
-    const offset = transcriptEnd(this.#world, sessionPaths(this.#writer.paths, sessionId));
+    const offset = closeHalfLine(this.#world, sessionPaths(this.#writer.paths, sessionId));
     const attempt = { id, number, kind, offset, ...(reservedUsd === undefined ? {} : { reservedUsd }) };
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
   }

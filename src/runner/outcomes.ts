@@ -1,7 +1,8 @@
-/** Outcomes that need no look at a stream: the attempt never got as far as printing one. */
+/** Outcomes that no stream tells of: of attempts that could not be started, or could not be supervised. */
 import type { Outcome } from '../claude/outcome.ts';
 import type { StopReason } from '../core/event.ts';
 import { errorText, type Failure, type SessionFailureReason } from '../core/failure.ts';
+import { errorCode } from '../world/system-error.ts';
 
 const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'claude-missing',
@@ -34,14 +35,22 @@ export function pausedBeforeStart(reason: StopReason): Outcome {
   return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
 }
 
-/** The system refused something that a healthy machine does not refuse; the attempt ends, the run goes on. */
+/** An exception ended the attempt; the run goes on for the other sessions. */
 export function unexpectedEnd(error: unknown): Outcome {
+  return { status: 'failed', ...unexpectedFailure(error), warnings: [] };
+}
+
+/** The system refused something that a healthy machine does not refuse, or this program has a defect. */
+export function unexpectedFailure(error: unknown): Failure & { readonly reason: 'internal' } {
+  const isSystem = errorCode(error) !== '';
   return {
-    status: 'failed',
     reason: 'internal',
-    message: `The session could not be supervised: ${errorText(error)}.`,
-    next: 'Check the disk and the limits of open files and processes, then retry the session.',
-    warnings: [],
+    message: isSystem
+      ? `The session could not be supervised: ${errorText(error)}.`
+      : `Internal error while the session was supervised: ${errorText(error)}.`,
+    next: isSystem
+      ? 'Check the disk and the limits of open files and processes, then retry the session.'
+      : 'This is a defect of claude-code-agent: please report it. The session can be retried.',
   };
 }
 

@@ -2,8 +2,10 @@
  * Ends every process of an attempt. claude's Bash tools run in sessions of their own and outlive it; some wipe their
  * environment, some leave the tree. So the mark in the environment and the tree gathered beforehand are both used.
  */
+
 import { attemptMark } from '../claude/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
+import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 
 const graceMs = 300;
@@ -32,15 +34,18 @@ export function gatherProcesses(
  */
 export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[]): Promise<number> {
   const ended = new Set<number>();
+  let all = known;
   for (let round = 0; round < roundsMax; round += 1) {
-    const living = livingProcesses(world, attemptId, known);
+    const living = livingProcesses(world, attemptId, all);
+    // Once their parent is gone nobody could say any more that they belong here.
+    all = [...all, ...living];
     if (living.length === 0) return ended.size;
     for (const process of living) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGTERM');
     }
     await waitUntilGone(world, living, graceMs);
-    for (const process of livingProcesses(world, attemptId, known)) {
+    for (const process of livingProcesses(world, attemptId, all)) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGKILL');
     }
@@ -67,13 +72,6 @@ const lookMs = 10;
 async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {
   for (let waited = 0; waited < maxMs; waited += lookMs) {
     if (!processes.some((process) => world.processes.isAlive(process))) return;
-    await pause(world, lookMs);
+    await delay(world.clock, lookMs);
   }
-}
-
-/** Resolves after `ms` milliseconds. */
-export function pause(world: World, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    world.clock.after(ms, resolve);
-  });
 }

@@ -103,7 +103,8 @@ function sessionWishEvents(state: GroupState, record: SessionRecord, wish: Sessi
     case 'resume-session':
       return resumeEvents(record, wish.maxBudgetUsd);
     case 'retry-session': {
-      if (record.state.status !== 'failed') return refused(record, 'retried', 'Only a failed session can be retried.');
+      if (record.state.status !== 'failed')
+        return refused(record, 'retried', 'Give a failed session; one that is paused goes on with: session resume.');
       const prompt = wish.prompt === undefined ? {} : { prompt: wish.prompt };
       return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
     }

@@ -80,7 +80,7 @@ async function stopWorker(
     if (adoption.do === 'adopt') {
       worker.adopt(adoption.process, reason);
       // What an earlier runner froze could not hear that it is to stop.
-      for (const process of worker.processes()) world.processes.signal(process, 'SIGCONT');
+      for (const process of worker.gather()) world.processes.signal(process, 'SIGCONT');
     } else void worker.bury(reason, adoption.do === 'restart');
   });
 }

@@ -3,16 +3,18 @@
  * stream goes to a file and its input comes from a FIFO that any later runner opens again, so the same class serves a
  * worker that we started and one that an earlier runner left behind. Ladder of a stop: DESIGN §5.
  */
+
 import { interruptRequest, usageRequest, userMessage } from '../claude/control.ts';
 import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';
 import type { ProcessIdentity, StopReason } from '../core/event.ts';
+import { delay } from '../world/clock.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, World } from '../world/world.ts';
 import type { WorkerNews } from './facts.ts';
 import type { Preparation } from './launch.ts';
 import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
-import { gatherProcesses, pause, reap } from './reap.ts';
+import { gatherProcesses, reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
 import { WorkerNotes } from './worker-notes.ts';
@@ -142,7 +144,7 @@ export class Worker {
 
   #beginStop(): void {
     if (!this.#process || this.#over || this.#endedByUs) return;
-    this.processes();
+    this.gather();
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
     if (this.stream.lines === 0) {
       this.#terminate();
@@ -174,8 +176,8 @@ export class Worker {
     return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
   }
 
-  /** The living processes of the attempt, the worker included. */
-  processes(): ProcessIdentity[] {
+  /** The living processes of the attempt, the worker included; they are also noted, for when it must be ended. */
+  gather(): ProcessIdentity[] {
     const found = gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
     // Should claude end by itself, what it started is known all the same; what was known when it was told to stays so.
     this.#known = this.#stop || this.#endedByUs ? [...this.#known, ...found] : found;
@@ -286,7 +288,7 @@ export class Worker {
 
   #meterRegularly(): void {
     this.#meter();
-    this.processes();
+    this.gather();
     this.#after(meterMs, () => this.#meterRegularly());
   }
 
@@ -323,7 +325,7 @@ export class Worker {
         return null;
       } catch (error) {
         if (tries === readTriesMax) return error;
-        await pause(this.#world, readAgainMs);
+        await delay(this.#world.clock, readAgainMs);
       }
     }
     return null;

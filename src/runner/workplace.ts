@@ -12,10 +12,13 @@ import type { Base, GroupState } from '../core/state.ts';
 import { fingerprint } from '../git/fingerprint.ts';
 import type { Git } from '../git/git.ts';
 import { copyIncluded } from '../git/include.ts';
+import { commitOf } from '../git/own.ts';
+import { findRepository } from '../git/repository.ts';
 import { branchName, makeWorkspace } from '../git/workspace.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { commandFailure } from './acceptance.ts';
+import { groundsOf, withCure } from './groundwork.ts';
 import { contextOf } from './session-context.ts';
 import { runShellCommand } from './shell-command.ts';
 
@@ -79,38 +82,51 @@ async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceIn
 
 interface Made {
   readonly workspace: Workspace;
+  /** Sentences for people. */
+  readonly notes: readonly string[];
   readonly isNew: boolean;
 }
 
 async function isolate(
   git: Git,
-  { state, record, paths, isolated }: WorkplaceInput,
+  { state, record, paths }: WorkplaceInput,
   repository: string,
   bases: Map<string, Base>,
 ): Promise<Result<Made>> {
   const { id, name, projectPath } = record.definition;
-  const base = state.bases.get(repository) ?? bases.get(repository);
-  const parents = groundworkOf(state, id).flatMap(({ state: session }) =>
-    session.status === 'completed' && session.work !== undefined ? [session.work.commit] : [],
-  );
+  const checkout = findRepository(git.world.files, projectPath)?.top ?? projectPath;
+  const known = state.bases.get(checkout) ?? bases.get(checkout);
+  const grounds = await groundsOf(git, groundworkOf(state, id), checkout);
+  if (!grounds.ok) return grounds;
+  const { commits, isForeign } = grounds.value;
+  const own = isForeign ? await originOf(git, projectPath, known) : ok([]);
+  if (!own.ok) return own;
   const made = await makeWorkspace(git, {
     projectPath,
     repository,
     path: paths.worktree,
     branch: record.workspace?.branch ?? branchName(state.group.slug, id, name),
     intentFile: paths.workspace,
-    ...(base === undefined ? {} : { base: base.base }),
-    parents,
+    ...(known === undefined ? {} : { base: known.base }),
+    parents: [...own.value, ...commits],
   });
-  if (!made.ok) return made;
+  if (!made.ok) return withCure(made.failure, groundworkOf(state, id));
   const { notes, isNew } = made.value;
-  // All work of a repository goes back to the branch that was checked out when the first of it began.
-  const { target: _target, ...rest } = made.value.workspace;
-  const target = base === undefined ? made.value.workspace.target : base.target;
-  const workspace: Workspace = { ...rest, ...(target === undefined ? {} : { target }) };
-  if (base === undefined) bases.set(repository, { base: workspace.base, ...(target === undefined ? {} : { target }) });
-  if (record.workspace === undefined) isolated(workspace, [...notes, ...tellFaber(git, record, workspace)]);
-  return ok({ workspace, isNew });
+  // All work of a checkout goes back to the branch that was checked out there when the first of it began.
+  const { target: found, ...rest } = made.value.workspace;
+  const target = known === undefined ? found : known.target;
+  const origin = known?.base ?? own.value[0] ?? rest.base;
+  const workspace: Workspace = { ...rest, ...(target === undefined ? {} : { target }), checkout, origin };
+  if (known === undefined)
+    bases.set(checkout, { repository, base: origin, ...(target === undefined ? {} : { target }) });
+  return ok({ workspace, isNew, notes: [...notes, ...tellFaber(git, record, workspace)] });
+}
+
+/** What was checked out in the session's own checkout when work began there, or is now. */
+async function originOf(git: Git, projectPath: string, known: Base | undefined): Promise<Result<string[]>> {
+  if (known !== undefined) return ok([known.base]);
+  const head = await commitOf(git, projectPath, 'HEAD');
+  return head.ok ? ok(head.value === null ? [] : [head.value]) : head;
 }
 
 /** FABER keeps a list of the worktrees of a project; the sentence says what keeps ours out of it. */
@@ -125,13 +141,16 @@ function tellFaber({ world }: Git, { definition }: SessionRecord, workspace: Wor
 async function setUp(
   world: World,
   git: Git,
-  { record, attempt, paths, env, onStop }: WorkplaceInput,
-  { workspace, isNew }: Made,
+  { record, attempt, paths, env, isolated, onStop }: WorkplaceInput,
+  { workspace, isNew, notes }: Made,
 ): Promise<Result<string>> {
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
   if (isNew) world.files.remove(paths.setupDone);
-  if (world.files.info(paths.setupDone) !== null) return ok(workspace.folder);
-  const copied = await copyIncluded(git, workspace, projectPath);
+  const isSetUp = world.files.info(paths.setupDone) !== null;
+  const copied = isSetUp ? ok({ notes: [] }) : await copyIncluded(git, workspace, projectPath);
+  // It exists, also when it cannot be filled.
+  if (record.workspace === undefined) isolated(workspace, [...notes, ...(copied.ok ? copied.value.notes : [])]);
+  if (isSetUp) return ok(workspace.folder);
   if (!copied.ok) return copied;
   if (setup !== undefined) {
     const command = runShellCommand(world, {

@@ -142,6 +142,8 @@ const aWorkspace = fields({
   branch: isText,
   base: isText,
   target: optional(isText),
+  checkout: optional(isText),
+  origin: optional(isText),
 });
 const someWork = fields({ commit: isText, files: isNumber, insertions: isNumber, deletions: isNumber });
 const aMerge = fields({

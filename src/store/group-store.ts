@@ -1,6 +1,6 @@
 /**
- * All groups of a data root: listed, loaded, created and deleted. A group is in the list as a whole or not at all,
- * whenever a process dies.
+ * store/: our files and what they mean. This file: all groups of a data root: listed, loaded, created and deleted. A
+ * group is in the list as a whole or not at all, whenever a process dies.
  */
 import { join } from 'node:path';
 import type { EventBody, GroupEvent } from '../core/event.ts';

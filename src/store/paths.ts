@@ -52,6 +52,8 @@ export interface SessionPaths {
   readonly setupDone: string;
   /** What the project looked like before the session, for one that has no worktree. */
   readonly before: string;
+  /** While the acceptance command runs: its attempt, and the new files that were there before it. */
+  readonly beforeAccept: string;
 }
 
 /** The folder that holds `session-groups`: CLAUDE_CODE_AGENT_HOME, else below HOME. Fails with `usage`. */
@@ -134,5 +136,6 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     setupLog: join(folder, 'setup.log'),
     setupDone: join(folder, 'setup.done'),
     before: join(folder, 'before.txt'),
+    beforeAccept: join(folder, 'accept-before.txt'),
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Workflows: a YAML file that describes a group and its sessions. Loading one gives drafts that only lack ids and the
- * time, or everything that is wrong with the file.
+ * template/: prompts, configs and workflows, found, checked and filled in. This file: workflows, YAML files that each
+ * describe a group and its sessions. Loading one gives drafts that only lack ids and the time, or everything that is
+ * wrong with the file.
  */
 
 import { resolve } from 'node:path';

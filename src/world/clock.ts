@@ -18,3 +18,10 @@ export function createClock(): Clock {
     },
   };
 }
+
+/** Resolves after `ms` milliseconds. */
+export function delay(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve);
+  });
+}

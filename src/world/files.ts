@@ -8,6 +8,7 @@ import {
   fsyncSync,
   ftruncateSync,
   lstatSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -22,9 +23,9 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { watchFolder } from './file-watch.ts';
-import { createPrivate, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
+import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
 import { isMissing, unlessMissing } from './system-error.ts';
-import type { AppendFile, EntryKind, FileInfo, Files } from './world.ts';
+import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, WriteOptions } from './world.ts';
 
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
@@ -37,18 +38,34 @@ export function createFiles(): Files {
     writeBytes,
     openAppend,
     truncate,
-    makeFolder: makePrivateFolder,
+    makeFolder,
     makePrivate,
     list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
     info,
     entryKind,
-    realPath: (path) => unlessMissing(() => realpathSync(path), null),
+    realPath,
     rename,
     // Retried, because a process that is just ending may still add a file while its folder is emptied.
     remove: (path) => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
     freeBytes,
     watch: watchFolder,
   };
+}
+
+function makeFolder(path: string, access: FileAccess = 'private'): void {
+  if (access === 'private') makePrivateFolder(path);
+  else mkdirSync(path, { recursive: true });
+}
+
+/** How often a path is asked for whose entry is there all the same; a link that leads nowhere stays like that. */
+const realPathTries = 10;
+
+/** Asked for the path of a file just while it is replaced, the runtime says that there is none. */
+function realPath(path: string): string | null {
+  for (let attempt = 1; ; attempt += 1) {
+    const real = unlessMissing(() => realpathSync(path), null);
+    if (real !== null || attempt === realPathTries || entryKind(path) === null) return real;
+  }
 }
 
 /** The new name survives a power cut, like the contents that are moved with it. */
@@ -90,13 +107,13 @@ function readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
   }
 }
 
-function writeAtomic(path: string, text: string, options?: { readonly durable?: boolean }): void {
+function writeAtomic(path: string, text: string, options?: WriteOptions): void {
   const folder = dirname(path);
   // Our pid in the name: two processes never share it, and a leftover of a crash is used up by the next write.
   const temporary = join(folder, `.${[...basename(path)].slice(0, longestStem).join('')}.${process.pid}.tmp`);
   rmSync(temporary, { force: true });
   try {
-    const fd = createPrivate(temporary, constants.O_WRONLY);
+    const fd = create(temporary, { ...options, like: path });
     try {
       writeFully(fd, Buffer.from(text));
       if (options?.durable === true) fsyncSync(fd);
@@ -111,8 +128,12 @@ function writeAtomic(path: string, text: string, options?: { readonly durable?: 
   if (options?.durable === true) syncFolder(folder);
 }
 
-function writeBytes(path: string, bytes: Uint8Array, options?: { readonly durable?: boolean }): void {
-  const fd = createPrivate(path, constants.O_WRONLY);
+function create(path: string, { access, like }: WriteOptions & { readonly like?: string }): number {
+  return access === 'project' ? createShared(path, constants.O_WRONLY, like) : createPrivate(path, constants.O_WRONLY);
+}
+
+function writeBytes(path: string, bytes: Uint8Array, options?: Parameters<Files['writeBytes']>[2]): void {
+  const fd = create(path, options ?? {});
   try {
     writeFully(fd, bytes);
     if (options?.durable === true) fsyncSync(fd);

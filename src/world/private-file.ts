@@ -1,12 +1,14 @@
 /**
  * Files and folders that only their owner may read. A umask can take rights away (even our own) but never add any,
- * so what is created here gets its mode once more, explicitly.
+ * so what is created here gets its mode once more, explicitly. What belongs to a person's project is left to the umask.
  */
 import {
   chmodSync,
   closeSync,
   constants,
   fchmodSync,
+  fchownSync,
+  fstatSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
@@ -15,7 +17,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { errorCode } from './system-error.ts';
+import { errorCode, unlessMissing } from './system-error.ts';
 
 const fileMode = 0o600;
 const folderMode = 0o700;
@@ -25,6 +27,30 @@ export function createPrivate(path: string, flags: number): number {
   const fd = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, fileMode);
   fchmodSync(fd, fileMode);
   return fd;
+}
+
+/** Creates a file as the user's other programs do, or like the file `like`; throws EEXIST as above. */
+export function createShared(path: string, flags: number, like?: string): number {
+  const old = like === undefined ? null : unlessMissing(() => statSync(like), null);
+  if (old === null) return openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o666);
+  // Narrow until it has its mode: what others could not read before must not be readable for an instant.
+  const fd = createPrivate(path, flags);
+  giveTo(fd, old);
+  fchmodSync(fd, old.mode & 0o777);
+  return fd;
+}
+
+/** In a container root works on files of a person outside, who must still be able to write them afterwards. */
+function giveTo(fd: number, { uid, gid }: { readonly uid: number; readonly gid: number }): void {
+  const now = fstatSync(fd);
+  if (now.uid === uid && now.gid === gid) return;
+  try {
+    fchownSync(fd, uid, gid);
+  } catch (error) {
+    // Others than root may not, some disks know no owners, and an owner may be none within a container: the file then
+    // belongs to who wrote it, as with any editor.
+    if (!['EPERM', 'EINVAL', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP'].includes(errorCode(error))) throw error;
+  }
 }
 
 /** Opens a file with the given flags, creating it as 0600 when it is missing; an existing file keeps its mode. */

@@ -123,11 +123,12 @@ class SystemProcesses implements Processes {
   }
 }
 
-/** The program itself, or our own that turns into it (see subreaper-exec.ts). Throws when it cannot be executed. */
-function commandFor(program: string, { keepsOrphans }: SpawnOptions): string[] {
-  if (!keepsOrphans || process.platform !== 'linux') return [program];
+/** The program itself, or our own that starts it (see subreaper-exec.ts). Throws when it cannot be executed. */
+function commandFor(program: string, { keepsOrphans, endsOrphans }: SpawnOptions): string[] {
+  if (!(keepsOrphans || endsOrphans) || process.platform !== 'linux') return [program];
   accessSync(program, constants.X_OK);
-  return [process.execPath, ...isolatedBunFlags, join(import.meta.dir, 'subreaper-exec.ts'), program];
+  const manner = endsOrphans ? 'supervise' : 'become';
+  return [process.execPath, ...isolatedBunFlags, join(import.meta.dir, 'subreaper-exec.ts'), manner, program];
 }
 
 interface StandardFiles {

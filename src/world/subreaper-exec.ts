@@ -1,9 +1,10 @@
 /**
- * A program of its own: turns its process into another program whose orphans stay below it. On Linux a process that is
- * left behind by its parent goes to the nearest ancestor that asked for it, and that wish survives an exec. So tools
+ * A program of its own: starts another program such that whatever loses its parent stays below this process. On Linux a
+ * process that is left behind goes to the nearest ancestor that asked for it, and that wish survives an exec. So tools
  * that a worker starts cannot leave its tree, not even by daemonising with an emptied environment.
  *
- * Usage: subreaper-exec.ts PROGRAM ARGUMENT... (absolute path). Ends with 127 when the program cannot be executed.
+ * Usage: subreaper-exec.ts become|supervise PROGRAM ARGUMENT... (absolute path). `become` turns this process into the
+ * program; `supervise` waits for it and ends all that it left behind. Ends with 127 when it cannot be executed.
  */
 import { dlopen, ptr } from 'bun:ffi';
 import { linuxNames } from './libc.ts';
@@ -11,25 +12,43 @@ import { linuxNames } from './libc.ts';
 const childSubreaper = 36;
 const brokenPipe = 13;
 const defaultAction = null;
+const anyChild = -1;
+const doNotWait = 1;
 
-const words = process.argv.slice(2).map((word) => Buffer.from(`${word}\0`));
+const [manner, ...words] = process.argv.slice(2);
 const [program] = words;
+/** Takes in all children that have ended; false when there is none left. */
+let hasChildren: (() => boolean) | null = null;
+
 for (const name of linuxNames) {
   if (program === undefined) break;
   try {
     const { symbols } = dlopen(name, {
       prctl: { args: ['i32', 'u64', 'u64', 'u64', 'u64'], returns: 'i32' },
       signal: { args: ['i32', 'ptr'], returns: 'ptr' },
+      waitpid: { args: ['i32', 'ptr', 'i32'], returns: 'i32' },
       execv: { args: ['ptr', 'ptr'], returns: 'i32' },
     } as const);
     symbols.prctl(childSubreaper, 1n, 0n, 0n, 0n);
+    hasChildren = () => {
+      let answer: number;
+      do answer = symbols.waitpid(anyChild, null, doNotWait);
+      while (answer > 0);
+      return answer === 0;
+    };
+    if (manner === 'supervise') break;
     // Bun ignores it, and what is ignored stays so across an exec.
     symbols.signal(brokenPipe, defaultAction);
-    const argv = new BigUint64Array([...words.map((word) => BigInt(ptr(word))), 0n]);
-    symbols.execv(ptr(program), ptr(argv));
+    const texts = words.map((word) => Buffer.from(`${word}\0`));
+    const argv = new BigUint64Array([...texts.map((text) => BigInt(ptr(text))), 0n]);
+    symbols.execv(ptr(texts[0] as Buffer), ptr(argv));
   } catch {
     // The next name of the library may be the one this system knows.
   }
 }
-process.stderr.write(`cannot execute ${process.argv[2] ?? 'nothing'}\n`);
+if (manner === 'supervise' && program !== undefined) {
+  const { supervise } = await import('./supervise.ts');
+  await supervise(words, hasChildren);
+}
+process.stderr.write(`cannot execute ${program ?? 'nothing'}\n`);
 process.exit(127);

@@ -1,6 +1,7 @@
 /**
- * The only seam to the operating system. Everything that decides, stores or supervises takes a World; tests hand in
- * a virtual one. Calls are synchronous where the system's are fast: order stays obvious and a crash has few places.
+ * world/: the only code that touches the operating system. This file is the seam: everything that decides, stores or
+ * supervises takes a World; tests hand in a virtual one. Calls are synchronous where the system's are fast: order
+ * stays obvious and a crash has few places.
  */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Failure, Result } from '../core/failure.ts';
@@ -30,24 +31,36 @@ export interface FileInfo {
 
 export type EntryKind = 'file' | 'folder' | 'link' | 'other';
 
-/** Files are created 0600, folders 0700, whatever the umask says. Methods throw the system's error unless said. */
+/**
+ * Who may read what is written. `private`, the default: the owner alone. `project`: it belongs to a person's project,
+ * so a file that is replaced keeps its mode, and what is new gets the mode any other program of theirs would give it.
+ */
+export type FileAccess = 'private' | 'project';
+
+export interface WriteOptions {
+  readonly durable?: boolean;
+  readonly access?: FileAccess;
+}
+
+/** Created for the owner alone (0600, 0700) unless another access is given. Methods throw the system's error. */
 export interface Files {
   /** The whole file as UTF-8; null when it does not exist. */
   readText(path: string): string | null;
   /** Up to `maxBytes` bytes from `offset`; empty at the end or when the file does not exist. */
   readBytes(path: string, offset: number, maxBytes: number): Uint8Array;
   /** Replaces the file as a whole: temporary file beside it, rename; with `durable` both are fsynced. */
-  writeAtomic(path: string, text: string, options?: { readonly durable?: boolean }): void;
+  writeAtomic(path: string, text: string, options?: WriteOptions): void;
   /**
    * Makes a new file, whole or not at all; with `durable` it is fsynced. Throws EEXIST when anything, a link too, has
-   * that name.
+   * that name. With `like` it gets the mode, and where we may the owner, of that file.
    */
-  writeBytes(path: string, bytes: Uint8Array, options?: { readonly durable?: boolean }): void;
+  writeBytes(path: string, bytes: Uint8Array, options?: WriteOptions & { readonly like?: string }): void;
   /** Opens for appending (created when missing). */
   openAppend(path: string): AppendFile;
   /** Cuts the file to `size` bytes and fsyncs it. */
   truncate(path: string, size: number): void;
-  makeFolder(path: string): void;
+  /** Makes the folder and its missing parents; nothing happens when it is there. */
+  makeFolder(path: string, access?: FileAccess): void;
   /** Takes all rights of others from a folder and what it holds; links are not followed, what vanishes is skipped. */
   makePrivate(folder: string): void;
   /** Names in a folder, sorted; empty when it does not exist. */
@@ -96,6 +109,11 @@ export interface SpawnOptions {
    * they did to their environment. Only on Linux; elsewhere it has no effect.
    */
   readonly keepsOrphans?: true;
+  /**
+   * All that it left behind is ended (SIGTERM, 300 ms, SIGKILL) before it counts as ended itself, whatever that did to
+   * its environment, its session and its parents. It keeps its orphans as well. Only on Linux.
+   */
+  readonly endsOrphans?: true;
 }
 
 /** How a process ended. `unknown`: it was not our child, so the system told nobody we can ask. */

@@ -110,7 +110,8 @@ run(
     expect(init?.plugin_errors ?? []).toEqual([]);
     expect(init?.plugins).toEqual([expect.objectContaining({ name: 'cpm' })]);
     expect(init?.skills).toEqual(expect.arrayContaining(skills.map((name) => `cpm:${name}`)));
-    expect(init?.slash_commands).toEqual(expect.arrayContaining(['cpm:sessions', 'cpm:clean']));
+    const commands = ['sessions', 'clean', 'prime-context', 'session-end'];
+    expect(init?.slash_commands).toEqual(expect.arrayContaining(commands.map((name) => `cpm:${name}`)));
     expect(hooksOf(text).map(({ outcome, stderr }) => [outcome, stderr])).toEqual(Array(3).fill(['success', '']));
     const said = saidIn(rig.api.requests[0]);
     expect(said).toContain(`CPM_SESSION_ID: ${init?.session_id}`);

@@ -6,6 +6,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { packageRoot } from '../support/cli.ts';
+import { launcher, startCommand } from '../support/crash-rig.ts';
+import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { User } from './user.ts';
 
 const section = readFileSync(join(packageRoot, 'templates', 'cpm', 'state-management.md'), 'utf8');
@@ -141,12 +143,14 @@ test.each([
   expect(stderr.trim().split('\n')).toHaveLength(1);
 });
 
-test.skipIf(process.getuid?.() === 0)(
+test.skipIf(!unprivileged.isPossible)(
   'a folder that cannot be written is said, and the skill stays whole',
   async () => {
     const path = write('skills/one/SKILL.md', body('one'));
     chmodSync(dirname(path), 0o500);
-    const { code, stderr } = await user.run('cpm', 'check-skills', 'skills', '--fix');
+    giveToUnprivileged(user.folder);
+    const check = [...unprivileged.prefix, launcher, 'cpm', 'check-skills', join(user.folder, 'skills'), '--fix'];
+    const { code, stderr } = await startCommand(check, user.env).finished;
     chmodSync(dirname(path), 0o700);
     expect(code).toBe(1);
     expect(stderr).toContain(`Cannot write ${path}`);

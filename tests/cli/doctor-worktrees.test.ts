@@ -135,3 +135,56 @@ test('a repository that is gone', async () => {
   expect(stdout).toContain('has lost its repository');
   expect(stdout).toContain(`group archive ${group.id} --force`);
 });
+
+/** What one check says, with and without --fix: the same, when --fix can do nothing. */
+async function examineBoth(): Promise<Check> {
+  const before = (await examine()).checks.filter(({ level }) => level === 'broken');
+  const after = (await examine('--fix')).checks.filter(({ level }) => level === 'broken');
+  expect(after).toEqual(before);
+  expect(before).toHaveLength(1);
+  expect(before[0]?.next).not.toContain('--fix');
+  return before[0] as Check;
+}
+
+test('a folder that is gone while its branch is not merged: the cure is the one that works', async () => {
+  const group = user.group('auth', ['api']);
+  group.commit('api');
+  rmSync(group.path('api'), { recursive: true });
+  const open = await examineBoth();
+  expect(open.message).toContain(`1 commit of ${group.branch('api')}`);
+  expect(open.next).toContain(`claude-code-agent group merge ${group.id}`);
+  expect(open.next).toContain(`group archive ${group.id} --force`);
+  group.write((writer) => writer.record([{ type: 'group_archived' }]));
+  const archived = await examineBoth();
+  expect(archived.next).not.toContain('group merge');
+  const merge = /"(git -C .*)"/.exec(archived.next)?.[1] ?? '';
+  expect(Bun.spawnSync(['/bin/sh', '-c', merge], { env: user.env }).exitCode).toBe(0);
+  expect(await examine('--fix')).toMatchObject({ code: 0 });
+  expect(await examine()).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
+}, 20_000);
+
+test('merged, with something uncommitted since: no --fix removes it', async () => {
+  const group = user.group('auth', ['api']);
+  const to = group.commit('api');
+  group.merge('api');
+  const merged = { repository: user.gitDir, into: 'main', from: user.base, to, sessionIds: [group.session('api')] };
+  group.write((writer) => writer.record([{ type: 'group_merged', merged: [merged] }]));
+  writeFileSync(join(group.path('api'), 'late.txt'), 'x');
+  const { message, next } = await examineBoth();
+  expect(message).toContain('in no commit: late.txt');
+  expect(next).toContain(`Commit it on its branch in ${group.path('api')}`);
+  expect(await user.run('group', 'archive', group.id, '--force')).toMatchObject({ code: 0 });
+  expect(await examine()).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
+}, 20_000);
+
+test('a session that is gone and held something: by hand, and the rest with --fix', async () => {
+  const group = user.group('auth', ['api'], 'failed');
+  group.commit('api');
+  group.write((writer) => writer.record([{ type: 'session_removed', sessionId: group.session('api') }]));
+  const { next } = await examineBoth();
+  const drop = next.replace('Save what you need, then: ', '');
+  expect(Bun.spawnSync(['/bin/sh', '-c', drop], { env: user.env }).exitCode).toBe(0);
+  expect(await examine('--fix')).toMatchObject({ code: 0 });
+  expect(await examine()).toMatchObject({ code: 0, checks: [{ level: 'ok' }] });
+  expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
+}, 20_000);

@@ -67,7 +67,7 @@ const standing = (folder: string) => [git(folder, 'rev-parse', 'HEAD'), git(fold
 const commits = (folder: string) => git(folder, 'log', '--format=%s', '--no-merges', 'main').split('\n').length;
 
 test('separate worktrees; dependents begin with the work before them; both main branches advance', async () => {
-  const group = await makeGroup({ d: ['--isolate', 'worktree'] });
+  const group = await makeGroup();
   const before = [standing(app), standing(library)];
   const run = await rehearse(group);
   expect({ code: run.code, stderr: run.stderr }).toEqual({ code: 0, stderr: '' });
@@ -94,7 +94,7 @@ test('separate worktrees; dependents begin with the work before them; both main 
 
 test('one command that fails in the merge keeps every branch of every repository where it is', async () => {
   // It holds in its own worktree and breaks only where the work of others is beside it.
-  const group = await makeGroup({ d: ['--isolate', 'worktree'], c: ['--accept', 'test ! -e b.txt'] });
+  const group = await makeGroup({ c: ['--accept', 'test ! -e b.txt'] });
   expect((await rehearse(group)).code).toBe(0);
   const before = [standing(app), standing(library)];
   const merge = await user.run('group', 'merge', group);

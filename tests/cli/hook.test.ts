@@ -4,7 +4,17 @@
  * files are told in one sentence and stay. The real claude runs what was installed.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { claudeBinary, openRig, patienceMs } from '../claude/rig.ts';
 import { packageRoot } from '../support/cli.ts';
@@ -58,7 +68,8 @@ describe('install and uninstall', () => {
     expect(await user.ok('hook', 'uninstall', '--project', project)).toStartWith('Removed the hooks of');
     expect(read()).toBe('{}\n');
     expect(await user.ok('hook', 'uninstall', '--project', project)).toStartWith('There are no hooks of');
-    expect(readdirSync(dirname(settings)).filter((name) => !name.endsWith('.bak'))).toEqual(['settings.json']);
+    // Nothing was there before, so there is nothing to keep a copy of.
+    expect(readdirSync(dirname(settings))).toEqual(['settings.json']);
   });
 
   test('other hooks and all other settings keep their bytes, and a copy is kept', async () => {
@@ -75,9 +86,63 @@ describe('install and uninstall', () => {
     expect(written().hooks.SessionStart).toHaveLength(2);
     expect(backups().map((name) => read(join(dirname(settings), name)))).toEqual([before]);
     const said = await user.run('hook', 'uninstall', '--project', project);
-    expect(said.stderr).toMatch(/^What was there is kept in .*\.bak\n$/);
+    expect(said).toMatchObject({ code: 0, stderr: '' });
     expect(JSON.parse(read())).toEqual(JSON.parse(before));
-    expect(backups()).toHaveLength(2);
+    expect(backups().map((name) => read(join(dirname(settings), name)))).toEqual([before]);
+  });
+
+  test('one copy at most: of what the person last had, whatever our hooks did since', async () => {
+    const kept = `${settings}.claude-code-agent.bak`;
+    write('{"model":"opus"}');
+    const { stderr } = await user.run('hook', 'install', '--project', project, '--systems', 'cpm');
+    expect(stderr).toBe(`What was there is kept in ${kept}\n`);
+    for (const systems of ['faber', 'handover']) {
+      expect(await user.run('hook', 'install', '--project', project, '--systems', systems)).toMatchObject({
+        code: 0,
+        stderr: '',
+      });
+    }
+    expect(read(kept)).toBe('{"model":"opus"}');
+    const edited = read().replace('opus', 'sonnet');
+    write(edited);
+    const again = await user.run('hook', 'uninstall', '--project', project, '--systems', 'faber');
+    expect(again.stderr).toBe(`What was there is kept in ${kept}\n`);
+    expect(read(kept)).toBe(edited);
+    await user.ok('hook', 'uninstall', '--project', project);
+    expect(read()).toBe('{"model":"sonnet"}');
+    expect(readdirSync(dirname(settings)).toSorted()).toEqual(['settings.json', 'settings.json.claude-code-agent.bak']);
+  });
+
+  test.each([
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['a link', (path: string) => symlinkSync(join(project, 'elsewhere'), path)],
+  ])('%s in the place of the copy: a sentence, and nothing is changed', async (_, make) => {
+    write('{"model":"opus"}');
+    make(`${settings}.claude-code-agent.bak`);
+    const { code, stderr } = await user.run('hook', 'install', '--project', project);
+    expect(code).toBe(1);
+    expect(stderr).toContain('is in the way of a copy of what is there');
+    expect(read()).toBe('{"model":"opus"}');
+    expect(existsSync(join(project, 'elsewhere'))).toBe(false);
+  });
+
+  test('a file and its copy keep the mode; a new one is for all in a project, private in a config dir', async () => {
+    const modeOf = (path: string) => statSync(path).mode & 0o777;
+    for (const mode of [0o644, 0o664, 0o600, 0o400]) {
+      write('{"model":"opus"}');
+      chmodSync(settings, mode);
+      await user.ok('hook', 'install', '--project', project);
+      expect(modeOf(settings)).toBe(mode);
+      expect(modeOf(`${settings}.claude-code-agent.bak`)).toBe(mode);
+      rmSync(dirname(settings), { recursive: true });
+    }
+    await user.ok('hook', 'install', '--project', project);
+    const usual = 0o666 & ~process.umask();
+    expect(modeOf(settings)).toBe(usual);
+    expect(modeOf(dirname(settings))).toBe(0o777 & ~process.umask());
+    const config = user.project('config');
+    await user.ok('hook', 'install', '--config-dir', config);
+    expect(modeOf(join(config, 'settings.json'))).toBe(0o600);
   });
 
   test('in a config dir, behind a link, with systems one after another', async () => {

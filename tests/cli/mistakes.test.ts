@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expectAdvice } from './bad-input/mistake.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -43,9 +44,9 @@ test.each<[string[], number, string]>([
   [['group', 'create', 'x', '--name', ' '], 2, 'must not be blank'],
   [['group', 'show', 'nope'], 2, 'There is no group "nope"'],
   [['group', 'show', ''], 2, 'There is no group ""'],
-  [['group', 'graph', 'auth', '--format', 'svg'], 2, 'text, mermaid, dot'],
+  [['group', 'graph', 'auth', '--format', 'png'], 2, 'text, mermaid, dot, svg'],
   [['group', 'run', 'auth', '--rehearse', 'nope.yaml'], 2, 'There is no rehearsal script'],
-  [['group', 'run', 'auth', '--detach'], 2, "Unknown option '--detach'"],
+  [['group', 'run', 'auth', '--detached'], 2, "Unknown option '--detached'"],
   [['group', 'pause', 'auth'], 2, 'was not started yet'],
   [['group', 'pause', 'auth', '--drain', '--freeze'], 2, 'Give one of them'],
   [['group', 'budget', 'auth', '--raise-to', '0'], 2, 'amount in US dollars'],
@@ -53,7 +54,7 @@ test.each<[string[], number, string]>([
   [['group', 'why', 'auth', 'nope'], 2, 'There is no session "nope"'],
   [['group', 'run', 'auth', '--on-limit', 'cry'], 2, 'wait, pause'],
   [['group', 'run', 'auth', '--min-free-memory', '1GB'], 2, 'whole number from 0'],
-  [['session', 'retry', 'auth/api'], 2, 'Only a failed session can be retried'],
+  [['session', 'retry', 'auth/api'], 2, 'is pending and cannot be retried'],
   [['session', 'retry', 'auth/api', '--prompt', ' '], 2, 'is blank'],
   [['session', 'resume', 'auth/web'], 2, 'waits for 001 api'],
   [['session', 'say', 'auth/api', ''], 2, 'is blank'],
@@ -82,7 +83,7 @@ test.each<[string[], number, string]>([
   [[...add, '--prompt', 'x', '--allowed-tools', 'Bash(git'], 2, 'permission rules'],
   [[...add, '--prompt', 'x', '--model', '-x'], 2, 'one word'],
   [['session', 'show', 'auth/9'], 2, 'There is no session "9"'],
-  [['session', 'show', '1'], 2, 'need their group'],
+  [['session', 'show', '1'], 2, 'Give numbers and names with their group'],
   [['session', 'logs', 'auth/api', '--grep', '('], 2, 'regular expression'],
   [['session', 'remove', 'auth/api'], 2, 'needed by 002 web'],
   [['group', 'archive', 'auth'], 1, 'only completed, failed and paused'],
@@ -94,6 +95,7 @@ test.each<[string[], number, string]>([
   expect(mistake.stderr).toContain(words);
   expect(mistake).toMatchObject({ code, stdout: '' });
   expect(mistake.stderr).toMatch(/^claude-code-agent: [^\n]+\n$/);
+  expectAdvice(mistake.stderr);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: nothing of the input may control the terminal.
   expect(mistake.stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f]|\n\s+at /);
   expect([readFileSync(log, 'utf8'), readdirSync(join(user.data, 'session-groups'))]).toEqual(before);
@@ -117,14 +119,16 @@ test.each<Record<string, string>>([{ CLAUDE_CODE_AGENT_HOME: 'relative' }, { CLA
     const { code, stdout, stderr } = await user.runWith({ env }, 'group', 'list');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(/^claude-code-agent: [^\n]+\n$/);
+    expectAdvice(stderr);
   },
 );
 
-test('what the system refuses is one sentence; the stack only when asked for', async () => {
+test('what the system refuses is one sentence, and what to do', async () => {
   const env = { CLAUDE_CODE_AGENT_HOME: '/proc/nowhere' };
   const refused = await user.runWith({ env }, 'group', 'create', 'x');
   expect(refused).toMatchObject({ code: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^claude-code-agent: [^\n]+\n$/);
+  expectAdvice(refused.stderr);
 });
 
 test.each([[[]], [['group']], [['session']]])('%j alone shows help on stderr and is a usage error', async (args) => {

@@ -182,8 +182,7 @@ test('a plan shows which sessions get worktrees and why, and every command that 
   const plan = await user.run('group', 'plan', group);
   expect(plan.stdout).toContain(`
 Works in
-  a worktree of its own, because sessions may meet in api: 001 one, 002 two
-  the project folder itself, because no two sessions may meet in web: 003 three
+  a worktree of its own, because sessions may meet in a repository, or one asked for it: 001 one, 002 two, 003 three
 
 Shell commands that are run
   accept npm test (1 retry, at most 10m 00s): 001 one, 002 two, 004 four
@@ -193,7 +192,7 @@ Shell commands that are run
   expect(sessions.map(({ name, isolation }) => [name, isolation?.mode])).toEqual([
     ['one', 'worktree'],
     ['two', 'worktree'],
-    ['three', 'none'],
+    ['three', 'worktree'],
     ['four', 'none'],
   ]);
   const shared = await user.ok('group', 'create', 'shared', '--share-checkouts');

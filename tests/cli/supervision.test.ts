@@ -181,7 +181,8 @@ test('a run says once that it waits for a limit, not again when the first sessio
   const group = await user.group('one', { a: [], b: ['--depends-on', 'a'], c: [] }, '--concurrent', '1');
   const run = user.start('group', 'run', group, '--output', 'text');
   const a = await user.begun(group, 'a');
-  const resetsAt = Math.ceil(Date.now() / 1000) + 1;
+  // Far enough away that it still holds when a busy machine comes to read it; the test waits until then.
+  const resetsAt = Math.ceil(Date.now() / 1000) + 5;
   const info = { status: 'rejected', resetsAt, rateLimitType: 'five_hour' };
   await a.print({ type: 'rate_limit_event', rate_limit_info: info });
   await a.print(resultLine(0, { is_error: true, result: 'You’ve hit your session limit', api_error_status: 429 }));

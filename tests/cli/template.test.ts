@@ -6,6 +6,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { launcher, startCommand } from '../support/crash-rig.ts';
+import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -251,11 +253,15 @@ describe('template init', () => {
     expect(existsSync(join(user.folder, 'elsewhere'))).toBe(false);
   });
 
-  test.skipIf(process.getuid?.() === 0)('a folder that cannot be written is refused whole', async () => {
+  test.skipIf(!unprivileged.isPossible)('a folder that cannot be written is refused whole', async () => {
     const folder = join(user.folder, 'closed');
     mkdirSync(folder);
     chmodSync(folder, 0o500);
-    expect(await user.run('template', 'init', 'closed')).toMatchObject({ code: 1, stdout: '' });
+    giveToUnprivileged(user.folder);
+    const init = [...unprivileged.prefix, launcher, 'template', 'init', folder];
+    const { code, stdout, stderr } = await startCommand(init, user.env).finished;
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain(`Cannot write ${folder}`);
     expect(readdirSync(folder)).toEqual([]);
     chmodSync(folder, 0o700);
   });

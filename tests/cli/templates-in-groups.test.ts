@@ -158,7 +158,7 @@ describe('refused, and nothing added', () => {
     [['--prompt', 'See {{sessions.lib.result}}.'], 'Add --depends-on lib'],
     [['--prompt', 'See {{sessions.lib.resultt}}.', '--depends-on', 'lib'], 'did you mean "result"?'],
     [['--prompt', 'See {{sessions.lib.structured.x}}.', '--depends-on', 'lib'], 'no output schema'],
-    [['--prompt', 'See {{sessions.lib.branch}}.', '--depends-on', 'lib'], 'not supported by this version'],
+    [['--prompt', 'See {{sessions.lib.branch.x}}.', '--depends-on', 'lib'], '.branch is one text'],
   ])('session add %j', async (args, words) => {
     await user.ok('session', 'add', group, '--project', project, '--prompt', 'x', '--name', 'lib');
     const refused = await add(...args);

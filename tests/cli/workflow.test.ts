@@ -2,12 +2,14 @@
  * Promises, as a user types them, with the real claude: a workflow becomes a group whose later prompts hold the earlier
  * results; what is generated is loaded and obeyed; what is frozen stays; a preview starts and writes nothing.
  */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { pinnedClaude } from '../support/cli.ts';
+import { isLongRun } from '../support/long.ts';
 import { User } from './user.ts';
 
 let api: ScriptedApi;
@@ -67,7 +69,7 @@ sessions:
 `;
 
 /** Twelve in the long tests: thirty-six sessions take their time. */
-const projects = process.env.TEST_LONG === '1' ? 12 : 4;
+const projects = isLongRun ? 12 : 4;
 
 test('three sessions for each of many projects: planned and rehearsed, each told what was found before', async () => {
   serve({ '*': { steps: [{ text: 'never asked' }] } });

@@ -6,7 +6,8 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Context } from '../../src/cli/context.ts';
-import { cleanUpSessions } from '../../src/cli/worktree-cleanup.ts';
+import { type CleanUp, cleanUpSessions } from '../../src/cli/worktree-cleanup.ts';
+import type { Result } from '../../src/core/failure.ts';
 import type { World } from '../../src/world/world.ts';
 import { git } from '../git/repository.ts';
 import { type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';
@@ -28,22 +29,31 @@ afterEach(() => {
 
 const archive = (group: WorktreeGroup, ...more: string[]) => user.run('group', 'archive', group.id, ...more);
 
-test('an archived group loses what is merged, and what was never worked in', async () => {
+/** As after a hand-over: what is nowhere else stays. */
+async function tidy(group: WorktreeGroup): Promise<CleanUp> {
+  const context = { world: user.world, env: user.env, cwd: user.folder } as unknown as Context;
+  let outcome: Result<CleanUp> | undefined;
+  await group.writeAsync(async (writer) => {
+    outcome = await cleanUpSessions(context, writer, [...writer.state.sessions.keys()], { force: false });
+  });
+  if (outcome?.ok !== true) throw new Error(outcome?.failure.message);
+  return outcome.value;
+}
+
+test('what is merged goes, and what was never worked in', async () => {
   const group = user.group('auth', ['api', 'web', 'idle']);
   group.commit('api');
   const kept = group.commit('web');
   group.merge('api');
-  const { code, stderr } = await archive(group);
-  expect(code).toBe(0);
-  expect(stderr).toContain('Removed 2 worktrees');
-  expect(stderr).toContain(`The worktree of 002 web stays. 1 commit of ${group.branch('web')} is neither in main`);
-  expect(stderr).toContain('--force');
+  const { cleaned, kept: stays } = await tidy(group);
+  expect(cleaned).toEqual(['api', 'idle'].map((name) => group.session(name)));
+  const why = expect.stringContaining(`1 commit of ${group.branch('web')} is neither in main`);
+  expect(stays).toEqual([{ sessionId: group.session('web'), why }]);
   expect(user.worktrees()).toEqual([group.path('web')]);
   expect(user.branches()).toEqual([group.branch('web'), 'main']);
   expect(git(user.shop, 'rev-parse', group.branch('web'))).toBe(kept);
   expect(['api', 'web', 'idle'].map((name) => group.hasWorkspace(name))).toEqual([false, true, false]);
-  expect(group.state.status).toBe('archived');
-  // Merged by hand afterwards, it goes by the same command.
+  // Merged by hand afterwards, it goes with the group.
   group.merge('web');
   expect(await archive(group)).toMatchObject({ code: 0 });
   expect(user.worktrees()).toEqual([]);
@@ -114,10 +124,9 @@ for (const [what, prepare, why] of inTheWay) {
   test(`stays: ${what}`, async () => {
     const group = user.group('auth', ['api']);
     prepare(group);
-    const { code, stderr } = await archive(group);
-    expect(code).toBe(0);
-    expect(stderr).toContain('The worktree of 001 api stays.');
-    expect(stderr).toContain(why);
+    const { cleaned, kept } = await tidy(group);
+    expect(cleaned).toEqual([]);
+    expect(kept).toEqual([{ sessionId: group.session('api'), why: expect.stringContaining(why) }]);
     expect([group.isThere('api'), group.hasWorkspace('api')]).toEqual([true, true]);
     if (what.includes('damaged')) rmSync(join(user.gitDir, 'refs/heads', group.branch('api')));
   });
@@ -147,9 +156,9 @@ test('a branch that is checked out elsewhere stays; its worktree goes', async ()
   git(group.path('api'), 'checkout', '--quiet', '--detach');
   const mine = join(user.folder, 'mine');
   git(user.shop, 'worktree', 'add', '--quiet', mine, group.branch('api'));
-  const { stderr } = await archive(group);
-  expect(stderr).toContain(`The branch ${group.branch('api')} stays`);
-  expect(stderr).toContain('checked out in');
+  const { notes } = await tidy(group);
+  expect(notes).toEqual([expect.stringContaining(`The branch ${group.branch('api')} stays`)]);
+  expect(notes[0]).toContain('checked out in');
   expect(user.worktrees()).toEqual([mine]);
   expect(user.branches()).toContain(group.branch('api'));
 });
@@ -162,11 +171,12 @@ test('gone already: the folder, the branch, git’s own note of the worktree', a
   rmSync(git(group.path('note'), 'rev-parse', '--absolute-git-dir'), { recursive: true });
   git(user.shop, 'worktree', 'prune');
   git(user.shop, 'branch', '-D', group.branch('both'));
-  const { code, stderr } = await archive(group);
-  expect(code).toBe(0);
-  expect(stderr).toContain('Removed 3 worktrees');
+  const { cleaned, kept } = await tidy(group);
+  expect(cleaned).toEqual(['folder', 'branch', 'both'].map((name) => group.session(name)));
   // Nobody can say what is new in a folder that git does not know any more.
-  expect(stderr).toContain('The worktree of 003 note stays. Git does not know its folder');
+  expect(kept).toEqual([
+    { sessionId: group.session('note'), why: expect.stringContaining('Git does not know its folder') },
+  ]);
   expect([user.worktrees(), user.branches()]).toEqual([[], [group.branch('note'), 'main']]);
   expect(await archive(group, '--force')).toMatchObject({ code: 0 });
   expect([group.isThere('note'), group.hasWorkspace('note'), user.branches()]).toEqual([false, false, ['main']]);
@@ -175,8 +185,7 @@ test('gone already: the folder, the branch, git’s own note of the worktree', a
 test('the repository is gone: nothing is guessed', async () => {
   const group = user.group('auth', ['api']);
   renameSync(user.shop, join(user.folder, 'moved'));
-  const { stderr } = await archive(group);
-  expect(stderr).toContain('is gone, so nobody can tell');
+  expect((await tidy(group)).kept).toMatchObject([{ why: expect.stringContaining('is gone, so nobody can tell') }]);
   expect(group.isThere('api')).toBe(true);
   expect(await archive(group, '--force')).toMatchObject({ code: 0 });
   expect([group.isThere('api'), group.hasWorkspace('api')]).toEqual([false, false]);

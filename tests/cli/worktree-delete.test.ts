@@ -1,9 +1,10 @@
 /**
- * Promises of `group delete` and `session remove` with worktrees: nothing that is in no commit is lost without --force,
- * branches with unmerged commits stay, and git remembers no worktree that is gone.
+ * Promises of `group delete` and `session remove` with worktrees: without --force nothing that is in no commit goes,
+ * with it that is committed first; branches with unmerged commits stay and are named with their commits, and so is all
+ * that git cannot keep; and git remembers no worktree that is gone.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Context } from '../../src/cli/context.ts';
 import { leftoversOf, releaseWorktrees } from '../../src/cli/worktree-cleanup.ts';
@@ -26,19 +27,21 @@ function release(group: WorktreeGroup, force: boolean) {
   const context = { world: user.world, env: user.env, cwd: user.folder } as unknown as Context;
   const paths = groupPaths(user.data, group.id);
   const command = `claude-code-agent group delete ${group.id}`;
-  return leftoversOf(context, paths, group.state).then((all) =>
-    releaseWorktrees(context, paths, all, { force, command }),
-  );
+  const told: string[] = [];
+  const tell = (note: string): void => {
+    told.push(note);
+  };
+  return leftoversOf(context, paths, group.state)
+    .then((all) => releaseWorktrees(context, paths, all, { force, command, tell }))
+    .then((released) => (released.ok ? told : released));
 }
 
 test('without --force: commits stay on their branch, which is named; the worktrees go', async () => {
   const group = user.group('auth', ['api', 'web']);
   const work = group.commit('api');
-  const released = await release(group, false);
-  expect(released).toMatchObject({
-    ok: true,
-    value: [expect.stringContaining(`The branch ${group.branch('api')} stays`)],
-  });
+  const told = await release(group, false);
+  expect(told).toEqual([expect.stringContaining(`The branch ${group.branch('api')} stays in `)]);
+  expect(told).toEqual([expect.stringContaining(` at ${work.slice(0, 12)}: 1 commit is not merged.`)]);
   expect(user.worktrees()).toEqual([]);
   expect(user.branches()).toEqual([group.branch('api'), 'main']);
   expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(work);
@@ -50,19 +53,94 @@ test('without --force: one file in no commit keeps everything', async () => {
   writeFileSync(join(group.path('docs'), 'notes.txt'), 'x');
   const refused = await release(group, false);
   expect(refused).toMatchObject({ ok: false, failure: { reason: 'illegal-transition' } });
-  if (refused.ok) return;
+  if (Array.isArray(refused)) return;
   expect(refused.failure.message).toContain('002 web is in the way. It holds 1 file');
   expect(refused.failure.message).toContain('1 further session');
   expect(refused.failure.next).toContain('--force');
   expect(user.worktrees()).toHaveLength(3);
 });
 
-test('group delete --force: worktrees and branches go with the group', async () => {
-  const group = user.group('auth', ['api', 'web']);
-  group.commit('api');
+/** Of the lines that were printed, the one that tells of this branch. */
+const lineOf = (stderr: string, branch: string): string =>
+  stderr.split('\n').find((line) => line.includes(branch)) ?? '';
+/** Paths in the branch's last commit, by the commit before. */
+const filesOf = (branch: string): string[] => git(user.shop, 'ls-tree', '-r', '--name-only', branch).split('\n');
+
+test('group delete --force: the group goes; all work stays on its branches, which are named', async () => {
+  const group = user.group('auth', ['api', 'web', 'docs', 'idle']);
+  const api = group.commit('api');
+  const docs = group.commit('docs');
+  group.merge('docs');
   writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
+  writeFileSync(join(group.path('web'), 'debug.log'), 'ignored');
+  writeFileSync(join(group.path('web'), '.cpm-progress-1.md'), 'ours');
+  writeFileSync(join(group.path('web'), 'README.md'), '# Changed\n');
+  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
+  expect(code).toBe(0);
+  expect([user.worktrees(), existsSync(group.folder)]).toEqual([[], false]);
+  expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
+  const web = git(user.shop, 'rev-parse', group.branch('web'));
+  expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(api);
+  expect(lineOf(stderr, group.branch('api'))).toContain(api.slice(0, 12));
+  expect(lineOf(stderr, group.branch('web'))).toBe(
+    `Committed on ${group.branch('web')}, ${web.slice(0, 12)}: what was uncommitted in the worktree of 002 web ` +
+      '(README.md, notes.txt).',
+  );
+  expect(stderr).not.toContain(docs);
+  expect(filesOf(group.branch('web'))).toEqual(['.gitignore', 'README.md', 'notes.txt']);
+  expect(git(user.shop, 'show', `${web}:README.md`)).toBe('# Changed');
+  expect(git(user.shop, 'rev-parse', `${web}^`)).toBe(user.base);
+});
+
+test('--force in the middle of a rebase, or on a branch of somebody else: nothing is lost or moved', async () => {
+  const group = user.group('auth', ['api', 'web', 'docs']);
+  const api = group.commit('api', 'same.txt');
+  git(user.shop, 'branch', 'theirs', group.commit('web', 'same.txt'));
+  expect(() => git(group.path('api'), 'rebase', 'theirs')).toThrow('could not apply');
+  git(group.path('web'), 'checkout', '--quiet', 'theirs');
+  writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
+  git(group.path('docs'), 'checkout', '--quiet', '--detach');
+  const loose = group.commit('docs');
+  const theirs = git(user.shop, 'rev-parse', 'theirs');
+  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
+  expect([code, user.worktrees()]).toEqual([0, []]);
+  expect(git(user.shop, 'rev-parse', 'theirs')).toBe(theirs);
+  expect(git(user.shop, 'rev-parse', group.branch('api'))).toBe(api);
+  const beside = (name: string): string =>
+    user.branches().find((branch) => branch.startsWith(`${group.branch(name)}-`)) ?? `nothing beside ${name}`;
+  expect(git(user.shop, 'show', `${beside('api')}:same.txt`)).toContain('<<<<<<<');
+  expect(git(user.shop, 'rev-parse', `${beside('web')}^`)).toBe(theirs);
+  expect(filesOf(beside('web'))).toContain('notes.txt');
+  expect(beside('docs')).toBe(`${group.branch('docs')}-${loose.slice(0, 12)}`);
+  for (const name of ['api', 'web', 'docs']) expect(lineOf(stderr, beside(name))).not.toBe('');
+});
+
+test('--force: what git cannot keep is named, and what cannot be committed keeps the group', async () => {
+  const group = user.group('auth', ['api', 'web']);
+  mkdirSync(join(group.path('api'), 'vendor'));
+  git(join(group.path('api'), 'vendor'), 'init', '--quiet');
+  writeFileSync(join(group.path('api'), 'vendor/a.txt'), 'a');
+  writeFileSync(join(group.path('web'), 'notes.txt'), 'x');
+  const lock = join(user.gitDir, 'worktrees/worktree1/index.lock');
+  writeFileSync(lock, '');
+  const refused = await user.run('group', 'delete', group.id, '--force');
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain('Thrown away with the worktree of 001 api: repositories within it (vendor/).');
+  expect(refused.stderr).toContain('The worktree of 002 web stays, because its work cannot be committed.');
+  expect(refused.stderr).toContain('index.lock');
+  expect([existsSync(group.folder), user.worktrees()]).toEqual([true, [group.path('web')]]);
+  rmSync(lock);
   expect(await user.run('group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
-  expect([user.worktrees(), user.branches(), existsSync(group.folder)]).toEqual([[], ['main'], false]);
+  expect(filesOf(group.branch('web'))).toContain('notes.txt');
+});
+
+test('--force with a repository that is gone names the folder', async () => {
+  const group = user.group('auth', ['api']);
+  const moved = `${user.shop} moved`;
+  renameSync(user.shop, moved);
+  const { code, stderr } = await user.run('group', 'delete', group.id, '--force');
+  renameSync(moved, user.shop);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('Thrown away: the folder of 001 api')]);
 });
 
 test('group delete --force: what somebody locked keeps the group', async () => {
@@ -85,7 +163,7 @@ test('a damaged group is deleted with its worktrees', async () => {
   expect(user.worktrees()).toEqual([]);
   expect(existsSync(group.folder)).toBe(false);
   // Of the second one nothing said which branch is its own.
-  expect(user.branches()).toEqual([group.branch('web'), 'main']);
+  expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
 });
 
 test('a folder of a session that is not in the log any more goes through git as well', async () => {
@@ -95,16 +173,20 @@ test('a folder of a session that is not in the log any more goes through git as 
   expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
 });
 
-test('session remove: the worktree goes, unmerged work only with --force', async () => {
+test('session remove: the worktree goes, with --force once its work is committed', async () => {
   const group = user.group('auth', ['api', 'web'], 'failed');
-  group.commit('api');
+  const work = group.commit('api');
   writeFileSync(join(group.path('api'), 'notes.txt'), 'x');
   const asked = await user.run('session', 'remove', `${group.id}/api`);
   expect(asked).toMatchObject({ code: 2 });
   expect(user.worktrees()).toHaveLength(2);
-  expect(await user.run('session', 'remove', `${group.id}/api`, '--force')).toMatchObject({ code: 0 });
-  expect(user.worktrees()).toEqual([group.path('web')]);
-  expect(user.branches()).toEqual([group.branch('web'), 'main']);
+  const { code, stderr } = await user.run('session', 'remove', `${group.id}/api`, '--force');
+  expect([code, user.worktrees()]).toEqual([0, [group.path('web')]]);
+  expect(user.branches()).toEqual([group.branch('api'), group.branch('web'), 'main']);
+  const tip = git(user.shop, 'rev-parse', group.branch('api'));
+  expect(git(user.shop, 'rev-parse', `${tip}^`)).toBe(work);
+  expect(stderr).toContain(`The branch ${group.branch('api')} stays in `);
+  expect(stderr).toContain(` at ${tip.slice(0, 12)}: 2 commits are not merged`);
   expect(readdirSync(join(group.folder, 'sessions'))).toEqual([group.session('web')]);
   expect(group.state.sessions.has(group.session('api'))).toBe(false);
 });
@@ -128,6 +210,16 @@ test('a data folder that was moved: the worktree is found where it is now', asyn
   expect(archived).toMatchObject({ code: 0 });
   expect(archived.stderr).toContain('Removed 1 worktree');
   expect([user.worktrees(), user.branches()]).toEqual([[], ['main']]);
+});
+
+test('a data folder that was moved: --force commits all the same', async () => {
+  const group = user.group('auth', ['api']);
+  writeFileSync(join(group.path('api'), 'notes.txt'), 'x');
+  const folder = join(user.folder, 'elsewhere');
+  user.world.files.rename(user.data, folder);
+  const env = { CLAUDE_CODE_AGENT_HOME: folder };
+  expect(await user.runWith({ env }, 'group', 'delete', group.id, '--force')).toMatchObject({ code: 0 });
+  expect([user.worktrees(), filesOf(group.branch('api'))]).toEqual([[], expect.arrayContaining(['notes.txt'])]);
 });
 
 test('a name in a file beside the worktree cannot have a branch of the user deleted', async () => {

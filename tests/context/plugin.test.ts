@@ -3,7 +3,7 @@
  * exist, and the program behind them ends well whatever it is given and wherever it is called from.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { hookEvents } from '../../src/context/hook-call.ts';
@@ -36,6 +36,34 @@ test('the manifest names paths within the package, which are there', () => {
   for (const path of paths) {
     expect(path).toStartWith('./');
     expect(existsSync(join(root, path))).toBe(true);
+  }
+});
+
+test('its commands run the program of the package itself, whatever is on PATH, and only what they are for', () => {
+  const commands = readdirSync(join(root, 'templates/plugin/commands')).toSorted();
+  expect(commands).toEqual(['clean.md', 'prime-context.md', 'session-end.md', 'sessions.md']);
+  for (const name of commands) {
+    const text = readFileSync(join(root, 'templates/plugin/commands', name), 'utf8');
+    const program = `"${placeOfPlugin}/bin/claude-code-agent"`;
+    expect(text).toMatch(/^---\ndescription: .+\n(?:argument-hint: .+\n)?allowed-tools: .+\n---\n/);
+    expect(text).toContain('$ARGUMENTS');
+    const allowed = [...(/^allowed-tools: (.*)$/m.exec(text)?.[1] ?? '').matchAll(/Bash\(([^)]*)\)/g)];
+    expect(allowed.length).toBeGreaterThan(0);
+    for (const [, rule = ''] of allowed) {
+      expect(rule).toMatch(/:\*$/);
+      // What is allowed is what the text tells the model to run, or runs at once.
+      expect(text.slice(text.indexOf('\n---\n'))).toContain(rule.replace(/:\*$/, ''));
+    }
+    expect(text.replaceAll(program, '')).not.toContain('claude-code-agent');
+  }
+  // Those of FABER say what the config template's say.
+  for (const name of ['prime-context.md', 'session-end.md']) {
+    const of = (folder: string) => readFileSync(join(root, folder, name), 'utf8').replace(/^allowed-tools: .*\n/m, '');
+    const plain = of('templates/plugin/commands').replaceAll(
+      `"${placeOfPlugin}/bin/claude-code-agent"`,
+      'claude-code-agent',
+    );
+    expect(plain).toBe(of('templates/configs/faber/commands'));
   }
 });
 

@@ -3,17 +3,19 @@
  * and dependencies, starts the longest chain first, never starts an attempt twice, always settles, and settles as
  * DESIGN says. Small groups are tested whole; the checks of every step are in support/core-driver.ts.
  */
+
 import { describe, expect, test } from 'bun:test';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { foldEvents } from '../../src/core/state.ts';
 import { CoreDriver, type Settled } from '../support/core-driver.ts';
 import { type Outcome, sessionDefinition } from '../support/core-events.ts';
 import { type Choices, everyGraph, forEveryChoice } from '../support/core-exhaustive.ts';
+import { isLongRun } from '../support/long.ts';
 
 const outcomes: readonly Outcome[] = ['completed', 'failed', 'paused'];
 
 /** With TEST_LONG also every order in which four sessions can have been added. */
-const long = process.env.TEST_LONG !== undefined;
+const long = isLongRun;
 
 const configs: Partial<GroupConfig>[] = [1, 2, 3, 4].flatMap((maxConcurrentSessions) =>
   [true, false].flatMap((pauseOnError) =>

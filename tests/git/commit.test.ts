@@ -1,7 +1,7 @@
 /**
- * Promises: whatever a session did with git in its worktree, its work is on its branch afterwards or still lies where it
- * was and a sentence says so; commits of the session stay; our own files are never part of it; the user's checkout and
- * the branches of other people are as they were.
+ * Promises: whatever a session did with git in its worktree, its work is on its branch afterwards, or it still lies
+ * where it was and a sentence says so; commits of the session stay; our own files are never part of it; the user's
+ * checkout and the branches of other people are as they were.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -150,7 +150,7 @@ test('what counts as ours and what git leaves out are the same', async () => {
   const path = fc.array(fc.oneof(word, more, last), { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
   const folder = join(rig.folder, 'names');
   new Repository(folder);
-  fc.assert(
+  void fc.assert(
     fc.property(fc.uniqueArray(path, { maxLength: 12 }), (paths) => {
       // A name cannot be a file and a folder.
       const usable = paths.filter((one) => !paths.some((other) => other.startsWith(`${one}/`)));

@@ -75,9 +75,19 @@ test('nothing of the user’s runs, and no setting of his changes the form', asy
   writeFileSync(program, `#!/bin/sh\ntouch '${proof}'\n`, { mode: 0o755 });
   mkdirSync(join(rig.gitDir, 'info'), { recursive: true });
   writeFileSync(join(rig.gitDir, 'info/attributes'), '*.txt diff=mine\n');
-  const settings = `external = ${program}\n\tnoprefix = true\n\tmnemonicPrefix = true\n\trelative = true\n\tcontext = 0`;
-  const more = `[diff "mine"]\n\ttextconv = ${program}\n\tcommand = ${program}\n[color]\n\tui = always\n[core]\n\tpager = ${program}`;
-  writeFileSync(rig.globalConfig, `[diff]\n\t${settings}\n${more}\n`);
+  const config = [
+    ...[
+      '[diff]',
+      `external = ${program}`,
+      'noprefix = true',
+      'mnemonicPrefix = true',
+      'relative = true',
+      'context = 0',
+    ],
+    ...['[diff "mine"]', `textconv = ${program}`, `command = ${program}`],
+    ...['[color]', 'ui = always', '[core]', `pager = ${program}`],
+  ];
+  writeFileSync(rig.globalConfig, config.join('\n'));
   writeTree(workspace.path, { 'a.txt': 'a\nc\n' });
   const text = value(await diffText(rig.git, workspace.path, { from: workspace.base }));
   expect(text.split('\n').slice(2)).toEqual(['--- a/a.txt', '+++ b/a.txt', '@@ -1,2 +1,2 @@', ' a', '-b', '+c', '']);

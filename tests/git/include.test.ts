@@ -1,7 +1,7 @@
 /**
  * Promises: the files that `.worktreeinclude` names and git ignores are in a new worktree, as they are; nothing that is
  * tracked or there already is replaced, nothing is read or written outside of the two folders, and a pipe is not waited
- * for.
+ * for. What is named and not copied is told with the reason.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -26,6 +26,7 @@ async function begin(tracked: Tree, rest: Tree): Promise<void> {
 }
 
 const copy = () => copyIncluded(rig.git, workspace, rig.top);
+const nothing = { copied: [], notes: [] };
 const read = (name: string): string => readFileSync(join(workspace.path, name), 'utf8');
 
 test('ignored files that are named, and no others', async () => {
@@ -46,7 +47,10 @@ test('ignored files that are named, and no others', async () => {
   chmodSync(join(rig.top, 'secret/deep/odd\n"name".txt'), 0o750);
   const before = rig.checkout();
   const expected = ['.env', 'app/.env.local', 'secret/deep/odd\n"name".txt', 'sub/z/x y.key'];
-  expect([...value(await copy())].sort()).toEqual(expected);
+  const { copied, notes } = value(await copy());
+  expect([...copied].sort()).toEqual(expected);
+  const reason = 'git does not ignore them: commit them, or add them to .gitignore';
+  expect(notes).toEqual([`Named in .worktreeinclude and not copied, because ${reason}: new.txt.`]);
   expect(expected.map(read)).toEqual(['A=1\n', 'C=3\n', 'D\n', 'E\n']);
   expect([statSync(join(workspace.path, '.env')).mode & 0o777]).toEqual([0o640]);
   expect(statSync(join(workspace.path, 'secret/deep/odd\n"name".txt')).mode & 0o777).toBe(0o750);
@@ -56,21 +60,22 @@ test('ignored files that are named, and no others', async () => {
   expect(rig.checkout()).toEqual(before);
   // Once more after a crash: what is there is left alone.
   writeFileSync(join(workspace.path, '.env'), 'A=session\n');
-  expect(value(await copy())).toEqual([]);
+  expect(value(await copy())).toEqual({ copied: [], notes });
   expect(read('.env')).toBe('A=session\n');
 });
 
 test('from the checkout of a project in a folder, by a list that is in no commit', async () => {
   await begin({ 'app/x.txt': 'x\n' }, { '.worktreeinclude': '.env\n', '.env': 'A=1\n' });
-  expect(value(await copyIncluded(rig.git, workspace, join(rig.top, 'app')))).toEqual(['.env']);
+  const included = value(await copyIncluded(rig.git, workspace, join(rig.top, 'app')));
+  expect(included).toEqual({ copied: ['.env'], notes: [] });
 });
 
 test('without a list, and more files than one command takes', async () => {
   await begin({}, { '.env': 'A=1\n' });
-  expect(value(await copy())).toEqual([]);
+  expect(value(await copy())).toEqual(nothing);
   const many = Array.from({ length: 450 }, (_, index) => `secret/${index % 3}/${index}.txt`);
   writeTree(rig.top, { ...Object.fromEntries(many.map((name) => [name, name])), '.worktreeinclude': 'secret/\n' });
-  expect([...value(await copy())].sort()).toEqual([...many].sort());
+  expect([...value(await copy()).copied].sort()).toEqual([...many].sort());
   expect(many.every((name) => read(name) === name)).toBe(true);
 });
 
@@ -88,7 +93,19 @@ test('nothing from outside and nothing to outside', async () => {
   writeFileSync(join(rig.top, 'build/out.txt'), 'mine\n');
   // A folder of the worktree that is a link there would lead the copy out.
   symlinkSync(join(rig.folder, 'home'), join(workspace.path, 'build'));
-  expect(value(await copy())).toEqual([]);
+  mkdirSync(join(rig.top, 'secret/nested'));
+  git(join(rig.top, 'secret/nested'), 'init', '--quiet');
+  writeFileSync(join(rig.top, 'secret/nested/a.txt'), 'a\n');
+  const why = (reason: string, names: string) =>
+    `Named in .worktreeinclude and not copied, because ${reason}: ${names}.`;
+  expect(value(await copy())).toEqual({
+    copied: [],
+    notes: [
+      why('links are not followed', 'link.key, secret/folder'),
+      why('repositories within the repository are not copied', 'secret/nested/'),
+      why('in the worktree a link or a file is where a folder is needed', 'build/out.txt'),
+    ],
+  });
   expect(existsSync(join(rig.folder, 'home/out.txt'))).toBe(false);
   expect(existsSync(join(workspace.path, 'secret'))).toBe(false);
 });

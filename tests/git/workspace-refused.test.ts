@@ -6,13 +6,17 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeWorkspace } from '../../src/git/workspace.ts';
+import { unprivileged } from '../support/unprivileged.ts';
 import { failure, WorkspaceRig } from './workspace-rig.ts';
 
 let rig: WorkspaceRig;
 beforeEach(() => {
   rig = new WorkspaceRig();
 });
-afterEach(() => rig.remove());
+afterEach(() => {
+  Bun.spawnSync(['chmod', '-R', 'u+rwX', rig.folder]);
+  rig.remove();
+});
 
 const begin = (): string => rig.repository.commit({ 'a.txt': 'a\n' });
 
@@ -133,22 +137,22 @@ test('without git', async () => {
   expect(existsSync(plan.intentFile)).toBe(false);
 });
 
-const nobody = ['--reuid=65534', '--regid=65534', '--clear-groups'];
-const canBecomeNobody = Bun.which('setpriv') !== null && process.getuid?.() === 0;
-
-test.skipIf(!canBecomeNobody)('a repository that may only be read', async () => {
+test.skipIf(!unprivileged.isPossible)('a repository that may only be read', async () => {
   begin();
   chmodSync(rig.folder, 0o755);
   const programs = join(rig.folder, 'programs');
   mkdirSync(programs);
   const real = Bun.which('git');
-  writeFileSync(join(programs, 'git'), `#!/bin/sh\nexec setpriv ${nobody.join(' ')} '${real}' "$@"\n`);
+  writeFileSync(join(programs, 'git'), `#!/bin/sh\nexec ${unprivileged.prefix.join(' ')} '${real}' "$@"\n`);
   chmodSync(join(programs, 'git'), 0o755);
+  Bun.spawnSync(['chmod', '-R', 'a-w', rig.gitDir]);
   const asNobody = rig.gitOf(rig.world, { PATH: `${programs}:${process.env.PATH}` });
   const plan = rig.plan();
   const before = [rig.checkout(), rig.run('for-each-ref')];
-  const foreign = failure(await makeWorkspace(asNobody, plan));
-  expect(`${foreign.message} ${foreign.next}`).toMatch(/dubious ownership.*safe\.directory/);
+  if (unprivileged.isOther) {
+    const foreign = failure(await makeWorkspace(asNobody, plan));
+    expect(`${foreign.message} ${foreign.next}`).toMatch(/dubious ownership.*safe\.directory/);
+  }
   writeFileSync(rig.globalConfig, '[safe]\n\tdirectory = *\n');
   const { reason, message, next } = failure(await makeWorkspace(asNobody, plan));
   expect(reason).toBe('worktree-failed');

@@ -1,5 +1,5 @@
 /**
- * Promises: a worktree is made on a branch of its own and nothing else in the repository or the user's checkout changes;
+ * Promises: a worktree is made on a branch of its own, and nothing else in the repository or the checkout changes;
  * a crash at any moment leaves something from which the next call goes on; two calls never meet; whatever cannot be
  * done is one sentence, and leaves nothing behind.
  */
@@ -254,7 +254,7 @@ test('names of branches are names of branches, whatever a session is called', ()
   expect(branchName('auth', '002-0b9f', 'api')).toBe('cca/auth/002-api');
   expect(branchName('auth', '1234-0b9f', undefined)).toBe('cca/auth/1234');
   expect(branchName('auth', '002-0b9f', 'x.lock')).toBe('cca/auth/002-x');
-  fc.assert(
+  void fc.assert(
     fc.property(fc.string({ maxLength: 80, unit: 'binary' }), (name) => {
       const branch = branchName('auth', '002-0b9f', name);
       expect(git(rig.top, 'check-ref-format', '--branch', branch)).toBe(branch);

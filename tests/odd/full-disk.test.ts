@@ -1,50 +1,42 @@
 /**
  * Promises: on a full disk every command ends with one sentence, nothing is half-written, and once there is room again
  * the next command works. A run that meets a full disk ends with code 1 while its workers go on; the next run adopts
- * them and completes the group. The disk is a tmpfs of this test, so mounting must be allowed.
+ * them and completes the group. The disk is a tmpfs that nobody but this test sees.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/cli.ts';
 import { begin, finish } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { OddMachine } from './odd-machine.ts';
+import { canMount, PrivateDisk } from './private-disk.ts';
 
-const mount = (...args: string[]): boolean => Bun.spawnSync(['mount', ...args], { stderr: 'ignore' }).success;
-const unmount = (path: string): boolean => Bun.spawnSync(['umount', '-l', path], { stderr: 'ignore' }).success;
-
-function canMount(): boolean {
-  if (Bun.which('mount') === null || process.getuid?.() !== 0) return false;
-  const folder = mkdtempSync(join(tmpdir(), 'cca-mount-'));
-  const mounted = mount('-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder);
-  if (mounted) unmount(folder);
-  rmSync(folder, { recursive: true, force: true });
-  return mounted;
-}
-
-/** What the tests need to be allowed; without it they are reported as skipped. */
 const mountable = canMount();
 
 let rig: Rig;
+let disk: PrivateDisk;
 let machine: OddMachine;
 beforeAll(async () => {
   rig = await startRig();
 });
 afterAll(() => rig.stop());
-beforeEach(() => {
-  machine = new OddMachine(rig);
+beforeEach(async () => {
+  if (!mountable) return;
+  disk = await PrivateDisk.begin();
+  machine = new OddMachine(rig, { prefix: disk.prefix });
   mkdirSync(machine.data);
   // Nothing starts with less than 500 MB free, so the disk must have more while it is not filled.
-  if (mountable) mount('-t', 'tmpfs', '-o', 'size=640m,mode=0700', 'tmpfs', machine.data);
+  disk.mount('-t', 'tmpfs', '-o', 'size=520m,mode=0700', 'tmpfs', machine.data);
 });
 afterEach(() => {
-  if (mountable) unmount(machine.data);
+  if (!mountable) return;
+  disk.end();
   machine.remove();
 });
 
-const ballast = () => join(machine.data, 'ballast');
+const inside = (...names: string[]) => disk.inside(join(machine.data, ...names));
+const ballast = () => inside('ballast');
 
 /** Leaves not one free page. */
 function fill(): void {
@@ -60,7 +52,7 @@ function fill(): void {
 }
 
 const free = () => rmSync(ballast());
-const groups = () => readdirSync(join(machine.data, 'session-groups'));
+const groups = () => readdirSync(inside('session-groups'));
 
 test.skipIf(!mountable)(
   'creating and adding',
@@ -93,7 +85,7 @@ test.skipIf(!mountable)(
     if (one === undefined || two === undefined) throw new Error('both sessions have a worker');
     await begin(one);
     await begin(two);
-    const journal = join(machine.data, 'session-groups', group, 'events.jsonl');
+    const journal = inside('session-groups', group, 'events.jsonl');
     await until(() => readFileSync(journal, 'utf8').split('session_identified').length === 3);
     // The runner sleeps while the disk fills behind a result that is too long for the journal's last page.
     process.kill(first.pid, 'SIGSTOP');
@@ -123,12 +115,12 @@ test.skipIf(!mountable)(
   'a disk that is read-only for everybody',
   async () => {
     const group = await machine.makeGroup();
-    mount('-o', 'remount,ro', machine.data);
+    disk.mount('-o', 'remount,ro', machine.data);
     expect(await machine.refused(1, 'group', 'create', 'y')).toContain('EROFS');
     expect(await machine.refused(1, 'group', 'run', group)).toContain('EROFS');
     expect(JSON.parse(await machine.ok('group', 'show', group, '--json'))).toMatchObject({ status: 'created' });
     expect(await machine.ok('group', 'list')).toContain(group);
-    mount('-o', 'remount,rw', machine.data);
+    disk.mount('-o', 'remount,rw', machine.data);
     await machine.ok('group', 'run', group);
     await machine.expectCompleted(group);
   },

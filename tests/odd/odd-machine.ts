@@ -112,6 +112,8 @@ export class OddMachine {
   }
 
   remove(): void {
+    // Under some umasks Bun closes folders of its own to the user it runs as.
+    Bun.spawnSync(['chmod', '-R', 'u+rwX', this.folder]);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -1,46 +1,34 @@
 /**
  * Promises: a user who may not write where the data lies gets one sentence with the path, nothing is half-written, what
- * may be read is still shown, and after the rights are put right the same command works. Needs root and setpriv(1) to
- * become somebody else, and a copy of this program that everybody may read.
+ * may be read is still shown, and after the rights are put right the same command works.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { chmodSync, chownSync, mkdirSync, readdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { launcher } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
 import { OddMachine } from './odd-machine.ts';
-
-const nobody = 65_534;
-const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'];
-
-function canBecomeNobody(): boolean {
-  if (Bun.which('setpriv') === null || process.getuid?.() !== 0) return false;
-  return Bun.spawnSync([...asNobody, launcher, '--version'], { env: { PATH: process.env.PATH ?? '' } }).success;
-}
-
-/** What the tests need to be allowed; without it they are reported as skipped. */
-const possible = canBecomeNobody();
 
 let rig: Rig;
 let machine: OddMachine;
 beforeAll(async () => {
   rig = await startRig();
-  // The fakes of that user must get to the socket of this one.
+  // The fakes of another user must get to the socket of this one.
   chmodSync(dirname(rig.program), 0o755);
   chmodSync(rig.env.FAKE_CLAUDE_SOCKET as string, 0o777);
 });
 afterAll(() => rig.stop());
 afterEach(() => machine.remove());
 
-/** A machine of the other user's, on which everything but the data root is hers. */
+/** A machine on which everything belongs to a user to whom permissions apply. */
 function makeMachine(): OddMachine {
-  machine = new OddMachine(rig, { prefix: asNobody });
+  machine = new OddMachine(rig, { prefix: unprivileged.prefix });
   mkdirSync(machine.data);
-  for (const path of [machine.folder, machine.data, machine.env.HOME as string]) chownSync(path, nobody, nobody);
+  giveToUnprivileged(machine.folder);
   return machine;
 }
 
-test.skipIf(!possible)(
+test.skipIf(!unprivileged.isPossible)(
   'a data root that may not be written',
   async () => {
     makeMachine();
@@ -54,7 +42,7 @@ test.skipIf(!possible)(
   60_000,
 );
 
-test.skipIf(!possible)(
+test.skipIf(!unprivileged.isPossible)(
   'a data root that may not even be entered',
   async () => {
     makeMachine();
@@ -68,7 +56,7 @@ test.skipIf(!possible)(
   60_000,
 );
 
-test.skipIf(!possible)(
+test.skipIf(!unprivileged.isPossible)(
   'a group whose files may only be read',
   async () => {
     makeMachine();

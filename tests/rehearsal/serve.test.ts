@@ -114,18 +114,24 @@ test('sessions are known by name or number, also those added later; the ledger h
 });
 
 test('a successor takes the port of a server that died', async () => {
-  const served = serve();
-  const first = findRehearsal(world, groupDir)!;
-  expect(first).toMatchObject({ version: 1, ...world.machine.self });
-  stop.abort();
-  await served;
-  writeFileSync(join(groupDir, 'rehearsal.json'), JSON.stringify({ ...first, startTime: '1' }));
-  expect(findRehearsal(world, groupDir)).toBeNull();
-  stop = new AbortController();
-  const again = serve();
-  expect(findRehearsal(world, groupDir)?.url).toBe(first.url);
-  stop.abort();
-  await again;
+  // The system may give a port that is free for a moment to anybody, so it need not work the first time.
+  const takesOver = async (): Promise<boolean> => {
+    stop = new AbortController();
+    const served = serve();
+    const first = findRehearsal(world, groupDir)!;
+    expect(first).toMatchObject({ version: 1, ...world.machine.self });
+    stop.abort();
+    await served;
+    writeFileSync(join(groupDir, 'rehearsal.json'), JSON.stringify({ ...first, startTime: '1' }));
+    expect(findRehearsal(world, groupDir)).toBeNull();
+    stop = new AbortController();
+    const again = serve();
+    const { url } = findRehearsal(world, groupDir)!;
+    stop.abort();
+    await again;
+    return url === first.url;
+  };
+  for (let tries = 1; !(await takesOver()); tries += 1) expect(tries).toBeLessThan(5);
 });
 
 test('a taken port is no obstacle', async () => {

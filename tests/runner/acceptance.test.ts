@@ -90,13 +90,13 @@ test('after its last retry the session has failed, and its dependents do not sta
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(recordOf(group)?.state).toMatchObject({
     status: 'failed',
-    failure: { reason: 'not-accepted', message: 'The acceptance command failed (exit 7): no' },
+    failure: { reason: 'not-accepted', message: 'The acceptance command failed (exit 7): no.' },
   });
   expect(group.state().counts).toMatchObject({ failed: 1, pending: 1 });
   // A retry begins with a turn that knows why, and has its retries anew.
   const retry = group.run(rig.env, { retryFailed: true });
   const { fake, prompt } = await turn(group);
-  expect(prompt).toContain('The acceptance command failed (exit 7): no');
+  expect(prompt).toContain('The acceptance command failed (exit 7): no.');
   await fake.succeed();
   await (await turn(group)).fake.succeed();
   expect(await retry.result).toMatchObject({ kind: 'settled', status: 'failed' });

@@ -3,7 +3,7 @@
  * touched; a dependent begins with the work of those it depends on; sessions without a worktree take turns.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { git, Repository } from '../git/repository.ts';
@@ -22,7 +22,8 @@ afterEach(() => {
   for (const group of groups.splice(0)) removeGroup(group);
 });
 
-type Sketch = SessionSketch & { readonly in: string };
+/** `of`: the project whose repository it is, when it is a further checkout of that one. */
+type Sketch = SessionSketch & { readonly in: string; readonly of?: string };
 
 /** A group whose sessions work in repositories with one commit each. */
 function make(sketches: readonly Sketch[], config: Partial<GroupConfig> = {}): GroupFixture {
@@ -31,13 +32,13 @@ function make(sketches: readonly Sketch[], config: Partial<GroupConfig> = {}): G
   const fields = sketches.map((sketch) => {
     const late: Partial<SessionDefinition> = {
       get repository() {
-        return join(folderOf.get(sketch.in) ?? '', '.git');
+        return join(folderOf.get(sketch.of ?? sketch.in) ?? '', '.git');
       },
       ...sketch.fields,
     };
     return late;
   });
-  const placed = sketches.map(({ in: project, ...sketch }, index) => {
+  const placed = sketches.map(({ in: project, of: _of, ...sketch }, index) => {
     return { ...sketch, project, fields: fields[index] as Partial<SessionDefinition> };
   });
   const group = makeGroup(placed, config, {
@@ -145,6 +146,67 @@ test('dependents begin with the work of those before them, also through another 
   expect(recordOf(group, 'd')?.state).toMatchObject({ work: { files: 0 } });
 });
 
+test('as soon as one session gets a worktree, all that say nothing do, so that all can be handed over', async () => {
+  const group = make([
+    { name: 'a', in: 'app' },
+    { name: 'b', in: 'app' },
+    { name: 'alone', in: 'library' },
+    { name: 'next', in: 'library', after: ['alone'] },
+  ]);
+  const run = group.run(rig.env);
+  const [alone] = await Promise.all([
+    work(group, 'alone', { 'x.txt': 'x' }),
+    work(group, 'a', {}),
+    work(group, 'b', {}),
+  ]);
+  const next = await work(group, 'next', {});
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  expect(alone.hello.cwd).toBe(group.session('alone').worktree);
+  expect(existsSync(join(next.hello.cwd, 'x.txt'))).toBe(true);
+  expect(checkoutOf(group, 'library')).toMatch(/,,main$/);
+});
+
+test('who builds on work in the checkout works there; one that wants a worktree waits for a commit', async () => {
+  const group = make([
+    { name: 'here', in: 'app', fields: { isolate: 'none' } },
+    { name: 'after', in: 'app', after: ['here'] },
+    { name: 'apart', in: 'app', after: ['here'], fields: { isolate: 'worktree' } },
+  ]);
+  const run = group.run(rig.env);
+  await work(group, 'here', { 'here.txt': 'here' });
+  const after = await work(group, 'after', { 'after.txt': 'after' });
+  expect(after.hello.cwd).toBe(group.project('app'));
+  expect(await run.result).toMatchObject({ status: 'failed' });
+  expect(recordOf(group, 'apart')?.state).toMatchObject({ failure: { reason: 'worktree-failed' } });
+  git(group.project('app'), 'add', '--all');
+  git(group.project('app'), 'commit', '--quiet', '-m', 'work of the first');
+  const retry = group.run(rig.env, { retryFailed: true });
+  const apart = await work(group, 'apart', {});
+  expect(await retry.result).toMatchObject({ status: 'completed' });
+  expect(existsSync(join(apart.hello.cwd, 'here.txt'))).toBe(true);
+});
+
+test('each checkout of a repository is a beginning of its own', async () => {
+  const group = make([
+    { name: 'a', in: 'app' },
+    { name: 'b', in: 'feature', of: 'app' },
+    { name: 'c', in: 'feature', of: 'app', after: ['a', 'b'] },
+  ]);
+  const [app, feature] = [group.project('app'), group.project('feature')];
+  rmSync(feature, { recursive: true });
+  git(app, 'worktree', 'add', '--quiet', '-b', 'feature', feature);
+  writeFileSync(join(feature, 'feature.txt'), 'feature');
+  git(feature, 'add', '--all');
+  git(feature, 'commit', '--quiet', '-m', 'the feature');
+  const run = group.run(rig.env);
+  const [, b] = await Promise.all([work(group, 'a', { 'a.txt': 'a' }), work(group, 'b', {})]);
+  expect(existsSync(join(b.hello.cwd, 'feature.txt'))).toBe(true);
+  const c = await work(group, 'c', {});
+  expect([existsSync(join(c.hello.cwd, 'a.txt')), existsSync(join(c.hello.cwd, 'feature.txt'))]).toEqual([true, true]);
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  expect([workspaceOf(group, 'a')?.target, workspaceOf(group, 'b')?.target]).toEqual(['main', 'feature']);
+});
+
 test('work that does not go together fails the session with the names of the files', async () => {
   const group = make([
     { name: 'a', in: 'app' },
@@ -159,6 +221,16 @@ test('work that does not go together fails the session with the names of the fil
   expect(state?.status === 'failed' ? state.failure.message : '').toContain('base.txt');
   expect(existsSync(group.session('c').worktree)).toBe(false);
   git(group.project('app'), 'fsck', '--strict');
+  // Resolved as the message says, it goes on.
+  expect(state?.status === 'failed' ? state.failure.next : '').toContain(`merge cca/fixture/001-a`);
+  const worktree = group.session('b').worktree;
+  expect(() => git(worktree, 'merge', 'cca/fixture/001-a')).toThrow();
+  writeFileSync(join(worktree, 'base.txt'), 'one and two\n');
+  git(worktree, 'commit', '--quiet', '--all', '-m', 'both');
+  const retry = group.run(rig.env, { retryFailed: true });
+  const c = await work(group, 'c', {});
+  expect(await retry.result).toMatchObject({ status: 'completed' });
+  expect(readFileSync(join(c.hello.cwd, 'base.txt'), 'utf8')).toBe('one and two\n');
 });
 
 test('sessions that are to work in the checkout take turns, unless they may share it', async () => {
@@ -210,7 +282,7 @@ test('a new worktree is filled and set up once; when that fails the session says
   expect(await group.run(rig.env).result).toMatchObject({ status: 'failed' });
   const { state } = recordOf(group, 'a') ?? {};
   expect(state).toMatchObject({
-    failure: { reason: 'setup-failed', message: 'The set-up command of the worktree failed (exit 4): not ready' },
+    failure: { reason: 'setup-failed', message: 'The set-up command of the worktree failed (exit 4): not ready.' },
   });
   const paths = group.session('a');
   expect(readFileSync(paths.setupLog, 'utf8')).toContain('SECRET=1');
@@ -249,6 +321,21 @@ test('who was expected to change something and did not is warned about, with and
       busy: [],
     });
   }
+});
+
+test('what an acceptance command leaves behind is no work of the session', async () => {
+  const accept = 'echo report > report.xml; echo changed >> base.txt; test -e ready.txt';
+  const group = make([{ name: 'a', in: 'app', fields: { isolate: 'worktree', accept } }]);
+  const run = group.run(rig.env);
+  const first = await work(group, 'a', { 'new.txt': 'new' });
+  git(first.hello.cwd, 'status');
+  await work(group, 'a', { 'ready.txt': 'ready' });
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  const changed = git(group.project('app'), 'diff', '--name-only', 'main', 'cca/fixture/001-a').split('\n');
+  expect(changed).toEqual(['base.txt', 'new.txt', 'ready.txt']);
+  expect(existsSync(join(first.hello.cwd, 'report.xml'))).toBe(false);
+  const warned = recordOf(group, 'a')?.warnings.map(({ message }) => message) ?? [];
+  expect(warned.join()).toContain('changed files that are in git');
 });
 
 test('with --no-commit the work stays in the worktree as it is', async () => {

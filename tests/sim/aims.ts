@@ -1,5 +1,5 @@
 /** Which cell of the coverage matrix a seed is aimed at: the harder one is to hit, the more seeds try. */
-import { applicableCells, type Cell, type CrashPoint, type DecisionKind } from './coverage.ts';
+import { applicableCells, type Cell, type CrashPoint, type DecisionKind, isWorkKind } from './coverage.ts';
 
 /** Points that few stories live long enough to reach; measured over ten thousand seeds. */
 const pointWeights: Readonly<Record<CrashPoint, number>> = {
@@ -14,6 +14,7 @@ const pointWeights: Readonly<Record<CrashPoint, number>> = {
   'after-result-read': 1.6,
   'during-adopt': 1.5,
   'during-reap': 1.35,
+  'while-accepting': 1,
   'while-waiting': 2.6,
 };
 
@@ -28,6 +29,10 @@ const decisionWeights: Readonly<Record<DecisionKind, number>> = {
   'stop-budget': 4.8,
   'stop-stall': 2.1,
   'stop-timeout': 1.5,
+  accept: 0.8,
+  'stop-accept': 1.5,
+  approve: 0.8,
+  reject: 0.8,
   'settle-completed': 2.8,
   'settle-failed': 2.1,
   'settle-paused': 0.3,
@@ -62,5 +67,7 @@ export const aims: readonly Cell[] = applicableCells.flatMap((cell) =>
 export function related({ point, decision }: Cell): readonly Cell[] {
   // What is aimed at the last point must not die before.
   const isLast = point === 'after-snapshot';
-  return aims.filter((cell) => cell.decision === decision && (!isLast || cell.point === point));
+  // Work that is to be accepted is approved or rejected a little later.
+  const isSame = (other: Cell) => other.decision === decision || (isWorkKind(decision) && isWorkKind(other.decision));
+  return aims.filter((cell) => isSame(cell) && (!isLast || cell.point === point));
 }

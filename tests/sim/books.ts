@@ -1,6 +1,13 @@
 /** What really happened, written down by the machine itself and never read from the program under test. */
 import type { VirtualProcess } from './virtual-processes.ts';
 
+/** One acceptance command. */
+export interface CommandBook {
+  readonly process: VirtualProcess;
+  readonly attemptId: string;
+  readonly sessionId: string;
+}
+
 /** One claude process. */
 export class ClaudeBook {
   readonly process: VirtualProcess;

@@ -4,6 +4,7 @@
  */
 import { dirname } from 'node:path';
 import type { GroupState } from '../../src/core/state.ts';
+import { AcceptanceChecks } from './acceptance-checks.ts';
 import type { ClaudeBook } from './books.ts';
 import { EventChecks } from './event-checks.ts';
 import { dearestMessageUsd } from './scenario.ts';
@@ -39,6 +40,11 @@ export const invariants = {
   drain: 'a pausing group starts nothing',
   warnOnly: 'a warning passes no cap',
   rests: 'who is to rest rests',
+  ceiling: 'nobody is tried again for ever',
+  judged: 'the command is the judge',
+  paidOnce: 'a turn is counted once',
+  noTurn: 'claude rests while its work is judged',
+  oneJudge: 'no command is left over',
 } as const;
 
 /** No claude lives, no answer is due: after so long a runner must have come to an end, virtual milliseconds. */
@@ -49,6 +55,7 @@ export class Checks {
   readonly #machine: VirtualMachine;
   readonly #events: EventChecks;
   readonly supervision: SupervisionChecks;
+  readonly acceptance: AcceptanceChecks;
   /** The state inside each runner that is alive. */
   readonly #inner = new Map<VirtualRunner, GroupState>();
   #busyAtMs = 0;
@@ -58,6 +65,7 @@ export class Checks {
     this.#machine = machine;
     this.#events = new EventChecks(machine);
     this.supervision = new SupervisionChecks(machine);
+    this.acceptance = new AcceptanceChecks(machine);
   }
 
   /** The state that a runner folds for itself. */
@@ -69,6 +77,7 @@ export class Checks {
   spawned(book: ClaudeBook): void {
     const { log, claudes } = this.#machine;
     log.catchUp();
+    this.acceptance.spawned(book);
     const session = log.state?.sessions.get(book.sessionId)?.state;
     const isLogged = session?.status === 'running' && session.attempt.id === book.attemptId && log.isDurable;
     if (!isLogged)
@@ -146,10 +155,12 @@ export class Checks {
       const isReplay = log.takeReplay();
       this.#events.take(fresh, isReplay);
       this.supervision.take(fresh, isReplay);
+      this.acceptance.take(fresh, isReplay);
       this.#checkSlots();
       this.#checkFold();
     }
     this.supervision.step();
+    this.acceptance.step();
     this.#checkMoney();
     this.#checkLiveness();
   }
@@ -167,6 +178,8 @@ export class Checks {
     const { table, log } = this.#machine;
     for (const process of table.living.values()) {
       if (process.kind === 'runner' || this.#events.isExcused(process)) continue;
+      if (process.kind === 'command')
+        this.#violate(invariants.oneJudge, `${process.name} lives although the group is ${log.state?.status}`);
       this.#violate(invariants.leftovers, `${process.name} lives although the group is ${log.state?.status}`);
     }
   }

@@ -6,6 +6,8 @@
 /** Decisions about an attempt: how it was begun, or why it is to stop. `probe` starts the first after a limit. */
 const startKinds = ['start', 'resume', 'retry', 'probe'] as const;
 const stopKinds = ['stop', 'stop-slice', 'stop-budget', 'stop-stall', 'stop-timeout'] as const;
+/** What is decided about work after claude's part of it: to judge it, to stop that, and the judgement. */
+const workKinds = ['accept', 'stop-accept', 'approve', 'reject'] as const;
 /** What a group may wait for, as the log tells it. */
 const loggedWaits = ['wait-limit', 'wait-backoff', 'freeze'] as const;
 
@@ -13,6 +15,7 @@ const loggedWaits = ['wait-limit', 'wait-backoff', 'freeze'] as const;
 const decisionKinds = [
   ...startKinds,
   ...stopKinds,
+  ...workKinds,
   'settle-completed',
   'settle-failed',
   'settle-paused',
@@ -32,10 +35,14 @@ const batchPoints = ['before-append', 'after-append', 'after-fsync', 'before-sna
 const launchPoints = ['after-spawn', 'after-prompt'] as const;
 const attemptPoints = ['before-result-read', 'after-result-read', 'during-adopt', 'during-reap'] as const;
 
+/** Points at which a command judges the work, or what it left is ended. */
+const workPoints = ['while-accepting', 'during-reap'] as const;
+
 export type CrashPoint =
   | (typeof batchPoints)[number]
   | (typeof launchPoints)[number]
   | (typeof attemptPoints)[number]
+  | (typeof workPoints)[number]
   | 'while-waiting';
 
 export interface Cell {
@@ -48,8 +55,15 @@ export const applicableCells: readonly Cell[] = [
   ...launchPoints.flatMap((point) => startKinds.map((decision) => ({ point, decision }))),
   ...attemptPoints.flatMap((point) => [...startKinds, ...stopKinds].map((decision) => ({ point, decision }))),
   { point: 'during-adopt', decision: 'freeze' },
+  { point: 'after-spawn', decision: 'accept' },
+  ...workPoints.flatMap((point) => (['accept', 'stop-accept'] as const).map((decision) => ({ point, decision }))),
   ...waits.map((decision) => ({ point: 'while-waiting' as const, decision })),
 ];
+
+/** Whether such a decision comes only where work is judged. */
+export function isWorkKind(decision: DecisionKind): boolean {
+  return (workKinds as readonly DecisionKind[]).includes(decision);
+}
 
 /** Counts, by `point × decision` for crashes and by name for everything else worth counting. */
 export class Coverage {

@@ -8,6 +8,7 @@ import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 
 type Ended = Extract<GroupEvent, { type: 'session_completed' | 'session_failed' | 'session_paused' }>;
+type Paid = Ended | Extract<GroupEvent, { type: 'session_accepting' }>;
 type Standing = 'pending' | 'running' | 'paused' | 'completed' | 'failed';
 
 /** Sums of money differ in the last digits. */
@@ -67,6 +68,9 @@ export class EventChecks {
       case 'session_stopping':
         this.#stopping.add(event.attemptId);
         return;
+      case 'session_accepting':
+        this.#paid(event, isReplay);
+        return;
       case 'session_completed':
       case 'session_failed':
       case 'session_paused':
@@ -97,19 +101,29 @@ export class EventChecks {
   }
 
   #ends(event: Ended, isReplay: boolean): void {
-    const { sessionId, attemptId, type } = event;
+    const { sessionId, type } = event;
     const before = this.#standings.get(sessionId);
     if (before !== 'running') this.#violate(invariants.final, `${sessionId} ends although it is ${before}`);
     this.#standings.set(sessionId, type.slice(8) as Standing);
+    this.#paid(event, isReplay);
+    if (isReplay) return;
+    if (type !== 'session_completed')
+      this.#checkReason(type, event.reason, event.message, type === 'session_failed' ? event.next : null);
+    this.#machine.coverage.note(
+      type === 'session_completed' ? 'ended completed' : `ended ${type.slice(8)} ${event.reason}`,
+    );
+  }
+
+  /** What the attempt cost is on record, and nothing of it is left; its work may still have to be judged. */
+  #paid(event: Paid, isReplay: boolean): void {
+    const { sessionId, attemptId, type } = event;
     const books = this.#machine.claudes.filter((book) => book.attemptId === attemptId);
     if (!isReplay) {
       this.#checkTotals(books, event.usage, sessionId);
-      this.#checkLeftovers(books, attemptId);
-      if (type === 'session_completed') this.#checkSuccess(books, attemptId);
-      else this.#checkReason(type, event.reason, event.message, type === 'session_failed' ? event.next : null);
-      this.#machine.coverage.note(
-        type === 'session_completed' ? 'ended completed' : `ended ${type.slice(8)} ${event.reason}`,
-      );
+      this.#checkLeftovers(books, event);
+      // Where a command judges, claude's success comes before it, maybe in an earlier attempt.
+      const isJudged = this.#definitions.get(sessionId)?.accept !== undefined;
+      if (type === (isJudged ? 'session_accepting' : 'session_completed')) this.#checkSuccess(books, attemptId);
     }
     // Only one process of an attempt ever worked, so it bears the whole sum.
     for (const book of books) book.recordedUsd = book.chargedUsd > 0 ? event.usage.costUsd : 0;
@@ -140,15 +154,18 @@ export class EventChecks {
     this.#violate(invariants.money, `${sessionId} was charged $${chargedUsd}, its own cap is $${cap}`);
   }
 
-  #checkLeftovers(books: readonly ClaudeBook[], attemptId: string): void {
+  #checkLeftovers(books: readonly ClaudeBook[], { attemptId, type }: Paid): void {
     for (const { process } of books) {
       if (process.alive) this.#violate(invariants.leftovers, `${process.name} lives after the end of its attempt`);
     }
+    const commands = this.#machine.commands.filter((book) => book.attemptId === attemptId);
     for (const process of this.#machine.table.living.values()) {
-      if (process.kind !== 'tool') continue;
+      if (process.kind !== 'tool' && process.kind !== 'command') continue;
+      // It may have been started since, in the same moment.
+      if (process.kind === 'command' && type === 'session_accepting') continue;
       if (process.mark === attemptId) this.#violate(invariants.leftovers, `${process.name} outlives its attempt`);
       if (process.mark !== undefined || this.#excused.has(process)) continue;
-      if (!books.some((book) => book.process === process.origin)) continue;
+      if (![...books, ...commands].some((book) => book.process === process.origin)) continue;
       // What a runner found it has to end; what an earlier one found, or nobody, cannot be told from a stranger.
       if (process.gatheredBy?.alive)
         this.#violate(invariants.leftovers, `${process.name} was found and outlives its attempt`);

@@ -5,7 +5,7 @@ import type { SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId } from '../../src/core/id.ts';
 import { createGroup } from '../../src/store/group-store.ts';
 import { groupPaths } from '../../src/store/paths.ts';
-import type { Scenario } from './scenario.ts';
+import type { AcceptanceSketch, Scenario } from './scenario.ts';
 import { seededFor } from './seeded.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import { VirtualRunner } from './virtual-runner.ts';
@@ -35,6 +35,11 @@ export function newDefinition(atMs: number, dependsOn: readonly string[]): Omit<
   return { description: '', projectPath: project, prompt: 'do it', dependsOn, createdAt };
 }
 
+function acceptanceSettings({ retries, timeoutMs }: AcceptanceSketch): Partial<SessionDefinition> {
+  const most = retries === undefined ? {} : { acceptRetries: retries };
+  return { accept: 'make check', acceptTimeoutMs: timeoutMs, ...most };
+}
+
 /** Creates the group; everything is on the platters afterwards. */
 export function createVirtualGroup(machine: VirtualMachine, scenario: Scenario): void {
   const { groupId } = groupReference();
@@ -43,9 +48,11 @@ export function createVirtualGroup(machine: VirtualMachine, scenario: Scenario):
   machine.disk.createFile(claude, createdMs);
   const luck = seededFor(scenario.seed, 'ids');
   const ids = scenario.sessions.map((_, index) => makeSessionId(index + 1, luck.uuid()));
-  const sessions = scenario.sessions.map(({ dependsOn, behaviours: _, ...settings }, index): SessionDefinition => {
+  const sessions = scenario.sessions.map((sketch, index): SessionDefinition => {
+    const { dependsOn, behaviours: _, acceptance, ...settings } = sketch;
     const dependencies = dependsOn.flatMap((other) => ids[other] ?? []);
-    return { ...newDefinition(createdMs, dependencies), id: ids[index] as string, ...settings };
+    const work = acceptance === undefined ? {} : acceptanceSettings(acceptance);
+    return { ...newDefinition(createdMs, dependencies), id: ids[index] as string, ...settings, ...work };
   });
   const definition = {
     id: groupId,

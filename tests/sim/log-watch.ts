@@ -20,10 +20,11 @@ const plainKinds: Readonly<Record<string, DecisionKind>> = {
   group_frozen: 'freeze',
   group_thawed: 'thaw',
   limit_reached: 'wait-limit',
+  session_accepting: 'accept',
 };
 
-/** The decisions that a batch of log lines carries out; `isLimited`: a usage limit holds before it. */
-export function decisionsIn(text: string, isLimited: boolean): DecisionKind[] {
+/** The decisions that a batch of log lines carries out; `before`: the state in which it is to be logged. */
+export function decisionsIn(text: string, before: GroupState | null): DecisionKind[] {
   const found: DecisionKind[] = [];
   for (const line of text.split('\n')) {
     const type = /"type":"(\w+)"/.exec(line)?.[1] ?? '';
@@ -31,9 +32,12 @@ export function decisionsIn(text: string, isLimited: boolean): DecisionKind[] {
     if (plain !== undefined) found.push(plain);
     else if (type === 'session_starting') {
       found.push((/"kind":"(\w+)"/.exec(line)?.[1] ?? 'start') as DecisionKind);
-      if (isLimited) found.push('probe');
-    } else if (type === 'session_stopping') found.push(stopKinds[reasonIn(line)] ?? 'stop');
+      if (before?.limitResetsAt !== undefined) found.push('probe');
+    } else if (type === 'session_stopping')
+      found.push(isJudged(line, before) ? 'stop-accept' : (stopKinds[reasonIn(line)] ?? 'stop'));
     else if (type === 'session_paused' && line.includes('"retryAt"')) found.push('wait-backoff');
+    else if (/^session_(?:paused|failed)$/.test(type) && reasonIn(line) === 'not-accepted') found.push('reject');
+    else if (type === 'session_completed' && isJudged(line, before)) found.push('approve');
     else if (type === 'group_pausing' && line.includes('"drain"')) found.push('drain');
     else if (type === 'group_paused') {
       found.push('settle-paused');
@@ -41,6 +45,12 @@ export function decisionsIn(text: string, isLimited: boolean): DecisionKind[] {
     }
   }
   return found;
+}
+
+/** Whether the session that the line is about was being accepted. */
+function isJudged(line: string, before: GroupState | null): boolean {
+  const session = before?.sessions.get(/"sessionId":"([^"]+)"/.exec(line)?.[1] ?? '')?.state;
+  return session?.status === 'running' && session.attempt.accepting !== undefined;
 }
 
 function reasonIn(line: string): string {
@@ -124,7 +134,8 @@ export class LogWatch {
     for (const id of this.state?.running ?? []) {
       const session = this.state?.sessions.get(id)?.state;
       if (session?.status !== 'running' || session.attempt.id !== attemptId) continue;
-      const { kind, stopping } = session.attempt;
+      const { kind, stopping, accepting } = session.attempt;
+      if (accepting !== undefined) return [stopping === undefined ? 'accept' : 'stop-accept'];
       if (stopping !== undefined) return [stopKinds[stopping] ?? 'stop'];
       return this.#probes.has(attemptId) ? [kind, 'probe'] : [kind];
     }

@@ -2,7 +2,16 @@
  * Bugs to be found: each one breaks one promise, by a World that lies to the program or does less than it was asked to.
  * The program itself is unchanged, so each is also a picture of how that promise could be broken.
  */
-import type { AppendFile, Files, Processes, RunningProcess, SignalName, World } from '../../src/world/world.ts';
+import type { ProcessIdentity } from '../../src/core/event.ts';
+import type {
+  AppendFile,
+  Files,
+  Processes,
+  RunningProcess,
+  SignalName,
+  SpawnOptions,
+  World,
+} from '../../src/world/world.ts';
 import { invariants } from './checks.ts';
 import type { Wrap } from './user.ts';
 
@@ -63,6 +72,43 @@ function withSpawned(change: (process: RunningProcess) => RunningProcess): Wrap 
       },
     });
 }
+
+const shell = '/bin/sh';
+
+/** The bug is in what is heard of commands. */
+function ofCommands(change: (process: RunningProcess) => RunningProcess): Wrap {
+  return (world) =>
+    withProcesses(world, {
+      spawn: (options) => {
+        const spawned = world.processes.spawn(options);
+        return spawned.ok && options.program === shell ? { ok: true, value: change(spawned.value) } : spawned;
+      },
+    });
+}
+
+/** Whatever a command is to do, the claude that was started last does once more. */
+const asksClaude: Wrap = (world) => {
+  let last: SpawnOptions | null = null;
+  return withProcesses(world, {
+    spawn: (options) => {
+      if (options.program !== shell) last = options;
+      else if (last !== null) return world.processes.spawn({ ...last, env: { ...last.env, ...options.env } });
+      return world.processes.spawn(options);
+    },
+  });
+};
+
+/** Nobody sees or ends a command. */
+const overlooksCommands: Wrap = (world, { machine }) => {
+  const isCommand = (identity: ProcessIdentity) => machine.table.find(identity)?.kind === 'command';
+  const { processes } = world;
+  return withProcesses(world, {
+    isAlive: (identity) => !isCommand(identity) && processes.isAlive(identity),
+    findMarked: (name, value) => processes.findMarked(name, value).filter((identity) => !isCommand(identity)),
+    findDescendants: (pid) => processes.findDescendants(pid).filter((identity) => !isCommand(identity)),
+    signal: (identity, signal) => !isCommand(identity) && processes.signal(identity, signal),
+  });
+};
 
 /** A worker that has spoken looks as if it had not, and cannot be ended. */
 const forgetsWorkers: Wrap = (world) =>
@@ -251,6 +297,52 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a paused session goes on by itself',
     invariant: invariants.rests,
     wrap: beginsAfter(/"type":"session_paused".*"reason":"user"/),
+  },
+  {
+    name: 'progress lets tries go on for ever',
+    invariant: invariants.ceiling,
+    wrap: reading(log, (text) => text.replace(/"retries":\d/g, '"retries":9')),
+  },
+  {
+    name: 'a command that fails is taken for one that succeeds',
+    invariant: invariants.judged,
+    wrap: ofCommands(({ identity, onExit }) => ({
+      identity,
+      onExit: (action) => onExit(() => action({ kind: 'exited', code: 0 })),
+    })),
+  },
+  {
+    name: 'a command that succeeds is taken for one that fails',
+    invariant: invariants.judged,
+    wrap: ofCommands(({ identity, onExit }) => ({
+      identity,
+      onExit: (action) => onExit(() => action({ kind: 'exited', code: 1 })),
+    })),
+  },
+  {
+    name: 'commands get no time',
+    invariant: invariants.judged,
+    wrap: reading(log, (text) => text.replace(/"acceptTimeoutMs":\d{4}/g, '"acceptTimeoutMs":1000')),
+  },
+  {
+    name: 'there are more turns than were asked for',
+    invariant: invariants.judged,
+    wrap: reading(log, (text) => text.replace(/"acceptRetries":\d/g, '"acceptRetries":9')),
+  },
+  {
+    name: 'what was counted before its judgement is counted otherwise',
+    invariant: invariants.paidOnce,
+    wrap: appending((text) => text.replace(/("type":"session_accepting".*?"usage":\{"costUsd":)[\d.]+/, '$10.000001')),
+  },
+  {
+    name: 'claude is asked what the command should tell',
+    invariant: invariants.noTurn,
+    wrap: asksClaude,
+  },
+  {
+    name: 'commands are not ended',
+    invariant: invariants.oneJudge,
+    wrap: overlooksCommands,
   },
   {
     name: 'the clock breaks',

@@ -1,5 +1,6 @@
 /** The scenario of a seed: luck, aimed at one cell of the coverage matrix after the other. */
 import { defaultGroupConfig, type GroupConfig } from '../../src/core/group.ts';
+import { faultsOfLogs, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
 import { aims, related } from './aims.ts';
 import { applicableCells, type Cell, type CrashPoint, type DecisionKind } from './coverage.ts';
 import {
@@ -12,7 +13,7 @@ import {
   type SessionSketch,
   type TimedAct,
 } from './scenario.ts';
-import { Seeded } from './seeded.ts';
+import { Seeded, seededFor } from './seeded.ts';
 
 /** Seeds in a row aim at different cells, and soon at all of them; a prime. */
 const aimStride = 7_919;
@@ -24,17 +25,35 @@ export function aimOf(seed: number): Cell {
 
 /** The same seed always gives the same scenario. */
 export function scenarioOf(seed: number): Scenario {
+  return seed % endlessEvery === endlessEvery - 1 ? endlessScenario(seed) : aimedScenario(seed);
+}
+
+/** One story in so many has no aim: the API goes on to fail after a little work, and nothing else happens. */
+const endlessEvery = 251;
+
+function endlessScenario(seed: number): Scenario {
+  const luck = seededFor(seed, 'endless');
+  const behaviour = { ...behaviourFor(luck, 1, ['overloaded']), messages: 2, tools: true };
+  const sessions: SessionSketch[] = [
+    { dependsOn: [], behaviours: Array.from({ length: 40 }, () => behaviour), retries: 1 },
+  ];
+  const { maxBudgetUsd: _, ...config } = configFor(luck, { point: 'before-append', decision: 'retry' });
+  return { seed, config, sessions, acts: [{ atMs: 0, do: 'run', retryFailed: false }], crashes: [], logins: [] };
+}
+
+function aimedScenario(seed: number): Scenario {
   const luck = new Seeded(Math.imul(seed, 0x9e3779b1) ^ 0x51ed27);
   const focus = aimOf(seed);
   const config = configFor(luck, focus);
   const least = needsCompany[focus.decision] ?? 1;
-  const count = Math.max(least, luck.pick([1, 1, 2, 2, 3, 3, 4, 5]));
+  const most = longStories.has(focus.decision) ? 3 : 5;
+  const count = Math.min(most, Math.max(least, luck.pick([1, 1, 2, 2, 3, 3, 4, 5])));
   const sessions = Array.from({ length: count }, (_, index) => sessionFor(luck, index, focus));
   return {
     seed,
     config,
-    sessions,
-    acts: actsFor(luck, focus),
+    sessions: withAcceptance(seed, sessions, focus),
+    acts: inTime([...actsFor(luck, focus), ...furtherActs(seed, focus)]),
     crashes: crashesFor(luck, focus),
     logins: luck.chance(0.05) ? [luck.pick(['out', 'silent'] as const)] : [],
   };
@@ -42,6 +61,17 @@ export function scenarioOf(seed: number): Scenario {
 
 /** These decisions come only where so many sessions share something. */
 const needsCompany: Partial<Record<DecisionKind, number>> = { 'stop-slice': 3, 'stop-budget': 3, probe: 2 };
+
+/** Sessions have to be stopped for want of money, at the very moment. */
+function isMoneyTight(decision: DecisionKind): boolean {
+  return decision === 'stop-slice' || decision === 'stop-budget';
+}
+
+/** Stories that are long anyway. */
+const longStories: ReadonlySet<DecisionKind> = new Set([
+  ...(['stop-slice', 'stop-budget', 'stop-stall', 'stop-timeout', 'probe'] as const),
+  ...(['wait-limit', 'freeze', 'thaw', 'drain'] as const),
+]);
 /** These need sessions that have much to say. */
 const needsTalk: ReadonlySet<DecisionKind> = new Set(['stop-slice', 'stop-budget', 'freeze', 'thaw', 'drain']);
 
@@ -50,13 +80,13 @@ const caps: Partial<Record<DecisionKind, readonly number[]>> = {
   'warn-budget': [0.02, 0.06, 0.1, 0.2],
   'exceed-budget': [0.02, 0.06, 0.1, 0.2],
   'stop-budget': [0.1, 0.11, 0.15, 0.16],
-  'stop-slice': [0.2, 0.25, 0.3],
+  'stop-slice': [0.18, 0.2, 0.22],
 };
 
 function configFor(luck: Seeded, { decision }: Cell): GroupConfig {
   const low = caps[decision] ?? (luck.chance(0.2) ? [0.02, 0.06, 0.1, 0.2, 0.4] : null);
   const maxBudgetUsd = low === null ? luck.pick([undefined, undefined, 1, 5]) : luck.pick(low);
-  const isSharing = decision === 'stop-slice' || decision === 'stop-budget';
+  const isSharing = isMoneyTight(decision);
   const pausesAtLimit = decision === 'settle-limit' || luck.chance(0.15);
   return {
     ...defaultGroupConfig,
@@ -88,7 +118,9 @@ function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSke
   const wanted = endingsFor[decision];
   const fails = wanted ? 0.8 : decision === 'settle-failed' || decision === 'retry' ? 0.6 : isSharing ? 0.1 : 0.2;
   const behaviours = Array.from({ length: 4 }, () => {
-    const behaviour = behaviourFor(luck, fails, wanted ?? endings);
+    const some = behaviourFor(luck, fails, wanted ?? endings);
+    // What a session has cost is asked for whenever a tool has ended.
+    const behaviour = isMoneyTight(decision) ? { ...some, tools: true } : some;
     // The first one is short and leaves its share of the money to the others.
     return needsTalk.has(decision) && index > 0 ? { ...behaviour, messages: luck.int(4, 10) } : behaviour;
   });
@@ -133,7 +165,22 @@ function actsFor(luck: Seeded, { point, decision }: Cell): TimedAct[] {
   if (point === 'during-adopt') acts.push(...killsFor(luck, decision));
   if (luck.chance(0.05)) acts.push(...deleteInTrouble(luck));
   for (let extra = luck.int(0, 3); extra > 0; extra -= 1) acts.push({ atMs: luck.int(0, 15_000), ...extraAct(luck) });
-  return acts.sort((a, b) => a.atMs - b.atMs);
+  return acts;
+}
+
+/** With luck of their own, so that they leave the rest of the story alone. */
+function furtherActs(seed: number, { decision }: Cell): TimedAct[] {
+  const acts = [...faultsOfLogs(seed), ...(decision === 'stop-accept' ? stopsOfCommands(seed) : [])];
+  const luck = seededFor(seed, 'said and paused');
+  if (!luck.chance(0.06)) return acts;
+  const atMs = luck.int(300, 8_000);
+  const index = luck.int(0, 2);
+  // Mostly before it can have been read.
+  return [...acts, { atMs, do: 'say', index }, { atMs: atMs + luck.delay(300, 3_000), do: 'session-pause', index }];
+}
+
+function inTime(acts: readonly TimedAct[]): TimedAct[] {
+  return acts.toSorted((a, b) => a.atMs - b.atMs);
 }
 
 /** What a person or the machine has to do before there is such a decision. */

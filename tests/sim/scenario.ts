@@ -46,12 +46,33 @@ export interface Behaviour {
   readonly nearLimit: boolean;
 }
 
+/** What one run of an acceptance command does. */
+export interface CommandBehaviour {
+  /** `hangs`: until its time is up. `killed`: by somebody who is none of ours. */
+  readonly ending: 'succeeds' | 'fails' | 'hangs' | 'killed';
+  /** How long it works, milliseconds. */
+  readonly workMs: number;
+  /** `success`: it tidies up and says that all is well. */
+  readonly term: 'obeyed' | 'slow' | 'ignored' | 'success';
+  /** A process of its own that does not end with it, as with the tools of claude. */
+  readonly child: 'none' | 'marked' | 'wiped' | 'stubborn' | 'wiped-stubborn';
+}
+
+export interface AcceptanceSketch {
+  readonly retries?: number;
+  readonly timeoutMs: number;
+  /** By command that was started; later ones succeed at once. */
+  readonly behaviours: readonly CommandBehaviour[];
+}
+
 export interface SessionSketch {
   readonly dependsOn: readonly number[];
   readonly maxBudgetUsd?: number;
   readonly retries?: number;
   readonly timeoutMs?: number;
   readonly stallTimeoutMs?: number;
+  /** Its work is judged by a command. */
+  readonly acceptance?: AcceptanceSketch;
   /** By process that was given a prompt; later ones succeed. */
   readonly behaviours: readonly Behaviour[];
 }
@@ -64,6 +85,7 @@ export type Act =
   | { readonly do: 'power-cut' }
   | { readonly do: 'disk-full'; readonly forMs: number }
   | { readonly do: 'disk-fault'; readonly calls: number; readonly onRead: boolean }
+  | { readonly do: 'log-fault'; readonly calls: number }
   | { readonly do: 'clock-jump'; readonly byMs: number }
   | { readonly do: 'add-session'; readonly dependsOnLast: boolean }
   | { readonly do: 'remove-session'; readonly index: number }

@@ -1,5 +1,5 @@
 /** From a scenario that breaks a promise to the smallest one that breaks the same promise, and to a story of it. */
-import type { Behaviour, Scenario, SessionSketch } from './scenario.ts';
+import type { AcceptanceSketch, Behaviour, CommandBehaviour, Scenario, SessionSketch } from './scenario.ts';
 import { type SimulationOptions, simulate } from './simulation.ts';
 
 /** Simulations that are spent on finding a smaller scenario. */
@@ -57,12 +57,30 @@ function* smallerOnes(scenario: Scenario): Generator<Scenario> {
     if (session.dependsOn.length > 0) {
       yield { ...scenario, sessions: sessions.with(index, { ...session, dependsOn: [] }) };
     }
+    const { acceptance, ...rest } = session;
+    if (acceptance !== undefined) {
+      yield { ...scenario, sessions: sessions.with(index, rest) };
+      for (const fewer of fewerCommands(acceptance)) {
+        yield { ...scenario, sessions: sessions.with(index, { ...session, acceptance: fewer }) };
+      }
+    }
     if (session.behaviours.length > 0) yield replaced(session.behaviours.slice(0, -1));
     for (const [place, behaviour] of session.behaviours.entries()) {
       for (const key of Object.keys(plainBehaviour) as (keyof Behaviour)[]) {
         if (behaviour[key] === plainBehaviour[key]) continue;
         yield replaced(session.behaviours.with(place, { ...behaviour, [key]: plainBehaviour[key] }));
       }
+    }
+  }
+}
+
+function* fewerCommands(acceptance: AcceptanceSketch): Generator<AcceptanceSketch> {
+  const { behaviours } = acceptance;
+  if (behaviours.length > 0) yield { ...acceptance, behaviours: behaviours.slice(0, -1) };
+  for (const [place, behaviour] of behaviours.entries()) {
+    for (const [key, plain] of Object.entries({ ending: 'succeeds', term: 'obeyed', child: 'none' } as const)) {
+      if (behaviour[key as keyof CommandBehaviour] === plain) continue;
+      yield { ...acceptance, behaviours: behaviours.with(place, { ...behaviour, [key]: plain }) };
     }
   }
 }

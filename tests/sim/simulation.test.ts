@@ -3,7 +3,9 @@
  * virtual machine; every seed is a story of crashes, faults, commands and moody claudes, the same each time it is told.
  * Not promised: anything about the real system calls behind the World; tests/world and tests/crash are for that.
  */
+
 import { expect, test } from 'bun:test';
+import { isLongRun } from '../support/long.ts';
 import { scenarioOf } from './scenario-of-seed.ts';
 import { leastPerCellAndPart, leastStepsPerPart, mostSeedsPerPart, runPart, runSeeds } from './seed-run.ts';
 import { seededFor } from './seeded.ts';
@@ -32,7 +34,7 @@ test(
   10 * minutes,
 );
 
-test.if(process.env.TEST_LONG === '1')(
+test.if(isLongRun)(
   'every promise holds for seeds that nobody has tried',
   () => {
     const luck = seededFor(Math.floor(performance.timeOrigin), 'long run');

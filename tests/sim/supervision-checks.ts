@@ -20,9 +20,12 @@ interface Standing {
   definition: SessionDefinition;
   /** The running attempt. */
   attemptId: string | null;
+  hasFailed: boolean;
   /** Not to be started before somebody asks for it. */
   rests: boolean;
   transients: number;
+  /** However much was done in between. */
+  transientsInAll: number;
   stalls: number;
   /** By the wall clock, and by how much that had been set when the delay began. */
   retry: { readonly atMs: number; readonly offsetMs: number } | null;
@@ -35,8 +38,18 @@ const haltWithinMs = 6_000;
 /** A run that takes over first ends what others left, one session after the other. */
 const goOnWithinMs = 25_000;
 const freezeMsMax = 60_000;
+/** So often in all, times the attempts in a row, a session is tried again that gets something done in between. */
+const mostRounds = 10;
 /** After these a session goes on by itself. */
-const passing: ReadonlySet<string> = new Set(['interrupted', 'slice', 'limit', 'transient', 'stall', 'budget']);
+const passing: ReadonlySet<string> = new Set([
+  'interrupted',
+  'slice',
+  'limit',
+  'transient',
+  'stall',
+  'budget',
+  'not-accepted',
+]);
 
 export class SupervisionChecks {
   readonly #machine: VirtualMachine;
@@ -136,6 +149,7 @@ export class SupervisionChecks {
         if (event.reason === 'stalled' && session.stalls === 0)
           this.#violate(invariants.stalledOnce, `${sessionId} is given up although it was never resumed`);
         session.attemptId = null;
+        session.hasFailed = true;
         session.rests = true;
         return;
       case 'session_completed':
@@ -152,14 +166,14 @@ export class SupervisionChecks {
     this.#frozen = null;
     for (const [id, session] of this.#sessions) {
       const isMeant = only === undefined || only.includes(id);
-      const hasFailed = this.#machine.log.state?.sessions.get(id)?.state.status === 'failed';
-      if (session.attemptId === null && isMeant && (!hasFailed || retry.includes(id))) ask(session);
+      if (session.attemptId === null && isMeant && (!session.hasFailed || retry.includes(id))) ask(session);
     }
   }
 
   #begins(sessionId: string, session: Standing, attemptId: string, atMs: number): void {
     const isAgain = session.attemptId === attemptId;
     session.attemptId = attemptId;
+    session.hasFailed = false;
     if (this.#isPausing) this.#violate(invariants.drain, `${sessionId} starts although the group is being paused`);
     this.#checkLimit(sessionId, atMs);
     if (isAgain) return;
@@ -198,6 +212,12 @@ export class SupervisionChecks {
       const most = session.definition.retries ?? defaultRetries;
       if (session.transients > most)
         this.#violate(invariants.tries, `${sessionId} is tried again for the ${session.transients}th time of ${most}`);
+      session.transientsInAll += 1;
+      if (session.transientsInAll > mostRounds * (most + 1))
+        this.#violate(
+          invariants.ceiling,
+          `${sessionId} is tried again for the ${session.transientsInAll}th time in all`,
+        );
     }
     if (reason !== 'limit') return;
     const told = this.#machine.claudes.find(
@@ -276,13 +296,23 @@ export class SupervisionChecks {
 }
 
 function newStanding(definition: SessionDefinition): Standing {
-  return { definition, attemptId: null, rests: false, transients: 0, stalls: 0, retry: null };
+  return {
+    definition,
+    attemptId: null,
+    hasFailed: false,
+    rests: false,
+    transients: 0,
+    transientsInAll: 0,
+    stalls: 0,
+    retry: null,
+  };
 }
 
 /** Somebody wants it to start: delays and old troubles do not count any more. */
 function ask(session: Standing): void {
   session.rests = false;
   session.transients = 0;
+  session.transientsInAll = 0;
   session.stalls = 0;
   session.retry = null;
 }

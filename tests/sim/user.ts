@@ -110,6 +110,9 @@ export class User {
         if (act.onRead) machine.trouble.faultyReads += act.calls;
         else machine.trouble.faultyCalls += act.calls;
         return;
+      case 'log-fault':
+        machine.trouble.faultyLogs += act.calls;
+        return;
       case 'clock-jump':
         machine.timeline.wallOffsetMs += act.byMs;
         return;
@@ -135,7 +138,9 @@ export class User {
   #ask(
     act: Exclude<
       Act,
-      { do: 'run' | 'signal' | 'kill' | 'power-cut' | 'disk-full' | 'disk-fault' | 'clock-jump' | 'short' }
+      {
+        do: 'run' | 'signal' | 'kill' | 'power-cut' | 'disk-full' | 'disk-fault' | 'log-fault' | 'clock-jump' | 'short';
+      }
     >,
   ): void {
     const commands = this.#commands;
@@ -197,6 +202,7 @@ export class User {
     machine.isMemoryShort = false;
     machine.trouble.faultyCalls = 0;
     machine.trouble.faultyReads = 0;
+    machine.trouble.faultyLogs = 0;
     if (this.#rounds >= roundsMax) machine.callOffCrashes();
     if (this.#rounds >= roundsLimit) {
       machine.violate(invariants.liveness, `${roundsLimit} runs did not bring the group to an end`);

@@ -140,16 +140,16 @@ export class VirtualClaude {
       this.#totalUsd += wholeUsd(call);
       const { capUsd } = this.#book;
       if (capUsd !== undefined && this.#totalUsd >= capUsd) this.#conclude('budget');
-      else if (toolId !== null) this.#useTool(toolId, isLast, index);
+      else if (toolId !== null) this.#callTool(toolId, isLast, index);
       else if (isLast) this.#finish();
       else this.#think(index + 1);
     });
   }
 
-  #useTool(toolId: string, isLast: boolean, index: number): void {
+  #callTool(toolId: string, isLast: boolean, index: number): void {
     const { ending } = this.#behaviour as Behaviour;
     const isDenied = ending === 'denied';
-    if (!isDenied) this.#tool = this.#machine.startTool(this.#process, this.#behaviour as Behaviour);
+    if (!isDenied) this.#tool = this.#machine.startTool(this.#process, (this.#behaviour as Behaviour).tool);
     const toolMs = isLast && ending === 'long-tool' ? this.#luck.int(10_000, 60_000) : this.#luck.delay(800, 5_000);
     this.#next(toolMs, 'gets a tool’s result', () => {
       this.#endTool();

@@ -28,6 +28,8 @@ export interface DiskTrouble {
   faultyCalls: number;
   /** This many reads of a transcript more fail with EIO. */
   faultyReads: number;
+  /** This many openings or reads of a command's log more fail. */
+  faultyLogs: number;
 }
 
 /** Who watches which folder; hints come late, twice or never. */

@@ -1,14 +1,15 @@
 /** The machine on which everything happens: time, disk, processes, pipes, locks, what befalls them, and the books. */
 import { basename, dirname, join } from 'node:path';
 import type { LockHolder, SpawnOptions } from '../../src/world/world.ts';
-import { ClaudeBook } from './books.ts';
+import { ClaudeBook, type CommandBook } from './books.ts';
 import type { Checks } from './checks.ts';
 import { Coverage, type CrashPoint, type DecisionKind } from './coverage.ts';
 import { LogWatch } from './log-watch.ts';
-import type { Behaviour, Scenario } from './scenario.ts';
+import type { Behaviour, CommandBehaviour, Scenario } from './scenario.ts';
 import { type Seeded, seededFor } from './seeded.ts';
 import { VirtualClaude } from './virtual-claude.ts';
 import { Timeline } from './virtual-clock.ts';
+import { runCommand } from './virtual-command.ts';
 import { Disk, FifoNode, FolderNode } from './virtual-disk.ts';
 import { type DiskTrouble, Watchers } from './virtual-files.ts';
 import { ProcessTable, type VirtualProcess } from './virtual-processes.ts';
@@ -27,6 +28,8 @@ const goodBehaviour: Behaviour = {
   nearLimit: false,
 };
 
+const goodCommand: CommandBehaviour = { ending: 'succeeds', workMs: 200, term: 'obeyed', child: 'none' };
+
 /** A promise that was broken. */
 export interface Violation {
   readonly invariant: string;
@@ -44,7 +47,7 @@ interface PendingCrash {
 export class VirtualMachine {
   readonly timeline = new Timeline();
   readonly disk = new Disk();
-  readonly trouble: DiskTrouble = { full: false, low: false, faultyCalls: 0, faultyReads: 0 };
+  readonly trouble: DiskTrouble = { full: false, low: false, faultyCalls: 0, faultyReads: 0, faultyLogs: 0 };
   /** Hardly any memory is free. */
   isMemoryShort = false;
   /** The usage limit of the login holds until then, virtual milliseconds. */
@@ -53,6 +56,7 @@ export class VirtualMachine {
   readonly table: ProcessTable;
   readonly luck: Seeded;
   readonly claudes: ClaudeBook[] = [];
+  readonly commands: CommandBook[] = [];
   readonly locks = new Map<string, { readonly owner: VirtualProcess; readonly holder: LockHolder }>();
   readonly coverage = new Coverage();
   readonly log: LogWatch;
@@ -66,6 +70,7 @@ export class VirtualMachine {
   #logins = 0;
   readonly #crashes: PendingCrash[];
   readonly #behavioursUsed = new Map<string, number>();
+  readonly #commandsUsed = new Map<string, number>();
 
   constructor(scenario: Scenario, eventsPath: string, trace: string[] | null) {
     this.scenario = scenario;
@@ -155,11 +160,23 @@ export class VirtualMachine {
     return Math.ceil((this.timeline.wall() + this.#limitUntilMs - this.timeline.nowMs) / 1_000);
   }
 
-  startTool(claude: VirtualProcess, { tool }: Behaviour): VirtualProcess {
-    const isWiped = tool === 'wiped';
+  /** An acceptance command of the user's. */
+  startCommand(runner: VirtualProcess, options: SpawnOptions): VirtualProcess {
+    const attemptId = options.env.CLAUDE_CODE_AGENT_ATTEMPT ?? '';
+    const process = this.table.start('command', runner, attemptId);
+    const book = { process, attemptId, sessionId: basename(dirname(options.stdoutFile)) };
+    this.commands.push(book);
+    this.checks.acceptance.commanded(book);
+    runCommand(this, book, options.stdoutFile, this.#nextCommand(book));
+    return process;
+  }
+
+  /** `parent` is a claude or a command. */
+  startTool(parent: VirtualProcess, tool: Behaviour['tool'] | 'wiped-stubborn'): VirtualProcess {
+    const isWiped = tool === 'wiped' || tool === 'wiped-stubborn';
     const leavesTree = tool === 'marked' || tool === 'stubborn';
-    const process = this.table.start('tool', leavesTree ? null : claude, isWiped ? undefined : claude.mark);
-    if (tool !== 'stubborn') {
+    const process = this.table.start('tool', leavesTree ? null : parent, isWiped ? undefined : parent.mark);
+    if (tool !== 'stubborn' && tool !== 'wiped-stubborn') {
       process.onSignal = (signal) => {
         if (signal === 'SIGTERM') this.table.end(process, { kind: 'signalled', signal });
       };
@@ -173,6 +190,13 @@ export class VirtualMachine {
     this.#behavioursUsed.set(sessionId, index + 1);
     const sketch = this.scenario.sessions[Number.parseInt(sessionId, 10) - 1];
     return sketch?.behaviours[index] ?? goodBehaviour;
+  }
+
+  #nextCommand({ sessionId }: CommandBook): CommandBehaviour {
+    const index = this.#commandsUsed.get(sessionId) ?? 0;
+    this.#commandsUsed.set(sessionId, index + 1);
+    const sketch = this.scenario.sessions[Number.parseInt(sessionId, 10) - 1];
+    return sketch?.acceptance?.behaviours[index] ?? goodCommand;
   }
 
   nextLogin(): 'in' | 'out' | 'silent' {

@@ -7,7 +7,7 @@ import type { Owner, Timeline } from './virtual-clock.ts';
 export class VirtualProcess implements Owner {
   readonly name: string;
   readonly identity: ProcessIdentity;
-  readonly kind: 'runner' | 'claude' | 'tool';
+  readonly kind: 'runner' | 'claude' | 'command' | 'tool';
   /** The attempt whose mark is in its environment; absent when it has wiped that. */
   readonly mark: string | undefined;
   /** Who started it, as long as that one lives. */
@@ -26,6 +26,12 @@ export class VirtualProcess implements Owner {
   halted = false;
   /** Virtual milliseconds. */
   readonly bornMs: number;
+  endedMs = Number.POSITIVE_INFINITY;
+  /** A runner that lived then had told it to end. */
+  wasEnded = false;
+  /** How long it has been halted, and since when it is; virtual milliseconds. */
+  haltedForMs = 0;
+  haltedSinceMs: number | null = null;
   status: ExitStatus | null = null;
   /** What it does about a signal; SIGKILL never gets there. */
   onSignal: (signal: SignalName) => void = () => {};
@@ -117,9 +123,13 @@ export class ProcessTable {
   /** A halted process hears of nothing but SIGKILL until it goes on. */
   #deliver(process: VirtualProcess, signal: SignalName): void {
     if (signal === 'SIGKILL') this.end(process, { kind: 'signalled', signal });
-    else if (signal === 'SIGSTOP') process.halted = true;
-    else if (signal === 'SIGCONT') this.#timeline.goOn(process);
-    else if (process.halted) this.#timeline.schedule(0, `gets ${signal}`, process, () => process.onSignal(signal));
+    else if (signal === 'SIGSTOP') {
+      process.halted = true;
+      process.haltedSinceMs ??= this.#timeline.nowMs;
+    } else if (signal === 'SIGCONT') {
+      noteHalt(process, this.#timeline.nowMs);
+      this.#timeline.goOn(process);
+    } else if (process.halted) this.#timeline.schedule(0, `gets ${signal}`, process, () => process.onSignal(signal));
     else process.onSignal(signal);
   }
 
@@ -128,6 +138,9 @@ export class ProcessTable {
     if (!process.alive) return;
     process.alive = false;
     process.status = status;
+    process.endedMs = this.#timeline.nowMs;
+    process.wasEnded = process.toldToEndBy?.alive === true;
+    noteHalt(process, process.endedMs);
     this.living.delete(process.identity.pid);
     for (const other of this.living.values()) if (other.parent === process) other.parent = null;
     process.onDeath();
@@ -151,6 +164,11 @@ export class ProcessTable {
     const told: ExitStatus = isParent ? status : { kind: 'unknown' };
     this.#timeline.schedule(delayMs, `hears of an exit (${describeStatus(told)})`, owner, () => tell(told));
   }
+}
+
+function noteHalt(process: VirtualProcess, nowMs: number): void {
+  if (process.haltedSinceMs !== null) process.haltedForMs += nowMs - process.haltedSinceMs;
+  process.haltedSinceMs = null;
 }
 
 export function describeStatus(status: ExitStatus): string {

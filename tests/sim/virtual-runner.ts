@@ -158,6 +158,7 @@ export class VirtualRunner {
       trouble.faultyReads -= 1;
       throw new SystemError('EIO', 'read', path);
     }
+    this.#meetFaultyLog('read', path);
     const bytes = this.#files.readBytes(path, offset, most);
     if (!this.#lives() || bytes.length === 0 || !path.endsWith('/transcript.jsonl')) return bytes;
     if (most > 1 && bytesInclude(bytes, resultMark)) {
@@ -168,13 +169,24 @@ export class VirtualRunner {
     return bytes;
   }
 
+  #meetFaultyLog(syscall: string, path: string): void {
+    const { trouble } = this.machine;
+    if (trouble.faultyLogs === 0 || !this.alive || !path.endsWith('/accept.log')) return;
+    trouble.faultyLogs -= 1;
+    throw new SystemError('EIO', syscall, path);
+  }
+
   #appendFile(path: string): AppendFile {
+    this.#meetFaultyLog('open', path);
     const file = this.#files.openAppend(path);
     if (path !== this.machine.log.path) {
       return {
-        ...file,
+        get size() {
+          return file.size;
+        },
         append: (text) => void (this.#lives() && file.append(text)),
-        sync: () => this.#lives() && file.sync(),
+        sync: () => void (this.#lives() && file.sync()),
+        close: () => file.close(),
       };
     }
     return {
@@ -184,7 +196,7 @@ export class VirtualRunner {
       append: (text) => {
         if (!this.#lives()) return;
         this.machine.checks.appends(this);
-        this.#batch = decisionsIn(text, this.machine.log.state?.limitResetsAt !== undefined);
+        this.#batch = decisionsIn(text, this.machine.log.state);
         if (!this.#pass('before-append', this.#batch)) return;
         file.append(text);
         if (!this.#pass('after-append', this.#batch)) return;
@@ -216,9 +228,8 @@ export class VirtualRunner {
       isAlive: (identity) => this.#lives() && table.find(identity) !== null,
       findMarked: (_name, value) => {
         if (!this.#lives()) return [];
-        const claudes = this.machine.claudes.filter(({ attemptId }) => attemptId === value);
-        const isReaping = claudes.length > 0 && claudes.every(({ process }) => !process.alive);
-        if (isReaping && !this.#pass('during-reap', this.machine.log.decisionsOfAttempt(value))) return [];
+        const point = this.#reapingPoint(value);
+        if (point !== null && !this.#pass(point, this.machine.log.decisionsOfAttempt(value))) return [];
         return table.marked(value).map(({ identity }) => identity);
       },
       findDescendants: (pid) => {
@@ -231,6 +242,15 @@ export class VirtualRunner {
     };
   }
 
+  /** Why it looks for what bears the mark of the attempt; null when only to know what there is. */
+  #reapingPoint(attemptId: string): 'while-accepting' | 'during-reap' | null {
+    const isOf = (book: { readonly attemptId: string }) => book.attemptId === attemptId;
+    const { claudes, commands } = this.machine;
+    if (claudes.some((book) => isOf(book) && book.process.alive)) return null;
+    if (commands.some((book) => isOf(book) && book.process.alive)) return 'while-accepting';
+    return claudes.some(isOf) || commands.some(isOf) ? 'during-reap' : null;
+  }
+
   #attemptOf(identity: ProcessIdentity): string {
     return this.machine.claudes.find(({ process }) => process.identity.pid === identity.pid)?.attemptId ?? '';
   }
@@ -241,7 +261,10 @@ export class VirtualRunner {
     if (machine.trouble.full && machine.disk.file(options.stdoutFile) === null) {
       return fail('spawn-failed', 'Cannot write the transcript: ENOSPC.', 'Free some disk space.');
     }
-    const process = machine.startClaude(this.process, options);
+    const isCommand = options.program === '/bin/sh';
+    const process = isCommand
+      ? machine.startCommand(this.process, options)
+      : machine.startClaude(this.process, options);
     this.#pass('after-spawn', machine.log.decisionsOfAttempt(process.mark ?? ''));
     return ok(machine.table.followed(process, this.process, true));
   }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { findClaude } from '../../src/claude/program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { impatience, patienceMs } from './mailbox.ts';
 
 export const packageRoot = resolve(import.meta.dir, '..', '..');
 const launcher = join(packageRoot, 'bin', 'claude-code-agent');
@@ -88,9 +89,13 @@ export class Machine {
   }
 }
 
-/** Resolves when `condition` holds; looks again whenever the event loop is idle for a moment. */
+/** Resolves when `condition` holds; looks again whenever the event loop is idle for a moment. Throws after a while. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await Bun.sleep(10);
+  const giveUpAt = performance.now() + patienceMs;
+  while (!condition()) {
+    if (performance.now() > giveUpAt) throw impatience(`this to be true: ${condition}`);
+    await Bun.sleep(10);
+  }
 }
 
 /** Pids of living processes whose working folder is the project. */

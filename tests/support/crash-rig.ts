@@ -95,11 +95,7 @@ export async function work(fake: Invocation): Promise<void> {
 
 /** Every fake of these sessions works as soon as it is started. */
 export function answerAll(rig: Rig, claudeSessionIds: readonly string[]): void {
-  for (const id of claudeSessionIds) void answerSession(rig, id);
-}
-
-async function answerSession(rig: Rig, claudeSessionId: string): Promise<never> {
-  for (;;) void work(await rig.nextFor(claudeSessionId));
+  for (const id of claudeSessionIds) rig.answerEach(id, work);
 }
 
 export interface Spoken {

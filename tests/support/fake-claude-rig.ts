@@ -1,12 +1,14 @@
 /**
  * The test's side of fake-claude.ts: hands out one Invocation per started fake, by session,
- * and lets the test step it. Nothing here waits for time; everything waits for a message.
+ * and lets the test step it. Nothing here waits for time; everything waits for a message, and one that does not come
+ * is named after a while.
  */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onLines } from './lines.ts';
+import { Mailbox } from './mailbox.ts';
 
 export interface Hello {
   readonly pid: number;
@@ -15,26 +17,14 @@ export interface Hello {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A queue whose `next()` waits until something was put in. */
-class Mailbox<T> {
-  readonly #items: T[] = [];
-  readonly #takers: ((item: T) => void)[] = [];
-
-  put(item: T): void {
-    const taker = this.#takers.shift();
-    if (taker) taker(item);
-    else this.#items.push(item);
-  }
-
-  next(): Promise<T> {
-    const item = this.#items.shift();
-    if (item !== undefined) return Promise.resolve(item);
-    return new Promise((resolve) => this.#takers.push(resolve));
-  }
-}
+const seenLinesMax = 3;
+const seenCharactersMax = 300;
 
 export class Invocation {
-  readonly inputs = new Mailbox<string>();
+  readonly #inputs = new Mailbox<string>();
+  /** The beginnings of the last lines written into its stdin. */
+  readonly #seen: string[] = [];
+  #hasEnded = false;
   readonly #answers = new Mailbox<Record<string, unknown>>();
   readonly #socket: Socket;
   readonly hello: Hello;
@@ -44,11 +34,31 @@ export class Invocation {
     this.#socket = socket;
     this.hello = hello;
     this.ended = new Promise((resolve) => socket.on('close', () => resolve()));
+    void this.ended.then(() => {
+      this.#hasEnded = true;
+    });
+  }
+
+  /** Which fake this is and what it was told last, for messages. */
+  describe(): string {
+    const { pid } = this.hello;
+    const kind = this.resumed ? 'resumed' : 'new';
+    const seen = this.#seen.length === 0 ? ' nothing' : this.#seen.map((line) => `\n    ${line}`).join('');
+    return `session ${this.claudeSessionId} (${kind}, pid ${pid}, ${this.#hasEnded ? 'ended' : 'open'}), told:${seen}`;
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
   }
 
   take(message: Record<string, unknown>): void {
-    if (typeof message.input === 'string') this.inputs.put(message.input);
-    else this.#answers.put(message);
+    if (typeof message.input !== 'string') {
+      this.#answers.put(message);
+      return;
+    }
+    this.#seen.push(message.input.slice(0, seenCharactersMax));
+    if (this.#seen.length > seenLinesMax) this.#seen.shift();
+    this.#inputs.put(message.input);
   }
 
   /** The claude session id it was started with. */
@@ -62,15 +72,16 @@ export class Invocation {
     return this.hello.args.includes('--resume');
   }
 
-  /** The next line written into its stdin, parsed. */
-  async input(): Promise<Record<string, unknown>> {
-    return JSON.parse(await this.inputs.next()) as Record<string, unknown>;
+  /** The next line written into its stdin, parsed; `wanted` is what it is hoped to be, for messages. */
+  async input(wanted = 'a line'): Promise<Record<string, unknown>> {
+    const line = await this.#inputs.next(() => `${wanted} to ${this.describe()}`);
+    return JSON.parse(line) as Record<string, unknown>;
   }
 
   /** Waits for the first user message, passing over control requests; the prompt's text. */
   async prompt(): Promise<string> {
     for (;;) {
-      const line = await this.input();
+      const line = await this.input('a prompt');
       if (line.type === 'user') return (line.message as { content: string }).content;
     }
   }
@@ -78,7 +89,7 @@ export class Invocation {
   /** Waits for the next control request of the given subtype; its request id. */
   async control(subtype: string): Promise<string> {
     for (;;) {
-      const line = await this.input();
+      const line = await this.input(`a control request ${subtype}`);
       const request = line.request as { subtype?: string } | undefined;
       if (line.type === 'control_request' && request?.subtype === subtype) return line.request_id as string;
     }
@@ -140,9 +151,10 @@ export class Invocation {
   /** Resolves when it was obeyed. One that is ended by what it did may not come as far as saying so. */
   async #order(command: object): Promise<Record<string, unknown>> {
     this.#send(command);
+    const describe = () => `its answer to ${JSON.stringify(command).slice(0, seenCharactersMax)} by ${this.describe()}`;
     const gone = this.ended.then(() => ({ done: 'ended' }));
     for (;;) {
-      const answer: Record<string, unknown> = await Promise.race([this.#answers.next(), gone]);
+      const answer: Record<string, unknown> = await Promise.race([this.#answers.next(describe), gone]);
       if (answer.done !== undefined) return answer;
     }
   }
@@ -177,6 +189,8 @@ export interface Rig {
   readonly invocations: readonly Invocation[];
   /** The next fake that connects for this session. */
   nextFor(claudeSessionId: string): Promise<Invocation>;
+  /** Lets `answer` step every fake that connects for this session, until the rig stops. */
+  answerEach(claudeSessionId: string, answer: (fake: Invocation) => Promise<void>): void;
   stop(): void;
 }
 
@@ -211,12 +225,20 @@ export async function startRig(): Promise<Rig> {
     });
   });
   await new Promise<void>((resolve) => server.listen(socketPath, resolve));
-  const nextFor = (claudeSessionId: string) => mailbox(claudeSessionId).next();
+  const describeAll = () => {
+    const open = invocations.filter(({ hasEnded }) => !hasEnded).map((fake) => `\n  ${fake.describe()}`);
+    return `of ${invocations.length} so far these are open:${open.join('') || ' none'}`;
+  };
   return {
     program,
     env: { FAKE_CLAUDE_SOCKET: socketPath, CLAUDE_CODE_AGENT_CLAUDE: program, ANTHROPIC_API_KEY: 'test-key' },
     invocations,
-    nextFor,
+    nextFor: (id) => mailbox(id).next(() => `a fake for session ${id}; ${describeAll()}`),
+    answerEach: (id, answer) =>
+      mailbox(id).forEach((fake) => {
+        // One that ended meanwhile takes no more answers. Of others we are told; whether it matters the test sees.
+        answer(fake).catch((error) => fake.hasEnded || console.error(String(error)));
+      }),
     stop: () => {
       for (const socket of sockets) socket.destroy();
       server.close();

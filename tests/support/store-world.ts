@@ -105,7 +105,7 @@ export function faultyFiles(real: Files): FaultyFiles {
     writeBytes: (path, bytes, options) => attempt('writeBytes', path, () => real.writeBytes(path, bytes, options)),
     openAppend: (path) => attempt('openAppend', path, () => faultyAppend(real.openAppend(path), path, attempt)),
     truncate: (path, size) => attempt('truncate', path, () => real.truncate(path, size)),
-    makeFolder: (path) => attempt('makeFolder', path, () => real.makeFolder(path)),
+    makeFolder: (path, access) => attempt('makeFolder', path, () => real.makeFolder(path, access)),
     rename: (from, to) => attempt('rename', from, () => real.rename(from, to)),
     remove: (path) =>
       attempt(

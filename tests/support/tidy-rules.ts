@@ -235,6 +235,20 @@ export function checkHeaders(files: readonly SourceFile[]): string[] {
     .map(({ path }) => `${path}: begin with a doc comment that says what this file is`);
 }
 
+/** One file of each folder begins with `folder/:` and says in a sentence what the folder is for. */
+export function checkFolders(files: readonly SourceFile[]): string[] {
+  const begins = new Map<string, number>();
+  for (const { path, text } of files) {
+    const folder = path.split('/').slice(1, -1).join('/');
+    if (folder === '') continue;
+    const says = text.replace(/^\/\*\*[\s*]*/, '').startsWith(`${folder}/: `);
+    begins.set(folder, (begins.get(folder) ?? 0) + (says ? 1 : 0));
+  }
+  return [...begins]
+    .filter(([, count]) => count !== 1)
+    .map(([folder, count]) => `src/${folder}: ${count} files begin with "${folder}/: ", one has to say what it is for`);
+}
+
 /** The unions whose members are public words. */
 const documentedUnions: Readonly<Record<string, readonly string[]>> = {
   'src/core/event.ts': ['EventBody'],

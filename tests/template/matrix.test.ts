@@ -7,6 +7,8 @@ import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import fc from 'fast-check';
 import { expandBraces, isPattern, matchesSegment, matchFolders } from '../../src/template/workflow-glob.ts';
+import { packageRoot } from '../support/cli.ts';
+import { unprivileged } from '../support/unprivileged.ts';
 import { TemplateFolder, world } from './rig.ts';
 import { WorkflowFolder } from './workflow-rig.ts';
 
@@ -128,6 +130,13 @@ describe('names of sessions', () => {
   });
 });
 
+/** What somebody else runs to look through a closed folder. */
+const matchClosed = `
+  import { matchFolders } from ${JSON.stringify(join(packageRoot, 'src/template/workflow-glob.ts'))};
+  import { createRealWorld } from ${JSON.stringify(join(packageRoot, 'src/world/real-world.ts'))};
+  const start = (path) => ({ ok: true, path: process.argv[1] + '/' + path });
+  console.log(matchFolders(createRealWorld(), 'closed/*', start, { folders: 0, entries: 0 }).trouble);`;
+
 describe('patterns', () => {
   let temp: TemplateFolder;
   beforeAll(() => {
@@ -186,10 +195,14 @@ describe('patterns', () => {
     });
   });
 
-  test.skipIf(process.getuid?.() === 0)('a folder that is closed', () => {
+  test.skipIf(!unprivileged.isPossible)('a folder that is closed', () => {
     mkdirSync(temp.at('closed/x'), { recursive: true });
     chmodSync(temp.at('closed'), 0);
-    expect(match('closed/*')).toBe('cannot be looked through (EACCES)');
+    chmodSync(temp.path, 0o755);
+    const matched = Bun.spawnSync([...unprivileged.prefix, process.execPath, '-e', matchClosed, temp.path], {
+      env: { PATH: process.env.PATH ?? '' },
+    });
+    expect(matched.stdout.toString()).toBe('cannot be looked through (EACCES)\n');
     chmodSync(temp.at('closed'), 0o700);
   });
 

@@ -2,14 +2,16 @@
  * Promises: any text gives a workflow or problems with positions, never an exception and never slowly; what costs much
  * to expand is refused at once. Not covered: disks that fail while they are read.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Problem } from '../../src/store/yaml-text.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../src/template/workflow.ts';
+import { isLongRun } from '../support/long.ts';
 import { exampleWorkflow, WorkflowFolder } from './workflow-rig.ts';
 
 /** Ten thousand inputs in the long tests, a quarter of them otherwise. */
-const share = (inputs: number): number => (process.env.TEST_LONG === '1' ? inputs : Math.ceil(inputs / 4));
+const share = (inputs: number): number => (isLongRun ? inputs : Math.ceil(inputs / 4));
 
 let folder: WorkflowFolder;
 beforeAll(() => {

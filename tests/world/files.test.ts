@@ -169,3 +169,24 @@ test('an existing file keeps its mode', () => {
 test('free space is told, also for a path that is yet to be made', () => {
   expect(files.freeBytes(at('not', 'yet'))).toBeGreaterThan(0);
 });
+
+test('a file that is replaced all the time has its path at any time; a link that leads nowhere has none', async () => {
+  const path = at('state.json');
+  files.writeAtomic(path, 'x');
+  symlinkSync(at('nothing'), at('dangling'));
+  const code = `
+    const { createFiles } = await import(process.argv[1] + '/files.ts');
+    const files = createFiles();
+    console.log('ready');
+    for (;;) files.writeAtomic(process.argv[2], 'x');`;
+  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, path], { stdout: 'pipe', stderr: 'inherit' });
+  try {
+    await child.stdout.getReader().read();
+    const seen = new Set(Array.from({ length: 20_000 }, () => files.realPath(path)));
+    expect([...seen]).toEqual([path]);
+  } finally {
+    child.kill('SIGKILL');
+    await child.exited;
+  }
+  expect([files.realPath(at('dangling')), files.realPath(at('none'))]).toEqual([null, null]);
+});

@@ -5,9 +5,10 @@ import { checkSkill, sectionTitle, withSection } from '../../context/cpm-skills.
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { plural } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import { inOrder, type Problem, problemsFailure } from '../../store/yaml-text.ts';
 import { readTextFile } from '../../template/text-file.ts';
-import { type World, writeFailure } from '../../world/world.ts';
+import type { World } from '../../world/world.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
@@ -99,9 +100,9 @@ function checkOne(world: World, path: string, section: string, fix: boolean): Re
   const fixed = mended !== null && mended !== read.text;
   if (fixed) {
     try {
-      world.files.writeAtomic(path, mended, { durable: true });
+      world.files.writeAtomic(path, mended, { durable: true, access: 'project' });
     } catch (error) {
-      return { ok: false, failure: writeFailure(path, error) };
+      return { ok: false, failure: systemFailure(path, error) };
     }
   }
   const text = mended ?? read.text;

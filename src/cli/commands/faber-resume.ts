@@ -9,7 +9,7 @@ import { fail, ok } from '../../core/failure.ts';
 import { safeJson } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { activate, activeNow, conflictWith, takenOver } from '../faber/begin.ts';
+import { activate, activeNow, choose, conflictWith } from '../faber/begin.ts';
 import { projectHere, runNamed, soundConfig, warnOfIgnored } from '../faber/here.ts';
 import { tidyWorktrees } from '../faber/worktrees.ts';
 
@@ -55,9 +55,10 @@ async function resume(context: Context, typed: string, given: Given): Promise<Wo
   const decidedOn = activeNow(context, project.value);
   if (conflict.value !== null && given.takeOver !== true) {
     const workId = String(state.value.work_id ?? '');
-    const goes = await takenOver(context, conflict.value, { runId, workId, project: basename(project.value.top) });
-    if (!goes.ok) return goes;
-    if (!goes.value) return ok(exitCode.failed);
+    const asked = { runId, workId, project: basename(project.value.top), offersWorktree: false };
+    const choice = await choose(context, conflict.value, asked);
+    if (!choice.ok) return choice;
+    if (choice.value !== 'take-over') return ok(exitCode.failed);
   }
   const active = activate(context, project.value, runId, decidedOn);
   if (!active.ok) return active;

@@ -5,12 +5,12 @@ import { type FaberProject, runsPath } from '../../context/faber/project.ts';
 import { newState, stamp } from '../../context/faber/state.ts';
 import { createState } from '../../context/faber/state-file.ts';
 import { trackWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
-import { ok, type Result } from '../../core/failure.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
 import { removeWorktree } from '../../git/worktree.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { activate, activeNow, conflictWith, takenOver } from '../faber/begin.ts';
+import { activate, activeNow, choose, conflictWith } from '../faber/begin.ts';
 import { projectHere, soundConfig, warnOfIgnored } from '../faber/here.ts';
 import { makeWorktree, repositoryOf, tidyWorktrees } from '../faber/worktrees.ts';
 import { tryPath } from '../path-argument.ts';
@@ -53,6 +53,10 @@ function parseWorkId(text: string): string {
 }
 
 async function start(context: Context, given: Given): Promise<Work> {
+  if (given.worktree === true && given.takeOver === true) {
+    const message = 'Both --worktree and --take-over are given.';
+    return fail('usage', message, 'A run in a work tree of its own takes nothing over: give one of them.');
+  }
   const project = projectHere(context, given.project);
   if (!project.ok) return project;
   const config = soundConfig(context, project.value, given.workflow);
@@ -72,9 +76,10 @@ async function start(context: Context, given: Given): Promise<Work> {
   const decidedOn = activeNow(context, project.value);
   if (conflict.value !== null && given.takeOver !== true) {
     const name = basename(project.value.top);
-    const goes = await takenOver(context, conflict.value, { ...run, project: name });
-    if (!goes.ok) return goes;
-    if (!goes.value) {
+    const choice = await choose(context, conflict.value, { ...run, project: name, offersWorktree: true });
+    if (!choice.ok) return choice;
+    if (choice.value === 'worktree') return startBeside(context, project.value, run, given);
+    if (choice.value === 'cancel') {
       context.stderr.line('Workflow start cancelled. Use separate worktrees for concurrent workflows.');
       return ok(exitCode.failed);
     }

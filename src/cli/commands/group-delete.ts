@@ -21,14 +21,16 @@ Example:
   $ claude-code-agent group delete auth-refactor
   $ claude-code-agent group delete 20260104-143022-auth-refactor --force`;
 
+const noteColumns = 600;
+
 export function define(command: Command, context: Context): void {
   command
     .description(
       'Deletes a group with its transcripts and worktrees. Projects are not touched. Asks first, and refuses while ' +
-        'worktrees hold work that is in no commit; branches with unmerged commits stay. --force deletes all of it.',
+        'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named.',
     )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--force', 'do not ask; delete unmerged work as well')
+    .option('--force', 'do not ask; commit what is in no commit on its branch first')
     .addHelpText('after', example)
     .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
 }
@@ -82,9 +84,9 @@ async function deleteFiles(
 ): Promise<Result<void>> {
   const command = `claude-code-agent group delete ${groupId}`;
   const leftovers = await leftoversOf(context, paths, state);
-  const released = await releaseWorktrees(context, paths, leftovers, { force, command });
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  const released = await releaseWorktrees(context, paths, leftovers, { force, command, tell });
   if (!released.ok) return released;
-  for (const note of released.value) context.stderr.line(safeLine(note, 600));
   deleteGroup(context.world, root, groupId);
   return ok(undefined);
 }

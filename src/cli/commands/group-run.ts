@@ -1,4 +1,7 @@
-/** `group run`: starts a group, or goes on with a paused or interrupted one. */
+/**
+ * cli/commands/: one file for each command. This one: `group run` starts a group, or goes on with a paused or
+ * interrupted one.
+ */
 import type { Command } from '@commander-js/extra-typings';
 import type { Context } from '../context.ts';
 import { defineRun } from '../run-command.ts';

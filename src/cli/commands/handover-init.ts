@@ -1,7 +1,9 @@
 /** `handover init`: a project that later sessions find again. */
+
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { updateExclusively } from '../../context/exclusive-update.ts';
+import { isObject, type JsonObject, readExactJson } from '../../context/faber/json-text.ts';
 import {
   configuredFolders,
   findProjects,
@@ -13,8 +15,7 @@ import { newResumeFile } from '../../context/handover/resume-file.ts';
 import { readProjectText } from '../../context/hook-call.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { isObject, parseJson } from '../../store/shape.ts';
-import { writeFailure } from '../../world/world.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { handoverRoot } from '../handover-root.ts';
@@ -25,6 +26,8 @@ const example = `
 Example:
   $ claude-code-agent handover init 02-projects/28-parser
   $ claude-code-agent handover init clients/acme --name "Acme's shop"`;
+
+const configBytesMax = 1024 * 1024;
 
 export function define(command: Command, context: Context): void {
   command
@@ -51,6 +54,8 @@ function init(context: Context, typed: string, name: string | undefined, typedRo
     const next = 'Correct or remove that file, then run the command again; nothing was made.';
     return fail('corrupt-file', `${config.trouble}.`, next);
   }
+  const sound = configNow(context, join(root.value, handoverConfig));
+  if (!sound.ok) return sound;
   const made = make(context, folder, file, name);
   if (!made.ok && made.failure.reason !== 'duplicate') return made;
   const isFound = findProjects(files, root.value).projects.some((project) => project.file === file);
@@ -78,8 +83,8 @@ function make({ world: { files, clock } }: Context, folder: string, file: string
   const timestamp = new Date(clock.now()).toISOString();
   const text = newResumeFile({ projectId, projectName: name ?? projectId, timestamp });
   try {
-    files.makeFolder(dirname(file));
-    files.writeBytes(file, new TextEncoder().encode(text), { durable: true });
+    files.makeFolder(dirname(file), 'project');
+    files.writeBytes(file, new TextEncoder().encode(text), { durable: true, access: 'project' });
     return ok(undefined);
   } catch (error) {
     const { code } = error as { code?: unknown };
@@ -92,24 +97,25 @@ function make({ world: { files, clock } }: Context, folder: string, file: string
       const message = `${brief} cannot be made: a file has the name of one of its folders.`;
       return fail('usage', message, 'Give another path.');
     }
-    return { ok: false, failure: writeFailure(file, error) };
+    return { ok: false, failure: systemFailure(file, error) };
   }
 }
 
 /** Adds the folder to the configuration of the root. */
 function nameFolder({ world: { files, clock }, stdout }: Context, config: string, path: string): Work {
   try {
-    files.makeFolder(dirname(config));
+    files.makeFolder(dirname(config), 'project');
   } catch (error) {
-    return { ok: false, failure: writeFailure(config, error) };
+    return { ok: false, failure: systemFailure(config, error) };
   }
   const named = updateExclusively(files, {
     path: config,
     nowMs: clock.now(),
-    bytesMax: 1024 * 1024,
+    bytesMax: configBytesMax,
     change: (before) => {
-      const value = before === null ? {} : parseJson(new TextDecoder().decode(before));
-      if (!isObject(value)) return fail('corrupt-file', `${config} is not a JSON object.`, 'Correct or remove it.');
+      const read = before === null ? ok<JsonObject>({}) : readConfig(config, before);
+      if (!read.ok) return read;
+      const { value } = read;
       const folders = Array.isArray(value.folders) ? value.folders : [];
       if (folders.includes(path)) return ok(null);
       return ok(new TextEncoder().encode(`${JSON.stringify({ ...value, folders: [...folders, path] }, null, 2)}\n`));
@@ -118,4 +124,27 @@ function nameFolder({ world: { files, clock }, stdout }: Context, config: string
   if (!named.ok) return named;
   stdout.line(safeLine(`Named it in ${config}`, 1000));
   return ok(exitCode.done);
+}
+
+/** Looked at before anything is made, so that a project is never made and then not named. */
+function configNow({ world: { files } }: Context, config: string): Result<JsonObject> {
+  const read = tryPath(() => (files.info(config) === null ? null : files.readBytes(config, 0, configBytesMax + 1)));
+  if (!read.ok) return fail('usage', `${briefPath(config)} ${read.trouble}.`, 'Check its permissions.');
+  if (read.value === null) return ok({});
+  if (read.value.length <= configBytesMax) return readConfig(config, read.value);
+  return fail('corrupt-file', `${config} is larger than ${configBytesMax} bytes.`, 'Correct or remove it.');
+}
+
+/** Fails with `corrupt-file` also for what could not be written back as it is. */
+function readConfig(config: string, bytes: Uint8Array): Result<JsonObject> {
+  const refuse = (what: string) => fail('corrupt-file', what, 'Correct or remove it, then run the command again.');
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return refuse(`${config} is not valid UTF-8.`);
+  }
+  const read = readExactJson(text);
+  if (!read.ok) return refuse(`${config}:${read.place.line}:${read.place.column}: ${read.message}.`);
+  return isObject(read.value) ? ok(read.value) : refuse(`${config} is not a JSON object.`);
 }

@@ -8,7 +8,7 @@ import { safeLine } from '../../report/terminal-text.ts';
 import { isolatedBunFlags } from '../../world/own-program.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { changeHooks, type Place, readSettings, settingsPath } from '../hooks/settings-file.ts';
+import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../hooks/settings-file.ts';
 import { parseContext } from '../option-values.ts';
 
 const example = `
@@ -20,8 +20,8 @@ Example:
 export function define(command: Command, context: Context): void {
   command
     .description(
-      'Puts the hooks of the context systems into settings.json. What else is there stays, a copy of the file is ' +
-        'kept beside it, and doing it again changes nothing.',
+      'Puts the hooks of the context systems into settings.json. What else is there stays, one copy of the file as ' +
+        'you had it is kept beside it, and doing it again changes nothing.',
     )
     .option('--project <dir>', 'folder of the project (default: this folder)')
     .option('--config-dir <dir>', "claude's config dir, such as ~/.claude")
@@ -43,7 +43,8 @@ function install(context: Context, given: Given): Work {
   // Read before a folder is made, so that a faulty file leaves everything as it is.
   const before = readSettings(context, path.value);
   if (!before.ok) return before;
-  const changed = changeHooks(context, path.value, (settings) => installHooks(settings, command, systems));
+  const target = { path: path.value, access: accessOf(given) };
+  const changed = changeHooks(context, target, (settings) => installHooks(settings, command, systems));
   if (!changed.ok) return changed;
   const { stdout, stderr } = context;
   const names = systems.join(', ');

@@ -6,7 +6,7 @@ import { type ContextName, contextNames } from '../../core/group.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { changeHooks, type Place, readSettings, settingsPath } from '../hooks/settings-file.ts';
+import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../hooks/settings-file.ts';
 import { parseContext } from '../option-values.ts';
 
 const example = `
@@ -16,7 +16,7 @@ Example:
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Takes exactly our hooks out of settings.json. A copy of the file is kept beside it.')
+    .description('Takes exactly our hooks out of settings.json. One copy of the file as you had it is kept beside it.')
     .option('--project <dir>', 'folder of the project (default: this folder)')
     .option('--config-dir <dir>', "claude's config dir, such as ~/.claude")
     .option('--systems <list>', 'of cpm, faber and handover (default: all)', parseContext)
@@ -41,7 +41,8 @@ function uninstall(context: Context, given: Given): Work {
     stdout.line(safeLine(nothing, 1000));
     return ok(exitCode.done);
   }
-  const changed = changeHooks(context, path.value, (settings) => uninstallHooks(settings, systems));
+  const target = { path: path.value, access: accessOf(given) };
+  const changed = changeHooks(context, target, (settings) => uninstallHooks(settings, systems));
   if (!changed.ok) return changed;
   const removed = `Removed the hooks of ${systems.join(', ')} from ${path.value}`;
   stdout.line(safeLine(changed.value.isChanged ? removed : nothing, 1000));

@@ -1,9 +1,11 @@
 /** `session logs`: the transcript of a session, readable or as it is, up to now or as it grows. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { fail, ok } from '../../core/failure.ts';
 import { titleOf } from '../../report/wording.ts';
+import { delay } from '../../world/clock.ts';
 import { AttemptMarks } from '../attempt-marks.ts';
-import { liveRunner, pause } from '../change-group.ts';
+import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { LogReader } from '../log-reader.ts';
@@ -57,7 +59,7 @@ async function logs(context: Context, reference: string, wish: Wish): Promise<Wo
   const { printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, wish));
   let goesOn = await look();
   while (wish.follow && goesOn && !context.stdout.isClosed) {
-    await pause(context.world, lookEveryMs);
+    await delay(context.world.clock, lookEveryMs);
     goesOn = await look();
   }
   printer.finish(goesOn);

@@ -23,14 +23,16 @@ const example = `
 Example:
   $ claude-code-agent session remove auth-refactor/003`;
 
+const noteColumns = 600;
+
 export function define(command: Command, context: Context): void {
   command
     .description(
       'Removes a session that is not running, with its transcript and its worktree. What it cost stays counted. ' +
-        'Refuses while the worktree holds work that is in no commit; a branch with unmerged commits stays.',
+        'Refuses while the worktree holds work that is in no commit. A branch with unmerged commits stays.',
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--force', 'do not ask before a transcript is deleted; delete unmerged work as well')
+    .option('--force', 'do not ask; commit what is in no commit on its branch first')
     .addHelpText('after', example)
     .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
 }
@@ -103,10 +105,8 @@ async function release(
   leftover: Leftover | null,
 ): Promise<Result<void>> {
   if (leftover === null) return ok(undefined);
-  const released = await releaseWorktrees(context, session.paths, [leftover], commandOf(session, force));
-  if (!released.ok) return released;
-  for (const note of released.value) context.stderr.line(safeLine(note, 600));
-  return ok(undefined);
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  return releaseWorktrees(context, session.paths, [leftover], { ...commandOf(session, force), tell });
 }
 
 function commandOf({ sessionId, groupId }: LoadedSession, force: boolean) {
@@ -130,7 +130,7 @@ function checkRemovable(state: GroupState, sessionId: SessionId, hasRunner: bool
   if (record.state.status === 'running') {
     const next = hasRunner
       ? 'Wait until it has ended, or stop it with: session pause.'
-      : `Its runner is gone; go on with: claude-code-agent group run ${state.group.id}`;
+      : `Its runner is gone. Finish it with: claude-code-agent group run ${state.group.id}`;
     return fail('illegal-transition', `Session ${title} is running.`, next);
   }
   const dependents = dependentsOf(planOf(state).graph.graph, sessionId);

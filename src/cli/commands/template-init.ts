@@ -3,9 +3,9 @@ import { dirname, join, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import { starterFiles } from '../../template/starter.ts';
-
-import { type World, writeFailure } from '../../world/world.ts';
+import type { World } from '../../world/world.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
@@ -72,7 +72,7 @@ function make({ files }: World, folder: string): Result<void> {
     for (const path of made) tryPath(() => files.remove(path));
     const deepestFirst = missing.toSorted((a, b) => b.length - a.length);
     for (const path of deepestFirst) tryPath(() => files.list(path).length === 0 && files.remove(path));
-    return { ok: false, failure: writeFailure(folder, error) };
+    return { ok: false, failure: systemFailure(folder, error) };
   }
 }
 

@@ -1,4 +1,7 @@
-/** The live dashboard: takes state from a source, draws frames, turns keys into what they ask for. */
+/**
+ * cli/dashboard/: the live dashboard of `group run` and `group watch`. This file takes state from a source, draws
+ * frames, turns keys into what they ask for.
+ */
 import type { SessionId } from '../../core/group.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
 import { paintRow } from '../../report/dashboard/cells.ts';

@@ -2,7 +2,7 @@
 import { type Failure, ok } from '../../core/failure.ts';
 import { nextSteps, totalsLine } from '../../report/summary.ts';
 import type { RunnerSignal } from '../../runner/facts.ts';
-import { pause } from '../change-group.ts';
+import { delay } from '../../world/clock.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import type { LoadedGroup } from '../resolve.ts';
@@ -28,7 +28,7 @@ export async function watchOnScreen(context: Context, group: LoadedGroup): Promi
     case 'signal':
       // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
       process.kill(process.pid, end.signal);
-      await pause(context.world, signalMs);
+      await delay(context.world.clock, signalMs);
       return ok(exitCode.failed);
   }
 }

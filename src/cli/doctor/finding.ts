@@ -1,4 +1,6 @@
-/** What a check of `doctor` comes to. */
+/**
+ * cli/doctor/: the checks of `doctor`. This file: what a check comes to.
+ */
 
 /** `warning`: works, but somebody should know. `broken`: groups cannot run, or something is left behind. */
 export type FindingLevel = 'ok' | 'warning' | 'broken';

@@ -4,7 +4,8 @@ import { workerEnvironment } from '../../claude/environment.ts';
 import { checkLogin, chooseLogin } from '../../claude/login.ts';
 import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
 import type { Result } from '../../core/failure.ts';
-import { type World, writeFailure } from '../../world/world.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { type Finding, fine } from './finding.ts';
 
@@ -88,7 +89,7 @@ function checkDataRoot(world: World, root: string): Finding[] {
     world.files.writeAtomic(probe, 'probe\n', { durable: true });
     world.files.remove(probe);
   } catch (error) {
-    return [failed('data', { ok: false, failure: writeFailure(root, error) })];
+    return [failed('data', { ok: false, failure: systemFailure(root, error) })];
   }
   const free = world.files.freeBytes(root);
   const amount = `${Math.floor(free / mebibyte)} MiB`;

@@ -27,9 +27,18 @@ import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../s
 import { changeGroup } from '../change-group.ts';
 import type { Context } from '../context.ts';
 import { finishMerge } from '../merge/finish.ts';
+import { wayOut } from '../merge/way-out.ts';
 import { shellWord, tryPath } from '../path-argument.ts';
 import type { GroupReference } from '../resolve.ts';
-import { cleanUpSessions, leftoversOf, ownBranches, removeLeftover, whyKept } from '../worktree-cleanup.ts';
+import {
+  cleanUpSessions,
+  type Leftover,
+  leftoverOf,
+  leftoversOf,
+  ownBranches,
+  removeLeftover,
+  whyKept,
+} from '../worktree-cleanup.ts';
 import { type Finding, fine } from './finding.ts';
 
 const check = 'worktree';
@@ -96,11 +105,18 @@ async function checkMerge(context: Context, group: GroupReference, fix: boolean)
   const journal = readMergeJournal(context.world, group.paths);
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
   if (journal.value === null || context.world.locks.holder(group.paths.lock) !== null) return [];
+  const { step } = journal.value;
   const places = journal.value.scratches
     .map(({ path }) => path)
     .filter((path) => context.world.files.info(path) !== null);
   const left = places.length === 0 ? '' : ` It left scratch worktrees: ${places.join(', ')}.`;
   const what = `A merge of ${group.groupId} was interrupted.${left}`;
+  const state = loadGroup(context.world, group.root, group.groupId);
+  if (step === 'moved' && state.ok && state.value.status === 'running') {
+    // All branches have moved, and it can be noted only when the group does not count as running any more.
+    const next = `End the run first with "claude-code-agent group run ${group.groupId}", then look again.`;
+    return [trouble('warning', what, next)];
+  }
   if (!fix) return [trouble('broken', what, `Finish or undo it with: claude-code-agent doctor --worktrees --fix`)];
   const done = await changeGroup(context.world, group, { direct: (writer) => finishMerge(context, writer) });
   return [outcome(what, done)];
@@ -108,7 +124,7 @@ async function checkMerge(context: Context, group: GroupReference, fix: boolean)
 
 async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]> {
   const { context, fix } = survey;
-  const { id, paths, state } = group;
+  const { paths, state } = group;
   const findings: Finding[] = [];
   for (const record of state?.sessions.values() ?? []) {
     const found = record.workspace === undefined ? null : await checkWorkspace(survey, group, record);
@@ -121,7 +137,7 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
   for (const stray of state === null ? [] : strays) {
     const kept = whyKept(context, stray, 'keep-unmerged');
     const what = `The session of the worktree ${stray.doomed.path} is gone.`;
-    if (kept !== null) findings.push(trouble('broken', `${what} ${kept}`, `Delete it with: ${deleteIt(id)}`));
+    if (kept !== null) findings.push(trouble('broken', `${what} ${kept}`, dropIt(stray)));
     else if (!fix) findings.push(trouble('broken', `${what} It holds nothing that is not merged.`, fixIt));
     else findings.push(outcome(what, await removeLeftover(context, paths, stray, 'keep-unmerged')));
   }
@@ -137,17 +153,25 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const title = group.state === null ? definition.id : titleOf(group.state, definition.id);
   const whose = `The worktree of ${title} in ${group.id}`;
   if (world.files.info(workspace.repository)?.kind !== 'folder') {
-    return trouble('broken', `${whose} has lost its repository ${workspace.repository}.`, archiveIt(group));
+    const what = `${whose} has lost its repository ${askedIn(workspace.repository)}.`;
+    return trouble('broken', what, `Put it back where it was. ${archiveIt(group)}`);
   }
   const isInterrupted = world.files.entryKind(halfRemoved(worktree)) !== null;
   const isGone = world.files.entryKind(worktree) === null;
   if (!isInterrupted && !isGone && mergedInto === undefined) return null;
+  const leftover = await leftoverOf(survey.context, group.paths, definition.id, record);
+  if (leftover === null || group.state === null) return null;
+  // Of what is locked checkRegistered tells.
+  if (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined) return null;
   const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
+  const why = whyKept(survey.context, leftover, 'keep-unmerged');
+  const isOpen = nextGroupStatus(group.state.status, 'session_cleaned') !== null;
+  const cure = why === null || !isOpen ? archiveIt(group) : `${wayOut(group.state, leftover)}. ${archiveIt(group)}`;
+  if (why !== null || !isOpen) return trouble('broken', `${whose} ${state}.${why === null ? '' : ` ${why}`}`, cure);
   if (!survey.fix) return trouble('broken', `${whose} ${state}.`, fixIt);
   const cleaned = await cleanUp(survey, group, record);
   if (cleaned === null) return fine(check, `${whose} ${state}: removed what was left.`);
-  const handOver = `Hand it over with: claude-code-agent group merge ${group.id}`;
-  return trouble('broken', `${whose} ${state}. ${cleaned}`, isGone ? handOver : archiveIt(group));
+  return trouble('broken', `${whose} ${state}. ${cleaned}`, archiveIt(group));
 }
 
 /** Why it could not be done; null when it was. */
@@ -171,7 +195,7 @@ async function checkRepository(survey: Survey, repository: string): Promise<Find
   const branches = listed.ok ? await listBranches(context, repository, ownBranches) : listed;
   if (!listed.ok || !branches.ok) {
     const failure = listed.ok ? (branches as { failure: Failure }).failure : listed.failure;
-    return [trouble('warning', `${repository} cannot be looked at. ${failure.message}`, failure.next)];
+    return [trouble('warning', `${askedIn(repository)} cannot be looked at. ${failure.message}`, failure.next)];
   }
   const findings: Finding[] = [];
   for (const registered of listed.value) {
@@ -209,7 +233,7 @@ async function checkRegistered(survey: Survey, repository: string, registered: R
   const standing = await standingOf(context, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = isGroupId(groupId) && group === undefined ? 'whose group is gone' : 'that nobody uses';
-  const what = `${repository} has a worktree ${why}: ${registered.path}.`;
+  const what = `${askedIn(repository)} has a worktree ${why}: ${registered.path}.`;
   const kept = whyKept(context, { sessionId, title: '', doomed, isUncertain: false, standing }, 'keep-branches');
   const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
   if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
@@ -234,19 +258,35 @@ function strayBranches(repository: string, branches: readonly string[]): Finding
   const which = branches.length === 1 ? 'a branch' : `${branches.length} branches`;
   const remove = `${gitIn(repository)} branch -d ${shown.map(shellWord).join(' ')}`;
   const next = `Merge what you need; delete what is merged with: ${remove}`;
-  return trouble('warning', `${repository} has ${which} of sessions that are gone: ${many}.`, next);
+  return trouble('warning', `${askedIn(repository)} has ${which} of sessions that are gone: ${many}.`, next);
 }
 
 const gitIn = (repository: string): string => `git -C ${shellWord(askedIn(repository))}`;
 
 const fixIt = 'Remove it with: claude-code-agent doctor --worktrees --fix';
 
+/** By hand, since nothing tells what of it is wanted; what is left then is removed with --fix. */
+function dropIt({ doomed, standing }: Leftover): string {
+  if (standing?.ok !== true) return `Save what you need, then remove the folder: rm -r ${shellWord(doomed.path)}`;
+  const { registered, isThere, tip, unmerged, stashes } = standing.value;
+  const git = gitIn(doomed.repository);
+  const commands: string[] = [];
+  if (registered?.lock !== undefined) commands.push(`${git} worktree unlock ${shellWord(registered.path)}`);
+  if (registered !== null) commands.push(`${git} worktree remove --force ${shellWord(registered.path)}`);
+  else if (isThere) commands.push(`rm -r ${shellWord(doomed.path)}`);
+  if (doomed.branch !== undefined && tip !== null && unmerged > 0) {
+    commands.push(`${git} branch -D ${shellWord(doomed.branch)}`);
+  }
+  const drop = stashes === 0 ? '' : `Drop what "${git} stash list" shows of ${doomed.branch}. `;
+  return `${drop}Save what you need, then: ${commands.join(' && ')}`;
+}
+
 const deleteIt = (groupId: string): string => `claude-code-agent group delete ${groupId} --force`;
 
 function archiveIt({ id, state }: KnownGroup): string {
   const isDone = state !== null && nextGroupStatus(state.status, 'session_cleaned') !== null;
   return isDone
-    ? `Remove what is left with: claude-code-agent group archive ${id} --force`
+    ? `What shall be thrown away goes with: claude-code-agent group archive ${id} --force`
     : `Finish the group, or delete it: ${deleteIt(id)}`;
 }
 

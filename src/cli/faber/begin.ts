@@ -6,7 +6,6 @@ import { inProgress } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { confirmed } from '../confirm.ts';
 import type { Context } from '../context.ts';
 
 /** The run that is in the way of another one; null when the work tree is free. */
@@ -35,12 +34,23 @@ export function conflictWith(context: Context, project: FaberProject, newRunId: 
   return ok({ runId, workId: undefined, trouble: state.failure.message });
 }
 
-/** Says the warning and asks; without a terminal it is refused. False = the user said no. */
-export async function takenOver(
+export type Choice = 'take-over' | 'worktree' | 'cancel';
+
+interface Asked {
+  readonly runId: string;
+  readonly workId: string;
+  /** Name of the project's folder. */
+  readonly project: string;
+  /** A new run may go into a work tree of its own; one that exists has its place. */
+  readonly offersWorktree: boolean;
+}
+
+/** Says the warning and asks what to do; without a terminal it is refused. Any other answer than one named cancels. */
+export async function choose(
   context: Context,
   conflict: Conflict,
-  { runId, workId, project }: { readonly runId: string; readonly workId: string; readonly project: string },
-): Promise<Result<boolean>> {
+  { runId, workId, project, offersWorktree }: Asked,
+): Promise<Result<Choice>> {
   const same = conflict.workId !== undefined && conflict.workId === workId;
   const indented = [
     `Active: ${conflict.runId}${conflict.workId === undefined ? '' : ` (work item ${conflict.workId})`}`,
@@ -61,7 +71,13 @@ export async function takenOver(
     const message = `The run ${conflict.runId} is in progress in this worktree, so nothing was started.`;
     return fail('illegal-transition', message, 'Choose --worktree or --take-over, or leave it.');
   }
-  return confirmed(context, question, false);
+  // The question goes out through the system's own call, after what was said before.
+  await context.stdout.flush();
+  await context.stderr.flush();
+  const tree = offersWorktree ? `, or w for a work tree of its own in ${folder}` : '';
+  const answer = prompt(`${question} [y/N${tree}]`)?.trim().toLowerCase() ?? '';
+  if (offersWorktree && /^w(?:orktree)?$/.test(answer)) return ok('worktree');
+  return ok(/^y(?:es)?$/.test(answer) ? 'take-over' : 'cancel');
 }
 
 /**

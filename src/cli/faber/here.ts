@@ -1,4 +1,6 @@
-/** What the commands of FABER share: the project they are in, the run they mean, and who asks. */
+/**
+ * cli/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, and who asks.
+ */
 import { resolve } from 'node:path';
 import { readGitHead } from '../../context/faber/git-head.ts';
 import type { JsonObject } from '../../context/faber/json-text.ts';

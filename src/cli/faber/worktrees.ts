@@ -1,4 +1,5 @@
 /** Work trees of FABER runs: made for a run beside another one, and removed when their run is over. */
+
 import { basename, dirname, join, relative } from 'node:path';
 import { activeRunPath, type FaberProject, runsPath } from '../../context/faber/project.ts';
 import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
@@ -15,7 +16,8 @@ import {
   removeWorktree,
   type Worktree,
 } from '../../git/worktree.ts';
-import { writeFailure } from '../../world/world.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+
 import type { Context } from '../context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 
@@ -179,10 +181,10 @@ async function keepRun(context: Context, main: FaberProject, { path, runId }: Wo
         const next = 'Commit it here and merge the branch, or take over one of the two by hand.';
         return fail('illegal-transition', `${inTree(name)} differs from the one in ${briefPath(main.root)}.`, next);
       }
-      files.makeFolder(dirname(to));
-      files.writeBytes(to, bytes, { durable: true });
+      files.makeFolder(dirname(to), 'project');
+      files.writeBytes(to, bytes, { durable: true, access: 'project', like: from });
     } catch (error) {
-      return { ok: false, failure: writeFailure(to, error) };
+      return { ok: false, failure: systemFailure(to, error) };
     }
   }
   return ok(undefined);

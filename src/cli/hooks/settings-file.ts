@@ -1,10 +1,17 @@
-/** The settings file that a person named: read strictly, changed with a backup and as a whole, or not at all. */
+/**
+ * cli/hooks/: our hooks in settings of a person's own. This file: the settings file that a person named: read
+ * strictly, changed with a backup and as a whole, or not at all.
+ */
+
 import { dirname, join, resolve } from 'node:path';
 import { readBackCheck } from '../../claude/settings.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
+import { uninstallHooks } from '../../context/install.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { contextNames } from '../../core/group.ts';
+import { systemFailure } from '../../store/system-failure.ts';
 import { findJsonFault } from '../../template/json-text.ts';
-import { writeFailure } from '../../world/world.ts';
+import type { FileAccess } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import { withMember } from './json-member.ts';
@@ -15,6 +22,11 @@ export interface Place {
 }
 
 type Settings = Readonly<Record<string, unknown>>;
+
+/** What is new in a project is for all who work there; settings of a person may hold keys. */
+export function accessOf({ configDir }: Place): FileAccess {
+  return configDir === undefined ? 'project' : 'private';
+}
 
 /** More than any settings have; claude reads them at every start. */
 const bytesMax = 4 * 1024 * 1024;
@@ -91,28 +103,27 @@ function parseSettings(path: string, bytes: Uint8Array): Result<Parsed> {
 
 export interface Changed {
   readonly isChanged: boolean;
-  /** Path of the copy of what was there before; null when nothing was. */
+  /** Path of the copy that was made now of what was there; null when none was needed. */
   readonly backup: string | null;
 }
 
 /**
- * Gives the file the `hooks` that `change` makes; all other members keep their bytes. What was there is kept beside it.
- * Fails with `corrupt-file`, `busy` or `write-failed`, and then the file is as it was.
+ * Gives the file the `hooks` that `change` makes; all other members keep their bytes. One copy is kept beside it, of
+ * what the person last had there. Fails with `corrupt-file`, `busy` or `write-failed`, and then the file is as it was.
  */
 export function changeHooks(
-  { world }: Context,
-  path: string,
+  { world: { files, clock } }: Context,
+  { path, access }: { readonly path: string; readonly access: FileAccess },
   change: (settings: Settings) => Settings,
 ): Result<Changed> {
-  const { files } = world;
-  const nowMs = world.clock.now();
   let backup: string | null = null;
   try {
-    files.makeFolder(dirname(path));
+    files.makeFolder(dirname(path), access);
     const updated = updateExclusively(files, {
       path,
-      nowMs,
+      nowMs: clock.now(),
       bytesMax,
+      access,
       change: (bytes) => {
         const before: Result<Parsed> = bytes === null ? ok({ text: '{}\n', settings: {} }) : parseSettings(path, bytes);
         if (!before.ok) return before;
@@ -123,24 +134,46 @@ export function changeHooks(
         // claude ignores a faulty file without a word, so ours is judged before it is there.
         const checked = readBackCheck(path, newText);
         if (!checked.ok) return checked;
-        if (bytes !== null) backup = keep(files, path, bytes, nowMs);
+        if (bytes !== null) {
+          const kept = keep(files, path, { bytes, settings });
+          if (!kept.ok) return kept;
+          backup = kept.value;
+        }
         return ok(new TextEncoder().encode(newText));
       },
     });
     return updated.ok ? ok({ isChanged: updated.value, backup }) : updated;
   } catch (error) {
     if (typeof (error as { code?: unknown }).code !== 'string') throw error;
-    return { ok: false, failure: writeFailure(path, error) };
+    return { ok: false, failure: systemFailure(path, error) };
   }
 }
 
-/** Each change keeps a copy of its own, so that the very first state is never overwritten. */
-function keep(files: Context['world']['files'], path: string, bytes: Uint8Array, nowMs: number): string {
-  const stamp = new Date(nowMs).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
-  for (let copy = 1; ; copy += 1) {
-    const target = `${path}.${stamp}${copy === 1 ? '' : `-${copy}`}.bak`;
-    if (files.entryKind(target) !== null) continue;
-    files.writeBytes(target, bytes, { durable: true });
-    return target;
+/**
+ * One copy at most, whose name tells whose it is. It is replaced only when something besides our hooks has changed
+ * since: installing twice, or taking out what was put in, must not push out what the person had before. A file that
+ * holds nothing but our hooks needs none.
+ */
+function keep(
+  files: Context['world']['files'],
+  path: string,
+  { bytes, settings }: { readonly bytes: Uint8Array; readonly settings: Settings },
+): Result<string | null> {
+  const own = (one: Settings) => uninstallHooks(one, contextNames);
+  if (Object.keys(own(settings)).length === 0) return ok(null);
+  const copy = `${path}.claude-code-agent.bak`;
+  const kind = files.entryKind(copy);
+  if (kind !== null && kind !== 'file') {
+    return fail('write-failed', `${copy} is in the way of a copy of what is there.`, 'Move it away.');
   }
+  if (kind === 'file') {
+    const kept = parseSettings(copy, files.readBytes(copy, 0, bytesMax + 1));
+    if (kept.ok && Bun.deepEquals(own(kept.value.settings), own(settings))) return ok(null);
+  }
+  const fresh = `${copy}.new`;
+  // Left over from a process that died here: only the holder of the lock writes it.
+  if (files.entryKind(fresh) === 'file') files.remove(fresh);
+  files.writeBytes(fresh, bytes, { durable: true, access: 'project', like: path });
+  files.rename(fresh, copy);
+  return ok(copy);
 }

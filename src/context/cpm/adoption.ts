@@ -55,7 +55,7 @@ function adoptOnce(files: ContextFiles, project: string, from: string, to: strin
     if (!current.ok) return current;
     const wanted = current.value === null ? ok(old.value) : merged(current.value, old.value, oldId);
     if (!wanted.ok) return wanted;
-    if (!write(files, project, to, current.value, wanted.value)) continue;
+    if (!write(files, { project, from, to }, current.value, wanted.value)) continue;
     if (current.value === null) outcome = 'moved';
     else if (!isSame(wanted.value, current.value) && outcome === 'contained') outcome = 'merged';
     // The old session may have written once more meanwhile; that is then adopted as well.
@@ -70,16 +70,22 @@ function adoptOnce(files: ContextFiles, project: string, from: string, to: strin
 }
 
 /** True when the file now holds what was wanted; false when somebody else was faster. */
-function write(files: ContextFiles, project: string, to: string, current: Uint8Array | null, wanted: Uint8Array) {
+function write(
+  files: ContextFiles,
+  { project, from, to }: { readonly project: string; readonly from: string; readonly to: string },
+  current: Uint8Array | null,
+  wanted: Uint8Array,
+): boolean {
   if (current === null) {
     try {
-      files.writeBytes(to, wanted, { durable: true });
+      files.writeBytes(to, wanted, { durable: true, access: 'project', like: from });
     } catch (error) {
       if ((error as { code?: unknown }).code === 'EEXIST') return false;
       throw error;
     }
   } else if (!isSame(current, wanted)) {
-    files.writeAtomic(to, new TextDecoder('utf-8', { ignoreBOM: true }).decode(wanted), { durable: true });
+    const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(wanted);
+    files.writeAtomic(to, text, { durable: true, access: 'project' });
   }
   const written = readWhole(files, project, to);
   return written.ok && written.value !== null && isSame(written.value, wanted);

@@ -1,4 +1,7 @@
-/** Hooks of cpm: from an event of claude to what the model is told about the progress files of its project. */
+/**
+ * context/cpm/: progress files of CPM. This file: its hooks, from an event of claude to what the model is told about
+ * the progress files of its project.
+ */
 import { basename, dirname } from 'node:path';
 import { type ContextSystem, charactersMax, fileBytesMax, type HookAnswer, type HookCall } from '../hook-call.ts';
 import { adopt } from './adoption.ts';

@@ -68,10 +68,10 @@ function fileOf(files: ContextFiles, folder: string, name: string, sessionId: st
 
 function mtimeOf(files: ContextFiles, path: string, nowMs: number): number | null {
   try {
-    const info = files.info(path);
-    if (info !== null) return info.mtimeMs;
-    // A link that leads nowhere still is an entry that somebody made.
-    return files.entryKind(path) === null ? null : nowMs;
+    const kind = files.entryKind(path);
+    // What a link leads to has a time of its own, which says nothing of the link.
+    if (kind === null || kind === 'link') return kind === null ? null : nowMs;
+    return files.info(path)?.mtimeMs ?? null;
   } catch {
     return nowMs;
   }

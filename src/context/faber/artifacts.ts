@@ -2,8 +2,9 @@
 import { isAbsolute, join, relative, resolve } from 'node:path';
 import { type ContextFiles, fitted, harmless, readProjectText } from '../hook-call.ts';
 import { valueAt } from './condition.ts';
+import { ExactNumber } from './exact-number.ts';
 import { readGitHead } from './git-head.ts';
-import { isObject, type JsonObject, readJson, textOf } from './json-text.ts';
+import { isObject, type JsonObject, readExactJson, textOf } from './json-text.ts';
 import { type FaberProject, statePath } from './project.ts';
 import { lastLoadMs } from './state.ts';
 import { stateBytesMax } from './state-file.ts';
@@ -85,7 +86,7 @@ export function loadArtifact(artifact: Artifact, ground: Ground): Content {
 
 /** Long histories stand last: what is cut off then is what the session needs least. */
 function arranged(text: string, isState: boolean): string {
-  const parsed = isState ? readJson(text) : null;
+  const parsed = isState ? readExactJson(text) : null;
   if (parsed === null || !parsed.ok || !isObject(parsed.value)) return text;
   const { context_metadata, sessions, ...rest } = parsed.value;
   return JSON.stringify({ ...rest, sessions, context_metadata }, null, 2);
@@ -140,7 +141,7 @@ export function fillIn(template: string, { project, runId, state, shipped }: Omi
     if (name === 'faber_root') return shipped;
     if (name === 'run_id') return runId;
     const found = name === 'plan_id' || name === 'work_id' ? state[name] : undefined;
-    const text = typeof found === 'number' ? String(found) : found;
+    const text = typeof found === 'number' || found instanceof ExactNumber ? String(found) : found;
     if (typeof text === 'string' && plainValue.test(text)) return text;
     trouble ??= `holds {${name}}, which ${found === undefined ? 'nothing gives a value' : 'has no plain value'}`;
     return '';

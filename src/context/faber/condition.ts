@@ -6,6 +6,7 @@
  *   compare: value (('==' | '!=' | '<' | '<=' | '>' | '>=') value)?
  *   value:   'null' | 'true' | 'false' | number | 'text' | "text" | state.name['other'][0] | '(' or ')'
  */
+import { plainNumber } from './exact-number.ts';
 import { fieldOf, type JsonPath } from './json-text.ts';
 
 export type Condition = (state: unknown) => boolean;
@@ -147,7 +148,7 @@ class Parser {
     if (this.#match(/state\b/y) === null) this.#fail('expected state.…, a number, a text, true, false or null');
     for (let part = this.#match(segment); part !== null; part = this.#match(segment)) parts.push(partOf(part));
     if (parts.length === 0) this.#fail('expected a field such as state.status', start);
-    return (state) => valueAt(state, parts);
+    return (state) => plainNumber(valueAt(state, parts));
   }
 
   #takes(symbol: string): boolean {

@@ -1,6 +1,7 @@
 /**
- * Hooks of FABER: a session of a project whose run is in progress gets the run's critical artifacts back at every
- * start, resume, clear and compaction, and its end is recorded in the run's state.
+ * context/faber/: runs of FABER and what their sessions must know. This file: its hooks: a session of a project whose
+ * run is in progress gets the run's critical artifacts back at every start, resume, clear and compaction, and its end
+ * is recorded in the run's state.
  */
 import { ok } from '../../core/failure.ts';
 import { type ContextSystem, charactersMax, type HookAnswer, type HookCall } from '../hook-call.ts';

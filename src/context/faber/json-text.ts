@@ -3,6 +3,8 @@
  * start fast, so nothing heavy may be loaded, and the runtime does not say where an error is.
  */
 
+import { ExactNumber, parseExactly } from './exact-number.ts';
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 export type JsonPath = readonly (string | number)[];
 
@@ -23,6 +25,7 @@ export type ReadJson =
 
 /** Each level of nesting takes a level of the stack. */
 const depthMax = 200;
+const depthMessage = `nests more than ${depthMax} levels`;
 
 interface Node {
   readonly offset: number;
@@ -31,10 +34,22 @@ interface Node {
 
 /** Parses, or says where the text stops being JSON. Never throws. */
 export function readJson(text: string): ReadJson {
+  return readWith(JSON.parse, text);
+}
+
+/** For what is written back: numbers come as an ExactNumber where another form would be written. */
+export function readExactJson(text: string): ReadJson {
+  return readWith(parseExactly, text);
+}
+
+function readWith(parse: (text: string) => unknown, text: string): ReadJson {
   const body = text.startsWith('\ufeff') ? text.slice(1) : text;
+  // The runtime reads what it cannot write any more.
+  const tooDeep = offsetOfDepth(body, depthMax);
+  if (tooDeep !== null) return { ok: false, place: placeAt(body, tooDeep), message: depthMessage };
   let value: unknown;
   try {
-    value = JSON.parse(body);
+    value = parse(body);
   } catch {
     const failed = scan(body);
     const offset = failed.ok ? 0 : failed.offset;
@@ -59,7 +74,7 @@ export function readJson(text: string): ReadJson {
 }
 
 export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber);
 }
 
 /** The object, or an empty one in place of anything else. */
@@ -79,6 +94,27 @@ export function fieldOf(value: unknown, name: string | number): unknown {
 
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** Where more than `max` brackets are open at once; null where they never are. Quotes are told apart, no more. */
+function offsetOfDepth(text: string, max: number): number | null {
+  let depth = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at];
+    if (character === '"') at = quoteEnd(text, at);
+    else if (character === '{' || character === '[') depth += 1;
+    else if (character === '}' || character === ']') depth -= 1;
+    if (depth > max) return at;
+  }
+  return null;
+}
+
+function quoteEnd(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at += 1) {
+    if (text[at] === '\\') at += 1;
+    else if (text[at] === '"') return at;
+  }
+  return text.length;
 }
 
 function placeAt(text: string, offset: number): Place {
@@ -129,7 +165,7 @@ class Scanner {
   }
 
   #value(depth: number): Node {
-    if (depth > depthMax) this.#fail(`nests more than ${depthMax} levels`);
+    if (depth > depthMax) this.#fail(depthMessage);
     this.#skip();
     const node: Node = { offset: this.#at, children: new Map() };
     const next = this.#text[this.#at];

@@ -1,7 +1,9 @@
 /** Where FABER keeps its files in a project, which run is active there, and what may be a name of a run. */
+
 import { dirname, join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { writeFailure } from '../../world/world.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 
 export interface FaberProject {
@@ -94,10 +96,10 @@ export function writeInProject(files: ContextFiles, project: FaberProject, path:
   const folder = makeFolderInProject(files, project, dirname(path));
   if (!folder.ok) return folder;
   try {
-    files.writeAtomic(full, text, { durable: true });
+    files.writeAtomic(full, text, { durable: true, access: 'project' });
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(full, error) };
+    return { ok: false, failure: systemFailure(full, error) };
   }
 }
 
@@ -112,9 +114,9 @@ export function makeFolderInProject(files: ContextFiles, { root }: FaberProject,
     if (realRoot === null || real === null || (real !== realRoot && !real.startsWith(`${realRoot}/`))) {
       return fail('write-failed', `${full} leads out of the project.`, 'Replace that link by a folder.');
     }
-    files.makeFolder(full);
+    files.makeFolder(full, 'project');
     return ok(undefined);
   } catch (error) {
-    return { ok: false, failure: writeFailure(full, error) };
+    return { ok: false, failure: systemFailure(full, error) };
   }
 }

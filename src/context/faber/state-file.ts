@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
-import { isObject, type JsonObject, readJson } from './json-text.ts';
+import { isObject, type JsonObject, readExactJson } from './json-text.ts';
 import { type FaberProject, makeFolderInProject, statePath } from './project.ts';
 
 /** Years of sessions; a larger file is none of ours. */
@@ -29,7 +29,7 @@ export function loadState(files: ContextFiles, project: FaberProject, runId: str
 
 function parseState(text: string, path: string): Result<JsonObject> {
   const next = 'Mend the file; nothing in it was changed.';
-  const parsed = readJson(text);
+  const parsed = readExactJson(text);
   if (!parsed.ok) {
     const { line, column } = parsed.place;
     return fail('corrupt-file', `${path}:${line}:${column}: ${parsed.message}.`, next);
@@ -84,14 +84,24 @@ export function updateState(
     nowMs,
     bytesMax: stateBytesMax,
     change: (before) => {
-      const state = parseState(new TextDecoder().decode(before ?? new Uint8Array(0)), statePath(runId));
-      const after = state.ok ? change(state.value) : state;
+      const state = textOf(before ?? new Uint8Array(0), statePath(runId));
+      const parsed = state.ok ? parseState(state.value, statePath(runId)) : state;
+      const after = parsed.ok ? change(parsed.value) : parsed;
       if (!after.ok) return after;
       changed = after.value;
       return ok(bytesOf(changed));
     },
   });
   return written.ok ? ok(changed) : written;
+}
+
+/** Read with replacement characters, such a file would be written back with them. */
+function textOf(bytes: Uint8Array, path: string): Result<string> {
+  try {
+    return ok(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    return fail('corrupt-file', `${path} is not valid UTF-8.`, 'Mend the file; nothing in it was changed.');
+  }
 }
 
 function bytesOf(state: JsonObject): Uint8Array {

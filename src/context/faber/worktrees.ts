@@ -3,7 +3,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
-import { isObject, type JsonObject, listOf, readJson, textOf } from './json-text.ts';
+import { isObject, type JsonObject, listOf, readExactJson, textOf } from './json-text.ts';
 import { type FaberProject, findProject, isRunId, makeFolderInProject, worktreesPath } from './project.ts';
 import { runInProgress } from './running.ts';
 
@@ -118,7 +118,7 @@ function trackedOf(project: FaberProject, entry: unknown): TrackedWorktree | nul
 }
 
 function parse(text: string): Result<JsonObject> {
-  const json = readJson(text);
+  const json = readExactJson(text);
   const next = 'Mend the file; nothing in it was changed.';
   if (!json.ok) {
     const { line, column } = json.place;

@@ -55,7 +55,7 @@ export function findFrontMatter(text: string): FrontMatter | 'unreadable' | null
     at = next;
   }
   if (firstLine !== undefined && !keyLine.test(firstLine)) {
-    return isClosed && firstLine.startsWith('{') ? 'unreadable' : null;
+    return isClosed && /^(?:[{&!?]|<<[ \t]*:)/.test(firstLine) ? 'unreadable' : null;
   }
   if (!isClosed && !found.some(({ key }) => knownKeys.test(key))) return null;
   const fields = found.map((field, index) => ({
@@ -111,10 +111,11 @@ function unescaped(quoted: string, inner: string): string {
   }
 }
 
-/** The value of a field as one line; where it stands, without comments; empty at its start when there is none. */
+/** The value of a field as one line; where it stands, without comments; empty span when there is none. */
 export function scalarOf(text: string, field: Field): Scalar {
   const firstEnd = Math.min(lineEnd(text, field.start), field.end);
-  const start = skipBlanks(text, field.start, firstEnd);
+  const behind = behindProperties(text, field.start, firstEnd);
+  const start = skipBlanks(text, behind, firstEnd);
   const quoted = quotedAt(text, start);
   if (quoted !== null && quoted.end <= field.end) return quoted;
   const first = plainUntil(text, start, firstEnd);
@@ -129,8 +130,21 @@ export function scalarOf(text: string, field: Field): Scalar {
     end = at + line.trimEnd().length;
   }
   const value = parts.filter((part) => part !== '').join(' ');
-  if (value === '' && first.value === '') return { value: '', start: field.start, end: field.start };
+  if (value === '' && first.value === '') return { value: '', start: behind, end: behind };
   return { value: /^(?:~|null)$/.test(value) ? '' : value, start, end };
+}
+
+const property = /[ \t]*[&!][^\s,[\]{}]*(?=[ \t\r\n]|$)/y;
+
+/** Offset behind the anchor (`&name`) and the tag (`!!seq`) of a value; they stay what they are. */
+function behindProperties(text: string, from: number, end: number): number {
+  let at = from;
+  for (;;) {
+    property.lastIndex = at;
+    const match = property.exec(text);
+    if (match === null || property.lastIndex > end) return at;
+    at += match[0].length;
+  }
 }
 
 function skipBlanks(text: string, from: number, end: number): number {
@@ -177,11 +191,12 @@ export function listOf(text: string, field: Field): List {
   return { form: 'scalar', items, span: scalar };
 }
 
-/** The first character of the value that is neither blank nor in a comment. */
+/** The first character of the value that is neither blank nor in a comment, an anchor or a tag. */
 function firstContent(text: string, field: Field): number | null {
   for (let at = field.start; at < field.end; at = lineEnd(text, at)) {
     const end = Math.min(lineEnd(text, at), field.end);
-    if (!isBlankOrComment(text.slice(at, end))) return skipBlanks(text, at, end);
+    const behind = behindProperties(text, at, end);
+    if (!isBlankOrComment(text.slice(behind, end))) return skipBlanks(text, behind, end);
   }
   return null;
 }
@@ -202,11 +217,12 @@ function flowItems(text: string, start: number, end: number): FlowList {
     if (character === '#' && /[\s,[]/.test(text[at - 1] as string)) at = lineEnd(text, at);
     else if (/[\s,]/.test(character)) at += 1;
     else {
-      const quoted = quotedAt(text, at);
-      const item = quoted ?? plainItem(text, at, end);
+      const from = skipBlanks(text, behindProperties(text, at, end), end);
+      const quoted = quotedAt(text, from);
+      const item = quoted ?? plainItem(text, from, end);
       // Behind a quoted item there may only be a comma, a comment or the end.
       isWellFormed &&=
-        quoted === null ? !/["']/.test(text.slice(at, item.end)) : /^[\s,\]]?$/.test(text[item.end] ?? '');
+        quoted === null ? !/["']/.test(text.slice(from, item.end)) : /^[\s,\]]?$/.test(text[item.end] ?? '');
       items.push(item);
       at = Math.max(item.end, at + 1);
     }
@@ -232,12 +248,14 @@ function blockList(text: string, field: Field): List {
     const end = Math.min(lineEnd(text, at), field.end);
     const line = text.slice(at, end);
     if (isBlankOrComment(line)) continue;
+    // A line that is neither an item nor goes on with one, such as the merge key "<<".
+    if (at > field.start && /^[^\s-]/.test(line)) break;
     insertAt = at + line.trimEnd().length;
     const match = /^([ \t]*)-(?:[ \t]+|(?=\r?\n|$))/.exec(line);
     if (match === null) continue;
     indent ??= match[1] ?? '';
     if (match[1] !== indent) continue;
-    const from = at + match[0].length;
+    const from = skipBlanks(text, behindProperties(text, at + match[0].length, end), end);
     const item = quotedAt(text, from) ?? plainUntil(text, from, at + line.trimEnd().length);
     if (item.value !== '') items.push(item);
   }

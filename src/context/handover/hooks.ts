@@ -1,4 +1,7 @@
-/** Hooks of handover: from an event of claude to what the model is told, and to what the project remembers. */
+/**
+ * context/handover/: projects that remember which session worked on them. This file: its hooks, from an event of
+ * claude to what the model is told, and to what the project remembers.
+ */
 import { describeFailure } from '../../core/failure.ts';
 import type { ContextSystem, HookAnswer, HookCall } from '../hook-call.ts';
 import { briefing } from './briefing.ts';

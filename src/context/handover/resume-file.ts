@@ -66,6 +66,8 @@ export function recordSession(text: string, sessionId: string, timestamp: string
     const lines = ['---', ...newFields(['', sessionId, timestamp], () => true), '---', ...(rest === '' ? [] : [''])];
     return `${mark}${lines.map((line) => `${line}${eol}`).join('')}${rest}`;
   }
+  const lists = found.fields.filter(({ key }) => key === 'session_ids').map((field) => listOf(text, field));
+  if (lists.some((list) => listEdit(text, list, { sessionId, eol }) === null)) return null;
   const has = (key: string) => found.fields.some((field) => field.key === key);
   const missing = newFields([previousSession(text, found), sessionId, timestamp], (key) => !has(key));
   const added = missing.map((line) => `${line}${eol}`).join('');
@@ -110,7 +112,7 @@ function editOf(text: string, field: Field, { sessionId, timestamp, eol }: News)
     case 'resume_schema_version':
       return Number.parseFloat(scalarOf(text, field).value) >= 2 ? [] : [scalarEdit(text, field, schemaVersion)];
     case 'session_ids':
-      return listEdit(listOf(text, field), sessionId, eol);
+      return listEdit(text, listOf(text, field), { sessionId, eol }) ?? [];
     default:
       return [];
   }
@@ -119,11 +121,13 @@ function editOf(text: string, field: Field, { sessionId, timestamp, eol }: News)
 function scalarEdit(text: string, field: Field, value: string): Edit {
   const { start, end } = scalarOf(text, field);
   // Behind the colon there may be nothing, not even a blank.
-  return { start, end, text: start === field.start ? ` "${value}"` : `"${value}"` };
+  return { start, end, text: start === end ? ` "${value}"` : `"${value}"` };
 }
 
-function listEdit(list: List, sessionId: string, eol: string): Edit[] {
+/** Null when the list would have to be written anew, and says something that is known only elsewhere. */
+function listEdit(text: string, list: List, { sessionId, eol }: Pick<News, 'sessionId' | 'eol'>): Edit[] | null {
   if (list.form === 'scalar' || (list.form === 'flow' && !list.isWellFormed)) {
+    if (/(?:^|[\s,[])[*&!]/.test(text.slice(list.span.start, list.span.end))) return null;
     // A lone value was meant as the only item, and a slip of the hand is mended; no id is lost by either.
     const { start, end } = list.span;
     const ids = [...new Set([...list.items.map(({ value }) => value), sessionId])].filter((id) => id !== '');

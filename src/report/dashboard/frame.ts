@@ -1,6 +1,7 @@
 /**
- * The whole screen from state, live progress and what the person chose: pure, so that it can be tested without a
- * terminal. Only what is visible is made into rows, however many sessions there are.
+ * report/dashboard/: what the dashboard shows. This file: the whole screen from state, live progress and what the
+ * person chose: pure, so that it can be tested without a terminal. Only what is visible is made into rows, however
+ * many sessions there are.
  */
 import type { SessionId } from '../../core/group.ts';
 import { asciiRow, type Row, rowOf } from './cells.ts';

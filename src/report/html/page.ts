@@ -1,7 +1,7 @@
 /**
- * The report of a group as one HTML file that needs nothing else: no script, no font, no picture, no request. Its
- * policy forbids them as well, so that even a defect here could not make the page of a hostile transcript load
- * anything.
+ * report/html/: the report of a group. This file: one HTML page that needs nothing else: no script, no font, no
+ * picture, no request. Its policy forbids them as well, so that even a defect here could not make the page of a
+ * hostile transcript load anything.
  */
 import type { GroupState } from '../../core/state.ts';
 import { graphPicture } from '../picture/graph-picture.ts';

@@ -1,4 +1,7 @@
-/** The dependency graph of a group as a picture: a box for every session, coloured by its status. */
+/**
+ * report/picture/: pictures as SVG. This file: the dependency graph of a group, a box for every session, coloured by
+ * its status.
+ */
 import { allBlockers, planOf } from '../../core/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import { plural } from '../format.ts';

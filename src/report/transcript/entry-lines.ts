@@ -1,4 +1,7 @@
-/** The entries of a transcript as lines for people: what was said, each call on one line, what came of it, edits. */
+/**
+ * report/transcript/: transcripts for people. This file: the entries of a transcript as lines for people: what was
+ * said, each call on one line, what came of it, edits.
+ */
 import { unreachable } from '../../core/failure.ts';
 import type { FileEdit, TranscriptEntry } from '../../core/transcript.ts';
 import { spelledLine } from '../diff-text.ts';

@@ -5,10 +5,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Lock } from '../../../src/world/world.ts';
+import { giveToUnprivileged, unprivileged } from '../../support/unprivileged.ts';
 import { environments, refusals, scripts, strangeFiles, strangeSnapshots } from './file-table.ts';
 import { Ground, makeEveryStatus } from './ground.ts';
 import { damagedLogs } from './log-table.ts';
-import { commitAll, expectRefusal, type Mistake, nobody, type Outcome, titleOf, unprivileged } from './mistake.ts';
+import { commitAll, expectRefusal, type Mistake, type Outcome, titleOf } from './mistake.ts';
 import { dependencies, groupReferences, projects, prompts, sessionReferences } from './session-table.ts';
 import { wrongMoments } from './state-table.ts';
 import { commandLines, names, numbers, slugs } from './word-table.ts';
@@ -50,9 +51,7 @@ function describeTable(
     let before: Readonly<Record<string, string>>;
     beforeAll(async () => {
       if (!isPossible) return;
-      if (needsUser && process.getuid?.() === 0) {
-        Bun.spawnSync(['chown', '-R', '-h', `${nobody}:${nobody}`, ground.folder]);
-      }
+      if (needsUser) giveToUnprivileged(ground.folder);
       before = ground.record();
       outcomes = await commitAll(ground, rows, atOnce);
     }, patienceMs);
@@ -104,4 +103,4 @@ test(`there are ${counted.tried} cases, and ${counted.skipped} that need another
 afterAll(() => {
   for (const lock of locks) lock.release();
   for (const each of grounds) each.remove();
-});
+}, patienceMs);

@@ -90,20 +90,21 @@ export function scripts(ground: Ground): readonly Mistake[] {
   file('colour.yaml', 'version: 1\nsessions:\n  api:\n    steps:\n      - "\u001b[31mx": hi\n');
   const lol = (name: string, of: string): string => `${name}: &${name} [${Array(9).fill(`*${of}`).join(',')}]\n`;
   file('laughs.yaml', `a: &a [x]\n${lol('b', 'a')}${lol('c', 'b')}${lol('d', 'c')}${lol('e', 'd')}version: 1\n`);
+  const correct = 'Correct the script and run the command again.';
   const rows: readonly (readonly [string, string | RegExp, string | RegExp])[] = [
     ['nope.yaml', 'no rehearsal script', 'Give the path of a YAML file'],
     ['.', 'no rehearsal script', 'Give the path of a YAML file'],
-    ['blank.yaml', 'blank.yaml', 'script'],
-    ['unclosed.yaml', 'unclosed.yaml:2:', 'script'],
-    ['tabs.yaml', 'tabs.yaml:3:', 'script'],
-    ['binary.yaml', 'binary.yaml', 'script'],
-    ['list.yaml', 'list.yaml', 'script'],
-    ['newer.yaml', 'newer.yaml:1:', 'script'],
-    ['no-sessions.yaml', 'sessions is missing', 'script'],
-    ['no-steps.yaml', 'no-steps.yaml:4:', 'script'],
-    ['unknown-key.yaml', 'unknown-key.yaml:5:', 'script'],
-    ['colour.yaml', 'colour.yaml:5:', 'script'],
-    ['laughs.yaml', 'laughs.yaml', 'script'],
+    ['blank.yaml', 'blank.yaml', correct],
+    ['unclosed.yaml', 'unclosed.yaml:2:', correct],
+    ['tabs.yaml', 'tabs.yaml:3:', correct],
+    ['binary.yaml', 'binary.yaml', correct],
+    ['list.yaml', 'list.yaml', correct],
+    ['newer.yaml', 'newer.yaml:1:', correct],
+    ['no-sessions.yaml', 'sessions is missing', correct],
+    ['no-steps.yaml', 'no-steps.yaml:4:', correct],
+    ['unknown-key.yaml', 'unknown-key.yaml:5:', correct],
+    ['colour.yaml', 'colour.yaml:5:', correct],
+    ['laughs.yaml', 'laughs.yaml', correct],
   ];
   return rows.map(([name, culprit, next]) => mistake(['group', 'run', 'auth', '--rehearse', name], 2, culprit, next));
 }
@@ -117,14 +118,15 @@ export function environments(ground: Ground): readonly Mistake[] {
     ...more,
   });
   const list = ['group', 'list', '--json'];
+  const setRoot = 'Set CLAUDE_CODE_AGENT_HOME to a folder of yours';
   return [
     ...['relative', '~/data', '.', './data', ' ', 'file:///data'].map((path) =>
       mistake(list, 2, `CLAUDE_CODE_AGENT_HOME is "${path}"`, 'Set it to a path that begins with "/"', root(path)),
     ),
     ...[list, ['group', 'create', 'x'], ['group', 'show', 'auth'], ['session', 'list', 'auth']].map((args) =>
-      mistake(args, 2, `${folder}/plain is not a folder`, 'CLAUDE_CODE_AGENT_HOME', root(join(folder, 'plain'))),
+      mistake(args, 2, `${folder}/plain is not a folder`, setRoot, root(join(folder, 'plain'))),
     ),
-    mistake(list, 2, `${folder}/plain/deeper`, 'CLAUDE_CODE_AGENT_HOME', root(join(folder, 'plain', 'deeper'))),
+    mistake(list, 2, `${folder}/plain/deeper`, setRoot, root(join(folder, 'plain', 'deeper'))),
     mistake(['group', 'create', 'x'], 1, 'Cannot write /proc/nowhere/', 'permissions', root('/proc/nowhere')),
     mistake(list, 2, 'HOME is not set', 'Set HOME', { env: { CLAUDE_CODE_AGENT_HOME: '', HOME: undefined } }),
     mistake(['group', 'create', 'x'], 2, 'HOME is not set', 'Set HOME', {

@@ -1,6 +1,6 @@
 /** One command line that must be refused (or answered without harm), and what a refusal has to look like. */
 import { expect } from 'bun:test';
-import { packageRoot } from '../../support/cli.ts';
+import { unprivileged } from '../../support/unprivileged.ts';
 import { launcher } from '../user.ts';
 import type { Ground } from './ground.ts';
 
@@ -50,9 +50,6 @@ export function mistakes(
   return rows.map(([value, culprit, next]) => mistake(argsOf(value), code, culprit, next));
 }
 
-/** The user id of nobody. */
-export const nobody = 65_534;
-
 const titleColumnsMax = 100;
 
 /** Command line and circumstances on one printable line. */
@@ -64,17 +61,6 @@ export function titleOf({ args, cwd: _, ...rest }: Mistake, ground: Ground): str
   const plain = line.replaceAll(ground.folder, '~').replace(/[^\x20-\x7e]/g, '?');
   return plain.length > titleColumnsMax ? `${plain.slice(0, titleColumnsMax - 3)}...` : plain;
 }
-
-/** Whether file permissions can be tried out: as an ordinary user, or as root who can become one. */
-export const unprivileged: { readonly isPossible: boolean; readonly prefix: readonly string[] } = (() => {
-  if (process.getuid?.() !== 0) return { isPossible: true, prefix: [] };
-  const program = Bun.which('setpriv');
-  if (program === null) return { isPossible: false, prefix: [] };
-  const prefix = [program, `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'];
-  // The package may lie where nobody else may look.
-  const tried = Bun.spawnSync([...prefix, launcher, '--version'], { cwd: packageRoot, env: { PATH: '/usr/bin:/bin' } });
-  return { isPossible: tried.exitCode === 0, prefix };
-})();
 
 export async function commit(ground: Ground, mistake: Mistake): Promise<Outcome> {
   const env = { ...ground.env, ...mistake.env };
@@ -106,6 +92,23 @@ export async function commitAll(ground: Ground, all: readonly Mistake[], atOnce:
 
 const sentenceLengthMax = 2_100;
 
+/** How sentences begin that tell what to do. */
+const advice = new RegExp(
+  `^(?:${[
+    ...['Add', 'Check', 'Correct', 'Create', 'Delete', 'Finish', 'Give', 'Leave out', 'Let', 'Look at'],
+    ...['Lower', 'Put', 'Remove', 'Restore', 'Run', 'Say', 'See:', 'Set', 'Start', 'Try', 'Use', 'Watch'],
+  ].join('|')}) `,
+);
+
+/** One of the sentences after the one with the trouble, or below a list of troubles, tells what to do: `next`. */
+export function expectAdvice(stderr: string, next: string | RegExp = ''): void {
+  const lines = stderr.trimEnd().split('\n');
+  const sentences = (lines.at(-1) as string).split(/(?<=[.?]) (?=[A-Z])/);
+  const following = lines.length > 1 ? sentences : sentences.slice(1);
+  expect(following.join(' ')).toMatch(next);
+  expect({ stderr, advises: following.some((sentence) => advice.test(sentence)) }).toMatchObject({ advises: true });
+}
+
 /** One line that says what is wrong and what to do next, nothing that moves a cursor, and nothing else. */
 export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: Outcome): void {
   expect(stderr).toMatch(mistake.culprit);
@@ -120,6 +123,7 @@ export function expectRefusal(mistake: Mistake, { code, stdout, stderr }: Outcom
     return;
   }
   expect(stdout).toBe('');
+  expectAdvice(stderr, mistake.next);
   // One line, or a list of the problems of a file with the next step below it.
   const list = /^claude-code-agent: [A-Z][^\n]+ problems?:\n(?:[^\n]+:\d+:\d+: [^\n]+\n)+[A-Z][^\n]+\.\n$/;
   if (!list.test(stderr)) expect(stderr).toMatch(/^claude-code-agent: [A-Z"][^\n]+\n$/);

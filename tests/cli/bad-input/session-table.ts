@@ -126,7 +126,7 @@ export function projects(ground: Ground): readonly Mistake[] {
       ['no\nwhere', 'does not exist', give],
       ['no\u001b[31mwhere', 'does not exist', give],
       ['x'.repeat(300), 'xxx is longer than a path can be', give],
-      ['x/'.repeat(3_000), /…[x/]+ is longer/, 'is longer than a path can be. Give the path'],
+      ['x/'.repeat(3_000), /…[x/]+ is longer than a path can be/, give],
       ['--prompt', `project ${folder}/--prompt does not exist`, give],
     ]),
   ];

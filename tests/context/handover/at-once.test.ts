@@ -4,7 +4,17 @@
  * what they wrote.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { noteInProject } from '../../../src/context/handover/note.ts';
 import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
@@ -123,6 +133,8 @@ test('what the system refuses at any call is told, and the file is as it was or 
     if (!noted.ok) expect(noted.failure.message).toContain('EIO');
     const after = root.read(root.resume('28-b'));
     if (after !== before) expect(ids()).toEqual(['first', 'mine']);
+    // A system that refuses to remove the lock leaves it there for as long as its owner lives, which is this process.
+    realFiles.remove(join(dirname(file), '.resume-context.md.lock'));
   }
 });
 
@@ -143,6 +155,59 @@ test('a fresh lock is waited for and then told; an old one and one from the futu
   expect(entries()).toEqual(['resume-context.md']);
 });
 
+test('the lock of a dead process is broken at once, that of a living one is waited for at any age', async () => {
+  const lock = join(dirname(file), '.resume-context.md.lock');
+  // Another process that holds the lock: it makes it as our hooks do, then waits for its end.
+  const program = join(root.folder, 'holder.ts');
+  const owned = join(packageRoot, 'src', 'world', 'owned-lock.ts');
+  writeFileSync(
+    program,
+    `import { ownedLocks } from ${JSON.stringify(owned)};
+     console.log(ownedLocks.take(${JSON.stringify(lock)}));
+     setInterval(() => {}, 1000);`,
+  );
+  const holder = Bun.spawn([process.execPath, ...isolatedBunFlags, program], { stdin: 'ignore', stdout: 'pipe' });
+  try {
+    await holder.stdout.getReader().read();
+    lutimesSync(lock, now / 1000 - 3600, now / 1000 - 3600);
+    let waits = 0;
+    const waiting = noteInProject(realFiles, { id: '28-b', file }, 'mine', now, () => {
+      waits += 1;
+    });
+    expect(waiting).toMatchObject({ failure: { reason: 'busy', next: expect.stringContaining(lock) } });
+    expect(waits).toBeGreaterThan(0);
+    expect(ids()).toEqual(['first']);
+  } finally {
+    holder.kill('SIGKILL');
+    await holder.exited;
+  }
+  const fresh = Date.now() / 1000;
+  lutimesSync(lock, fresh, fresh);
+  let waits = 0;
+  const taken = noteInProject(realFiles, { id: '28-b', file }, 'mine', Date.now(), () => {
+    waits += 1;
+  });
+  expect(taken.ok).toBe(true);
+  expect(waits).toBe(1);
+  expect(ids()).toEqual(['first', 'mine']);
+  expect(entries()).toEqual(['resume-context.md']);
+});
+
+test.each(['', 'x', 'null', '[]', '{"pid": 1}', '{"pid": "1", "startTime": "", "realm": ""}', '{"pid": -1}'])(
+  'a lock that holds %j is nobody’s: fresh it is waited for',
+  (text) => {
+    writeFileSync(join(dirname(file), '.resume-context.md.lock'), text);
+    expect(note(realFiles, 'mine', Date.now())).toMatchObject({ failure: { reason: 'busy' } });
+    expect(note(realFiles, 'mine', Date.now() + 60_000).ok).toBe(true);
+  },
+);
+
+test.each([0o644, 0o664, 0o600, 0o640])('a resume file of mode %o keeps it', (mode) => {
+  chmodSync(file, mode);
+  expect(note(realFiles, 'mine').ok).toBe(true);
+  expect(statSync(file).mode & 0o777).toBe(mode);
+});
+
 test('what is not ours is never removed: folders and links of those names', () => {
   const folder = dirname(file);
   const lock = join(folder, '.resume-context.md.lock');
@@ -152,6 +217,10 @@ test('what is not ours is never removed: folders and links of those names', () =
   expect(readdirSync(lock)).toEqual(['kept']);
   realFiles.remove(lock);
   const victim = root.write('victim.txt', 'kept');
+  symlinkSync(victim, lock);
+  expect(note(realFiles, 'mine', now + 60_000)).toMatchObject({ failure: { reason: 'busy' } });
+  expect(readlinkSync(lock)).toBe(victim);
+  realFiles.remove(lock);
   symlinkSync(victim, join(folder, '.resume-context.md.new'));
   expect(note(realFiles, 'mine')).toMatchObject({ failure: { reason: 'write-failed' } });
   expect(root.read('victim.txt')).toBe('kept');
@@ -187,3 +256,47 @@ test('20 real hooks at once: every id is in the list, and all else of the file i
   expect(after.endsWith('note: "stays"\n---\nBody \u00e4\n')).toBe(true);
   expect(readdirSync(join(folder, '01-planning'))).toEqual(['resume-context.md']);
 });
+
+test('hooks that are killed at any time: who ended well is in the list, and no lock outlives its owner', async () => {
+  const folder = join(root.folder, 'project');
+  root.write('project/01-planning/resume-context.md', '---\nsession_ids: []\nnote: "stays"\n---\nBody\n');
+  const script = join(packageRoot, 'src', 'hook-main.ts');
+  const written: string[] = [];
+  let killed = 0;
+  for (let round = 0; round < 6; round += 1) {
+    const hooks = Array.from({ length: 8 }, (_, index) => {
+      const id = `session-${round}-${index}`;
+      const child = Bun.spawn([process.execPath, ...isolatedBunFlags, script, 'handover', 'pre-compact'], {
+        cwd: root.folder,
+        env: { PATH: process.env.PATH ?? '', CLAUDE_PROJECT_DIR: folder },
+        stdin: Buffer.from(JSON.stringify({ session_id: id, hook_event_name: 'PreCompact', trigger: 'auto' })),
+        stdout: 'ignore',
+        stderr: 'ignore',
+      });
+      return { id, child };
+    });
+    // Whoever holds the lock just then is killed, and with it every second of the others.
+    const lock = join(folder, '01-planning', '.resume-context.md.lock');
+    for (let looks = 0; looks < 5_000 && realFiles.entryKind(lock) === null; looks += 1) await Bun.sleep(0);
+    const holder = JSON.parse(quietly(() => readlinkSync(lock)) ?? '{"pid": 0}').pid;
+    for (const [index, { child }] of hooks.entries())
+      if (child.pid === holder || index % 2 === 0) child.kill('SIGKILL');
+    for (const { id, child } of hooks) {
+      await child.exited;
+      if (child.exitCode === 0) written.push(id);
+      else killed += 1;
+    }
+  }
+  expect(killed).toBeGreaterThan(0);
+  const text = root.read('project/01-planning/resume-context.md');
+  expect(text.endsWith('note: "stays"\n---\nBody\n')).toBe(true);
+  expect(readResumeFile(text).sessionIds).toEqual(expect.arrayContaining(written));
+});
+
+function quietly<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
+}

@@ -234,3 +234,40 @@ describe('whatever the file holds', () => {
     );
   });
 });
+
+describe('anchors, aliases and tags of YAML', () => {
+  test.each([
+    ['session_ids: &ids ["a", "b"]\nsame: *ids', ['a', 'b', 'NEW']],
+    ['session_ids: &ids\n  - "a"\n  - &q b # kept\nsame: *ids\nlast: *q', ['a', 'b', 'NEW']],
+    ['session_ids: &ids # kept\n  [a]\nsame: *ids', ['a', 'NEW']],
+    ['session_ids: &ids\nsame: *ids', ['NEW']],
+    ['session_ids: &ids abc\nsame: *ids', ['abc', 'NEW']],
+    ['session_ids: !!seq [ "a" ]', ['a', 'NEW']],
+    ['session_ids: [&x "a", *x]', ['a', 'a', 'NEW']],
+    ['base: &b {k: 1}\nsession_ids:\n  - a\n<<: *b', ['a', 'NEW']],
+    ['session_ids: ["a"]\nsession_id: &last "a"\nsame: *last', ['a', 'NEW']],
+    ['session_ids: ["a"]\nsession_id: &last\nsame: *last', ['a', 'NEW']],
+    ['first: &first a\nsession_id: *first\nsession_ids: [*first]', ['a', 'NEW']],
+  ])('%j stay, and the session joins the list', (front, ids) => {
+    const before = `---\n${front}\n---\nText\n`;
+    const after = record(before, 'NEW');
+    const named = (text: string) => text.match(/[&*!][^\s,[\]{}]+|# kept/g);
+    const own = after.replace(/^(?:resume_schema_version|last_updated): .*\n/gm, '');
+    const aliases = (names: readonly string[] | null) => names?.filter((name) => name !== '*first' || ids[0] !== 'a');
+    expect(aliases(named(own))).toEqual(aliases(named(before)));
+    const read = parse(/^---\n([\s\S]*?)^---/m.exec(after)?.[1] ?? '', { merge: true });
+    expect(read).toMatchObject({ session_ids: ids, session_id: 'NEW' });
+    expect(after.endsWith('---\nText\n')).toBe(true);
+    expect(readResumeFile(after).sessionIds).toContain('NEW');
+  });
+
+  test.each([
+    'x: &ids ["a"]\nsession_ids: *ids',
+    'session_ids: [&x "a',
+    'session_ids: [*x, "a',
+    '<<: *base\nsession_ids: []',
+    '&top a: 1\nsession_ids: []',
+  ])('%j is left alone: what it says stands elsewhere', (front) => {
+    expect(recordSession(`---\n${front}\n---\nText\n`, 'NEW', at)).toBeNull();
+  });
+});

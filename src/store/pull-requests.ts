@@ -1,0 +1,54 @@
+/**
+ * What a group has pushed and proposed, one entry for each repository: written before a branch is pushed, so that a
+ * later command knows which branches of a remote repository are the group's own.
+ */
+import { join } from 'node:path';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { World } from '../world/world.ts';
+import type { GroupPaths } from './paths.ts';
+import { fields, isText, listOf, optional, parseJson } from './shape.ts';
+import { systemFailure } from './system-failure.ts';
+
+export interface Proposal {
+  /** As in SessionDefinition. */
+  readonly repository: string;
+  readonly remote: string;
+  /** In the remote repository, without `refs/heads/`. */
+  readonly branch: string;
+  /** Full id of the commit that was pushed last. */
+  readonly commit?: string;
+  /** Address of the pull request. */
+  readonly url?: string;
+}
+
+const aList = fields({
+  version: (value) => value === 1,
+  proposals: listOf(
+    fields({ repository: isText, remote: isText, branch: isText, commit: optional(isText), url: optional(isText) }),
+  ),
+});
+
+function listPath(paths: GroupPaths): string {
+  return join(paths.folder, 'pull-requests.json');
+}
+
+/** Fails with `corrupt-file`. */
+export function readProposals(world: World, paths: GroupPaths): Result<readonly Proposal[]> {
+  const text = world.files.readText(listPath(paths));
+  if (text === null) return ok([]);
+  const value = parseJson(text);
+  if (aList(value)) return ok((value as { proposals: Proposal[] }).proposals);
+  const message = `${listPath(paths)} is not the list of pull requests that it should be.`;
+  return fail('corrupt-file', message, 'Move it away; branches that were pushed before then count as somebody else’s.');
+}
+
+/** Survives a power cut. Fails with `write-failed`. */
+export function writeProposals(world: World, paths: GroupPaths, proposals: readonly Proposal[]): Result<void> {
+  try {
+    const text = `${JSON.stringify({ version: 1, proposals }, null, 2)}\n`;
+    world.files.writeAtomic(listPath(paths), text, { durable: true });
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(listPath(paths), error) };
+  }
+}

@@ -133,10 +133,10 @@ test('completion offers commands, options, values, groups and sessions', async (
     return lines.filter((line) => !line.startsWith(':')).map((line) => line.split('\t')[0] as string);
   };
   expect(await offered('gr')).toEqual(['group']);
-  expect(await offered('group', 're')).toEqual(['resume']);
+  expect(await offered('group', 're')).toEqual(['resume', 'report']);
   expect((await offered('group', 'show', '')).sort()).toEqual(['auth', 'other']);
   expect(await offered('session', 'logs', 'auth/')).toEqual(['auth/api', 'auth/web']);
   expect(await offered('group', 'run', '--retry')).toEqual(['--retry-failed']);
-  expect(await offered('group', 'run', 'auth', '--output', '')).toEqual(['text', 'json', 'quiet']);
+  expect(await offered('group', 'run', 'auth', '--output', '')).toEqual(['tui', 'text', 'json', 'quiet']);
   expect(await offered('session', 'add', group, '--depends-on', '')).toEqual(['api', 'web']);
 });

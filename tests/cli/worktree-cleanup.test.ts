@@ -5,12 +5,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Context } from '../../src/cli/context.ts';
 import { type CleanUp, cleanUpSessions } from '../../src/cli/worktree-cleanup.ts';
 import type { Result } from '../../src/core/failure.ts';
 import type { World } from '../../src/world/world.ts';
 import { git } from '../git/repository.ts';
-import { type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';
+import { quietContext, type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';
 
 let user: WorktreeUser;
 let before: string;
@@ -31,7 +30,7 @@ const archive = (group: WorktreeGroup, ...more: string[]) => user.run('group', '
 
 /** As after a hand-over: what is nowhere else stays. */
 async function tidy(group: WorktreeGroup): Promise<CleanUp> {
-  const context = { world: user.world, env: user.env, cwd: user.folder } as unknown as Context;
+  const context = quietContext(user, user.world);
   let outcome: Result<CleanUp> | undefined;
   await group.writeAsync(async (writer) => {
     outcome = await cleanUpSessions(context, writer, [...writer.state.sessions.keys()], { force: false });
@@ -230,7 +229,7 @@ test('run again after a crash at any step, it finishes', async () => {
     group.commit('api', `api-${step}.txt`);
     group.merge('api');
     const { world, died } = dyingWorld(user.world, step);
-    const context = { world, env: user.env, cwd: user.folder } as unknown as Context;
+    const context = quietContext(user, world);
     const cleaning = group.writeAsync(async (writer) => {
       await cleanUpSessions(context, writer, [group.session('api')], { force: false });
     });
@@ -263,7 +262,7 @@ test('what is logged is what was removed; the list of FABER is kept in step', as
   const entry = (name: string) => ({ work_id: '1', run_id: 'run-1', path: group.path(name), branch: 'x' });
   writeFileSync(list, JSON.stringify({ theirs: 1, worktrees: [entry('api'), entry('web')] }));
   before = git(user.shop, 'status', '--porcelain');
-  const context = { world: user.world, env: user.env, cwd: user.folder } as unknown as Context;
+  const context = quietContext(user, user.world);
   let outcome: unknown;
   await group.writeAsync(async (writer) => {
     outcome = await cleanUpSessions(context, writer, [group.session('api'), group.session('web')], { force: false });
@@ -287,7 +286,7 @@ test('files that cannot be removed: a sentence, and the next time all goes', asy
     files.remove(path);
   };
   const world = { ...user.world, files: { ...files, remove } };
-  const context = { world, env: user.env, cwd: user.folder } as unknown as Context;
+  const context = quietContext(user, world);
   await group.writeAsync(async (writer) => {
     const outcome = await cleanUpSessions(context, writer, [group.session('api')], { force: false });
     expect(outcome).toMatchObject({

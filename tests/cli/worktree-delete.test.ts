@@ -6,11 +6,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Context } from '../../src/cli/context.ts';
 import { leftoversOf, releaseWorktrees } from '../../src/cli/worktree-cleanup.ts';
 import { groupPaths } from '../../src/store/paths.ts';
 import { git } from '../git/repository.ts';
-import { type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';
+import { quietContext, type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';
 
 let user: WorktreeUser;
 beforeEach(() => {
@@ -24,7 +23,7 @@ afterEach(() => {
 
 /** As the commands do it after somebody said yes on a terminal; `force` as after --force. */
 function release(group: WorktreeGroup, force: boolean) {
-  const context = { world: user.world, env: user.env, cwd: user.folder } as unknown as Context;
+  const context = quietContext(user, user.world);
   const paths = groupPaths(user.data, group.id);
   const command = `claude-code-agent group delete ${group.id}`;
   const told: string[] = [];

@@ -1,6 +1,8 @@
 /** A user with groups whose sessions have worktrees, as a run leaves them; nothing is run and claude is not asked. */
+
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Context } from '../../src/cli/context.ts';
 import type { EventBody } from '../../src/core/event.ts';
 import { defaultGroupConfig, noUsage, type SessionDefinition, type Workspace } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId } from '../../src/core/id.ts';
@@ -9,6 +11,7 @@ import { createGroup, loadGroup } from '../../src/store/group-store.ts';
 import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.ts';
 import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import type { World } from '../../src/world/world.ts';
 import { git, Repository } from '../git/repository.ts';
 import { User } from './user.ts';
 
@@ -170,4 +173,13 @@ export class WorktreeGroup {
         : { type: 'session_failed', ...of, ...failure, usage: noUsage },
     ];
   }
+}
+
+/** As much of a command's context as cleaning up takes; nothing is shown. */
+export function quietContext(
+  user: { readonly env: Record<string, string>; readonly folder: string },
+  world: World,
+): Context {
+  const stderr = { line: () => {}, passing: () => {} };
+  return { world, env: user.env, cwd: user.folder, stderr } as unknown as Context;
 }

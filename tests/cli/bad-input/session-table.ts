@@ -48,7 +48,7 @@ export function groupReferences(ground: Ground): readonly Mistake[] {
 export function sessionReferences(ground: Ground): readonly Mistake[] {
   const [auth = ''] = ground.groups;
   const list = `See: claude-code-agent session list ${auth}`;
-  const needGroup = 'need their group: <group>/<number-or-name>';
+  const needGroup = 'with their group: <group>/<number-or-name>';
   return [
     ...mistakes((session) => ['session', 'show', session, '--json'], 2, [
       ['auth/9', 'no session "9" in the group', list],

@@ -5,7 +5,7 @@ import { createRealWorld } from '../world/real-world.ts';
 import type { World } from '../world/world.ts';
 import { findDataRoot } from './data-root.ts';
 import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
-import { createOutput, type Output } from './output.ts';
+import { createOutput, type Output, type OutputStream } from './output.ts';
 
 export const programName = 'claude-code-agent';
 
@@ -37,20 +37,35 @@ export interface Context {
 /** What a command comes to. */
 export type Work = Result<ExitCode>;
 
-export function createContext(packageRoot: string): Context {
-  const { env } = process;
-  const stderr = createOutput(process.stderr, env);
+/** What the context of a command takes from its process. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  readonly stdinIsTerminal: boolean;
+  cwd(): string;
+}
+
+/** Those of this process. */
+function ownSurroundings(): Surroundings {
+  const { env, stdout, stderr, stdin } = process;
+  return { env, stdout, stderr, stdinIsTerminal: stdin.isTTY === true, cwd: () => process.cwd() };
+}
+
+export function createContext(packageRoot: string, surroundings = ownSurroundings()): Context {
+  const { env } = surroundings;
+  const stderr = createOutput(surroundings.stderr, env);
   let world: World | undefined;
   return {
     env,
     // Asked for only by commands that were given a relative path: the folder may have been removed meanwhile.
     get cwd() {
-      return process.cwd();
+      return surroundings.cwd();
     },
     packageRoot,
-    stdout: createOutput(process.stdout, env),
+    stdout: createOutput(surroundings.stdout, env),
     stderr,
-    stdinIsTerminal: process.stdin.isTTY === true,
+    stdinIsTerminal: surroundings.stdinIsTerminal,
     get world() {
       world ??= createRealWorld();
       return world;

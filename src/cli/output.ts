@@ -2,6 +2,7 @@
  * The two output streams. Writing never blocks the program and never fails: when the reader of a pipe goes away
  * (`| head -1`) or the disk is full, what follows is dropped, and whoever cares is told once.
  */
+import type { Writable } from 'node:stream';
 import type { WriteStream } from 'node:tty';
 import { colourStyle, plainStyle, type Style } from '../report/format.ts';
 import { fitColumns } from '../report/terminal-text.ts';
@@ -37,8 +38,11 @@ const eraseLine = '\r\u001b[2K';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** `stream` is one of the process's own; it is used by nothing else. */
-export function createOutput(stream: NodeJS.WriteStream | WriteStream, env: Env): Output {
+/** A stream that may be a terminal. */
+export type OutputStream = Writable & Partial<Pick<WriteStream, 'isTTY' | 'columns'>>;
+
+/** `stream` is used by nothing else. */
+export function createOutput(stream: OutputStream, env: Env): Output {
   const closedActions: (() => void)[] = [];
   const flushed: (() => void)[] = [];
   let pending = 0;
@@ -57,7 +61,7 @@ export function createOutput(stream: NodeJS.WriteStream | WriteStream, env: Env)
   };
   stream.on('error', close);
   const isTerminal = stream.isTTY === true;
-  const columns = (): number => (isTerminal ? ((stream as WriteStream).columns ?? 80) : 80);
+  const columns = (): number => (isTerminal ? (stream.columns ?? 80) : 80);
   const send = (data: string | Uint8Array): void => {
     if (closed || data.length === 0) return;
     // Each write is waited for by itself: Bun calls back for an empty one although a full pipe still holds up others.

@@ -5,8 +5,8 @@
  */
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { safeLine } from '../report/terminal-text.ts';
-import { type Context, programName } from './context.ts';
-import { exitCode } from './exit-code.ts';
+import { type Context, finishOutput, programName, sayException } from './context.ts';
+import { type ExitCode, exitCode } from './exit-code.ts';
 
 export interface CommandModule {
   /** Gives the command its arguments, options, help and action. */
@@ -348,8 +348,20 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
   return program;
 }
 
-/** Runs one command line and keeps the exit code in the context. Exceptions of commands pass through. */
-export async function runProgram(context: Context, argv: readonly string[], version: string): Promise<void> {
+/** Runs one command line, says what went wrong, and resolves with the exit code when all output was handed over. */
+export async function runToEnd(context: Context, argv: readonly string[], version: string): Promise<ExitCode> {
+  try {
+    await runProgram(context, argv, version);
+  } catch (error) {
+    sayException(context, error);
+    context.code = exitCode.failed;
+  }
+  await finishOutput(context);
+  return context.code;
+}
+
+/** Keeps the exit code in the context. Exceptions of commands pass through. */
+async function runProgram(context: Context, argv: readonly string[], version: string): Promise<void> {
   const program = await buildProgram(context, argv, version);
   try {
     await program.parseAsync([...argv], { from: 'user' });

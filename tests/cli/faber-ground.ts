@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Repository } from '../git/repository.ts';
-import type { Finished } from '../support/cli.ts';
+import type { Finished } from '../support/in-process.ts';
 import { User } from './user.ts';
 
 export class FaberUser extends User {

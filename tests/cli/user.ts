@@ -1,6 +1,7 @@
 /** A user at a command line: like support/cli.ts, with a chosen folder, input and environment per command. */
 import { join } from 'node:path';
-import { type Finished, Machine, packageRoot } from '../support/cli.ts';
+import { Machine, packageRoot } from '../support/cli.ts';
+import { type Finished, mayRunInProcess, runInProcess } from '../support/in-process.ts';
 
 export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 
@@ -12,9 +13,11 @@ export interface Circumstances {
 
 export class User extends Machine {
   async runWith({ cwd, stdin, env }: Circumstances, ...args: string[]): Promise<Finished> {
+    const line = { args, cwd: cwd ?? this.folder, env: { ...this.env, ...env } };
+    if (stdin === undefined && mayRunInProcess(args)) return runInProcess(line);
     const child = Bun.spawn([launcher, ...args], {
-      cwd: cwd ?? this.folder,
-      env: { ...this.env, ...env },
+      cwd: line.cwd,
+      env: line.env,
       stdin: stdin === undefined ? 'ignore' : Buffer.from(stdin),
       stdout: 'pipe',
       stderr: 'pipe',

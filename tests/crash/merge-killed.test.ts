@@ -10,9 +10,9 @@ import { finishInterruptedMerge } from '../../src/cli/merge/finish.ts';
 import { type MergeGroup, MergeUser } from '../cli/merge-ground.ts';
 import { git } from '../git/repository.ts';
 import type { Alteration } from '../support/altered-world.ts';
-import type { Finished } from '../support/cli.ts';
 import { alteredProgram, startCommand } from '../support/crash-rig.ts';
 import { draw, testSeed } from '../support/draw.ts';
+import type { Finished } from '../support/in-process.ts';
 import { isLongRun } from '../support/long.ts';
 
 const repositories = ['one "1"', 'two', 'three'];

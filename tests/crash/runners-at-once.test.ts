@@ -6,7 +6,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Finished, Started } from '../support/cli.ts';
+import type { Started } from '../support/cli.ts';
 import { until } from '../support/cli.ts';
 import {
   begin,
@@ -19,6 +19,7 @@ import {
 } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import type { Finished } from '../support/in-process.ts';
 
 let rig: Rig;
 let group: GroupFixture;

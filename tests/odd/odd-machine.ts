@@ -4,9 +4,10 @@ import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import type { Finished, Started } from '../support/cli.ts';
+import type { Started } from '../support/cli.ts';
 import { answerAll, launcher, startCommand } from '../support/crash-rig.ts';
 import type { Rig } from '../support/fake-claude-rig.ts';
+import type { Finished } from '../support/in-process.ts';
 
 const { processes } = createRealWorld();
 

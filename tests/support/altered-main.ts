@@ -1,7 +1,6 @@
 /** The program as src/main.ts runs it, on a world altered as the variable TEST_WORLD (JSON) says. */
-import { createContext, sayException } from '../../src/cli/context.ts';
-import { exitCode } from '../../src/cli/exit-code.ts';
-import { runProgram } from '../../src/cli/program.ts';
+import { createContext } from '../../src/cli/context.ts';
+import { runToEnd } from '../../src/cli/program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { type Alteration, alterWorld } from './altered-world.ts';
 import { packageRoot } from './group-fixture.ts';
@@ -10,13 +9,4 @@ const alteration = JSON.parse(process.env.TEST_WORLD ?? '{}') as Alteration;
 delete process.env.TEST_WORLD;
 const context = createContext(packageRoot);
 Object.defineProperty(context, 'world', { value: alterWorld(createRealWorld(), alteration) });
-let code: number;
-try {
-  await runProgram(context, process.argv.slice(2), '0.0.0');
-  code = context.code;
-} catch (error) {
-  sayException(context, error);
-  code = exitCode.failed;
-}
-await Promise.all([context.stdout.flush(), context.stderr.flush()]);
-process.exit(code);
+process.exit(await runToEnd(context, process.argv.slice(2), '0.0.0'));

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { findClaude } from '../../src/claude/program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { type Finished, mayRunInProcess, runInProcess } from './in-process.ts';
 import { impatience, patienceMs } from './mailbox.ts';
 
 export const packageRoot = resolve(import.meta.dir, '..', '..');
@@ -14,12 +15,6 @@ export function pinnedClaude(): string {
   const found = findClaude(createRealWorld(), {}, { packageRoot, preferPinned: true });
   if (!found.ok) throw new Error(found.failure.message);
   return found.value.program;
-}
-
-export interface Finished {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 export interface Started {
@@ -70,6 +65,7 @@ export class Machine {
   }
 
   run(...args: string[]): Promise<Finished> {
+    if (mayRunInProcess(args)) return runInProcess({ args, cwd: this.folder, env: this.env });
     return this.start(...args).finished;
   }
 

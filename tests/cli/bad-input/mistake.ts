@@ -1,5 +1,6 @@
 /** One command line that must be refused (or answered without harm), and what a refusal has to look like. */
 import { expect } from 'bun:test';
+import { type CommandLine, mayBeRefusedInProcess, runInProcess } from '../../support/in-process.ts';
 import { unprivileged } from '../../support/unprivileged.ts';
 import { launcher } from '../user.ts';
 import type { Ground } from './ground.ts';
@@ -62,13 +63,23 @@ export function titleOf({ args, cwd: _, ...rest }: Mistake, ground: Ground): str
   return plain.length > titleColumnsMax ? `${plain.slice(0, titleColumnsMax - 3)}...` : plain;
 }
 
-export async function commit(ground: Ground, mistake: Mistake): Promise<Outcome> {
-  const env = { ...ground.env, ...mistake.env };
-  const command = [...(mistake.unprivileged ? unprivileged.prefix : []), launcher, ...mistake.args];
+const lineOf = (ground: Ground, { args, cwd = ground.folder, env }: Mistake): CommandLine => ({
+  args,
+  cwd,
+  env: { ...ground.env, ...env },
+});
+
+const needsProcess = ({ args, stdin, unprivileged }: Mistake): boolean =>
+  stdin !== undefined || unprivileged === true || !mayBeRefusedInProcess(args);
+
+async function commitAsProcess(ground: Ground, mistake: Mistake): Promise<Outcome> {
+  const line = lineOf(ground, mistake);
+  const command = [...(mistake.unprivileged ? unprivileged.prefix : []), launcher, ...line.args];
   const closed = mistake.stdin === null ? ['sh', '-c', 'exec "$@" <&-', 'sh'] : [];
+  const set = Object.entries(line.env).filter(([, value]) => value !== undefined);
   const child = Bun.spawn([...closed, ...command], {
-    cwd: mistake.cwd ?? ground.folder,
-    env: Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined)) as Record<string, string>,
+    cwd: line.cwd,
+    env: Object.fromEntries(set) as Record<string, string>,
     stdin: typeof mistake.stdin === 'string' ? Buffer.from(mistake.stdin) : 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
@@ -77,13 +88,20 @@ export async function commit(ground: Ground, mistake: Mistake): Promise<Outcome>
   return { code: await child.exited, stdout, stderr };
 }
 
-/** Commits all of them, never more than `atOnce` at the same time; the outcomes in the order of the mistakes. */
+/**
+ * Commits all of them, those that need a process of their own never more than `atOnce` at the same time; the outcomes
+ * in the order of the mistakes.
+ */
 export async function commitAll(ground: Ground, all: readonly Mistake[], atOnce: number): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  const open = [...all.entries()];
+  const open: [number, Mistake][] = [];
+  for (const [index, mistake] of all.entries()) {
+    if (needsProcess(mistake)) open.push([index, mistake]);
+    else outcomes[index] = await runInProcess(lineOf(ground, mistake));
+  }
   const work = async (): Promise<void> => {
     for (let next = open.shift(); next !== undefined; next = open.shift()) {
-      outcomes[next[0]] = await commit(ground, next[1]);
+      outcomes[next[0]] = await commitAsProcess(ground, next[1]);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));

@@ -1,0 +1,71 @@
+/**
+ * The program as src/main.ts runs it, but inside the process of the test: a process of its own costs a tenth of a
+ * second of CPU, and the tests run thousands of commands.
+ */
+import { Writable } from 'node:stream';
+import manifest from '../../package.json' with { type: 'json' };
+import { createContext } from '../../src/cli/context.ts';
+import { runToEnd } from '../../src/cli/program.ts';
+import { packageRoot } from './group-fixture.ts';
+import { isLongRun } from './long.ts';
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CommandLine {
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** They go on until something else happens, are called by another program, or print through a library. */
+const outside =
+  /^(?:run|stop|complete|hook (?:all|cpm|faber|handover)|group (?:run|resume|watch)|rehearsal-serve)(?: |$)/;
+const tried = new Set<string>();
+let isBusy = false;
+
+/**
+ * Whether a command line that is refused may run here. The first of its kind in a process never does, so that each
+ * command still starts as its user starts it; nor does one that would run beside another, because they must see each
+ * other as processes; nor one that reads standard input. In a long run none does.
+ */
+export function mayBeRefusedInProcess(args: readonly string[]): boolean {
+  if (isLongRun || isBusy || args.includes('-')) return false;
+  const kind = args.slice(0, 2).join(' ');
+  const isKnown = tried.has(kind);
+  tried.add(kind);
+  return isKnown;
+}
+
+/** The same for one that may succeed. */
+export function mayRunInProcess(args: readonly string[]): boolean {
+  return !outside.test(args.join(' ')) && mayBeRefusedInProcess(args);
+}
+
+/** Runs it to its end: exit code and output. */
+export async function runInProcess({ args, cwd, env }: CommandLine): Promise<Finished> {
+  const stdout = collector();
+  const stderr = collector();
+  const surroundings = { env, stdout: stdout.stream, stderr: stderr.stream, stdinIsTerminal: false, cwd: () => cwd };
+  isBusy = true;
+  try {
+    const code = await runToEnd(createContext(packageRoot, surroundings), args, manifest.version);
+    return { code, stdout: stdout.text(), stderr: stderr.text() };
+  } finally {
+    isBusy = false;
+  }
+}
+
+function collector() {
+  const parts: Buffer[] = [];
+  const stream = new Writable({
+    write(part: Buffer, _encoding, done) {
+      parts.push(part);
+      done();
+    },
+  });
+  return { stream, text: () => Buffer.concat(parts).toString() };
+}

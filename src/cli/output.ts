@@ -2,7 +2,6 @@
  * The two output streams. Writing never blocks the program and never fails: when the reader of a pipe goes away
  * (`| head -1`) or the disk is full, what follows is dropped, and whoever cares is told once.
  */
-import type { Writable } from 'node:stream';
 import type { WriteStream } from 'node:tty';
 import { colourStyle, plainStyle, type Style } from '../report/format.ts';
 import { fitColumns } from '../report/terminal-text.ts';
@@ -39,7 +38,7 @@ const eraseLine = '\r\u001b[2K';
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** A stream that may be a terminal. */
-export type OutputStream = Writable & Partial<Pick<WriteStream, 'isTTY' | 'columns'>>;
+export type OutputStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns'>>;
 
 /** `stream` is used by nothing else. */
 export function createOutput(stream: OutputStream, env: Env): Output {

@@ -4,9 +4,9 @@
  * that short commands start fast.
  */
 import { Command, CommanderError } from '@commander-js/extra-typings';
-import { safeLine } from '../report/terminal-text.ts';
 import { type Context, finishOutput, programName, sayException } from './context.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
+import { explainUsage } from './usage-error.ts';
 
 export interface CommandModule {
   /** Gives the command its arguments, options, help and action. */
@@ -372,36 +372,4 @@ async function runProgram(context: Context, argv: readonly string[], version: st
     // A family without a command: the help was shown, on stderr.
     if (error.code !== 'commander.help') context.stderr.line(explainUsage(error, program, argv));
   }
-}
-
-/** A long quoted value, up to the last quote that can end it. */
-const longValue = /'(.{80}).*'(?= is invalid|$)/s;
-
-/** Commander's message as one sentence, with the place where more is said. */
-function explainUsage(error: CommanderError, program: { commands: readonly Named[] }, argv: readonly string[]): string {
-  // Commander repeats the value; a long one would crowd out what is wrong with it.
-  const brief = error.message.replace(longValue, (_, head: string) => `'${head}…'`);
-  const text = safeLine(brief.replace(/^error: /, '').replace(/^command-argument value/, 'the value'), 600);
-  const suggestion = /\s*\((Did you mean [^)]*\?)\)$/.exec(text);
-  const said = suggestion === null ? text : text.slice(0, suggestion.index);
-  const sentence = `${said[0]?.toUpperCase() ?? ''}${said.slice(1)}${/[.?!]$/.test(said) ? '' : '.'}`;
-  const hint = suggestion === null ? '' : ` ${suggestion[1]}`;
-  return `${programName}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
-}
-
-interface Named {
-  name(): string;
-  readonly commands: readonly Named[];
-}
-
-function commandPath(program: { commands: readonly Named[] }, argv: readonly string[]): string {
-  let path = programName;
-  let commands = program.commands;
-  for (const word of argv) {
-    const next = commands.find((command) => command.name() === word);
-    if (next === undefined) break;
-    path += ` ${word}`;
-    commands = next.commands;
-  }
-  return path;
 }

@@ -148,6 +148,10 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   terminal.type(key.enter);
   expect(await again.prompt()).toContain('Use the staging database.');
   await terminal.shows('001 api is told.');
+  terminal.type('l');
+  await terminal.shows('== attempt 1 paused (user)', '== attempt 2 resumed', '« Use the staging database.');
+  terminal.type('q');
+  await terminal.shows('SESSION');
   await again.print(resultLine(0.01, { is_error: true, result: 'It went wrong.' }));
   await terminal.shows('✗ 1 failed');
   terminal.type('r');

@@ -170,7 +170,8 @@ export class Dashboard {
     if (tab === 'log') {
       if (this.#tail?.sessionId !== selected) {
         const { transcript } = sessionPaths(group.paths, selected);
-        this.#tail = Object.assign(tailLog(world, transcript), { sessionId: selected });
+        const marks = source.marks.listOf(selected);
+        this.#tail = Object.assign(tailLog(world, transcript, marks), { sessionId: selected });
       }
       this.#tail.refresh();
     }

@@ -76,7 +76,8 @@ export function wishEvents(world: World, writer: GroupWriter, wish: RequestBody)
     default: {
       const record = state.sessions.get(wish.sessionId);
       if (!record) return fail('not-found', `There is no session ${wish.sessionId} in this group.`, '');
-      const events = wish.kind === 'say' ? sayEvents(world, writer, record, wish) : sessionWishEvents(state, record, wish);
+      const events =
+        wish.kind === 'say' ? sayEvents(world, writer, record, wish) : sessionWishEvents(state, record, wish);
       return events.ok ? ok({ events: events.value, sessionId: wish.sessionId }) : events;
     }
   }

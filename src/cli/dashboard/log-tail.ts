@@ -4,7 +4,7 @@
  */
 import type { TranscriptEntry } from '../../core/transcript.ts';
 import { colourStyle } from '../../report/format.ts';
-import { wholeLine } from '../../report/transcript/line.ts';
+import type { Line } from '../../report/transcript/line.ts';
 import { LineSplitter } from '../../runner/line-splitter.ts';
 import type { World } from '../../world/world.ts';
 import { TranscriptRenderer } from '../transcript.ts';
@@ -17,7 +17,7 @@ const newline = 0x0a;
 
 export interface LogTail {
   /** Harmless, styled by `colourStyle`. */
-  readonly lines: readonly string[];
+  readonly lines: readonly Line[];
   /** Reads what was added. */
   refresh(): void;
 }
@@ -46,7 +46,7 @@ class Reading {
   readonly #splitter = new LineSplitter();
   readonly #teller: MarkTeller;
   offset: number;
-  lines: string[] = [];
+  lines: Line[] = [];
 
   constructor(world: World, path: string, marks: readonly TranscriptMark[], from: number) {
     this.#world = world;
@@ -81,6 +81,6 @@ class Reading {
   }
 
   #show(entry: TranscriptEntry): void {
-    for (const line of this.#renderer.show(entry)) this.lines.push(wholeLine(line));
+    this.lines.push(...this.#renderer.show(entry));
   }
 }

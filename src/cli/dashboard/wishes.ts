@@ -11,7 +11,7 @@ import type { World } from '../../world/world.ts';
 import { liveRunner } from '../change-group.ts';
 import { type Context, programName } from '../context.ts';
 import { startDetached } from '../detach.ts';
-import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
+import { pauseAndTell, type ToldPause } from '../pause-group.ts';
 import { askRunner } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
 
@@ -39,7 +39,7 @@ export async function grant(
 ): Promise<Notice> {
   const { world } = context;
   try {
-    if (wish.do === 'pause-group') return paused(await pauseGroup(world, group, wish.mode));
+    if (wish.do === 'pause-group') return paused(await pauseAndTell(context, group, wish.mode));
     if (wish.do === 'resume-group') return await resumeGroup(context, group, state);
     return await askAboutSession(world, group, state, wish);
   } catch (error) {
@@ -51,20 +51,20 @@ function refused({ message, next }: Failure): Notice {
   return { text: `${message} ${next}`.trim(), tone: 'bad' };
 }
 
-function paused(outcome: Result<PauseOutcome>): Notice {
-  if (!outcome.ok) return refused(outcome.failure);
-  switch (outcome.value.kind) {
+function paused(told: Result<ToldPause>): Notice {
+  if (!told.ok) return refused(told.failure);
+  const { outcome, warnings } = told.value;
+  switch (outcome.kind) {
     case 'unchanged':
-      return { text: `The group is ${outcome.value.status}; there is nothing to pause.`, tone: 'warn' };
+      return { text: `The group is ${outcome.status}; there is nothing to pause.`, tone: 'warn' };
     case 'frozen':
-      return {
-        text: `Frozen; at ${formatClock(outcome.value.until)} it becomes a pause. P lets it go on.`,
-        tone: 'warn',
-      };
+      return { text: `Frozen; at ${formatClock(outcome.until)} it becomes a pause. P lets it go on.`, tone: 'warn' };
     case 'runner-gone':
       return { text: 'The runner is gone; nobody can wait for the running sessions.', tone: 'bad' };
-    case 'settled':
-      return { text: `The group is ${outcome.value.status}.`, tone: 'good' };
+    case 'settled': {
+      const text = [`The group is ${outcome.status}.`, ...warnings].join(' ');
+      return { text, tone: warnings.length === 0 ? 'good' : 'warn' };
+    }
   }
 }
 

@@ -87,7 +87,7 @@ export class Dashboard {
   tell(notice: Notice): void {
     if (this.#isClosed) return;
     this.#notice = { ...notice, untilMs: this.#world.clock.now() + noticeMs };
-    this.#draw();
+    this.#guarded(() => this.#draw());
   }
 
   /** Gives the terminal back. */

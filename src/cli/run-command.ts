@@ -106,7 +106,7 @@ export async function runHere(context: Context, group: GroupReference, wish: Run
   } finally {
     await display.close();
   }
-  await hooks.finish(result.kind === 'left');
+  for (const warning of await hooks.finish(result.kind === 'left')) context.stderr.line(warning);
   if (result.kind !== 'left' || !display.isHandedOver) return ok(result);
   // Its options are on record and hold for the runner that takes over.
   const { rehearse } = wish;

@@ -203,7 +203,7 @@ const shapes: Readonly<Record<EventType, Check>> = {
     progressed: optional(isFlag),
   }),
   session_queued: fields({ ...ofSession, queued: isFlag, prompt: optional(isText) }),
-  session_message: fields({ ...ofSession, text: isText }),
+  session_message: fields({ ...ofSession, text: isText, offset: optional(isNumber) }),
   session_stalled: fields({ ...ofAttempt, step: oneOf(['notice', 'interrupt']), silentMs: isNumber }),
   budget_warning: fields({ ...ofSession, usage: isNumber, limit: isNumber }),
   budget_exceeded: fields({ ...ofSession, action: isText, usage: isNumber, limit: isNumber }),

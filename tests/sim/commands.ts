@@ -142,7 +142,7 @@ export class Commands {
   #wish(wish: RequestBody, direct: EventType | Direct): void {
     const write: Direct = (writer, world) => {
       if (nextGroupStatus(writer.state.status, direct as EventType) === null) return refusal('the group is over');
-      const granted = wishEvents(world, writer.state, wish);
+      const granted = wishEvents(world, writer, wish);
       if (granted.ok) writer.record(granted.value.events);
       return granted;
     };

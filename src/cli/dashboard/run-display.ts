@@ -89,7 +89,7 @@ class DashboardDisplay implements RunDisplay {
     if (this.#dashboard !== undefined) return;
     try {
       this.#dashboard = new Dashboard({
-        world: this.#context.world,
+        context: this.#context,
         group: this.#group,
         source: this.#source,
         openScreen: this.#openScreen,

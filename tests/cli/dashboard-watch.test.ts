@@ -7,7 +7,7 @@ import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { key, type TerminalWish, TestTerminal } from '../support/terminal.ts';
-import { Night, obeyInterrupt } from './night.ts';
+import { Night, obeyInterrupt, sayCost } from './night.ts';
 import { launcher } from './user.ts';
 
 let rig: Rig;
@@ -164,11 +164,15 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
 test('the runner may die: the dashboard says so and goes on with the next one', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
-  await user.begun(group, 'api');
+  const api = await user.begun(group, 'api');
+  await sayCost(api, 0.2);
   const terminal = watch(group, { columns: 120 });
-  await terminal.shows('● 1 running');
+  await terminal.shows('● 1 running', '$0.20 spent');
   run.kill('SIGKILL');
   await terminal.shows(`runner gone: claude-code-agent group run ${group} to continue`, 'interrupted');
+  // It works on and spends without a runner.
+  await sayCost(api, 0.3);
+  await terminal.shows('$0.30 spent');
   terminal.type('p');
   await terminal.shows('Nobody runs the group.');
   const next = user.start('group', 'run', group, '--output', 'quiet');

@@ -4,12 +4,13 @@ import { ok } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
+import { attemptUsages } from '../attempt-usage.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { watchOnScreen } from '../dashboard/watch-display.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { followGroup } from '../follow-group.ts';
-import { readLive } from '../live-view.ts';
+import { readLive, withoutRunner } from '../live-view.ts';
 import { chooseOutput, createReporter } from '../reporters.ts';
 import { type GroupReference, loadReferredGroup } from '../resolve.ts';
 
@@ -78,7 +79,9 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     if (!hasRunner) follower.catchUp();
     const { state } = follower;
     if (state === null || isOver) return;
-    live = showLive(reporter, state, live, readLive(world, group.paths.progress, state));
+    const { progress } = group.paths;
+    const now = hasRunner ? readLive(world, progress, state) : withoutRunner(attemptUsages(world, group.paths, state));
+    live = showLive(reporter, state, live, now);
     if (!hasRunner) end(conclude(context, state, reporter, live));
   };
   const lookAgain = (): void => {

@@ -123,7 +123,8 @@ class DashboardDisplay implements RunDisplay {
     if (frozenUntil !== undefined) return 'Everything is frozen: let it go on (P) or pause it (q p) before you leave.';
     if (draining) return 'It pauses when what runs has finished, and this ends then; P y pauses now.';
     if (pausing !== undefined) return 'It is being paused, and this ends then; Ctrl-C leaves at once.';
-    if (isRequestPending(this.#context.world, this.#group)) return 'The runner was just asked for something; try again.';
+    if (isRequestPending(this.#context.world, this.#group))
+      return 'The runner was just asked for something; try again.';
     return null;
   }
 

@@ -40,9 +40,18 @@ export function loadReferredGroup(context: Context, reference: string): Result<L
 
 /** In this order, so that what a runner logged before it ended is read for certain. */
 export function loadWithRunner(world: World, group: GroupReference): Result<LoadedGroup> {
-  const hadRunner = liveRunner(world, group) !== null;
+  const hadRunner = isHeld(world, group);
   const state = loadGroup(world, group.root, group.groupId);
   return state.ok ? ok({ ...group, state: state.value, hadRunner }) : state;
+}
+
+/** A lock that cannot be read counts as free: reading the log says better what is the matter. */
+function isHeld(world: World, group: GroupReference): boolean {
+  try {
+    return liveRunner(world, group) !== null;
+  } catch {
+    return false;
+  }
 }
 
 export interface LoadedSession extends LoadedGroup {

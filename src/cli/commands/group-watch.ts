@@ -4,6 +4,7 @@ import { ok } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
+import { runLine } from '../../report/wording.ts';
 import { attemptUsages } from '../attempt-usage.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
@@ -122,7 +123,7 @@ function conclude(context: Context, state: GroupState, reporter: Reporter, live:
   const isRunning = state.status === 'running';
   reporter.summarize(state, live, isRunning ? Date.parse(state.updatedAt) : context.world.clock.now());
   if (isRunning) {
-    context.stderr.line(`The runner of ${id} is gone: \`claude-code-agent group run ${id}\` continues.`);
+    context.stderr.line(`The runner of ${id} is gone: \`${runLine(state)}\` continues.`);
   } else if (state.status === 'created') {
     context.stderr.line(`Group ${id} was not started yet: \`claude-code-agent group run ${id}\` starts it.`);
   }

@@ -215,7 +215,7 @@ describe('the terminal is given back', () => {
     const terminal = watch(group);
     await terminal.shows('001 api');
     rmSync(join(user.data, 'session-groups', group), { recursive: true });
-    expect(await terminal.exited).toBe(2);
+    expect(await terminal.exited).toBe(1);
     expectRestored(terminal);
     expect(terminal.text()).toContain('The group was deleted.');
   }, 60_000);
@@ -263,14 +263,27 @@ test('NO_COLOR leaves colours out, and a locale without Unicode its signs', asyn
   expect(ascii.text()).toMatch(/^[\n -~]*$/);
 }, 60_000);
 
-test('where there can be no dashboard there are lines', async () => {
+test('where there can be no dashboard there are lines, from before the run until its end', async () => {
   const group = await user.group('auth', { api: [] });
-  for (const env of [{ TERM: 'dumb' }, { CI: 'true' }]) {
-    const lines = watch(group, { env });
-    expect(await lines.exited).toBe(3);
+  const watchers = [{ TERM: 'dumb' }, { CI: 'true' }].map((env) => watch(group, { env }));
+  for (const lines of watchers) await lines.shows('Waiting until the group is started');
+  const log = open([launcher, 'session', 'logs', `${group}/api`, '--follow']);
+  await log.shows('Waiting until session 001 api begins');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  await api.succeed(0.1, 'All is well.');
+  expect((await run.finished).code).toBe(0);
+  for (const lines of watchers) {
+    expect(await lines.exited).toBe(0);
     expect(lines.raw).not.toContain('\u001b[?1049h');
-    expect(lines.text()).toContain('was not started yet');
+    expect(lines.text()).toContain('001 api  completed');
   }
+  expect(await log.exited).toBe(0);
+  expect(log.text()).toContain('== attempt 1 completed');
+}, 60_000);
+
+test('what cannot show a dashboard is not asked to', async () => {
+  const group = await user.group('auth', { api: [] });
   const dumb = open([launcher, 'group', 'watch', group, '--output', 'tui'], { env: { TERM: 'dumb' } });
   expect(await dumb.exited).toBe(2);
   expect(await user.run('group', 'watch', group, '--output', 'tui')).toMatchObject({

@@ -5,6 +5,7 @@
 import { parseLine } from '../claude/messages.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
 import type { SessionId, Usage } from '../core/group.ts';
+import type { Attempt } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { LineSplitter } from '../runner/line-splitter.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
@@ -12,27 +13,64 @@ import type { World } from '../world/world.ts';
 
 const chunkBytes = 1024 * 1024;
 
-/** One entry for each running session. */
+/** One entry for each running session; none while its work is being accepted, for then its attempt is counted. */
 export function attemptUsages(world: World, paths: GroupPaths, state: GroupState): Map<SessionId, Usage> {
-  const usages = new Map<SessionId, Usage>();
-  for (const id of state.running) {
-    const session = state.sessions.get(id)?.state;
-    if (session?.status !== 'running') continue;
-    const durationMs = Math.max(0, world.clock.now() - Date.parse(session.attempt.startedAt));
-    const stream = emptyStream(state.group.config.prices);
-    readInto(stream, world, sessionPaths(paths, id).transcript, session.attempt.offset);
-    usages.set(id, usageOf(stream, durationMs));
-  }
-  return usages;
+  return new AttemptUsages(world, paths).of(state);
 }
 
-/** Takes in the lines after byte `from` of a transcript. */
-function readInto(stream: AttemptStream, world: World, transcript: string, from: number): void {
-  const splitter = new LineSplitter();
-  for (let offset = from; ; ) {
-    const chunk = world.files.readBytes(transcript, offset, chunkBytes);
-    if (chunk.length === 0) return;
-    offset += chunk.length;
-    for (const line of splitter.push(chunk)) foldMessage(stream, parseLine(line));
+/** For who asks again and again: of a transcript only what was added is read. */
+export class AttemptUsages {
+  readonly #world: World;
+  readonly #paths: GroupPaths;
+  #readings = new Map<string, Reading>();
+
+  constructor(world: World, paths: GroupPaths) {
+    this.#world = world;
+    this.#paths = paths;
+  }
+
+  of(state: GroupState): Map<SessionId, Usage> {
+    const usages = new Map<SessionId, Usage>();
+    const readings = new Map<string, Reading>();
+    for (const id of state.running) {
+      const session = state.sessions.get(id)?.state;
+      if (session?.status !== 'running' || session.attempt.accepting !== undefined) continue;
+      const { attempt } = session;
+      const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state);
+      readings.set(attempt.id, reading);
+      const { transcript } = sessionPaths(this.#paths, id);
+      reading.readOn(this.#world, transcript);
+      usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt)));
+    }
+    this.#readings = readings;
+    return usages;
+  }
+}
+
+/** Milliseconds. One whose process is gone worked until it printed something last. */
+function durationOf({ clock, files, processes }: World, transcript: string, attempt: Attempt): number {
+  const { process, startedAt } = attempt;
+  const lives = process !== undefined && processes.isAlive(process);
+  const untilMs = lives ? clock.now() : (files.info(transcript)?.mtimeMs ?? 0);
+  return Math.max(0, untilMs - Date.parse(startedAt));
+}
+
+class Reading {
+  readonly stream: AttemptStream;
+  readonly #splitter = new LineSplitter();
+  #offset: number;
+
+  constructor(offset: number, { group }: GroupState) {
+    this.#offset = offset;
+    this.stream = emptyStream(group.config.prices);
+  }
+
+  readOn({ files }: World, transcript: string): void {
+    for (;;) {
+      const chunk = files.readBytes(transcript, this.#offset, chunkBytes);
+      if (chunk.length === 0) return;
+      this.#offset += chunk.length;
+      for (const line of this.#splitter.push(chunk)) foldMessage(this.stream, parseLine(line));
+    }
   }
 }

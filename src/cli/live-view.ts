@@ -1,11 +1,12 @@
 /** What a group is doing now, seen from outside its runner: the log's state, and what the runner last wrote down. */
-import { noTokens, type SessionId, type Tokens } from '../core/group.ts';
+import { noTokens, type SessionId, type Tokens, type Usage } from '../core/group.ts';
 import type { LiveSession, SessionProgress } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { LiveView } from '../report/reporter.ts';
 import { isObject, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
+import { attemptUsages } from './attempt-usage.ts';
 import { liveRunner } from './change-group.ts';
 import type { LoadedGroup } from './resolve.ts';
 
@@ -18,14 +19,21 @@ export interface Standing {
 }
 
 /** How the group stands at this moment. */
-export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'state'>): Standing {
-  const { state, paths } = group;
-  const hasRunner = liveRunner(world, group) !== null;
-  if (state.status !== 'running' || !hasRunner) {
-    const isInterrupted = state.status === 'running';
-    return { live: new Map(), isInterrupted, atMs: isInterrupted ? Date.parse(state.updatedAt) : world.clock.now() };
+export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>): Standing {
+  const { state, paths, hadRunner } = group;
+  const nowMs = world.clock.now();
+  if (state.status !== 'running') return { live: new Map(), isInterrupted: false, atMs: nowMs };
+  // Asked again, because one may have begun meanwhile.
+  if (hadRunner || liveRunner(world, group) !== null) {
+    return { live: readLive(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
   }
-  return { live: readLive(world, paths.progress, state), isInterrupted: false, atMs: world.clock.now() };
+  const live = withoutRunner(attemptUsages(world, paths, state));
+  return { live, isInterrupted: true, atMs: Date.parse(state.updatedAt) };
+}
+
+/** What is known of attempts that nobody follows: only what they have used. */
+export function withoutRunner(usages: ReadonlyMap<SessionId, Usage>): LiveView {
+  return new Map([...usages].map(([id, usage]) => [id, { usage }]));
 }
 
 /** The live figures in progress.json, for sessions that the log says are running. */

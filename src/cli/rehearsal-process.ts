@@ -26,7 +26,9 @@ const lookMs = 20;
 export function createRehearsal(world: World, options: RehearsalProcessOptions): Result<Rehearsal> {
   const script = loadScript(world, options.scriptFile);
   if (!script.ok) return script;
+  const { scriptFile } = options;
   return ok({
+    ...(scriptFile === undefined ? {} : { scriptFile }),
     start: (paths) => start(world, paths, options),
     stop: async (paths) => {
       const server = findRehearsal(world, paths.folder);

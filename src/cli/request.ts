@@ -58,7 +58,8 @@ export async function whileWaiting<T>(
   }
 }
 
-function isRequestPending(world: World, group: GroupReference): boolean {
+/** Something was asked of the group's live runner and is not answered yet. */
+export function isRequestPending(world: World, group: GroupReference): boolean {
   if (liveRunner(world, group) === null) return false;
   return world.files.list(group.paths.requests).some((name) => !name.startsWith('.') && name.endsWith('.json'));
 }

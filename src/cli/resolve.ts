@@ -6,6 +6,8 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { liveRunner } from './change-group.ts';
 import type { Context } from './context.ts';
 
 export interface GroupReference {
@@ -25,14 +27,31 @@ export function resolveGroup(context: Context, reference: string): Result<GroupR
 
 export interface LoadedGroup extends GroupReference {
   readonly state: GroupState;
+  /** A runner held the group just before its log was read: one that says it runs was not interrupted. */
+  readonly hadRunner: boolean;
 }
 
 /** The group with its state, read without changing anything. */
 export function loadReferredGroup(context: Context, reference: string): Result<LoadedGroup> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
-  const state = loadGroup(context.world, group.value.root, group.value.groupId);
-  return state.ok ? ok({ ...group.value, state: state.value }) : state;
+  return loadWithRunner(context.world, group.value);
+}
+
+/** In this order, so that what a runner logged before it ended is read for certain. */
+export function loadWithRunner(world: World, group: GroupReference): Result<LoadedGroup> {
+  const hadRunner = isHeld(world, group);
+  const state = loadGroup(world, group.root, group.groupId);
+  return state.ok ? ok({ ...group, state: state.value, hadRunner }) : state;
+}
+
+/** A lock that cannot be read counts as free: reading the log says better what is the matter. */
+function isHeld(world: World, group: GroupReference): boolean {
+  try {
+    return liveRunner(world, group) !== null;
+  } catch {
+    return false;
+  }
 }
 
 export interface LoadedSession extends LoadedGroup {

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { runLine } from '../report/wording.ts';
 import { frozenTemplates } from '../runner/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
 import { loadGroup } from '../store/group-store.ts';
@@ -78,7 +79,7 @@ export type RunHere = RunResult | { readonly kind: 'handed-over'; readonly work:
 
 /** This command becomes the runner of the group until it is settled. Fails when the rehearsal script is not usable. */
 export async function runHere(context: Context, group: GroupReference, wish: RunWish): Promise<Result<RunHere>> {
-  const rehearsal = rehearsalFor(context, wish.rehearse);
+  const rehearsal = rehearsalOf(context, group, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
@@ -114,6 +115,21 @@ export async function runHere(context: Context, group: GroupReference, wish: Run
   return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
 }
 
+/** Without a script a group goes on with the one it was rehearsed with last. */
+function rehearsalOf(
+  context: Context,
+  { root, groupId }: GroupReference,
+  rehearse: string | true | undefined,
+): Result<Rehearsal | undefined> {
+  const state = rehearse === true ? loadGroup(context.world, root, groupId) : null;
+  const script = state?.ok ? state.value.run?.script : undefined;
+  if (script === undefined || context.world.files.info(script) !== null) {
+    return rehearsalFor(context, script ?? rehearse);
+  }
+  const next = 'Put it back, or give the path of another one to --rehearse.';
+  return fail('usage', `The script with which the group was rehearsed, ${briefPath(script)}, is gone.`, next);
+}
+
 /** The scripted API a run is to talk to; undefined for the real one. Fails when its script is not usable. */
 export function rehearsalFor(context: Context, rehearse: string | true | undefined): Result<Rehearsal | undefined> {
   if (rehearse === undefined) return ok(undefined);
@@ -144,11 +160,10 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
     case 'settled':
       return ok(exitCodeForStatus(result.status));
     case 'left': {
-      const { pausing, run } = result.state;
-      const command = `claude-code-agent group run ${groupId}${run?.rehearsal ? ' --rehearse' : ''}`;
+      const { pausing } = result.state;
       const workers =
         pausing === undefined ? 'its workers go on' : 'its workers were asked to stop and end by themselves';
-      context.stderr.line(`Left group ${groupId}; ${workers}. Take over again with: ${command}`);
+      context.stderr.line(`Left group ${groupId}; ${workers}. Take over again with: ${runLine(result.state)}`);
       return ok(exitCode.interrupted);
     }
     case 'already-completed':

@@ -2,7 +2,7 @@
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
-import { listTitles } from '../report/wording.ts';
+import { listTitles, resumeLine } from '../report/wording.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 import type { LoadedSession } from './resolve.ts';
@@ -13,7 +13,7 @@ export function checkStartable({ state, record }: LoadedSession): Result<void> {
   if (!state.group.config.respectDependencies) return ok(undefined);
   const unmet = record.definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
   if (unmet.length === 0) return ok(undefined);
-  const next = `Let the group go on with: claude-code-agent group resume ${state.group.id}`;
+  const next = `Let the group go on with: ${resumeLine(state)}`;
   return fail('usage', `It waits for ${listTitles(state, unmet)}, which must complete first.`, next);
 }
 

@@ -7,7 +7,7 @@ import { type DiffStat, diffStat, diffText, worktreeStat } from '../git/diff.ts'
 import { commitOf } from '../git/own.ts';
 import { findRepository } from '../git/repository.ts';
 import { askedIn } from '../git/scratch.ts';
-import { titleOf } from '../report/wording.ts';
+import { runLine, titleOf } from '../report/wording.ts';
 import { readLog } from '../store/event-log.ts';
 import type { Context } from './context.ts';
 import { briefPath, shellWord } from './path-argument.ts';
@@ -128,7 +128,7 @@ function notIsolated({ record, state, sessionId }: LoadedSession): Result<never>
   const title = titleOf(state, sessionId);
   const { projectPath, repository } = record.definition;
   if (record.attempts === 0 || record.isolated === true) {
-    const next = `Start it with: claude-code-agent group run ${state.group.id}`;
+    const next = `Start it with: ${runLine(state)}`;
     return fail('illegal-transition', `Session ${title} has not begun, so there is nothing to compare.`, next);
   }
   const message = `Session ${title} worked in the folder itself, so its changes are not apart from those of others.`;

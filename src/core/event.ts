@@ -29,6 +29,8 @@ export interface RunInfo {
   readonly runner: ProcessIdentity;
   /** True when claude talks to the scripted API on loopback. */
   readonly rehearsal?: true;
+  /** Absolute path of the rehearsal's script, with which it goes on; absent = the default one. */
+  readonly script?: string;
 }
 
 /** Why an attempt is made; it decides whether the conversation is continued. */

@@ -66,6 +66,8 @@ export type CommandFailureReason =
   | 'usage'
   /** Nothing goes by that id, name or path. */
   | 'not-found'
+  /** It was there and was deleted while it was looked at. */
+  | 'gone'
   /** More than one thing goes by that id or name. */
   | 'ambiguous'
   /** A live runner holds the group. */

@@ -29,6 +29,7 @@ export function reportMarkdown(state: GroupState, model: ReportModel): string {
 
 function headOf(model: ReportModel): string {
   const { name, status, reason, condition, counts, sessions, cost, tokens, elapsedMs, rehearsal, description } = model;
+  const shown = model.interrupted ? 'interrupted' : status;
   const why = condition ?? reason;
   const money = formatMoney(cost.spentUsd, cost.estimated);
   const facts = [
@@ -39,7 +40,7 @@ function headOf(model: ReportModel): string {
     formatDuration(elapsedMs),
   ];
   const lines = [
-    `## ${escapeMarkdown(name, 100)}: ${status}${why === undefined ? '' : ` (${escapeMarkdown(why, 80)})`}`,
+    `## ${escapeMarkdown(name, 100)}: ${shown}${why === undefined ? '' : ` (${escapeMarkdown(why, 80)})`}`,
   ];
   if (description !== '') lines.push('', escapeMarkdown(description, 600));
   lines.push('', `**${escapeMarkdown(facts.join(', '), 300)}**`);

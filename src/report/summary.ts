@@ -20,7 +20,7 @@ import {
 } from './format.ts';
 import type { LiveView } from './reporter.ts';
 import { safeLine } from './terminal-text.ts';
-import { conditionOf, listTitles, projectName, sessionTitle, statusTone } from './wording.ts';
+import { conditionOf, listTitles, projectName, resumeLine, runLine, sessionTitle, statusTone } from './wording.ts';
 
 const columns: readonly Column[] = [
   { title: 'SESSION' },
@@ -136,25 +136,23 @@ export function troubleLines(state: GroupState, style: Style): string[] {
 /** What the user can do now. `hasRunner` = a live process runs the group. */
 export function nextSteps(state: GroupState, hasRunner = false): string[] {
   const { id } = state.group;
-  // A rehearsed group goes on as a rehearsal only, so the command must say so to work as printed.
-  const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
   switch (state.status) {
     case 'created':
       return [
         state.sessions.size === 0
           ? `Next: claude-code-agent session add ${id} --project DIR --prompt TEXT`
-          : `Next: claude-code-agent group run ${id}`,
+          : `Next: ${runLine(state)}`,
       ];
     case 'running':
       return hasRunner
         ? [`Next: claude-code-agent group watch ${id}`]
-        : [`The group was interrupted. Next: claude-code-agent group run ${id}${rehearse} (continues it)`];
+        : [`The group was interrupted. Next: ${runLine(state)} (continues it)`];
     case 'paused':
-      return [...groupMessage(state), `Next: claude-code-agent group resume ${id}${rehearse}${raised(state)}`];
+      return [...groupMessage(state), `Next: ${resumeLine(state)}${raised(state)}`];
     case 'failed':
       return state.counts.failed > 0
-        ? [...groupMessage(state), `Next: claude-code-agent group run ${id} --retry-failed${rehearse}`]
-        : [...groupMessage(state), `Next: claude-code-agent group resume ${id}${rehearse}${raised(state)}`];
+        ? [...groupMessage(state), `Next: ${runLine(state)} --retry-failed${raised(state)}`]
+        : [...groupMessage(state), `Next: ${resumeLine(state)}${raised(state)}`];
     case 'completed': {
       const first = state.sessions.values().next().value?.definition;
       return first ? [`Next: claude-code-agent session logs ${id}/${sessionLabel(first.id, first.name)}`] : [];
@@ -164,11 +162,19 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
   }
 }
 
-/** What must be given with the command for it to get anywhere: more money, when that is what was short. */
+/**
+ * What must be given with the command for it to get anywhere: more money, when that is what was short. As much again as
+ * it had, whatever it has spent by now.
+ */
 function raised(state: GroupState): string {
   const cap = state.group.config.maxBudgetUsd;
-  return state.reason === 'budget' && cap !== undefined ? ` --max-budget-usd ${Math.ceil(cap * 2 * 100) / 100}` : '';
+  if (state.reason !== 'budget' || cap === undefined) return '';
+  const wantedUsd = cap + Math.max(cap, state.usage.costUsd);
+  return ` --max-budget-usd ${Math.ceil(wantedUsd * 100 - roundingError) / 100}`;
 }
+
+/** Hundreds of cents are no exact numbers. */
+const roundingError = 1e-6;
 
 function groupMessage(state: GroupState): string[] {
   const message = safeLine(state.message ?? '', sentenceColumnsMax);

@@ -40,6 +40,15 @@ export function statusTone(status: string): Tone {
   return tones[status] ?? 'dim';
 }
 
+/** The command lines that begin a group and let it go on: one begun as a rehearsal goes on as a rehearsal only. */
+export function runLine({ group, run }: GroupState): string {
+  return `claude-code-agent group run ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;
+}
+
+export function resumeLine({ group, run }: GroupState): string {
+  return `claude-code-agent group resume ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;
+}
+
 /** What is special about a running group, in words: frozen, being paused, held by a usage limit; null = nothing. */
 export function conditionOf(state: GroupState): string | null {
   if (state.status !== 'running') return null;

@@ -117,8 +117,9 @@ export class GroupRunner {
         this.#inbox = [];
         // Facts first: what is asked of a session that has ended is asked of its next attempt.
         this.#handleFacts(facts);
-        this.#handleRequests();
+        // What is asked now is left to the next runner: nobody here would carry it out, nor undo it.
         if (this.#leaving) return 'left';
+        this.#handleRequests();
         const acted = this.#decideAndAct();
         if (this.#settled) return 'settled';
         if (!acted && this.#inbox.length === 0) await this.#nextFact();

@@ -19,6 +19,8 @@ import { startEvents } from './run-start.ts';
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
 export interface Rehearsal {
+  /** Absolute path; absent = the default script. */
+  readonly scriptFile?: string;
   /** Starts the API for a group, or finds the one that an earlier runner left; the value is its base URL. */
   start(paths: GroupPaths): Promise<Result<string>>;
   /** Ends the API of the group. */
@@ -76,6 +78,7 @@ async function runOpened(
     id: runId,
     runner: identityOnly(world.machine.self),
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
+    ...(options.rehearsal?.scriptFile === undefined ? {} : { script: options.rehearsal.scriptFile }),
   };
   const { overrides, retryFailed, only } = options;
   const lives = (process: ProcessIdentity): boolean => world.processes.isAlive(process);

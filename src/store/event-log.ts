@@ -169,7 +169,7 @@ export function followLog(
   const look = (): void => {
     if (ended) return;
     if (world.files.info(path) === null) {
-      endWith({ reason: 'not-found', message: `${path} is gone.`, next: 'The group was deleted.' });
+      endWith({ reason: 'gone', message: `${path} is gone.`, next: 'The group was deleted.' });
       return;
     }
     const before = world.files.readBytes(path, position.offset - tail.length, tail.length);

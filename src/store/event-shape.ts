@@ -114,7 +114,7 @@ export const sessionFields: Readonly<Record<string, Check>> = {
 const aSession = fields({ ...sessionFields, id: aSessionId });
 
 const aProcess = fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText });
-const aRun = fields({ id: isText, runner: aProcess, rehearsal: optional(isFlag) });
+const aRun = fields({ id: isText, runner: aProcess, rehearsal: optional(isFlag), script: optional(isText) });
 
 const someTokens = fields({ input: isNumber, output: isNumber, cacheRead: isNumber, cacheCreation: isNumber });
 const someUsage = fields({

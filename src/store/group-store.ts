@@ -9,6 +9,7 @@ import { buildGraph } from '../core/graph.ts';
 import type { GroupDefinition, GroupId, SessionDefinition } from '../core/group.ts';
 import { isGroupId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
+import { activeGroupStatuses } from '../core/status.ts';
 import type { World } from '../world/world.ts';
 import { createLog, readLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
@@ -42,14 +43,21 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
   try {
     const text = readView(world, paths.meta);
     const meta = text === null ? null : parseGroupMeta(text);
-    if (meta?.ok && meta.value.id === id) return { id, meta: meta.value };
-    if (world.files.info(paths.folder)?.kind !== 'folder') return null;
+    const view = meta?.ok && meta.value.id === id ? meta.value : null;
+    if (view !== null && !isStale(world, paths, view)) return { id, meta: view };
+    if (view === null && world.files.info(paths.folder)?.kind !== 'folder') return null;
     const state = loadGroup(world, root, id);
-    return state.ok ? { id, meta: groupMeta(state.value) } : { id, problem: state.failure };
+    if (state.ok) return { id, meta: groupMeta(state.value) };
+    return view === null ? { id, problem: state.failure } : { id, meta: view };
   } catch (error) {
     const problem = fail('corrupt-file', `Cannot read ${paths.folder}: ${errorText(error)}.`, 'Check its permissions.');
     return { id, problem: problem.failure };
   }
+}
+
+/** A runner that was killed had no time to write down what it had logged last. */
+function isStale({ files }: World, { meta, events }: GroupPaths, { status }: GroupMeta): boolean {
+  return activeGroupStatuses.has(status) && (files.info(events)?.mtimeMs ?? 0) > (files.info(meta)?.mtimeMs ?? 0);
 }
 
 /** meta.json is only a view: when it cannot be read, whatever it is, the log tells the same. */

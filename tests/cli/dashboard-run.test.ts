@@ -120,6 +120,38 @@ test('q and l hand the group over: a runner without a terminal brings it to its 
   await user.event(group, 'group_completed');
 }, 60_000);
 
+test('what is frozen or about to pause stays so, whoever wants to leave', async () => {
+  const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+  const terminal = run(group);
+  const api = await user.begun(group, 'api');
+  await terminal.shows('● 1 running');
+  terminal.type('P');
+  await terminal.shows('freeze (f)');
+  terminal.type('f');
+  await user.event(group, 'group_frozen');
+  await terminal.shows('Frozen;');
+  terminal.type('q');
+  await terminal.shows('Leave the sessions');
+  terminal.type('l');
+  await terminal.shows('Everything is frozen');
+  terminal.type('P');
+  await user.event(group, 'group_thawed');
+  await terminal.shows('It goes on where it stood');
+  terminal.type('P');
+  await terminal.shows('freeze (f)');
+  terminal.type('d');
+  await user.event(group, 'group_pausing');
+  terminal.type('q');
+  await terminal.shows('Leave the sessions');
+  terminal.type('l');
+  await terminal.shows('It pauses when what runs has finished');
+  await api.succeed(0.1);
+  expect(await terminal.exited).toBe(3);
+  const types = user.events(group).map(({ type }) => type);
+  expect(types.filter((type) => type === 'session_starting')).toHaveLength(1);
+  expect(types).not.toContain('group_resumed');
+}, 60_000);
+
 test('a closed terminal ends the runner and not the sessions', async () => {
   const group = await user.group('auth', { api: [] });
   const terminal = run(group);

@@ -7,7 +7,7 @@ import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { key, type TerminalWish, TestTerminal } from '../support/terminal.ts';
-import { Night, obeyInterrupt } from './night.ts';
+import { Night, obeyInterrupt, sayCost } from './night.ts';
 import { launcher } from './user.ts';
 
 let rig: Rig;
@@ -176,10 +176,14 @@ test('the runner may die: the dashboard says so and goes on with the next one', 
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
+  await sayCost(api, 0.2);
   const terminal = watch(group, { columns: 120 });
-  await terminal.shows('● 1 running');
+  await terminal.shows('● 1 running', '$0.20 spent');
   run.kill('SIGKILL');
   await terminal.shows(`runner gone: claude-code-agent group run ${group} to continue`, 'interrupted');
+  // It works on and spends without a runner.
+  await sayCost(api, 0.3);
+  await terminal.shows('$0.30 spent');
   terminal.type('p');
   await terminal.shows('Nobody runs the group. P lets it go on');
   terminal.type('P');
@@ -223,7 +227,7 @@ describe('the terminal is given back', () => {
     const terminal = watch(group);
     await terminal.shows('001 api');
     rmSync(join(user.data, 'session-groups', group), { recursive: true });
-    expect(await terminal.exited).toBe(2);
+    expect(await terminal.exited).toBe(1);
     expectRestored(terminal);
     expect(terminal.text()).toContain('The group was deleted.');
   }, 60_000);
@@ -271,14 +275,27 @@ test('NO_COLOR leaves colours out, and a locale without Unicode its signs', asyn
   expect(ascii.text()).toMatch(/^[\n -~]*$/);
 }, 60_000);
 
-test('where there can be no dashboard there are lines', async () => {
+test('where there can be no dashboard there are lines, from before the run until its end', async () => {
   const group = await user.group('auth', { api: [] });
-  for (const env of [{ TERM: 'dumb' }, { CI: 'true' }]) {
-    const lines = watch(group, { env });
-    expect(await lines.exited).toBe(3);
+  const watchers = [{ TERM: 'dumb' }, { CI: 'true' }].map((env) => watch(group, { env }));
+  for (const lines of watchers) await lines.shows('Waiting until the group is started');
+  const log = open([launcher, 'session', 'logs', `${group}/api`, '--follow']);
+  await log.shows('Waiting until session 001 api begins');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  const api = await user.begun(group, 'api');
+  await api.succeed(0.1, 'All is well.');
+  expect((await run.finished).code).toBe(0);
+  for (const lines of watchers) {
+    expect(await lines.exited).toBe(0);
     expect(lines.raw).not.toContain('\u001b[?1049h');
-    expect(lines.text()).toContain('was not started yet');
+    expect(lines.text()).toContain('001 api  completed');
   }
+  expect(await log.exited).toBe(0);
+  expect(log.text()).toContain('== attempt 1 completed');
+}, 60_000);
+
+test('what cannot show a dashboard is not asked to', async () => {
+  const group = await user.group('auth', { api: [] });
   const dumb = open([launcher, 'group', 'watch', group, '--output', 'tui'], { env: { TERM: 'dumb' } });
   expect(await dumb.exited).toBe(2);
   expect(await user.run('group', 'watch', group, '--output', 'tui')).toMatchObject({

@@ -3,6 +3,7 @@
  * lines, exits as the table says; transcripts read well; nothing keeps running.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { User } from './user.ts';
@@ -57,6 +58,9 @@ test('in GitHub Actions ends are folded, failures annotated, and the table close
   const group = await user.makeGroup();
   const ran = await user.runWith({ env: { GITHUB_ACTIONS: 'true' } }, 'group', 'run', group, '--rehearse', script);
   expect(ran).toMatchObject({ code: 1, stderr: '' });
+  const log = readFileSync(join(user.data, 'session-groups', group, 'events.jsonl'), 'utf8');
+  // For those who go on with it.
+  expect(log).toContain(`"script":"${script}"`);
   const lines = ran.stdout.split('\n');
   const commands = lines.filter((line) => line.startsWith('::'));
   expect(commands.slice(0, 4)).toEqual([

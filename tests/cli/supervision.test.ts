@@ -229,6 +229,16 @@ test('the budget adds up while sessions run, with and without a runner', async (
   expect(shown).toMatch(/Spent: ~\$\d/);
   expect(shown).toMatch(/claude-opus-4-8\s+~\$/);
   expect(shown).toContain('~ estimated');
+  // Whoever is asked, nobody forgets what a session has used whose runner is gone.
+  const spent = /Spent: (~\$[\d.]+)/.exec(shown)?.[1] ?? 'no amount';
+  for (const command of ['group show', 'group list', 'group watch', 'session list', 'session show', 'group report']) {
+    const [noun = '', verb = ''] = command.split(' ');
+    const of = command === 'group list' ? [] : [noun === 'session' && verb === 'show' ? `${group}/api` : group];
+    const { stdout } = await user.run(noun, verb, ...of);
+    const plain = stdout.replaceAll('\\', '');
+    expect({ command, shows: plain.includes(spent) ? spent : stdout }).toEqual({ command, shows: spent });
+  }
+  expect(await user.ok('group', 'report', group)).toContain('## auth: interrupted');
 }, 60_000);
 
 test('the cap is raised for a live runner and without one, but not below what is spent', async () => {

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { EventBody } from '../../src/core/event.ts';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { type ReportModel, reportModel } from '../../src/report/html/model.ts';
+import { reportPage } from '../../src/report/html/page.ts';
 import { paint, type Span, subtract, Track, union } from '../../src/report/html/spans.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
 
@@ -162,6 +163,17 @@ describe('an attempt', () => {
     expect(model.spending).toMatchObject([{ at: model.asOf, costUsd: 0.25, tokens: { output: 7 } }]);
     expect(model.next[0]).toContain('group watch');
   });
+});
+
+test('whose runner is gone says so, and the time since then is not its own', () => {
+  const log = started({}, sessionDefinition(1)).start(a);
+  const night = Date.parse(log.state.updatedAt) + 8 * 3600_000;
+  const model = reportModel(log.state, log.events, night, { live: new Map([[a, usage(0.25, 7)]]) });
+  expect(model).toMatchObject({ interrupted: true, asOf: new Date(log.state.updatedAt).toISOString() });
+  expect(model.elapsedMs).toBeLessThan(60_000);
+  const page = reportPage(log.state, model);
+  expect(page).toContain('>interrupted<');
+  expect(page).not.toContain('still running');
 });
 
 describe('money', () => {

@@ -11,6 +11,7 @@ import {
   rmSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -207,6 +208,18 @@ describe('listGroups', () => {
     expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
   });
 
+  test('does not believe a snapshot that is older than the log', () => {
+    const state = unwrap(create(idA));
+    const { events, meta } = groupPaths(root, idA);
+    const changed = readFileSync(meta, 'utf8').replace('"created"', '"running"');
+    writeFileSync(meta, changed);
+    utimesSync(meta, new Date(1), new Date(1));
+    expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
+    // A damaged log does not make the group unknown.
+    writeFileSync(events, 'nothing');
+    expect(listGroups(world, root)).toMatchObject([{ id: idA, meta: { status: 'running' } }]);
+  });
+
   test('reads one file of each healthy group', () => {
     for (const id of [idA, idB, idC]) unwrap(create(id));
     const read: string[] = [];
@@ -218,7 +231,6 @@ describe('listGroups', () => {
       ...world.files,
       readText: (path: string) => note(path, world.files.readText(path)),
       readBytes: (path: string, from: number, max: number) => note(path, world.files.readBytes(path, from, max)),
-      info: (path: string) => note(path, world.files.info(path)),
     };
     listGroups({ ...world, files }, root);
     expect(read).toEqual([idC, idB, idA].map((id) => groupPaths(root, id).meta));

@@ -38,8 +38,5 @@ Bun.plugin({
     });
   },
 });
-const { runProgram } = await import('../../src/cli/program.ts');
-const context = createContext(packageRoot);
-await runProgram(context, process.argv.slice(2), '0.0.0');
-await Promise.all([context.stdout.flush(), context.stderr.flush()]);
-process.exit(context.code);
+const { runToEnd } = await import('../../src/cli/program.ts');
+process.exit(await runToEnd(createContext(packageRoot), process.argv.slice(2), '0.0.0'));

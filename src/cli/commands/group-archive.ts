@@ -6,7 +6,7 @@ import { nextGroupStatus } from '../../core/status.ts';
 import { askedIn } from '../../git/scratch.ts';
 import { plural } from '../../report/format.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { titleOf } from '../../report/wording.ts';
+import { runLine, titleOf } from '../../report/wording.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { changeGroup } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
@@ -49,7 +49,7 @@ async function archiveNow(context: Context, writer: GroupWriter, force: boolean)
       'illegal-transition',
       `Group ${group.id} is ${status}; only completed, failed and paused groups can be archived.`,
       status === 'running'
-        ? `Its runner is gone. Finish it with: claude-code-agent group run ${group.id}`
+        ? `Its runner is gone. Finish it with: ${runLine(writer.state)}`
         : `Run it first, or remove it with: claude-code-agent group delete ${group.id}`,
     );
   }

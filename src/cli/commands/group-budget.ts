@@ -6,6 +6,7 @@ import { nextGroupStatus } from '../../core/status.ts';
 import { type BudgetReport, budgetLines, budgetReport } from '../../report/budget.ts';
 import { formatMoney } from '../../report/format.ts';
 import { safeJson } from '../../report/terminal-text.ts';
+import { resumeLine, runLine } from '../../report/wording.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { attemptUsages } from '../attempt-usage.ts';
 import { changeGroup } from '../change-group.ts';
@@ -87,7 +88,7 @@ function checkRaise(state: GroupState, { spentUsd, estimated }: BudgetReport, wa
   }
   if (config.maxBudgetUsd !== undefined && wantedUsd < config.maxBudgetUsd) {
     const message = `The cap of group ${id} is ${formatMoney(config.maxBudgetUsd)}, which is more than ${wanted}.`;
-    return fail('usage', message, `Lower it with: claude-code-agent group run ${id} --max-budget-usd ${wantedUsd}`);
+    return fail('usage', message, `Lower it with: ${runLine(state)} --max-budget-usd ${wantedUsd}`);
   }
   return ok(undefined);
 }
@@ -95,6 +96,6 @@ function checkRaise(state: GroupState, { spentUsd, estimated }: BudgetReport, wa
 /** On stderr, so that stdout is the report alone. */
 function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo: number): void {
   const next = state.status === 'paused' || state.status === 'failed';
-  const goOn = next ? ` Go on: claude-code-agent group resume ${groupId}` : '';
+  const goOn = next ? ` Go on: ${resumeLine(state)}` : '';
   stderr.line(`The cap of ${groupId} is ${formatMoney(raiseTo)} now.${goOn}`);
 }

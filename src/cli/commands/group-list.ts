@@ -1,16 +1,18 @@
 /** `group list`: all groups, newest first. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { describeFailure, ok } from '../../core/failure.ts';
+import { addUsage } from '../../core/group.ts';
 import { activeGroupStatuses, groupStatuses } from '../../core/status.ts';
 import { type Cell, formatMoney, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { conditionOf, statusTone } from '../../report/wording.ts';
-import { type GroupListing, listGroups, loadGroup } from '../../store/group-store.ts';
-import type { GroupMeta } from '../../store/meta.ts';
+import { type GroupListing, listGroups } from '../../store/group-store.ts';
+import { type GroupMeta, groupMeta } from '../../store/meta.ts';
 import { groupPaths } from '../../store/paths.ts';
-import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
+import { standingOf } from '../live-view.ts';
+import { loadWithRunner } from '../resolve.ts';
 
 const example = `
 Example:
@@ -69,9 +71,8 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
   ] as const;
   const rows = listings.map((listing): Cell[] => {
     if ('problem' in listing) return [listing.id, { text: 'damaged', tone: 'bad' }];
-    const { meta } = listing;
+    const { meta, status } = presentOf(context, root, listing.meta);
     const done = meta.sessions.filter((session) => session.status === 'completed').length;
-    const status = statusOf(context, root, meta);
     return [
       listing.id,
       { text: status, tone: statusTone(status.split(' ')[0] ?? '') },
@@ -83,11 +84,20 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
   return formatTable(columns, rows, context.stdout.style);
 }
 
-/** A group that says it is running while nobody runs it was interrupted. */
-function statusOf(context: Context, root: string, meta: GroupMeta): string {
-  if (meta.status !== 'running') return meta.status;
-  if (liveRunner(context.world, { paths: groupPaths(root, meta.id) }) === null) return 'interrupted';
-  const state = loadGroup(context.world, root, meta.id);
-  const condition = state.ok ? conditionOf(state.value) : null;
-  return condition === null ? 'running' : `running (${condition})`;
+type Shown = Pick<GroupMeta, 'sessions' | 'cost' | 'estimated' | 'name' | 'slug'>;
+
+/** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
+function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: Shown; status: string } {
+  const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
+  const loaded = meta.status === 'running' ? loadWithRunner(world, group) : null;
+  if (!loaded?.ok) return { meta, status: meta.status };
+  const { state } = loaded.value;
+  const { live, isInterrupted } = standingOf(world, loaded.value);
+  const usage = [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
+  const condition = conditionOf(state);
+  const running = condition === null ? state.status : `${state.status} (${condition})`;
+  return {
+    meta: { ...groupMeta(state), cost: usage.costUsd, ...(usage.estimated ? { estimated: true } : {}) },
+    status: isInterrupted ? 'interrupted' : running,
+  };
 }

@@ -9,6 +9,7 @@ import type { PauseRequestMode } from '../../store/requests.ts';
 import { whileBusy } from '../busy.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
+import { resumeCommand } from '../go-on.ts';
 import { type PauseOutcome, pauseAndTell } from '../pause-group.ts';
 import { whileWaiting } from '../request.ts';
 import { type GroupReference, resolveGroup } from '../resolve.ts';
@@ -77,8 +78,7 @@ function conclude(
       if (mode === 'freeze' && outcome.had === 'workers') {
         context.stderr.line(`The runner of ${groupId} is gone and nobody could end a freeze, so it was paused.`);
       }
-      if (outcome.status === 'paused')
-        stdout.line(`Paused ${groupId}. Go on: claude-code-agent group resume ${groupId}`);
+      if (outcome.status === 'paused') stdout.line(`Paused ${groupId}. Go on: ${resumeCommand(context.world, group)}`);
       else stdout.line(`Group ${groupId} ${outcome.status} before it could be paused.`);
       return ok(outcome.status === 'failed' ? exitCode.failed : exitCode.done);
   }

@@ -4,12 +4,14 @@ import { ok } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
+import { runLine } from '../../report/wording.ts';
+import { attemptUsages } from '../attempt-usage.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { watchOnScreen } from '../dashboard/watch-display.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { followGroup } from '../follow-group.ts';
-import { readLive } from '../live-view.ts';
+import { readLive, withoutRunner } from '../live-view.ts';
 import { chooseOutput, createReporter } from '../reporters.ts';
 import { type GroupReference, loadReferredGroup } from '../resolve.ts';
 
@@ -28,7 +30,7 @@ export function define(command: Command, context: Context): void {
   command
     .description(`Follows a group from any other process: first what happened, then what happens.
 On a terminal a dashboard, before, during and after a run, until it is left with q; keys pause, resume, retry and say.
-Elsewhere lines, until the group is not running any more.
+Elsewhere lines, until the group is not running any more; one that was not started yet is waited for.
 Exit codes: 0 completed (or left while it runs), 1 failed, 3 paused or not finished.`)
     .argument('<group>', 'id, unique prefix or slug')
     .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs))
@@ -56,6 +58,7 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
   const { world, stdout } = context;
   let live: LiveView = new Map();
   let isOver = false;
+  let isAwaited = false;
   let cancel = (): void => {};
   const end = (work: Work): void => {
     if (isOver) return;
@@ -78,8 +81,14 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     if (!hasRunner) follower.catchUp();
     const { state } = follower;
     if (state === null || isOver) return;
-    live = showLive(reporter, state, live, readLive(world, group.paths.progress, state));
-    if (!hasRunner) end(conclude(context, state, reporter, live));
+    const { progress } = group.paths;
+    const now = hasRunner ? readLive(world, progress, state) : withoutRunner(attemptUsages(world, group.paths, state));
+    live = showLive(reporter, state, live, now);
+    if (state.status === 'created') {
+      // Who wants to see all of a run has to be there before it.
+      if (!isAwaited) context.stderr.line(`Waiting until the group is started with: ${runLine(state)}`);
+      isAwaited = true;
+    } else if (!hasRunner) end(conclude(context, state, reporter, live));
   };
   const lookAgain = (): void => {
     cancel = world.clock.after(lookEveryMs, () => {
@@ -119,9 +128,7 @@ function conclude(context: Context, state: GroupState, reporter: Reporter, live:
   const isRunning = state.status === 'running';
   reporter.summarize(state, live, isRunning ? Date.parse(state.updatedAt) : context.world.clock.now());
   if (isRunning) {
-    context.stderr.line(`The runner of ${id} is gone: \`claude-code-agent group run ${id}\` continues.`);
-  } else if (state.status === 'created') {
-    context.stderr.line(`Group ${id} was not started yet: \`claude-code-agent group run ${id}\` starts it.`);
+    context.stderr.line(`The runner of ${id} is gone: \`${runLine(state)}\` continues.`);
   }
   return ok(exitCodeForStatus(state.status));
 }

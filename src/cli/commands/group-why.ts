@@ -9,7 +9,7 @@ import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import { whyNot } from '../../core/why.ts';
 import { formatClock, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
-import { sessionTitle, statusTone } from '../../report/wording.ts';
+import { runLine, sessionTitle, statusTone } from '../../report/wording.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from '../../runner/limit-gate.ts';
 import { watchRoom } from '../../runner/room.ts';
 import { attemptUsages } from '../attempt-usage.ts';
@@ -107,8 +107,8 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
 
 type Said = Pick<Answer, 'reason' | 'message'>;
 
-function runnerGone({ groupId }: LoadedGroup): Said {
-  const message = `The group's runner is gone. Go on with: claude-code-agent group run ${groupId}`;
+function runnerGone({ state }: LoadedGroup): Said {
+  const message = `The group's runner is gone. Go on with: ${runLine(state)}`;
   return { reason: 'runner-gone', message };
 }
 

@@ -2,7 +2,7 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { fail, ok } from '../../core/failure.ts';
-import { titleOf } from '../../report/wording.ts';
+import { runLine, titleOf } from '../../report/wording.ts';
 import { delay } from '../../world/clock.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
@@ -57,13 +57,18 @@ async function logs(context: Context, reference: string, wish: Wish): Promise<Wo
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const { printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, wish));
+  const title = titleOf(session.value.state, session.value.sessionId);
   let goesOn = await look();
+  if (wish.follow && goesOn && session.value.state.status === 'created') {
+    context.stderr.line(
+      `Waiting until session ${title} begins; its group is started with: ${runLine(session.value.state)}`,
+    );
+  }
   while (wish.follow && goesOn && !context.stdout.isClosed) {
     await delay(context.world.clock, lookEveryMs);
     goesOn = await look();
   }
   printer.finish(goesOn);
-  const title = titleOf(session.value.state, session.value.sessionId);
   if (printer.isEmpty) context.stderr.line(`Session ${title} has not printed anything yet.`);
   return ok(exitCode.done);
 }
@@ -95,6 +100,8 @@ function openTranscript({ world, stdout }: Context, session: LoadedSession, sink
 function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, world: Context['world']): boolean {
   const record = log.state?.sessions.get(session.sessionId);
   if (record === undefined) return false;
+  // Who wants to read all of it has to be there before it begins.
+  if (log.state?.status === 'created') return true;
   switch (record.state.status) {
     case 'running': {
       const { process } = record.state.attempt;

@@ -5,7 +5,7 @@ import { sessionLabel } from '../../core/id.ts';
 import type { SessionState } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { titleOf } from '../../report/wording.ts';
+import { runLine, titleOf } from '../../report/wording.ts';
 import { stopSession } from '../../runner/stop-group.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import type { World } from '../../world/world.ts';
@@ -91,7 +91,7 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
     case 'pending':
       // A later run begins with every session that is left.
       if (liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. Let it start: ${goOn}`);
-      else stdout.line(`${title} is not running. It starts with its group: group run ${state.group.id}`);
+      else stdout.line(`${title} is not running. It starts with its group: ${runLine(state)}`);
       return exitCode.done;
     case 'completed':
       stdout.line(`${title} completed before it could be paused.`);

@@ -7,7 +7,7 @@ import { planOf } from '../../core/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { listTitles, titleOf } from '../../report/wording.ts';
+import { listTitles, runLine, titleOf } from '../../report/wording.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { changeGroup, liveRunner } from '../change-group.ts';
@@ -130,7 +130,7 @@ function checkRemovable(state: GroupState, sessionId: SessionId, hasRunner: bool
   if (record.state.status === 'running') {
     const next = hasRunner
       ? 'Wait until it has ended, or stop it with: session pause.'
-      : `Its runner is gone. Finish it with: claude-code-agent group run ${state.group.id}`;
+      : `Its runner is gone. Finish it with: ${runLine(state)}`;
     return fail('illegal-transition', `Session ${title} is running.`, next);
   }
   const dependents = dependentsOf(planOf(state).graph.graph, sessionId);

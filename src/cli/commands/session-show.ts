@@ -1,7 +1,7 @@
 /** `session show`: everything about one session. */
 import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
-import { defaultRetries, defaultStallTimeoutMs, noUsage } from '../../core/group.ts';
+import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
 import { explanation } from '../../core/progress.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
@@ -60,11 +60,11 @@ function describe(context: Context, session: LoadedSession): string[] {
   const { style } = context.stdout;
   const { live } = standingOf(context.world, session);
   const now = live.get(sessionId);
-  const running = now?.usage ?? noUsage;
+  const used = addUsage(record.usage, now?.usage ?? noUsage);
   const why = explanation(state, planOf(state), record);
   const { status } = record.state;
   const reason = why.reason === undefined ? '' : ` (${why.reason})`;
-  const cost = formatMoney(record.usage.costUsd + running.costUsd, record.usage.estimated ?? running.estimated);
+  const cost = formatMoney(used.costUsd, used.estimated);
   const lines: [string, string | undefined][] = [
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reason}`],
@@ -81,8 +81,8 @@ function describe(context: Context, session: LoadedSession): string[] {
     ['Budget', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
     ['Limits', limits(session)],
     ['Attempts', String(record.attempts)],
-    ['Cost', `${cost}, ${formatTokens(record.usage.tokens)}`],
-    ['Time', formatDuration(record.usage.durationMs + running.durationMs)],
+    ['Cost', `${cost}, ${formatTokens(used.tokens)}`],
+    ['Time', formatDuration(used.durationMs)],
     ['Started', record.startedAt === undefined ? undefined : formatDate(record.startedAt)],
     ['Ended', record.endedAt === undefined ? undefined : formatDate(record.endedAt)],
     ['Claude session', record.claudeSessionIds.at(-1)],

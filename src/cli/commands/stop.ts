@@ -7,6 +7,7 @@ import { groupPaths } from '../../store/paths.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
+import { resumeCommand } from '../go-on.ts';
 import { type PauseOutcome, pauseAndTell } from '../pause-group.ts';
 import { whileWaiting } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
@@ -77,7 +78,7 @@ async function stopOne(context: Context, group: GroupReference): Promise<boolean
       outcome: fail('busy', 'Its runner does not answer, so it was not stopped.', 'It stops when its runner goes on.'),
     });
     if (paused.ok) {
-      context.stdout.line(describe(groupId, paused.value.outcome));
+      context.stdout.line(describe(context, group, paused.value.outcome));
       for (const warning of paused.value.warnings) context.stderr.line(warning);
       return true;
     }
@@ -88,8 +89,9 @@ async function stopOne(context: Context, group: GroupReference): Promise<boolean
   return false;
 }
 
-function describe(groupId: string, outcome: PauseOutcome): string {
+function describe({ world }: Context, group: GroupReference, outcome: PauseOutcome): string {
+  const { groupId } = group;
   const status = 'status' in outcome ? outcome.status : 'running';
-  if (status === 'paused') return `Paused ${groupId}. Go on: claude-code-agent group resume ${groupId}`;
+  if (status === 'paused') return `Paused ${groupId}. Go on: ${resumeCommand(world, group)}`;
   return `Group ${groupId} is ${status}.`;
 }

@@ -5,6 +5,7 @@ import type { RunnerSignal } from '../../runner/facts.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { Context } from '../context.ts';
 import { createReporter, type OutputKind } from '../reporters.ts';
+import { isRequestPending } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
 import { Dashboard } from './dashboard.ts';
@@ -75,6 +76,8 @@ class DashboardDisplay implements RunDisplay {
       else this.#dashboard?.tell({ text: `waiting (${reason}) ${message}`, tone: 'warn' });
     },
     summarize: (state, live, atMs) => {
+      // A runner that goes on with it sums it up; what was settled before it was left is over here.
+      if (this.isHandedOver && state.status === 'running') return;
       // The screen that is on top would swallow it.
       this.#conclude = () => this.#text.summarize(state, live, atMs);
     },
@@ -82,7 +85,7 @@ class DashboardDisplay implements RunDisplay {
 
   async close(): Promise<void> {
     await this.#dashboard?.close();
-    if (!this.isHandedOver) this.#conclude();
+    this.#conclude();
   }
 
   #open(): void {
@@ -105,8 +108,24 @@ class DashboardDisplay implements RunDisplay {
   }
 
   #leave(): void {
+    const reason = this.#reasonToStay();
+    if (reason !== null) {
+      this.#dashboard?.tell({ text: reason, tone: 'warn' });
+      return;
+    }
     this.isHandedOver = true;
     this.#signal('SIGHUP');
+  }
+
+  /** The next runner begins by letting everything go on, and so would undo what was asked of this one. */
+  #reasonToStay(): string | null {
+    const { pausing, draining, frozenUntil } = this.#source.state;
+    if (frozenUntil !== undefined) return 'Everything is frozen: let it go on (P) or pause it (q p) before you leave.';
+    if (draining) return 'It pauses when what runs has finished, and this ends then; P y pauses now.';
+    if (pausing !== undefined) return 'It is being paused, and this ends then; Ctrl-C leaves at once.';
+    if (isRequestPending(this.#context.world, this.#group))
+      return 'The runner was just asked for something; try again.';
+    return null;
   }
 
   #signal(signal: RunnerSignal): void {

@@ -6,16 +6,15 @@ import { type AttemptNotes, noteAttempt } from '../../report/dashboard/attempts.
 import type { Runner } from '../../report/dashboard/view.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
 import type { World } from '../../world/world.ts';
+import { AttemptUsages } from '../attempt-usage.ts';
 import { liveRunner } from '../change-group.ts';
 import { followGroup, type GroupFollower } from '../follow-group.ts';
-import { readLive } from '../live-view.ts';
+import { readLive, withoutRunner } from '../live-view.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { GroupMarks } from '../transcript-marks.ts';
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
 const lookEveryMs = 500;
-
-const nothingLive: LiveView = new Map();
 
 export interface Source {
   readonly state: GroupState;
@@ -44,7 +43,8 @@ export class FileSource implements Source {
   readonly #follower: GroupFollower;
   readonly #unwatch: () => void;
   #runner: Runner;
-  #live: LiveView = nothingLive;
+  readonly #usages: AttemptUsages;
+  #live: LiveView = new Map();
   #isStale = true;
   #seen: Seen | null = null;
   #isOver = false;
@@ -54,6 +54,7 @@ export class FileSource implements Source {
     this.#world = world;
     this.#group = group;
     this.#events = events;
+    this.#usages = new AttemptUsages(world, group.paths);
     this.#runner = runnerOf(world, group);
     const onEvent = (event: GroupEvent): void => {
       noteAttempt(this.attempts, event);
@@ -71,7 +72,7 @@ export class FileSource implements Source {
 
   /** Read only for a frame that is drawn: it is written more often than anybody can look. */
   get live(): LiveView {
-    if (this.#runner === 'none') return nothingLive;
+    if (this.#runner === 'none') return withoutRunner(this.#usages.of(this.state));
     if (this.#isStale) this.#live = readLive(this.#world, this.#group.paths.progress, this.state);
     this.#isStale = false;
     return this.#live;

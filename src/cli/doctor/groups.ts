@@ -4,6 +4,7 @@ import type { GroupEvent } from '../../core/event.ts';
 import { describeFailure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { plural } from '../../report/format.ts';
+import { runLine } from '../../report/wording.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
 import { groupIds } from '../../store/group-store.ts';
@@ -42,7 +43,7 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   if (!state.ok) {
     findings.push(trouble('group', 'broken', `${id} is damaged: ${describeFailure(state.failure)}`, deleteIt(id)));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
-    const next = `Go on with: claude-code-agent group run ${id}`;
+    const next = `Go on with: ${runLine(state.value)}`;
     findings.push(trouble('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };

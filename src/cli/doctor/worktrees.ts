@@ -20,7 +20,7 @@ import {
 } from '../../git/discard.ts';
 import { findRepository } from '../../git/repository.ts';
 import { askedIn } from '../../git/scratch.ts';
-import { titleOf } from '../../report/wording.ts';
+import { runLine, titleOf } from '../../report/wording.ts';
 import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';
 import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
@@ -114,7 +114,7 @@ async function checkMerge(context: Context, group: GroupReference, fix: boolean)
   const state = loadGroup(context.world, group.root, group.groupId);
   if (step === 'moved' && state.ok && state.value.status === 'running') {
     // All branches have moved, and it can be noted only when the group does not count as running any more.
-    const next = `End the run first with "claude-code-agent group run ${group.groupId}", then look again.`;
+    const next = `End the run first with "${runLine(state.value)}", then look again.`;
     return [trouble('warning', what, next)];
   }
   if (!fix) return [trouble('broken', what, `Finish or undo it with: claude-code-agent doctor --worktrees --fix`)];

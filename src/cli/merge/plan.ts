@@ -11,7 +11,7 @@ import type { Git } from '../../git/git.ts';
 import { askedIn, listed } from '../../git/scratch.ts';
 import type { Target } from '../../git/target.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { sessionTitle, titleOf } from '../../report/wording.ts';
+import { resumeLine, runLine, sessionTitle, titleOf } from '../../report/wording.ts';
 import type { GroupPaths } from '../../store/paths.ts';
 import type { Context } from '../context.ts';
 import { mergedElsewhere } from './elsewhere.ts';
@@ -103,20 +103,22 @@ export async function planHandOver(git: Git, state: GroupState, wish: HandOverWi
   });
 }
 
-function checkStatus({ status, group }: GroupState): Result<void> {
+function checkStatus(state: GroupState): Result<void> {
+  const { status, group } = state;
   if (status === 'created' || nextGroupStatus(status, 'group_merged') !== null) return ok(undefined);
   return fail(
     'illegal-transition',
     `Group ${group.id} is ${status}, so its work cannot be handed over.`,
     status === 'running'
-      ? `Its runner is gone. Finish it with: claude-code-agent group run ${group.id}`
+      ? `Its runner is gone. Finish it with: ${runLine(state)}`
       : 'What is left of it is on branches that begin with cca/; merge them with git merge.',
   );
 }
 
-function notComplete({ group, sessions }: GroupState, unfinished: readonly SessionRecord[]): Result<never> {
-  const titles = unfinished.map(({ definition, state }) => {
-    return `${sessionTitle(definition.id, definition.name)} (${state.status})`;
+function notComplete(state: GroupState, unfinished: readonly SessionRecord[]): Result<never> {
+  const { group, sessions } = state;
+  const titles = unfinished.map(({ definition, state: { status } }) => {
+    return `${sessionTitle(definition.id, definition.name)} (${status})`;
   });
   const more = titles.length > 10 ? ` and ${titles.length - 10} more` : '';
   const which =
@@ -126,7 +128,7 @@ function notComplete({ group, sessions }: GroupState, unfinished: readonly Sessi
   return fail(
     'usage',
     `${which} not completed: ${titles.slice(0, 10).join(', ')}${more}.`,
-    `Go on with "claude-code-agent group resume ${group.id}", or take what is completed with --partial.`,
+    `Go on with "${resumeLine(state)}", or take what is completed with --partial.`,
   );
 }
 

@@ -29,10 +29,12 @@ export interface ReportModel {
   readonly message?: string;
   /** What is special about a group that runs: frozen, held by a usage limit, being paused. */
   readonly condition?: string;
+  /** Its log says that it runs, and nobody runs it. */
+  readonly interrupted?: true;
   /** No model was asked: the figures are play money. */
   readonly rehearsal?: true;
   readonly createdAt: string;
-  /** The last moment that is told of; the present one while the group runs. */
+  /** The last moment that is told of; the present one while somebody runs the group. */
   readonly asOf: string;
   readonly elapsedMs: number;
   readonly counts: Readonly<Record<SessionStatus, number>>;
@@ -171,8 +173,8 @@ export interface Circumstances {
 }
 
 /**
- * The report of a group. `state` is the fold of `events`. `nowMs` (ms since 1970) and the circumstances count only
- * while the group runs, so that the report of one that ended is always the same.
+ * The report of a group. `state` is the fold of `events`. `nowMs` (ms since 1970) counts only while somebody runs the
+ * group, so that the report of one that ended, or whose runner died, is always the same.
  */
 export function reportModel(
   state: GroupState,
@@ -180,7 +182,8 @@ export function reportModel(
   nowMs: number,
   { live = new Map(), hasRunner = false }: Circumstances = {},
 ): ReportModel {
-  const history = historyOf(events, nowMs);
+  const interrupted = state.status === 'running' && !hasRunner;
+  const history = historyOf(events, interrupted ? Date.parse(state.updatedAt) : nowMs);
   const { group } = state;
   const { spentUsd, estimated, limitUsd, reservedUsd, leftUsd, onBudgetExceeded, removedUsd, models } = budgetReport(
     state,
@@ -196,6 +199,7 @@ export function reportModel(
     description: group.description,
     status: state.status,
     ...optional({ reason: state.reason, message: state.message, condition: conditionText(state) }),
+    ...(interrupted ? { interrupted } : {}),
     ...(state.run?.rehearsal ? { rehearsal: true as const } : {}),
     createdAt: group.createdAt,
     asOf: iso(history.to),

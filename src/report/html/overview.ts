@@ -6,13 +6,13 @@ import { foreign, pill } from './parts.ts';
 import { formatUtc } from './times.ts';
 
 export function headerOf(model: ReportModel): Markup {
-  const { name, description, status, reason, condition, asOf, rehearsal } = model;
-  const running = status === 'running' ? ` The group is still running; this is how it stood then.` : '';
+  const { name, description, status, reason, condition, asOf, rehearsal, interrupted } = model;
+  const running = status === 'running' && !interrupted ? ' The group is still running; this is how it stood then.' : '';
   const play = rehearsal ? ' This was a rehearsal: no model was asked, and the figures are play money.' : '';
   return el(
     'header',
     {},
-    el('h1', {}, foreign(name, 400), ' ', pill(status, condition ?? reason)),
+    el('h1', {}, foreign(name, 400), ' ', pill(interrupted ? 'interrupted' : status, condition ?? reason)),
     description === '' ? null : el('p', {}, foreign(description, 4000)),
     el('p', { class: 'dim' }, `As of ${formatUtc(asOf)}.${running}${play}`),
   );

@@ -1,7 +1,20 @@
 /** The style sheet of the report page. It loads nothing: no fonts, no pictures. */
 import { pictureStyle, themeStyle } from '../picture/style.ts';
 
-const statuses = ['completed', 'running', 'failed', 'paused', 'pending', 'blocked', 'created', 'archived'];
+const statuses = [
+  'completed',
+  'running',
+  'failed',
+  'paused',
+  'pending',
+  'blocked',
+  'created',
+  'archived',
+  'interrupted',
+];
+
+/** Of statuses that have no colour of their own. */
+const colours: Readonly<Record<string, string>> = { created: 'pending', archived: 'pending', interrupted: 'paused' };
 
 const page = `
 *{box-sizing:border-box}
@@ -44,7 +57,7 @@ footer{margin:3em 0 1em;color:var(--dim);font-size:13px}
 
 const coloured = statuses
   .map((status) => {
-    const colour = status === 'created' || status === 'archived' ? 'pending' : status;
+    const colour = colours[status] ?? status;
     const rule = `.pill.s-${status}{color:var(--${colour});border-color:var(--${colour})}`;
     return `${rule}article.s-${status}{border-left-color:var(--${colour})}`;
   })

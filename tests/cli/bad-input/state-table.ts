@@ -41,7 +41,6 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
     mistake(['session', 'remove', 'held/one'], 2, 'Delete session 001 one with its transcript?', 'Give --force'),
     mistake(['session', 'add', 'old', '--project', '.', '--prompt', 'x'], 1, `Group ${id('old')} is archived`, create),
     mistake(['session', 'logs', 'auth/api'], 0, '001 api has not printed anything', 'yet', { shows: nothing }),
-    mistake(['session', 'logs', 'auth/api', '--follow'], 0, '001 api has not printed', 'yet', { shows: nothing }),
     mistake(['session', 'logs', 'auth/api', '--raw'], 0, '001 api has not printed', 'yet', { shows: nothing }),
     ...mistakes((pattern) => ['session', 'logs', 'auth/api', '--grep', pattern], 2, [
       ['(', "argument '('", 'a regular expression'],
@@ -51,10 +50,6 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
       ['\\', "argument '\\'", 'a regular expression'],
       ['(?<n>a)(?<n>b)', "argument '(?<n>a)(?<n>b)'", 'a regular expression'],
     ]),
-    mistake(['group', 'watch', 'auth'], 3, `Group ${id('auth')} was not started yet`, run('auth'), {
-      shows: '001 api',
-    }),
-    mistake(['group', 'watch', 'empty'], 3, `Group ${id('empty')} was not started yet`, run('empty'), { shows: /./ }),
     mistake(['group', 'watch', 'lost'], 3, `runner of ${id('lost')} is gone`, run('lost'), { shows: '001 one' }),
   ];
 }

@@ -93,7 +93,8 @@ class SystemProcesses implements Processes {
   }
 
   findDescendants(pid: number): ProcessIdentity[] {
-    return this.#identities(collectDescendants(this.#table.all(), pid, process.pid));
+    const pids = collectDescendants(this.#table.all(), pid, process.pid).map((entry) => entry.pid);
+    return this.#identities(this.#table.find(pids));
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {

@@ -48,7 +48,7 @@ export const events: Benchmark = {
           ...measured(`event at ${sessions} sessions`, of(costs, 'plainMs')),
           ratio: sessions === first.sessions ? '1' : `${formatRatio(rise)} that at ${first.sessions}`,
           ...(sessions === last.sessions ? { target: atMost(rise, flatRatio, formatRatio) } : {}),
-          note: `with fsync ${formatMs(median(of(costs, 'syncedMs')))}; progress and snapshots, now and then: ${coalesced}`,
+          note: `with fsync ${formatMs(median(of(costs, 'syncedMs')))}; progress, snapshots: ${coalesced}`,
         },
       ];
     });

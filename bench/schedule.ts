@@ -1,4 +1,4 @@
-/** What the scheduler adds to the work itself: beside xargs, GNU parallel and make, which start the very same program. */
+/** What the scheduler adds to the work: beside xargs, GNU parallel and make, which start the very same program. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRealWorld } from '../src/world/real-world.ts';

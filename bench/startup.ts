@@ -35,7 +35,7 @@ export const startup: Benchmark = {
 
 /** Short commands and a bare Bun, in turns. */
 function measureStart(folder: BenchFolder, rounds: number): Figure[] {
-  const created = makeGroup(fastWorld(), folder, { sessions: 1 }).groupId;
+  const created = makeGroup(fastWorld(), folder, { sessions: 1 }, manyGroups).groupId;
   const commands = new Map<string, readonly string[]>([
     ['bun -e 0', [process.execPath, '-e', '0']],
     ['--version', [launcher, '--version']],

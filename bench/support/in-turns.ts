@@ -1,4 +1,4 @@
-/** Contenders that do the same job, measured in turns, so that whatever else the machine does meets all of them alike. */
+/** Contenders at the same job, measured in turns, so that whatever else the machine does meets all of them alike. */
 import { type Figure, lacking, missing } from './figures.ts';
 
 export interface Contender {

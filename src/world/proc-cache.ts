@@ -54,7 +54,7 @@ export class ProcCache {
     const entry = this.#readEntry(pid);
     if (entry === null) return null;
     const environment = this.#readEnvironment(pid);
-    // In the middle of an exec a process has none for a moment; only one that never has one, as the kernel's own, stays.
+    // In the middle of an exec a process has none for a moment; the kernel's own never have one.
     const isSettled = environment === null || environment.length > 0 || before?.environment?.length === 0;
     return { entry, environment, readAtMs: isSettled ? now : Number.NEGATIVE_INFINITY };
   }

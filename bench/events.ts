@@ -59,7 +59,7 @@ interface Costs {
   /** One event without waiting for the disk, milliseconds. */
   readonly plainMs: number;
   readonly syncedMs: number;
-  /** Making and handing over the progress once. */
+  /** Making the text of the progress once. */
   readonly showMs: number;
   /** Writing the snapshots when one session has changed. */
   readonly snapshotMs: number;
@@ -82,7 +82,7 @@ function measureSize(sessions: number, lives: number): Costs {
       story.live(Math.min(lives, sessions));
       stories.push(story);
       const { value: writer } = opened;
-      if (number === 0) showMs = timed(() => writer.progress(groupProgress(writer.state, new Map(), Date.now())));
+      if (number === 0) showMs = timed(() => JSON.stringify(groupProgress(writer.state, new Map(), Date.now())));
       snapshotMs = story.snapshotMs();
       writer.close();
     }

@@ -20,7 +20,7 @@ import { systemFailure } from './system-failure.ts';
 const shortestProgressDelayMs = 100;
 const longestProgressDelayMs = 2_000;
 /** Larger groups write progress.json less often, because all of it is written each time. */
-const sessionsAtShortestDelay = 200;
+const sessionsAtShortestDelay = 100;
 
 export interface GroupWriter {
   readonly paths: GroupPaths;

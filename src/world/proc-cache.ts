@@ -21,21 +21,36 @@ export type ReadEnvironment = (pid: number) => Buffer | null;
 export class ProcCache {
   readonly #readEntry: ReadEntry;
   readonly #readEnvironment: ReadEnvironment;
+  readonly #list: () => readonly number[];
+  /** Questions that are asked without a pause in between are answered by one look at the machine. */
+  #isCurrent = false;
   #known = new Map<number, Known>();
 
-  constructor(readEntry: ReadEntry, readEnvironment: ReadEnvironment) {
+  /** `list` gives the pids of all processes. */
+  constructor(list: () => readonly number[], readEntry: ReadEntry, readEnvironment: ReadEnvironment) {
+    this.#list = list;
     this.#readEntry = readEntry;
     this.#readEnvironment = readEnvironment;
   }
 
+  /** Whoever changes something, as by a signal, wants to see the machine as it is afterwards. */
+  forget(): void {
+    this.#isCurrent = false;
+  }
+
   /**
-   * The processes of these pids. Each one's place in the tree is as it is now: it changes only when the parent ends,
+   * All processes. Each one's place in the tree is as it is now: it changes only when the parent ends,
    * and then it is read again. State, session and environment may be half a second old. So a process may be said to
    * live that has just ended, or to belong to a session it has just left, but none is missing: an environment is the
    * one that a process was started with or one before, and ours are started with their mark.
    */
-  look(pids: readonly number[]): Known[] {
-    const now = performance.now();
+  look(): Known[] {
+    if (!this.#isCurrent) this.#lookAgain(performance.now());
+    return [...this.#known.values()];
+  }
+
+  #lookAgain(now: number): void {
+    const pids = this.#list();
     const present = new Set(pids);
     const known = new Map<number, Known>();
     for (const pid of pids) {
@@ -47,7 +62,8 @@ export class ProcCache {
       if (found !== null) known.set(pid, found);
     }
     this.#known = known;
-    return [...known.values()];
+    this.#isCurrent = true;
+    queueMicrotask(() => this.forget());
   }
 
   #read(pid: number, before: Known | undefined, now: number): Known | null {

@@ -8,15 +8,16 @@ import { errorCode } from './system-error.ts';
 export function createLinuxTable(root: string): ProcTable {
   const entry = (pid: number) => parseStat(read(`${root}/${pid}/stat`)?.toString('latin1') ?? '');
   const environment = (pid: number) => read(`${root}/${pid}/environ`);
-  const cache = new ProcCache(entry, environment);
   const pids = (): number[] => readdirSync(root).flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
+  const cache = new ProcCache(pids, entry, environment);
   return {
     find: (wanted) => wanted.flatMap((pid) => entry(pid) ?? []),
-    all: () => cache.look(pids()).map((known) => known.entry),
+    all: () => cache.look().map((known) => known.entry),
     marked(name, value) {
       const mark = Buffer.from(`${name}=${value}`);
-      return cache.look(pids()).flatMap((known) => (holdsEntry(known.environment, mark) ? [known.entry.pid] : []));
+      return cache.look().flatMap((known) => (holdsEntry(known.environment, mark) ? [known.entry.pid] : []));
     },
+    forget: () => cache.forget(),
     bootId: () => readFileSync(`${root}/sys/kernel/random/boot_id`, 'utf8').trim(),
   };
 }

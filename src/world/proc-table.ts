@@ -25,6 +25,8 @@ export interface ProcTable {
   all(): ProcEntry[];
   /** Pids of processes whose environment holds or held exactly `name=value`, as far as we may see it. */
   marked(name: string, value: string): number[];
+  /** To be told after anything that may have changed the processes: what was seen before it is not to be believed. */
+  forget(): void;
   /** Changes with every boot of the machine. */
   bootId(): string;
 }

@@ -11,10 +11,17 @@ function table(parents: Record<number, number>) {
     read.push(pid);
     return parent === undefined ? null : { pid, parent, session: 1, startTime: '1', zombie: false };
   };
-  const cache = new ProcCache(entry, (pid) => environments[pid] ?? Buffer.from('MARK=x'));
+  let present: number[] = [];
+  const cache = new ProcCache(
+    () => present,
+    entry,
+    (pid) => environments[pid] ?? Buffer.from('MARK=x'),
+  );
   const look = (...pids: number[]) => {
     read.length = 0;
-    const found = cache.look(pids).map((known) => `${known.entry.pid} of ${known.entry.parent}`);
+    present = pids;
+    cache.forget();
+    const found = cache.look().map((known) => `${known.entry.pid} of ${known.entry.parent}`);
     return { found, read: [...read] };
   };
   return { parents, environments, look };

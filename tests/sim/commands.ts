@@ -37,6 +37,7 @@ export interface CommandsParts {
 
 export class Commands {
   readonly #parts: CommandsParts;
+  #said = 0;
 
   constructor(parts: CommandsParts) {
     this.#parts = parts;
@@ -106,7 +107,8 @@ export class Commands {
   }
 
   #say(sessionId: string): void {
-    const wish = { kind: 'say', sessionId, text: 'And mind the tests.' } as const;
+    this.#said += 1;
+    const wish = { kind: 'say', sessionId, text: `And mind test ${this.#said}.` } as const;
     this.#wish(wish, async (writer, world) => {
       const state = writer.state.sessions.get(sessionId)?.state;
       const works = state?.status === 'running' && state.attempt.identified;

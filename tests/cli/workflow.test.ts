@@ -94,9 +94,9 @@ test('three sessions for each of many projects: planned and rehearsed, each told
     const { id } = sessions.find((session) => session.name === name) ?? { id: '' };
     return readFileSync(join(folder, 'sessions', id, 'prompt.md'), 'utf8');
   };
-  expect(promptOf('find-s3')).toBe('Find what ABC-12 means for s3');
-  expect(promptOf('change-s3')).toBe('Change it. find-s3 was here');
-  expect(promptOf('check-s4')).toBe('Check it. change-s4 was here');
+  expect(promptOf('find-s3')).toBe('The task of this session:\n\nFind what ABC-12 means for s3');
+  expect(promptOf('change-s3')).toBe('The task of this session:\n\nChange it. find-s3 was here');
+  expect(promptOf('check-s4')).toBe('The task of this session:\n\nCheck it. change-s4 was here');
   expect(readFileSync(join(folder, 'workflow.yaml'), 'utf8')).toBe(threeStages);
 }, 180_000);
 

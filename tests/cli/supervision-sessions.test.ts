@@ -135,7 +135,7 @@ test('what is said reaches a running session at once, also without a runner, and
     code: 0,
     stdout: 'Told session 001 api.\n',
   });
-  expect(await api.prompt()).toBe('The task of this session:\n\nfirst');
+  expect(await api.prompt()).toBe('first');
   expect((await user.run('session', 'say', 'auth/web', 'to web')).stdout).toContain('is told with its next attempt');
   run.kill('SIGKILL');
   await run.finished;
@@ -144,7 +144,7 @@ test('what is said reaches a running session at once, also without a runner, and
     code: 0,
     stdout: 'Told session 001 api.\n',
   });
-  expect(await api.prompt()).toBe('The task of this session:\n\nsecond');
+  expect(await api.prompt()).toBe('second');
   const tooMuch = await user.runWith({ stdin: 'x'.repeat(40_000) }, ...line);
   expect(tooMuch).toMatchObject({ code: 2, stderr: expect.stringContaining('32 KiB') });
   api.die('SIGKILL');

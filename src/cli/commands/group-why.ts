@@ -150,11 +150,12 @@ function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
   const nowMs = world.clock.now();
   const gate = gateOf(context, group, nowMs);
   const room = watchRoom(world, root)(state.group.config, 0);
-  const liveUsd = [...attemptUsages(world, paths, state)].map(([id, usage]) => [id, usage.costUsd] as const);
+  const usages = [...attemptUsages(world, paths, state)];
   return {
     preparingMax: 2 * world.machine.cores,
     nowMs,
-    liveUsd: new Map(liveUsd),
+    liveUsd: new Map(usages.map(([id, usage]) => [id, usage.costUsd])),
+    answered: new Set(usages.flatMap(([id, usage]) => (usage.turns > 0 ? [id] : []))),
     ...(gate === null ? {} : { gate }),
     ...(room === undefined ? {} : { room }),
   };

@@ -15,6 +15,7 @@ export function whySession(world: World, root: string, source: Source, id: Sessi
     preparingMax: 2 * world.machine.cores,
     nowMs: world.clock.now(),
     liveUsd: new Map([...live].map(([session, { usage }]) => [session, usage.costUsd])),
+    answered: new Set([...live].flatMap(([session, { usage }]) => (usage.turns > 0 ? [session] : []))),
     ...(known === undefined ? {} : { gate: { untilMs: Date.parse(known), mayProbe: false } }),
     ...(room === undefined ? {} : { room }),
   };

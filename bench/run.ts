@@ -13,6 +13,7 @@ import { real } from './real.ts';
 import { size } from './size.ts';
 import { startup } from './startup.ts';
 import { type Benchmark, type Figure, formatBytes, load } from './support/figures.ts';
+import { tokens } from './tokens.ts';
 import { worktrees } from './worktrees.ts';
 
 const benchmarks: Readonly<Record<string, Benchmark>> = {
@@ -24,6 +25,7 @@ const benchmarks: Readonly<Record<string, Benchmark>> = {
   worktrees,
   dashboard,
   real,
+  tokens,
 };
 const resultsFile = join(import.meta.dir, 'results.md');
 

@@ -1,7 +1,7 @@
 /**
- * What requests have in common from their beginning on, ours beside `claude -p` in a loop: only that can be read from the
- * server's prompt cache instead of being paid in full. The model is scripted; what the server really keeps cannot be
- * measured without it.
+ * What requests have in common from their beginning on, ours beside `claude -p` in a loop: only that can be read from
+ * the server's prompt cache instead of being paid in full. The model is scripted; what the server really keeps cannot
+ * be measured without it.
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -52,8 +52,9 @@ const pairs: readonly (readonly [what: string, one: string, other: string])[] = 
 
 export const tokens: Benchmark = {
   about:
-    'What the second of two requests repeats of the first, up to a mark at which the server stores: share of the bytes ' +
-    `of tools, system and messages. Tokens are bytes / ${bytesPerToken}. Loop: \`claude -p\` in each project, one user.`,
+    'What the second of two requests repeats of the first, up to a mark at which the server stores: share of the ' +
+    `bytes of tools, system and messages. Tokens are bytes / ${bytesPerToken}. ` +
+    'Loop: `claude -p` in each project, one user.',
   async run() {
     const ours = await ourFirstRequests();
     const loop = await loopFirstRequests();
@@ -62,10 +63,8 @@ export const tokens: Benchmark = {
       return { what, ours: compared(ours), loop: loop.has(other) && loop.has(one) ? compared(loop) : undefined };
     });
     const resumed = { what: 'before a pause and after it', ours: await ourResume(), loop: await loopResume() };
-    return [
-      ...[...shared, resumed].map(row),
-      saving(Math.min(...shared.map(({ ours: { cached } }) => cached || Infinity))),
-    ];
+    const prefixes = shared.flatMap(({ ours: { cached } }) => (cached > 0 ? [cached] : []));
+    return [...[...shared, resumed].map(row), saving(Math.min(...prefixes))];
   },
 };
 
@@ -102,9 +101,9 @@ function saving(prefixBytes: number): Figure {
     what: 'saved when one of n sessions goes first',
     value: '(n − 1) · P · (w − r)',
     beside:
-      `P = ${Math.round(prefixBytes / bytesPerToken)} tokens, w and r the prices of writing and reading one; with those of ` +
-      `opus $${(millionths / 1e6).toFixed(3)} for each of the others. Assumes that all n would have asked before the first ` +
-      'answer, and that the server keeps P for the account until the last of them asks.',
+      `P = ${Math.round(prefixBytes / bytesPerToken)} tokens, w and r the prices of writing and reading one: ` +
+      `$${(millionths / 1e6).toFixed(3)} for each of the others on opus. Assumes that all n would have asked before ` +
+      'the first answer, and that the server keeps P for the account until the last of them asks.',
   };
 }
 

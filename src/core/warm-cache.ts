@@ -7,7 +7,7 @@
  * * It can hold nobody up for good: a session waits only for a running one, and not longer than `warmUpMs` after that
  *   one's start. It needs no memory of its own: what has ended is in the log, what has answered in the transcripts.
  */
-import type { GroupDefinition, SessionDefinition, SessionId } from './group.ts';
+import type { GroupDefinition, SessionDefinition, SessionId, Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { planOf } from './plan.ts';
 import type { Wait } from './schedule.ts';
@@ -53,6 +53,13 @@ export interface Answers {
   readonly answered?: ReadonlySet<SessionId>;
   /** ms since 1970. */
   readonly nowMs?: number;
+}
+
+/** Who was answered, by what attempts have used so far: for those who see no more of them than that. */
+export function answeredOf(attempts: Iterable<readonly [SessionId, Pick<Usage, 'tokens'>]>): Set<SessionId> {
+  const answered = new Set<SessionId>();
+  for (const [id, { tokens }] of attempts) if (Object.values(tokens).some((count) => count > 0)) answered.add(id);
+  return answered;
 }
 
 export interface WarmUps {

@@ -125,7 +125,8 @@ function pathLines(state: GroupState, { criticalPath, criticalMs }: Preview, sty
 function cacheLines(state: GroupState, { warmUps }: Preview, style: Style): string[] {
   if (warmUps.length === 0) return [];
   const lines = warmUps.map(({ wave, first, others }) => {
-    return `  wave ${wave}: ${others} similar sessions wait some seconds for the first answer to ${titleOf(state, first)}`;
+    const leader = titleOf(state, first);
+    return `  wave ${wave}: ${others} similar sessions wait some seconds for the first answer to ${leader}`;
   });
   return ['', style('dim', 'Prompt cache, filled by the first and read by the others'), ...lines];
 }

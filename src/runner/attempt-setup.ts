@@ -183,7 +183,7 @@ function writeInputs(world: World, { inputs }: SessionPaths, files: readonly Inp
   for (const { name, text } of files) world.files.writeAtomic(join(inputs, name), text);
 }
 
-/** What we say in CLAUDE.md ourselves; `task` is the prompt with everything filled in, `settings` those of all layers. */
+/** What we say in CLAUDE.md; `task` is the prompt with everything filled in, `settings` those of all layers. */
 export function ownInstructions(
   state: GroupState,
   record: SessionRecord,

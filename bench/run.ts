@@ -16,6 +16,7 @@ import { size } from './size.ts';
 import { startup } from './startup.ts';
 import { type Benchmark, type Effort, type Figure, formatBytes, load } from './support/figures.ts';
 import { table, verdict } from './support/table.ts';
+import { tokens } from './tokens.ts';
 import { worktrees } from './worktrees.ts';
 
 const benchmarks: Readonly<Record<string, Benchmark>> = {
@@ -28,6 +29,7 @@ const benchmarks: Readonly<Record<string, Benchmark>> = {
   worktrees,
   dashboard,
   real,
+  tokens,
 };
 const resultsFile = join(import.meta.dir, 'results.md');
 const thorough: Effort = { isQuick: false, rounds: 5 };

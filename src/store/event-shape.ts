@@ -33,6 +33,7 @@ const aConfig = fields({
   pauseOnError: isFlag,
   errorThreshold: isNumber,
   onLimit: optional(oneOf(limitActions)),
+  warmCache: optional(isFlag),
   minFreeMemoryBytes: optional(isNumber),
   shareCheckouts: optional(isFlag),
   onEvent: optional(isText),

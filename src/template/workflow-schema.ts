@@ -161,6 +161,10 @@ const group = z
     pauseOnError: z.boolean().optional().describe('Whether the group is paused then, instead of failed'),
     respectDependencies: z.boolean().optional().describe('Whether a session waits for its dependencies'),
     onLimit: z.enum(limitActions).optional().describe('What to do at a usage limit: wait for its reset, or pause'),
+    warmCache: z
+      .boolean()
+      .optional()
+      .describe('Whether one of several similar sessions makes its first request before the others start'),
     template: templateName.optional().describe('Prompt template for sessions that name none'),
     configTemplate: templateName.optional().describe('Config template for all sessions that inherit from the group'),
     shareCheckouts: z

@@ -8,6 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { Repository } from '../git/repository.ts';
 import { pinnedClaude, processesIn, until } from '../support/cli.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 import { isLongRun } from '../support/long.ts';
@@ -60,6 +61,7 @@ test('a pause in a tool call leaves nothing alive, and the conversation goes on'
     'sleep 613',
   ].join('\n');
   const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }]);
+  new Repository(group.project('a'));
   const scripted = serve(steps({ tool: 'Bash', input: { command, timeout: 600_000 } }, { text: 'all done' }));
   const run = group.run(env);
   await until(() => existsSync(join(group.project('a'), 'begun')) && processesIn(group.project('a')).length >= 4);
@@ -72,6 +74,14 @@ test('a pause in a tool call leaves nothing alive, and the conversation goes on'
   expect(resumed).toContain('do a');
   expect(resumed).toContain('sleep 613');
   expect(resumed).toContain('Nobody rejected anything');
+  // Although there is a new file in the repository: what was paid for before the pause can be read from the cache.
+  const [before, after] = [scripted.requests[0]?.body, scripted.requests.at(-1)?.body].map((body) =>
+    JSON.stringify([body?.model, body?.tools, body?.system, body?.messages?.[0]]).replaceAll(
+      /,"cache_control":{.*?}/g,
+      '',
+    ),
+  );
+  expect(after).toBe(before);
   expect(scripted.problems).toEqual([]);
   expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
 }, 60_000);

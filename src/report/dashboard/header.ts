@@ -109,7 +109,7 @@ function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amount
   const tone = share >= 1 ? 'bad' : share >= state.group.config.warningThreshold ? 'warn' : 'good';
   return [
     { text: glyphs.barSpent.repeat(spent), tone },
-    { text: glyphs.barReserved.repeat(free), tone },
+    { text: glyphs.barReserved.repeat(free), tone: 'dim' },
     { text: glyphs.barFree.repeat(width - spent - free), tone: 'dim' },
     { text: ` ${Math.round((capUsd > 0 ? spentUsd / capUsd : 1) * 100)}%`, tone },
   ];

@@ -11,7 +11,7 @@ import { listTitles, projectName, titleOf } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
-import { blockersOf, explain, type Terminal, type View } from './view.ts';
+import { blockersOf, explain, reasoned, type Terminal, type View } from './view.ts';
 
 /** Widths in columns; 0 = not shown. */
 export interface Layout {
@@ -235,7 +235,7 @@ function doingNow(view: View, record: SessionRecord): Doing {
     return isHeld ? { tool: { text: 'held back: p lets it start', tone: 'warn' } } : {};
   }
   const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-  return { tool: { text: `${why.reason ?? record.state.status}: ${why.message ?? ''}`, tone } };
+  return { tool: { text: reasoned(why.reason ?? record.state.status, why.message), tone } };
 }
 
 function runningNow({ state, live, runner }: View, record: SessionRecord, attempt: Attempt): Doing {

@@ -1,4 +1,4 @@
-/** Promise: a group goes on with the script with which its rehearsal began, until another one is given or it is gone. */
+/** Promise: a group goes on with the script its rehearsal began with, until another one is given or it is gone. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

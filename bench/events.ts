@@ -6,8 +6,17 @@ import { decide } from '../src/core/schedule.ts';
 import { type GroupWriter, openGroupWriter } from '../src/store/group-writer.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
 import { type CountingWorld, createCountingWorld } from './support/counting-world.ts';
-import { type Benchmark, type Figure, formatMs, ratio, timed } from './support/figures.ts';
-import { makeFolder, makeGroup } from './support/group-on-disk.ts';
+import {
+  atMost,
+  type Benchmark,
+  type Figure,
+  formatMs,
+  formatRatio,
+  measured,
+  median,
+  timed,
+} from './support/figures.ts';
+import { inChains, makeFolder, makeGroup } from './support/group-on-disk.ts';
 
 const sizes = [10, 100, 1_000, 10_000];
 /** Sessions run through at each size; half of them with fsync. */
@@ -15,26 +24,34 @@ const livesAtEachSize = 1_000;
 const inFlight = 8;
 const circumstances = { preparingMax: 100 };
 
+/** So much dearer than in the smallest group an event may be in the largest, for the curve to be called flat. */
+const flatRatio = 1.5;
+
 export const events: Benchmark = {
-  about:
+  about: () =>
     'One event written, folded and decided upon (checkLegal, log, reduce, plan, decide), each with its own append.',
-  async run() {
+  async run({ rounds }) {
     // The code is warm in a runner that has to do with many events.
     measureSize(100, livesAtEachSize);
-    const measured = sizes.map((sessions) => ({ sessions, ...measureSize(sessions, livesAtEachSize) }));
-    const first = measured[0] as (typeof measured)[number];
-    return measured.flatMap(({ sessions, plainMs, syncedMs, showMs, snapshotMs }): Figure[] => [
-      {
-        what: `event at ${sessions} sessions`,
-        value: formatMs(plainMs),
-        beside: `${ratio(plainMs, first.plainMs)} that at ${first.sessions}; with fsync ${formatMs(syncedMs)}`,
-      },
-      {
-        what: '  coalesced: progress, snapshots',
-        value: `${formatMs(showMs)}, ${formatMs(snapshotMs)}`,
-        beside: 'grows with the group, so it is done less often there',
-      },
-    ]);
+    const taken = sizes.map((sessions) => ({ sessions, costs: [] as Costs[] }));
+    for (let round = 0; round < rounds; round += 1) {
+      for (const { sessions, costs } of taken) costs.push(measureSize(sessions, livesAtEachSize));
+    }
+    const of = (costs: readonly Costs[], name: keyof Costs) => costs.map((cost) => cost[name]);
+    const [first, last] = [taken[0], taken.at(-1)] as [(typeof taken)[number], (typeof taken)[number]];
+    const firstMs = median(of(first.costs, 'plainMs'));
+    return taken.flatMap(({ sessions, costs }): Figure[] => {
+      const rise = median(of(costs, 'plainMs')) / firstMs;
+      const coalesced = [median(of(costs, 'showMs')), median(of(costs, 'snapshotMs'))].map(formatMs).join(' and ');
+      return [
+        {
+          ...measured(`event at ${sessions} sessions`, of(costs, 'plainMs')),
+          ratio: sessions === first.sessions ? '1' : `${formatRatio(rise)} that at ${first.sessions}`,
+          ...(sessions === last.sessions ? { target: atMost(rise, flatRatio, formatRatio) } : {}),
+          note: `with fsync ${formatMs(median(of(costs, 'syncedMs')))}; progress, snapshots: ${coalesced}`,
+        },
+      ];
+    });
   },
 };
 
@@ -42,7 +59,7 @@ interface Costs {
   /** One event without waiting for the disk, milliseconds. */
   readonly plainMs: number;
   readonly syncedMs: number;
-  /** Making and handing over the progress once. */
+  /** Making the text of the progress once. */
   readonly showMs: number;
   /** Writing the snapshots when one session has changed. */
   readonly snapshotMs: number;
@@ -57,7 +74,7 @@ function measureSize(sessions: number, lives: number): Costs {
     let showMs = 0;
     let snapshotMs = 0;
     for (let number = 0; number < groups; number += 1) {
-      const shape = { sessions, chains: inFlight, config: { maxConcurrentSessions: inFlight } };
+      const shape = { sessions, after: inChains(inFlight), config: { maxConcurrentSessions: inFlight } };
       const { groupId } = makeGroup(world, folder, shape, number);
       const opened = openGroupWriter(world, folder.root, groupId, 'bench');
       if (!opened.ok) throw new Error(opened.failure.message);
@@ -65,7 +82,7 @@ function measureSize(sessions: number, lives: number): Costs {
       story.live(Math.min(lives, sessions));
       stories.push(story);
       const { value: writer } = opened;
-      if (number === 0) showMs = timed(() => writer.progress(groupProgress(writer.state, new Map(), Date.now())));
+      if (number === 0) showMs = timed(() => JSON.stringify(groupProgress(writer.state, new Map(), Date.now())));
       snapshotMs = story.snapshotMs();
       writer.close();
     }

@@ -2,54 +2,52 @@
 import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../src/world/own-program.ts';
-import { type Benchmark, type Figure, formatMs, median, quantile, ratio } from './support/figures.ts';
+import { atMost, type Benchmark, type Figure, formatRatio, measured, median } from './support/figures.ts';
 import { type BenchFolder, makeFolder } from './support/group-on-disk.ts';
+import { inTurns, type Standings } from './support/in-turns.ts';
 
 const hookMain = join(import.meta.dir, '..', 'src', 'hook-main.ts');
 const script = join(import.meta.dir, 'support', 'cpm-hook.sh');
-const rounds = 60;
+/** A hook takes so little time that more of them are taken together. */
+const hooksInRound = 12;
 const progressFiles = 5;
+const targetMs = 20;
 const sessionId = '00000001-0000-4000-8000-000000000000';
+const [bare, ours, peer] = ['bun -e 0', 'hook-main.ts cpm', 'bash + jq'] as const;
 
 export const hook: Benchmark = {
-  about: `SessionStart of CPM with ${progressFiles} progress files, from start to end of the process, in turns.`,
-  async run() {
+  about: () => `SessionStart of CPM with ${progressFiles} progress files, from start to end of the process, in turns.`,
+  async run({ rounds }) {
     const folder = makeFolder();
     try {
       fill(folder);
       const env = { ...folder.env, CLAUDE_PROJECT_DIR: folder.project };
-      const commands = new Map<string, readonly string[]>([
-        ['bun -e 0', [process.execPath, '-e', '0']],
-        ['hook-main.ts cpm', [process.execPath, ...isolatedBunFlags, hookMain, 'cpm', 'session-start']],
-      ]);
-      const lacking = ['bash', 'jq'].filter((name) => Bun.which(name) === null);
-      if (lacking.length === 0) commands.set('bash + jq', ['bash', script]);
-      const times = new Map([...commands.keys()].map((name) => [name, [] as number[]]));
-      // In turns, so that whatever else the machine does meets all of them alike.
-      for (let round = 0; round < rounds; round += 1) {
-        for (const [name, command] of commands) times.get(name)?.push(timeOf(command, env));
-      }
-      return figures(times, lacking);
+      const time = (...command: string[]) => timeOf(command, env);
+      const standings = await inTurns(
+        [
+          { name: bare, run: () => time(process.execPath, '-e', '0') },
+          { name: ours, run: () => time(process.execPath, ...isolatedBunFlags, hookMain, 'cpm', 'session-start') },
+          { name: peer, needs: ['bash', 'jq'], run: () => time('bash', script) },
+        ],
+        rounds * hooksInRound,
+      );
+      return figures(standings);
     } finally {
       folder.remove();
     }
   },
 };
 
-function figures(times: ReadonlyMap<string, readonly number[]>, lacking: readonly string[]): Figure[] {
-  const bashMs = times.get('bash + jq');
-  const all = [...times].map(([name, taken]): Figure => {
-    const spread = `${formatMs(quantile(taken, 0.9))} at the 9th decile`;
-    const isOurs = name.startsWith('hook-main');
-    const beside = isOurs && bashMs !== undefined ? `; ${ratio(median(taken), median(bashMs))} bash + jq` : '';
-    return {
-      what: name,
-      value: formatMs(median(taken)),
-      beside: `${isOurs ? 'target ≤ 25 ms; ' : ''}${spread}${beside}`,
-    };
+function figures({ taken, absent }: Standings): Figure[] {
+  const oursMs = median(taken.get(ours) ?? []);
+  const peerMs = median(taken.get(peer) ?? []);
+  const rows = [...taken].map(([name, values]): Figure => {
+    return { ...measured(name, values), ...(name === ours ? { target: atMost(oursMs, targetMs) } : {}) };
   });
-  if (lacking.length === 0) return all;
-  return [...all, { what: 'bash + jq', value: 'skipped', beside: `${lacking.join(' and ')} not installed` }];
+  if (Number.isNaN(peerMs)) return [...rows, ...absent];
+  const against = oursMs / peerMs;
+  const compared = { what: `${ours} against ${peer}`, value: formatRatio(against) };
+  return [...rows, { ...compared, target: atMost(against, 1, formatRatio), note: 'below 1 = ours is faster' }];
 }
 
 /** Four fresh files and a stale one, of the size that skills write. */

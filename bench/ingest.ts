@@ -6,63 +6,92 @@ import { parseLine } from '../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../src/claude/stream.ts';
 import { followTranscript } from '../src/runner/transcript-follower.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
-import { type Benchmark, type Figure, formatBytes, formatMs, formatRate, median, ratio } from './support/figures.ts';
+import {
+  atLeast,
+  type Benchmark,
+  type Effort,
+  type Figure,
+  formatBytes,
+  formatRate,
+  lacking,
+  measured,
+  median,
+  missing,
+  ratio,
+} from './support/figures.ts';
 import { StreamWriter, writeStream } from './support/stream-lines.ts';
 
 const streamBytes = 220_000_000;
-const rounds = 5;
+const quickStreamBytes = 22_000_000;
+/** jq takes its time; its rate over a part of the stream is that over all of it. */
+const jqBytes = 44_000_000;
+const targetBytesPerMs = 200_000;
 const bigChars = 9_800_000;
 const bigLines = 8;
 const chunkBytes = 1024 * 1024;
 
 export const ingest: Benchmark = {
-  about: 'A transcript of 220 MB read by follower, parseLine and foldMessage; beside it JSON.parse of its lines alone.',
-  async run() {
+  about: ({ isQuick }) =>
+    `A transcript of ${(isQuick ? quickStreamBytes : streamBytes) / 1e6} MB read by follower, parseLine and ` +
+    'foldMessage; beside it JSON.parse of its lines alone, and `jq -c .` over a part of it.',
+  async run(effort) {
     const folder = mkdtempSync(join(tmpdir(), 'cca-bench-'));
     try {
-      return [...measureStream(join(folder, 'transcript.jsonl')), ...measureBigLines(join(folder, 'big.jsonl'))];
+      return [...measureStream(folder, effort), ...measureBigLines(join(folder, 'big.jsonl'), effort)];
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
   },
 };
 
-function measureStream(path: string): Figure[] {
-  const lines = writeStream(streamBytes, (piece) => appendFileSync(path, piece));
-  const { ours, bare, bytes } = compare(path, lines);
-  const size = `${formatBytes(bytes)} in ${lines} lines`;
+function measureStream(folder: string, { isQuick, rounds }: Effort): Figure[] {
+  const path = join(folder, 'transcript.jsonl');
+  const lines = writeStream(isQuick ? quickStreamBytes : streamBytes, (piece) => appendFileSync(path, piece));
+  const part = join(folder, 'part.jsonl');
+  writeStream(jqBytes, (piece) => appendFileSync(part, piece));
+  const bytes = statSync(path).size;
+  const partBytes = statSync(part).size;
+  const absent = lacking(['jq']);
+  const ours: Times[] = [];
+  const bare: Times[] = [];
+  const jq: number[] = [];
+  // In turns, so that all meet the same other load.
+  for (let round = 0; round < rounds; round += 1) {
+    ours.push(measure(() => takeIn(path), lines));
+    bare.push(measure(() => parseAll(path), lines));
+    if (absent.length === 0) jq.push((timeOfJq(part) * bytes) / partBytes);
+  }
+  const wall = (times: readonly Times[]) => times.map(({ wallMs }) => wallMs);
+  const cpuMs = (times: readonly Times[]) => median(times.map((time) => time.cpuMs));
+  const format = (ms: number) => formatRate(bytes, ms);
+  const row = (what: string, values: readonly number[], note: string): Figure => ({
+    ...measured(what, values, format),
+    ratio: values === oursWall ? '1' : `${ratio(median(oursWall), median(values))} the speed of ours`,
+    note,
+  });
+  const oursWall = wall(ours);
+  const size = `${formatBytes(bytes)} in ${lines} lines; ${format(cpuMs(ours))} by CPU time`;
+  const target = atLeast(bytes / median(oursWall), targetBytesPerMs, '200 MB/s');
   return [
-    { what: 'transcript taken in', value: formatRate(bytes, ours.wallMs), beside: `target ≥ 200 MB/s; ${size}` },
-    { what: 'the same by CPU time', value: formatRate(bytes, ours.cpuMs), beside: 'other load left out' },
-    { what: 'bare JSON.parse of its lines', value: formatRate(bytes, bare.wallMs) },
-    { what: 'ours against bare, by CPU time', value: ratio(bare.cpuMs, ours.cpuMs), beside: 'speed; 1 = the same' },
-    { what: 'one line', value: formatMs(ours.wallMs / lines), beside: `of ${formatBytes(Math.round(bytes / lines))}` },
+    { ...row('transcript taken in', oursWall, size), target },
+    row('bare JSON.parse of its lines', wall(bare), `${format(cpuMs(bare))} by CPU time`),
+    ...(absent.length > 0
+      ? [missing('jq -c .', absent)]
+      : [row('jq -c .', jq, `over ${formatBytes(partBytes)} of it`)]),
   ];
 }
 
-function measureBigLines(path: string): Figure[] {
+function measureBigLines(path: string, { rounds }: Effort): Figure[] {
   const line = new StreamWriter(2).bigResult(bigChars);
   for (let count = 0; count < bigLines; count += 1) appendFileSync(path, `${line}\n`);
-  const { ours, bare, bytes } = compare(path, bigLines);
-  const speed = `${ratio(bare.cpuMs, ours.cpuMs)} the speed of bare JSON.parse, by CPU time`;
-  const what = `lines of ${formatBytes(bytes / bigLines)} taken in`;
-  return [{ what, value: formatRate(bytes, ours.wallMs), beside: speed }];
+  const bytes = statSync(path).size;
+  const ours = Array.from({ length: rounds }, () => measure(() => takeIn(path), bigLines).wallMs);
+  return [measured(`lines of ${formatBytes(bytes / bigLines)} taken in`, ours, (ms) => formatRate(bytes, ms))];
 }
 
 interface Times {
   readonly wallMs: number;
   readonly cpuMs: number;
-}
-
-/** Medians of both ways to read a file, in turns so that both meet the same other load. */
-function compare(path: string, lines: number): { ours: Times; bare: Times; bytes: number } {
-  const ours: Times[] = [];
-  const bare: Times[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    ours.push(measure(() => takeIn(path), lines));
-    bare.push(measure(() => parseAll(path), lines));
-  }
-  return { ours: medianOf(ours), bare: medianOf(bare), bytes: statSync(path).size };
 }
 
 function measure(read: () => number, lines: number): Times {
@@ -76,8 +105,11 @@ function measure(read: () => number, lines: number): Times {
   return { wallMs, cpuMs: (user + system) / 1000 };
 }
 
-function medianOf(times: readonly Times[]): Times {
-  return { wallMs: median(times.map(({ wallMs }) => wallMs)), cpuMs: median(times.map(({ cpuMs }) => cpuMs)) };
+function timeOfJq(path: string): number {
+  const begin = performance.now();
+  const { exitCode } = Bun.spawnSync(['jq', '-c', '.', path], { stdin: 'ignore', stdout: 'ignore', stderr: 'inherit' });
+  if (exitCode !== 0) throw new Error(`jq ended with ${exitCode}`);
+  return performance.now() - begin;
 }
 
 /** What a worker does with its lines; returns their number. */

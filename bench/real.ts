@@ -7,19 +7,22 @@ import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../src
 import { createRealWorld } from '../src/world/real-world.ts';
 import { pinnedClaude } from '../tests/support/cli.ts';
 import { type GroupFixture, makeGroup as makeFixture } from '../tests/support/group-fixture.ts';
-import { type Benchmark, type Figure, formatMs, median } from './support/figures.ts';
+import { type Benchmark, type Effort, type Figure, measured } from './support/figures.ts';
 import { makeFolder, makeGroup } from './support/group-on-disk.ts';
 import { measureRun, runnerRows } from './support/runner-process.ts';
 
-const sessions = 50;
+/** Each costs more than a second of CPU, so one run of many of them is all there is. */
+const fullSessions = 50;
+const quickSessions = 4;
 const concurrent = 8;
-const pauses = 5;
 const lookMs = 5;
 
 export const real: Benchmark = {
-  about: `${sessions} sessions of the real claude, ${concurrent} at a time, three requests each; ${pauses} pauses.`,
-  async run() {
-    return [...(await measureSessions()), ...(await measurePauses())];
+  about: ({ isQuick, rounds }) =>
+    `${isQuick ? quickSessions : fullSessions} sessions of the real claude, ${concurrent} at a time, three requests ` +
+    `each, once; ${rounds} pauses.`,
+  async run(effort) {
+    return [...(await measureSessions(effort)), ...(await measurePauses(effort))];
   },
 };
 
@@ -36,16 +39,17 @@ function claudeEnv(api: ScriptedApi): Record<string, string> {
   };
 }
 
-async function measureSessions(): Promise<Figure[]> {
+async function measureSessions({ isQuick }: Effort): Promise<Figure[]> {
+  const sessions = isQuick ? quickSessions : fullSessions;
   const step = (command: string) => ({ text: 'Working.', tool: 'Bash', input: { command } });
   const steps = [step('seq 1 300'), step('echo done >> work.txt'), { text: 'The work is done.' }];
   const api = playing({ version: 1, sessions: { '*': { steps } } });
   const folder = makeFolder();
   try {
-    const group = makeGroup(createRealWorld(), folder, { sessions, session: { allowedTools: ['Bash'] } });
+    const group = makeGroup(createRealWorld(), folder, { sessions, session: () => ({ allowedTools: ['Bash'] }) });
     const figures = await measureRun(group, claudeEnv(api), concurrent);
     if (api.problems.length > 0) throw new Error(api.problems.join('\n'));
-    return runnerRows(figures, sessions);
+    return runnerRows([figures], sessions);
   } finally {
     await api.stop();
     folder.remove();
@@ -57,22 +61,14 @@ interface Latencies {
   readonly resumeMs: number;
 }
 
-async function measurePauses(): Promise<Figure[]> {
+async function measurePauses({ rounds }: Effort): Promise<Figure[]> {
   const latencies: Latencies[] = [];
-  for (let round = 0; round < pauses; round += 1) latencies.push(await pauseAndResume());
-  const row = (what: string, values: number[]): Figure => {
-    const range = `median of ${pauses}; ${formatMs(Math.min(...values))} to ${formatMs(Math.max(...values))}`;
-    return { what, value: formatMs(median(values)), beside: range };
-  };
+  for (let round = 0; round < rounds; round += 1) latencies.push(await pauseAndResume());
+  const pauses = latencies.map(({ pauseMs }) => pauseMs);
+  const resumes = latencies.map(({ resumeMs }) => resumeMs);
   return [
-    row(
-      'pause in a tool call, request to group_paused',
-      latencies.map(({ pauseMs }) => pauseMs),
-    ),
-    row(
-      'resume to first API request',
-      latencies.map(({ resumeMs }) => resumeMs),
-    ),
+    measured('pause in a tool call, request to group_paused', pauses),
+    measured('resume to first API request', resumes),
   ];
 }
 

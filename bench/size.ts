@@ -1,45 +1,52 @@
 /** A group of a thousand sessions, a hundred at a time, with a claude that costs next to nothing. */
-import { join } from 'node:path';
 import { readLog } from '../src/store/event-log.ts';
 import { groupPaths } from '../src/store/paths.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
-import { type Benchmark, type Figure, formatMs, median } from './support/figures.ts';
-import { type BenchFolder, makeFolder, makeGroup } from './support/group-on-disk.ts';
-import { measureRun, runnerRows } from './support/runner-process.ts';
+import { type Benchmark, type Figure, formatMs, median, mib } from './support/figures.ts';
+import { makeFolder, makeGroup } from './support/group-on-disk.ts';
+import { measureRun, type RunnerFigures, runnerRows } from './support/runner-process.ts';
+import { tinyClaude } from './support/tasks.ts';
 
-const sessions = 1_000;
-const concurrent = 100;
-/** Long enough for a hundred of them to be there at once, however slowly processes start here. */
-const workSeconds = 9;
-const tinyClaude = join(import.meta.dir, 'support', 'tiny-claude.sh');
+const full = { sessions: 1_000, concurrent: 100 };
+const small = { sessions: 100, concurrent: 20 };
+/** Long enough for all of them to be there at once, however slowly processes start here. */
+const workSeconds = '6';
+const targets = { peakBytes: 150 * mib, cpuMsEach: 3, syncsEach: 8 };
 
 export const size: Benchmark = {
-  about: `${sessions} sessions, ${concurrent} at a time, with a fake claude that works for ${workSeconds} s each.`,
-  async run() {
-    const folder = makeFolder();
-    try {
-      const fakeMs = costOfFake();
-      const world = createRealWorld();
-      const group = makeGroup(world, folder, { sessions });
-      const env = {
-        CLAUDE_CODE_AGENT_CLAUDE: tinyClaude,
-        ANTHROPIC_API_KEY: 'test-key',
-        BENCH_WORK_SECONDS: String(workSeconds),
-      };
-      const figures = await measureRun(group, env, concurrent);
-      return [
-        ...runnerRows(figures, sessions, 'target ≤ 150 MB'),
-        mostAtOnce(folder, group.groupId),
-        { what: 'CPU of one fake itself', value: formatMs(fakeMs), beside: 'not in the figures above' },
-      ];
-    } finally {
-      folder.remove();
-    }
+  about({ isQuick }) {
+    const { sessions, concurrent } = isQuick ? small : full;
+    return `${sessions} sessions, ${concurrent} at a time, with a fake claude that works for ${workSeconds} s each.`;
+  },
+  async run({ isQuick, rounds }) {
+    const shape = isQuick ? small : full;
+    const runs: (RunnerFigures & { most: number })[] = [];
+    for (let round = 0; round < rounds; round += 1) runs.push(await runOnce(shape));
+    const most = { what: 'most workers at once', value: String(median(runs.map((run) => run.most))) };
+    const fake = { what: 'CPU of one fake itself', value: formatMs(costOfFake()), note: 'not in the figures above' };
+    return [...runnerRows(runs, shape.sessions, targets), most, fake] satisfies Figure[];
   },
 };
 
-function mostAtOnce(folder: BenchFolder, groupId: string): Figure {
-  const log = readLog(createRealWorld(), groupPaths(folder.root, groupId).events);
+async function runOnce({ sessions, concurrent }: typeof full): Promise<RunnerFigures & { most: number }> {
+  const folder = makeFolder();
+  try {
+    const group = makeGroup(createRealWorld(), folder, { sessions });
+    const env = {
+      CLAUDE_CODE_AGENT_CLAUDE: tinyClaude,
+      ANTHROPIC_API_KEY: 'test-key',
+      BENCH_STEPS: '3',
+      BENCH_STEP_SECONDS: String(Number(workSeconds) / 3),
+    };
+    const figures = await measureRun(group, env, concurrent);
+    return { ...figures, most: mostAtOnce(groupPaths(folder.root, group.groupId).events) };
+  } finally {
+    folder.remove();
+  }
+}
+
+function mostAtOnce(path: string): number {
+  const log = readLog(createRealWorld(), path);
   if (!log.ok) throw new Error(log.failure.message);
   let running = 0;
   let most = 0;
@@ -48,13 +55,13 @@ function mostAtOnce(folder: BenchFolder, groupId: string): Figure {
     if (type === 'session_completed' || type === 'session_failed' || type === 'session_paused') running -= 1;
     most = Math.max(most, running);
   }
-  return { what: 'most workers at once', value: String(most), beside: `${log.value.length} events` };
+  return most;
 }
 
 /** CPU milliseconds of a whole life of the fake, its own children included. */
 function costOfFake(): number {
   const lives = Array.from({ length: 11 }, () => {
-    const env = { PATH: process.env.PATH ?? '', BENCH_WORK_SECONDS: '0' };
+    const env = { PATH: process.env.PATH ?? '', BENCH_STEP_SECONDS: '0' };
     const { resourceUsage } = Bun.spawnSync([tinyClaude], { env, stdin: Buffer.from('{}\n'), stdout: 'ignore' });
     return Number(resourceUsage?.cpuTime.total ?? 0) / 1000;
   });

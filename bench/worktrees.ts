@@ -6,17 +6,16 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { branchName, makeWorkspace } from '../src/git/workspace.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
-import { type Benchmark, type Figure, formatMs, median, ratio } from './support/figures.ts';
+import { type Benchmark, type Figure, measured, median, ratio } from './support/figures.ts';
 import { type BenchFolder, makeFolder } from './support/group-on-disk.ts';
 
 const files = 20_000;
 const filesInFolder = 200;
-const count = 8;
-const rounds = 2;
+const count = 4;
 
 export const worktrees: Benchmark = {
-  about: `${count} worktrees of a repository of ${files} files, ours beside git's, each one after another.`,
-  async run() {
+  about: () => `${count} worktrees of a repository of ${files} files, ours beside git's, each one after another.`,
+  async run({ rounds }) {
     const folder = makeFolder();
     try {
       makeRepository(folder);
@@ -27,18 +26,22 @@ export const worktrees: Benchmark = {
         plain.push(plainLoop(folder, round));
         ours.push(await ourLoop(folder, round));
       }
-      return figuresOf(median(plain), median(ours));
+      return figuresOf(plain, ours);
     } finally {
       folder.remove();
     }
   },
 };
 
-function figuresOf(plainMs: number, oursMs: number): Figure[] {
+function figuresOf(plain: readonly number[], ours: readonly number[]): Figure[] {
+  const against = ratio(median(ours), median(plain));
   return [
-    { what: `git worktree add, ${count} times`, value: formatMs(plainMs), beside: `median of ${rounds} rounds` },
-    { what: `makeWorkspace, ${count} times`, value: formatMs(oursMs), beside: 'branch, intent and checks too' },
-    { what: 'ours / git', value: ratio(oursMs, plainMs), beside: 'below 1 = ours is faster' },
+    { ...measured(`git worktree add, ${count} times`, plain), ratio: '1' },
+    {
+      ...measured(`makeWorkspace, ${count} times`, ours),
+      ratio: `${against} git worktree add`,
+      note: 'branch, intent and checks too',
+    },
   ];
 }
 

@@ -1,18 +1,38 @@
-/** What a benchmark says: figures with their units, and how they are put into a table. */
+/** What a benchmark says: figures with their units, spread and targets. */
 import { loadavg } from 'node:os';
 
 export interface Figure {
   readonly what: string;
-  /** The figure with its unit. */
+  /** The median with its unit, or why there is none. */
   readonly value: string;
-  /** What it is compared with or should be; absent = nothing. */
-  readonly beside?: string;
+  /** From the least to the most, and of how many runs. */
+  readonly spread?: string;
+  /** How it compares with what is named there. */
+  readonly ratio?: string;
+  readonly target?: Target;
+  readonly note?: string;
+  /** A peer that is not installed here. */
+  readonly isMissing?: true;
+}
+
+export interface Target {
+  /** As people write it: `≤ 20 ms`. */
+  readonly text: string;
+  readonly isMet: boolean;
+}
+
+/** How much is measured. */
+export interface Effort {
+  /** One round of everything, and less of it: to try out the benchmarks, not to publish figures. */
+  readonly isQuick: boolean;
+  /** Runs of which the median is taken. */
+  readonly rounds: number;
 }
 
 export interface Benchmark {
   /** One sentence: what is measured, and of what. */
-  readonly about: string;
-  run(): Promise<Figure[]>;
+  about(effort: Effort): string;
+  run(effort: Effort): Promise<Figure[]>;
 }
 
 export const mib = 1024 ** 2;
@@ -33,8 +53,12 @@ export function formatRate(bytes: number, ms: number): string {
   return `${(bytes / 1000 / ms).toFixed(0)} MB/s`;
 }
 
+export function formatRatio(ratio: number): string {
+  return `${ratio.toFixed(2)} ×`;
+}
+
 export function ratio(one: number, other: number): string {
-  return `${(one / other).toFixed(2)} ×`;
+  return formatRatio(one / other);
 }
 
 /** The one in the middle; of an even number the lower one. */
@@ -45,6 +69,34 @@ export function median(values: readonly number[]): number {
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+}
+
+/** Median and spread of the same thing measured several times. */
+export function measured(
+  what: string,
+  values: readonly number[],
+  format: (value: number) => string = formatMs,
+): Pick<Figure, 'what' | 'value' | 'spread'> {
+  const spread = `${format(Math.min(...values))} … ${format(Math.max(...values))}, ${values.length} runs`;
+  return { what, value: format(median(values)), ...(values.length > 1 ? { spread } : {}) };
+}
+
+export function atMost(value: number, limit: number, format: (value: number) => string = formatMs): Target {
+  return { text: `≤ ${format(limit)}`, isMet: value <= limit };
+}
+
+export function atLeast(value: number, limit: number, text: string): Target {
+  return { text: `≥ ${text}`, isMet: value >= limit };
+}
+
+/** A row for each peer that cannot be compared with, because its programs are not here. */
+export function missing(name: string, programs: readonly string[]): Figure {
+  return { what: name, value: 'not installed', note: `${programs.join(' and ')} not found on PATH`, isMissing: true };
+}
+
+/** Those of the programs that are not on PATH. */
+export function lacking(programs: readonly string[]): string[] {
+  return programs.filter((name) => Bun.which(name) === null);
 }
 
 /** Milliseconds that `action` takes. */

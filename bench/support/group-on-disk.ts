@@ -41,10 +41,15 @@ export function makeFolder(): BenchFolder {
 
 export interface GroupShape {
   readonly sessions: number;
-  /** Each session depends on the one so many before it; absent = none depends on any. */
-  readonly chains?: number;
+  /** The sessions that one waits for, all by their places in the group; absent = none waits for any. */
+  readonly after?: (index: number) => readonly number[];
   readonly config?: Partial<GroupConfig>;
-  readonly session?: Partial<SessionDefinition>;
+  readonly session?: (index: number) => Partial<SessionDefinition>;
+}
+
+/** `chains` chains side by side: each session waits for the one so many before it. */
+export function inChains(chains: number): (index: number) => readonly number[] {
+  return (index) => (index < chains ? [] : [index - chains]);
 }
 
 /** Creates a group; `number` makes its id differ from others. */
@@ -53,16 +58,16 @@ export function makeGroup(world: World, folder: BenchFolder, shape: GroupShape, 
   const createdAt = new Date(startMs).toISOString();
   const ids = Array.from({ length: shape.sessions }, (_, index) => makeSessionId(index + 1, crypto.randomUUID()));
   const sessions = ids.map((id, index): SessionDefinition => {
-    const before = shape.chains === undefined ? undefined : ids[index - shape.chains];
+    const after = shape.after?.(index) ?? [];
     return {
       id,
       name: `session-${index + 1}`,
       description: '',
       projectPath: folder.project,
       prompt: `Do part ${index + 1} of the work.`,
-      dependsOn: before === undefined ? [] : [before],
+      dependsOn: after.map((other) => ids[other] as string),
       createdAt,
-      ...shape.session,
+      ...shape.session?.(index),
     };
   });
   const definition = {

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import type { DiskCounts } from './counting-world.ts';
-import { type Figure, formatBytes, formatMs } from './figures.ts';
+import { atMost, type Figure, formatBytes, formatMs, measured, median } from './figures.ts';
 import type { BenchGroup } from './group-on-disk.ts';
 
 export interface RunnerFigures {
@@ -17,7 +17,7 @@ export interface RunnerFigures {
   readonly counts: DiskCounts;
 }
 
-const lookMs = 100;
+const lookMs = 20;
 /** Ticks of /proc/PID/stat a second; the same on every Linux that is still in use. */
 const ticksPerSecond = 100;
 /** As the launcher starts src/main.ts. */
@@ -65,21 +65,50 @@ function lookAt(pid: number): { peakBytes: number; cpuMs: number } | null {
   }
 }
 
-export function runnerRows(figures: RunnerFigures, sessions: number, peakTarget?: string): Figure[] {
-  const { peakBytes, cpuMs, wallMs, counts } = figures;
-  const each = (count: number) => (count / sessions).toFixed(1);
+export interface RunnerTargets {
+  readonly peakBytes?: number;
+  readonly cpuMsEach?: number;
+  readonly syncsEach?: number;
+}
+
+/** What runs of the same group took. */
+export function runnerRows(runs: readonly RunnerFigures[], sessions: number, targets: RunnerTargets = {}): Figure[] {
+  const of = (read: (run: RunnerFigures) => number) => runs.map(read);
+  const each = (read: (counts: DiskCounts) => number) => of(({ counts }) => read(counts) / sessions);
+  const row = (
+    what: string,
+    values: readonly number[],
+    format: (value: number) => string,
+    limit?: number,
+    note?: string,
+  ): Figure => ({
+    ...measured(what, values, format),
+    ...(limit === undefined ? {} : { target: atMost(median(values), limit, format) }),
+    ...(note === undefined ? {} : { note }),
+  });
+  const appends = median(each((counts) => counts.appends)).toFixed(1);
+  const replaces = median(each((counts) => counts.replaces)).toFixed(1);
+  const writes = `${appends} appends, ${replaces} files replaced`;
+  const cpuEach = of(({ cpuMs }) => cpuMs / sessions);
   return [
-    {
-      what: 'runner’s peak memory',
-      value: formatBytes(peakBytes),
-      ...(peakTarget === undefined ? {} : { beside: peakTarget }),
-    },
-    { what: 'runner’s CPU a session', value: formatMs(cpuMs / sessions), beside: `${formatMs(cpuMs)} in all` },
-    {
-      what: 'fsyncs a session',
-      value: each(counts.syncs),
-      beside: `${each(counts.appends)} appends, ${each(counts.replaces)} files replaced`,
-    },
-    { what: 'wall time', value: formatMs(wallMs), beside: `${formatMs(wallMs / sessions)} a session` },
+    row(
+      'runner’s peak memory',
+      of(({ peakBytes }) => peakBytes),
+      formatBytes,
+      targets.peakBytes,
+    ),
+    row('runner’s CPU a session', cpuEach, formatMs, targets.cpuMsEach, 'user and system, without what it starts'),
+    row(
+      'fsyncs a session',
+      each((counts) => counts.syncs),
+      (count) => count.toFixed(1),
+      targets.syncsEach,
+      writes,
+    ),
+    row(
+      'wall time of the run',
+      of(({ wallMs }) => wallMs),
+      formatMs,
+    ),
   ];
 }

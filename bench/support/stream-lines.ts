@@ -2,6 +2,7 @@
  * A transcript as claude prints it, made up from a seed: the kinds of lines of a working session and their sizes. Tool
  * results carry their text twice, as claude's do, and some lines hold characters of more than one byte.
  */
+import { seeded } from './seeded.ts';
 
 const words = (
   'the runner reads a line of the log and folds it into its state const value = parse(line); if (!value.ok) return ' +
@@ -10,15 +11,6 @@ const words = (
 const wideWords = ['prüfen', 'größer', '→', '“quoted”', '✓', '日本語', '🚀', '├──'];
 
 const pieceBytes = 4_000_000;
-
-/** Numbers from 0 to 1 that depend on the seed alone. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
 
 export class StreamWriter {
   readonly #random: () => number;

@@ -1,6 +1,8 @@
 #!/bin/sh
-# The smallest program that a runner takes for claude: it works for BENCH_WORK_SECONDS, says a few lines and then waits
-# for SIGTERM. Only `sleep` is a process of its own.
+# The smallest program that a runner takes for claude: in BENCH_STEPS steps (1 unless told) of BENCH_STEP_SECONDS each it
+# works, says a few lines and then, as claude does, waits for more input until that ends or SIGTERM comes. A prompt that
+# says `seconds=0.25;` sets the duration of its step. Only `sleep` is a process of its own, so that peers, which start
+# this very program with the same arguments, are not held up by it either.
 case $1 in
 auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
 --version) echo '2.1.197 (tiny)'; exit 0 ;;
@@ -13,13 +15,15 @@ hook='"type":"system","hook_id":"h","hook_name":"SessionStart:startup","hook_eve
 usage='"inputTokens":1000,"outputTokens":200,"cacheReadInputTokens":30,"cacheCreationInputTokens":4,"costUSD":0.01'
 say() { printf '%s\n' "{\"session_id\":\"$id\",$1}"; }
 IFS= read -r prompt
+seconds=${BENCH_STEP_SECONDS:-1}
+case $prompt in *seconds=*) seconds=${prompt#*seconds=} seconds=${seconds%%;*} ;; esac
 say "$hook,\"subtype\":\"hook_response\",\"outcome\":\"success\""
 say '"type":"system","subtype":"init","model":"claude-opus-4-8","claude_code_version":"2.1.197","cwd":"/p","tools":[]'
 step=1
-while [ "$step" -le 3 ]; do
+while [ "$step" -le "${BENCH_STEPS:-1}" ]; do
   call='{"type":"tool_use","id":"t'$step'","name":"Bash","input":{"command":"make part"}}'
   say '"type":"assistant","message":{"id":"m'$step'","model":"claude-opus-4-8","content":['"$call"']}'
-  sleep "$((${BENCH_WORK_SECONDS:-3} / 3))"
+  sleep "$seconds"
   result='{"type":"tool_result","tool_use_id":"t'$step'","content":"made","is_error":false}'
   say '"type":"user","message":{"role":"user","content":['"$result"']}'
   step=$((step + 1))

@@ -31,7 +31,7 @@ export async function screenSvg(bytes: string, { columns, rows }: ScreenSize): P
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">`,
     `<rect width="${width}" height="${height}" rx="8" fill="${background}"/>`,
-    `<g font-family="${font}" font-size="${fontSize}" fill="${foreground}" xml:space="preserve">`,
+    `<g font-family="${font}" font-size="${fontSize}" fill="${foreground}">`,
     ...shown.slice(0, used).flatMap((cells, row) => rowMarkup(cells, row)),
     '</g>',
     '</svg>',
@@ -106,16 +106,22 @@ function runMarkup(text: string, look: Look, { left, top, width }: Box): string[
   const [x, wide] = [round(left), round(width)];
   const markup =
     fill === null ? [] : [`<rect x="${x}" y="${top}" width="${wide}" height="${lineHeight}" fill="${fill}"/>`];
-  if (text.trim() === '') return markup;
+  const words = text.trim();
+  if (words === '') return markup;
+  // Blanks at the ends, and more than one in a row, are no blanks to a browser, which would stretch what is left.
+  const before = (text.length - text.trimStart().length) * cellWidth;
+  const length = width - (text.length - words.length) * cellWidth;
   // Fonts differ in the width of their characters; the columns must not.
-  const place = `x="${x}" y="${top + fontSize - 1}" textLength="${wide}" lengthAdjust="spacingAndGlyphs"`;
+  const place =
+    `x="${round(left + before)}" y="${top + fontSize - 1}" ` +
+    `textLength="${round(length)}" lengthAdjust="spacingAndGlyphs"`;
   const style = [
     ...(colour === foreground ? [] : [` fill="${colour}"`]),
     ...(isBold ? [' font-weight="bold"'] : []),
     ...(isDim ? [' opacity="0.6"'] : []),
     ...(isUnderlined ? [' text-decoration="underline"'] : []),
   ].join('');
-  return [...markup, `<text ${place}${style}>${escapeXml(text)}</text>`];
+  return [...markup, `<text ${place}${style}>${escapeXml(words.replaceAll(' ', '\u00a0'))}</text>`];
 }
 
 function isSame(one: Look, other: Look): boolean {

@@ -62,5 +62,8 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     input.settingsFile,
     // Without it the project's .mcp.json servers are started unasked.
     '--strict-mcp-config',
+    // Folder, machine, Git status and memory path then stand in the first message instead of the system prompt, which
+    // is the same for all sessions of a kind: they can share it in the prompt cache.
+    '--exclude-dynamic-system-prompt-sections',
   ];
 }

@@ -8,6 +8,7 @@ import type { SessionPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
 import type { Environment } from './environment.ts';
+import { withoutOwnGitWords } from './git-guidance.ts';
 import { type InstructionsInput, instructions } from './instructions.ts';
 import type { JsonObject } from './lenient.ts';
 import {
@@ -37,10 +38,12 @@ const ownedFolders = ['commands', 'skills', 'agents', 'rules'];
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
   const { paths, env } = input;
   const { base, hooks = [], deny = [] } = input.settings;
-  const { projectPath } = input.instructions.session;
+  const { own, git, session } = input.instructions;
+  const { projectPath } = session;
   const clean = hooks.map(({ event, program }) => ({ event, program: inCleanEnvironment(program, env, projectPath) }));
+  const settled = own && git !== null ? { ...withoutOwnGitWords, ...base } : { ...base };
   const files: readonly (readonly [string, JsonObject])[] = [
-    [join(paths.config, 'settings.json'), configSettings({ ...input.settings, hooks: clean })],
+    [join(paths.config, 'settings.json'), configSettings({ ...input.settings, base: settled, hooks: clean })],
     [paths.workerSettings, workerSettings(env, { deny, ...(base === undefined ? {} : { base }) })],
   ];
   let path = paths.config;

@@ -26,6 +26,8 @@ export interface InstructionsInput {
   readonly shared: readonly string[];
   /** False leaves out what we say of group, task and dependencies. */
   readonly own: boolean;
+  /** What it is told about Git (git-guidance.ts); null = claude says it itself. Left out with our own words. */
+  readonly git: string | null;
 }
 
 const taskChars = 40_000;
@@ -34,7 +36,7 @@ const resultChars = 4_000;
 const allResultsChars = 24_000;
 
 export function instructions(input: InstructionsInput): string {
-  const { group, session, dependencies, own } = input;
+  const { group, session, dependencies, own, git } = input;
   const title = `# Session ${plain(session.name)} of the group ${plain(group.name)}`;
   const shared = input.shared.map((text) => text.trim()).filter((text) => text !== '');
   if (!own) return `${(shared.length === 0 ? [title] : shared).join('\n\n')}\n`;
@@ -49,6 +51,7 @@ export function instructions(input: InstructionsInput): string {
     ...(session.description === '' ? [] : [quoted(session.description, taskChars)]),
     quoted(session.task, taskChars),
     ...dependencyParts(dependencies),
+    ...(git === null ? [] : ['## Git', git]),
     ...(shared.length === 0 ? [] : ['## Instructions for every session', ...shared]),
   ];
   return `${parts.join('\n\n')}\n`;

@@ -21,8 +21,20 @@ export interface ResumePromptInput {
   readonly messages?: readonly string[];
 }
 
-/** The task as it is for a first attempt; for later ones with what happened before it. */
+/** The task for a first attempt; for later ones with what happened before it. */
 export function resumePrompt(input: ResumePromptInput): string {
+  const words = promptWords(input);
+  return input.continues ? words : `${opening}\n\n${words}`;
+}
+
+/**
+ * Begins every conversation. claude puts three digits made from the beginning of the first message (its 5th, 8th and
+ * 21st character) before its system prompt, and with it before all that sessions could share in the prompt cache: with
+ * the same first words they are the same for every task.
+ */
+const opening = 'The task of this session:';
+
+function promptWords(input: ResumePromptInput): string {
   const { task, kind, continues, failure, rejection, contextLost = false, messages = [] } = input;
   const said = messages.flatMap((text) => [added, text]);
   if (kind === 'start') return [task, ...said].join('\n\n');

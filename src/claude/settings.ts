@@ -226,9 +226,10 @@ const typedSettings: Readonly<Record<string, 'string' | 'number' | 'boolean'>> =
   ...Object.fromEntries(helperSettings.map((name) => [name, 'string' as const])),
   cleanupPeriodDays: 'number',
   autoCompactWindow: 'number',
-  includeCoAuthoredBy: 'boolean',
   disableAllHooks: 'boolean',
   autoCompactEnabled: 'boolean',
+  includeGitInstructions: 'boolean',
+  includeCoAuthoredBy: 'boolean',
   alwaysThinkingEnabled: 'boolean',
   enableAllProjectMcpServers: 'boolean',
 };

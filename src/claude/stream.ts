@@ -16,7 +16,7 @@ import type {
 } from './messages.ts';
 import { emptySpending, type Spending, spendClaimed, spendSeen } from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
-import { oneLine } from './text.ts';
+import { cleanLines, oneLine } from './text.ts';
 
 /** A tool call that has not been answered yet. */
 export interface OpenTool {
@@ -55,7 +55,7 @@ export interface AttemptStream {
   currentToolId?: string;
   /** Name and short target of the tool that runs now, at most 80 characters, without control characters. */
   currentTool?: string;
-  /** Start of the last text of the model, at most 200 characters on one line. */
+  /** Start of the last text of the model, at most 200 characters, without control characters but line ends. */
   lastText?: string;
   /** Successful tool results, of the main loop and of sub-agents. */
   toolsDone: number;
@@ -241,7 +241,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
   }
   for (const block of m.blocks) {
     if (block.kind === 'text') {
-      const text = oneLine(block.text, textChars);
+      const text = cleanLines(block.text, textChars);
       if (text !== '' && speaker === '') s.lastText = text;
     } else if (block.kind === 'tool-use' && block.id !== '' && s.openTools.size < maxOpen) {
       const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };

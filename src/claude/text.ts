@@ -24,3 +24,16 @@ export function oneLine(text: string, max: number): string {
   const clean = head.replace(escapeSequence, '').replace(controlCharacter, ' ').replace(/ {2,}/g, ' ').trim();
   return clip(clean, max);
 }
+
+/** Like `oneLine`, but with its line ends. */
+export function cleanLines(text: string, max: number): string {
+  const head = text.slice(0, max * 8).trim();
+  return clip(
+    head
+      .split(/\r?\n/)
+      .map((line) => oneLine(line, max))
+      .join('\n')
+      .trim(),
+    max,
+  );
+}

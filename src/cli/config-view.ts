@@ -43,7 +43,7 @@ export function configView({ world }: Context, { state, record, paths, sessionId
   if (!generated.ok) return generated;
   const { claudeMd, settings, settingsOrigins, files, mcp, mcpOrigins } = generated.value;
   const { prompt } = fillPrompt(definition, state, sessionPaths(paths, sessionId).inputs);
-  const own = ownInstructions(state, record, prompt);
+  const own = ownInstructions(state, record, prompt, settings);
   const model = definition.model ?? state.group.config.model ?? settings.model;
   const overridden = overriddenPaths(settings).map((path) => [path, `overridden by ${ownLayer}`] as const);
   return ok({

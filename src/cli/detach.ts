@@ -9,10 +9,10 @@ import type { GroupPaths } from '../store/paths.ts';
 import { isObject, parseJson } from '../store/shape.ts';
 import { delay } from '../world/clock.ts';
 import { isolatedBunFlags } from '../world/own-program.ts';
-import type { ExitStatus, RunningProcess } from '../world/world.ts';
+import type { ExitStatus, RunningProcess, World } from '../world/world.ts';
 import { whileBusy } from './busy.ts';
 import type { Context, Work } from './context.ts';
-import { exitCode } from './exit-code.ts';
+import { type ExitCode, exitCode } from './exit-code.ts';
 import type { ConfigOptions } from './group-options.ts';
 import { LogReader } from './log-reader.ts';
 import type { GroupReference } from './resolve.ts';
@@ -23,29 +23,45 @@ const lookMs = 25;
 const saidBytesMax = 20_000;
 const sentenceColumnsMax = 1_000;
 
+/** What came of it: a runner that runs the group, or one that refused and what it said. */
+export type Detached =
+  | { readonly kind: 'running'; readonly pid: number; readonly log: string }
+  | { readonly kind: 'refused'; readonly code: ExitCode; readonly said: readonly string[] };
+
+type Place = Pick<Context, 'world' | 'env' | 'cwd' | 'packageRoot'>;
+
 /** Starts a runner of its own for the group; the exit code is that of its refusal when it does not begin to run. */
 export async function runDetached(context: Context, group: GroupReference, wish: RunWish): Promise<Work> {
-  const { world, stdout } = context;
-  const { groupId, paths } = group;
-  const log = logFileFor(context, paths.runnerLogs);
-  const events = new LogReader(world, paths.events);
-  const started = startRunner(context, group, wish, log);
+  const { stdout, stderr } = context;
+  const { groupId } = group;
+  const started = await whileBusy(context, 'Starting the runner', () => startDetached(context, group, wish));
   if (!started.ok) return started;
-  const outcome = await whileBusy(context, 'Starting the runner', () =>
-    beginning(context, paths, events, started.value),
-  );
-  if (outcome !== 'running') return refused(context, outcome, log);
-  const { pid } = started.value.identity;
+  if (started.value.kind === 'refused') {
+    for (const line of started.value.said) stderr.line(line);
+    return ok(started.value.code);
+  }
+  const { pid, log } = started.value;
   if (wish.output === 'json') stdout.line(safeJson({ groupId, pid, log }));
   else stdout.line(groupId);
   if (wish.output !== 'json' && wish.output !== 'quiet') sayHowToGoOn(context, groupId, pid, log);
-  if (wish.notify)
-    context.stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
+  if (wish.notify) stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
   return ok(exitCode.done);
 }
 
+/** Resolves when the runner runs the group or has refused to. Fails when it ended and did not say why. */
+export async function startDetached(place: Place, group: GroupReference, wish: RunWish): Promise<Result<Detached>> {
+  const { world } = place;
+  const log = logFileFor(world, group.paths.runnerLogs);
+  const events = new LogReader(world, group.paths.events);
+  const started = startRunner(place, group, wish, log);
+  if (!started.ok) return started;
+  const outcome = await beginning(world, group.paths, events, started.value);
+  if (outcome !== 'running') return refused(world, outcome, log);
+  return ok({ kind: 'running', pid: started.value.identity.pid, log });
+}
+
 /** One for each runner: those that come at the same time are not to be mistaken for each other. */
-function logFileFor({ world }: Context, folder: string): string {
+function logFileFor(world: World, folder: string): string {
   world.files.makeFolder(folder);
   const time = new Date(world.clock.now()).toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-');
   return join(folder, `${time}-${world.random.uuid().slice(0, 8)}.log`);
@@ -59,19 +75,18 @@ function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: st
 }
 
 function startRunner(
-  context: Context,
+  { world, env, cwd, packageRoot }: Place,
   { groupId }: GroupReference,
   wish: RunWish,
   log: string,
 ): Result<RunningProcess> {
-  const { world, env, packageRoot } = context;
   const main = join(packageRoot, 'src', 'main.ts');
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(env)) if (value !== undefined) kept[name] = value;
   return world.processes.spawn({
     program: world.machine.bun,
-    args: [...isolatedBunFlags, main, 'group', 'run', groupId, ...runArguments(wish, context.cwd)],
-    cwd: context.cwd,
+    args: [...isolatedBunFlags, main, 'group', 'run', groupId, ...runArguments(wish, cwd)],
+    cwd,
     env: kept,
     stdoutFile: log,
     stderrFile: log,
@@ -98,7 +113,7 @@ export function runArguments({ config, rehearse, retryFailed }: RunWish, cwd: st
  * groups sees it.
  */
 async function beginning(
-  { world }: Context,
+  world: World,
   paths: GroupPaths,
   events: LogReader,
   runner: RunningProcess,
@@ -121,19 +136,20 @@ async function beginning(
 }
 
 /** Snapshots come a moment later than the log. */
-function isListed({ files }: Context['world'], { meta }: GroupPaths, status: string | undefined): boolean {
+function isListed({ files }: World, { meta }: GroupPaths, status: string | undefined): boolean {
   const snapshot = parseJson(files.readText(meta) ?? '');
   return isObject(snapshot) && snapshot.status === status;
 }
 
-/** Says what the runner said, and ends as it did. */
-function refused({ world, stderr }: Context, status: ExitStatus, log: string): Work {
+/** What the runner said, harmless, and the code with which it ended. */
+function refused(world: World, status: ExitStatus, log: string): Result<Detached> {
   const said = new TextDecoder().decode(world.files.readBytes(log, 0, saidBytesMax));
   const lines = said.split('\n').filter((line) => line.trim() !== '');
-  for (const line of lines) stderr.line(safeLine(line, sentenceColumnsMax));
   world.files.remove(log);
   const code = status.kind === 'exited' ? Object.values(exitCode).find((known) => known === status.code) : undefined;
-  if (code !== undefined && lines.length > 0) return ok(code);
+  if (code !== undefined && lines.length > 0) {
+    return ok({ kind: 'refused', code, said: lines.map((line) => safeLine(line, sentenceColumnsMax)) });
+  }
   const how = status.kind === 'signalled' ? `was ended by ${status.signal}` : 'ended';
   return fail('internal', `The runner ${how} before it began.`, 'Try again, or run the group without --detach.');
 }

@@ -26,6 +26,9 @@ export const options = {
     new Option('--on-limit <action>', 'at a usage limit of the login (default: wait for its reset)').choices(
       limitActions,
     ),
+  warmCache: () =>
+    new Option('--warm-cache', 'one of several similar sessions asks the model before the others start (default)'),
+  noWarmCache: () => new Option('--no-warm-cache', 'similar sessions start at once, each filling the prompt cache'),
   minFreeMemory: () =>
     new Option('--min-free-memory <mb>', 'memory that a start must leave free, in MB (default: 1 GiB)').argParser(
       parseMegabytes,
@@ -46,6 +49,7 @@ export interface ConfigOptions {
   readonly concurrent?: number | undefined;
   readonly errorThreshold?: number | undefined;
   readonly onLimit?: LimitAction | undefined;
+  readonly warmCache?: boolean | undefined;
   /** Bytes. */
   readonly minFreeMemory?: number | undefined;
   readonly pauseOnError?: boolean | undefined;
@@ -56,7 +60,7 @@ export interface ConfigOptions {
 /** Only what was given. */
 export function configOf(given: ConfigOptions): Partial<GroupConfig> {
   const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
-  const { pauseOnError, respectDependencies, onLimit, minFreeMemory, shareCheckouts } = given;
+  const { pauseOnError, respectDependencies, onLimit, warmCache, minFreeMemory, shareCheckouts } = given;
   return {
     ...(model === undefined ? {} : { model }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
@@ -65,6 +69,7 @@ export function configOf(given: ConfigOptions): Partial<GroupConfig> {
     ...(concurrent === undefined ? {} : { maxConcurrentSessions: concurrent }),
     ...(errorThreshold === undefined ? {} : { errorThreshold }),
     ...(onLimit === undefined ? {} : { onLimit }),
+    ...(warmCache === undefined ? {} : { warmCache }),
     ...(minFreeMemory === undefined ? {} : { minFreeMemoryBytes: minFreeMemory }),
     ...(pauseOnError === undefined ? {} : { pauseOnError }),
     ...(respectDependencies === undefined ? {} : { respectDependencies }),

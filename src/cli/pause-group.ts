@@ -1,7 +1,10 @@
 /** Pausing a whole group, whoever runs it: what `group pause` and `stop --all` share. */
-import { ok, type Result } from '../core/failure.ts';
+import type { EventBody, GroupEvent } from '../core/event.ts';
+import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
 import { decide } from '../core/schedule.ts';
+import type { GroupState } from '../core/state.ts';
 import type { GroupStatus } from '../core/status.ts';
+import { safeLine } from '../report/terminal-text.ts';
 import { stopGroup } from '../runner/stop-group.ts';
 import { readLog } from '../store/event-log.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -9,9 +12,14 @@ import type { PauseRequestMode } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { awaitRelease, awaitState } from './await-state.ts';
 import { changeGroup } from './change-group.ts';
+import type { Context } from './context.ts';
 import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import { askRunner } from './request.ts';
 import type { GroupReference } from './resolve.ts';
+import { createRunHooks } from './run-hooks.ts';
+import { readUserConfig } from './user-config.ts';
+
+const sentenceColumnsMax = 1_000;
 
 export type PauseOutcome =
   /** Nobody had to do anything: it was in this status before. */
@@ -25,21 +33,60 @@ export type PauseOutcome =
 
 /**
  * Returns when the group is paused, or frozen. Workers of a runner that died are stopped by this process, or, for
- * `drain`, left as they are.
+ * `drain`, left as they are. What is logged without a runner is also told to `tell`.
  */
-export function pauseGroup(world: World, group: GroupReference, mode: PauseRequestMode): Promise<Result<PauseOutcome>> {
+export function pauseGroup(
+  world: World,
+  group: GroupReference,
+  mode: PauseRequestMode,
+  tell: (event: GroupEvent, state: GroupState) => void = () => {},
+): Promise<Result<PauseOutcome>> {
   return changeGroup<PauseOutcome>(world, group, {
     async direct(writer) {
       const { status } = writer.state;
       if (status !== 'running') return ok({ kind: 'unchanged', status });
       if (mode === 'drain' && writer.state.running.size > 0) return ok({ kind: 'runner-gone' });
-      return stopLeftWorkers(world, writer);
+      return stopLeftWorkers(world, writer, tell);
     },
     viaRunner: (runId) => askForPause(world, group, runId, mode),
   });
 }
 
-async function stopLeftWorkers(world: World, writer: GroupWriter): Promise<Result<PauseOutcome>> {
+export interface ToldPause {
+  readonly outcome: PauseOutcome;
+  /** Lines about trouble with `onEvent` commands. */
+  readonly warnings: readonly string[];
+}
+
+/** Like `pauseGroup`; where no runner is there to tell the `onEvent` commands, they are told from here. */
+export async function pauseAndTell(
+  context: Context,
+  group: GroupReference,
+  mode: PauseRequestMode,
+): Promise<Result<ToldPause>> {
+  const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
+  const paused = await pauseGroup(context.world, group, mode, (event, state) => logged.push({ event, state }));
+  if (!paused.ok) return paused;
+  const [first] = logged;
+  if (first === undefined) return ok({ outcome: paused.value, warnings: [] });
+  const ofUser = await readUserConfig(context);
+  // The group is paused whatever that file says.
+  const rehearse = first.state.run?.rehearsal;
+  const hooks = createRunHooks(context, group, { rehearse }, ofUser.ok ? ofUser.value.onEvent : undefined);
+  for (const { event, state } of logged) hooks.tell(event, state);
+  const unread = ofUser.ok ? [] : [`warning: Your onEvent command was not told. ${trouble(ofUser.failure)}`];
+  return ok({ outcome: paused.value, warnings: [...unread, ...(await hooks.finish(false))] });
+}
+
+function trouble(failure: Failure): string {
+  return safeLine(describeFailure(failure), sentenceColumnsMax);
+}
+
+async function stopLeftWorkers(
+  world: World,
+  writer: GroupWriter,
+  tell: (event: GroupEvent, state: GroupState) => void,
+): Promise<Result<PauseOutcome>> {
   const foreign = foreignWorker(world, writer.state);
   if (foreign) return foreign;
   writer.record([{ type: 'group_pausing', reason: 'user' }]);
@@ -48,9 +95,11 @@ async function stopLeftWorkers(world: World, writer: GroupWriter): Promise<Resul
   // Sessions may have finished while they were being stopped, so the end is decided like that of a run.
   for (const decision of decide(writer.state, { preparingMax: 0 })) {
     if (decision.do !== 'settle') continue;
-    const { status } = decision;
-    if (status === 'completed') writer.record([{ type: 'group_completed' }]);
-    else writer.record([{ type: 'group_paused', reason: decision.reason, message: decision.message }]);
+    const end: EventBody =
+      decision.status === 'completed'
+        ? { type: 'group_completed' }
+        : { type: 'group_paused', reason: decision.reason, message: decision.message };
+    for (const event of writer.record([end])) tell(event, writer.state);
   }
   return ok({ kind: 'settled', status: writer.state.status, had: 'workers' });
 }

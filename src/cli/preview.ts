@@ -135,6 +135,7 @@ function jsonPlan(state: GroupState, preview: Preview, missing: readonly Missing
     config,
     waves: preview.waves,
     criticalPath: preview.criticalPath,
+    warmUps: preview.warmUps,
     sessions: [...waveOf].map(([id, wave]) => {
       const { definition } = state.sessions.get(id) as SessionRecord;
       const config = configs.get(id);

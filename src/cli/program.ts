@@ -340,6 +340,8 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
     path.length === 1 ? path[0] === first : path.every((word) => words.has(word));
   for (const entry of entries) {
     const path = entry.path.split(' ');
+    // Of a family that nobody names only the summary is shown.
+    if (!all && path.length > 1 && !words.has(path[0] as string)) continue;
     const name = path.at(-1) as string;
     const parent = path.length === 1 ? program : (parents.get(path[0] as string) as Command);
     const command = parent.command(name, { hidden: entry.hidden === true }).summary(entry.summary);

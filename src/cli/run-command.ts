@@ -9,13 +9,11 @@ import { loadGroup } from '../store/group-store.ts';
 import { liveRunner, waitForShortCommands } from './change-group.ts';
 import type { Context, Work } from './context.ts';
 import { openRunDisplay } from './dashboard/run-display.ts';
-import { runDetached } from './detach.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
 import { type ConfigOptions, configOf } from './group-options.ts';
 import { finishInterruptedMerge } from './merge/finish.ts';
 import { briefPath, tryPath } from './path-argument.ts';
-import { type PreviewWish, showPreview } from './preview.ts';
-import { createRehearsal } from './rehearsal-process.ts';
+import type { PreviewWish } from './preview.ts';
 import { chooseOutput } from './reporters.ts';
 import { type GroupReference, resolveGroup } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';
@@ -56,7 +54,7 @@ async function run(
   if (wish.dryRun) return dryRun(context, group.value, wish);
   const done = (await before?.(context, group.value, wish.config)) ?? null;
   if (done !== null) return done;
-  if (wish.detach) return runDetached(context, group.value, wish);
+  if (wish.detach) return (await import('./detach.ts')).runDetached(context, group.value, wish);
   const result = await runHere(context, group.value, wish);
   return result.ok ? concludeRun(context, group.value, result.value) : result;
 }
@@ -66,6 +64,7 @@ async function dryRun(context: Context, { root, groupId, paths }: GroupReference
   if (!state.ok) return state;
   const { group } = state.value;
   state.value.group = { ...group, config: { ...group.config, ...configOf(wish.config) } };
+  const { showPreview } = await import('./preview.ts');
   return showPreview(context, root, state.value, frozenTemplates(context.world, paths), previewWish(wish));
 }
 
@@ -79,7 +78,7 @@ export type RunHere = RunResult | { readonly kind: 'handed-over'; readonly work:
 
 /** This command becomes the runner of the group until it is settled. Fails when the rehearsal script is not usable. */
 export async function runHere(context: Context, group: GroupReference, wish: RunWish): Promise<Result<RunHere>> {
-  const rehearsal = rehearsalOf(context, group, wish.rehearse);
+  const rehearsal = await rehearsalOf(context, group, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
@@ -107,20 +106,21 @@ export async function runHere(context: Context, group: GroupReference, wish: Run
   } finally {
     await display.close();
   }
-  await hooks.finish(result.kind === 'left');
+  for (const warning of await hooks.finish(result.kind === 'left')) context.stderr.line(warning);
   if (result.kind !== 'left' || !display.isHandedOver) return ok(result);
   // Its options are on record and hold for the runner that takes over.
   const { rehearse } = wish;
+  const { runDetached } = await import('./detach.ts');
   const further: RunWish = { config: {}, output: undefined, rehearse, retryFailed: false };
   return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
 }
 
 /** Without a script a group goes on with the one it was rehearsed with last. */
-function rehearsalOf(
+async function rehearsalOf(
   context: Context,
   { root, groupId }: GroupReference,
   rehearse: string | true | undefined,
-): Result<Rehearsal | undefined> {
+): Promise<Result<Rehearsal | undefined>> {
   const state = rehearse === true ? loadGroup(context.world, root, groupId) : null;
   const script = state?.ok ? state.value.run?.script : undefined;
   if (script === undefined || context.world.files.info(script) !== null) {
@@ -131,8 +131,12 @@ function rehearsalOf(
 }
 
 /** The scripted API a run is to talk to; undefined for the real one. Fails when its script is not usable. */
-export function rehearsalFor(context: Context, rehearse: string | true | undefined): Result<Rehearsal | undefined> {
+export async function rehearsalFor(
+  context: Context,
+  rehearse: string | true | undefined,
+): Promise<Result<Rehearsal | undefined>> {
   if (rehearse === undefined) return ok(undefined);
+  const { createRehearsal } = await import('./rehearsal-process.ts');
   const { world, packageRoot, env } = context;
   if (rehearse === true) return createRehearsal(world, { packageRoot, env });
   const scriptFile = resolve(context.cwd, rehearse);

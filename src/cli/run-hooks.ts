@@ -1,4 +1,4 @@
-/** What else happens when a run comes to a point that a user may wait for: `--notify` and `onEvent`. */
+/** What else happens when a group comes to a point that a user may wait for: `--notify` and `onEvent`. */
 import { join } from 'node:path';
 import { commandEnvironment } from '../claude/environment.ts';
 import type { GroupEvent } from '../core/event.ts';
@@ -19,11 +19,13 @@ const silentMs = 1_000;
 export interface RunHooks {
   /** The reporter, which is told first. */
   around(reporter: Reporter): Reporter;
+  /** What a command logs because nobody runs the group. */
+  tell(event: GroupEvent, state: GroupState): void;
   /**
-   * After the run, when the screen is the shell's again: waits for the commands that were told, and says what went
-   * wrong with them. `left`: the runner goes at once, and nothing is waited for.
+   * Waits for the commands that were told; the lines to print when the screen is the shell's, if anything went wrong
+   * with them. `left`: the runner goes at once, and nothing is waited for.
    */
-  finish(left: boolean): Promise<void>;
+  finish(left: boolean): Promise<readonly string[]>;
 }
 
 /** `ofUser`: the command in the user's own configuration; that of the workflow stands in the group. */
@@ -33,7 +35,7 @@ export function createRunHooks(
   { notify: rings, rehearse }: Pick<RunWish, 'notify' | 'rehearse'>,
   ofUser: string | undefined,
 ): RunHooks {
-  const { world, env, stdout, stderr } = context;
+  const { world, env, stdout } = context;
   const warnings: string[] = [];
   const rehearsalHome = rehearse === undefined ? undefined : join(paths.folder, 'rehearsal-home');
   const commands = new EventCommands(world, {
@@ -61,6 +63,7 @@ export function createRunHooks(
       waiting: (...what) => reporter.waiting(...what),
       summarize: (...what) => reporter.summarize(...what),
     }),
+    tell,
     async finish(left) {
       // A user who does not want to wait for them either.
       const unsubscribe = onSignal(() => commands.stop());
@@ -71,7 +74,7 @@ export function createRunHooks(
       await commands.finish();
       keepQuiet();
       unsubscribe();
-      for (const warning of warnings) stderr.line(`warning: ${safeLine(warning, columnsMax)}`);
+      return warnings.map((warning) => `warning: ${safeLine(warning, columnsMax)}`);
     },
   };
 }

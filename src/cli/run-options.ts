@@ -34,6 +34,8 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .addOption(options.maxBudgetUsd())
     .addOption(options.onBudgetExceeded())
     .addOption(options.onLimit())
+    .addOption(options.warmCache())
+    .addOption(options.noWarmCache())
     .addOption(options.minFreeMemory())
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
     .option('--dry-run', 'show what would be done and what it may cost; start nothing')

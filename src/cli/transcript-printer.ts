@@ -3,11 +3,12 @@
  * than a part of it and its longest line are in memory.
  */
 import type { SessionId } from '../core/group.ts';
+import type { TranscriptEntry } from '../core/transcript.ts';
 import { ByteLineSplitter } from '../runner/line-splitter.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import type { AttemptMark } from './attempt-marks.ts';
 import type { Output } from './output.ts';
+import { MarkTeller, type TranscriptMark } from './transcript-marks.ts';
 import type { TranscriptSink } from './transcript-sinks.ts';
 
 const chunkBytes = 1024 * 1024;
@@ -15,8 +16,8 @@ const chunkBytes = 1024 * 1024;
 export interface PrinterTarget {
   readonly stdout: Output;
   readonly sink: TranscriptSink;
-  /** In the order of the attempts; it may grow. */
-  readonly marks: readonly AttemptMark[];
+  /** In the order in which they were logged; it may grow. */
+  readonly marks: readonly TranscriptMark[];
 }
 
 export class TranscriptPrinter {
@@ -25,19 +26,18 @@ export class TranscriptPrinter {
   readonly #to: PrinterTarget;
   readonly #splitter = new ByteLineSplitter();
   #position = 0;
-  /** Attempts whose beginning was told. */
-  #told = 0;
-  #endIsTold = true;
+  readonly #teller: MarkTeller;
 
   constructor(world: World, session: { readonly paths: GroupPaths; readonly sessionId: SessionId }, to: PrinterTarget) {
     this.#world = world;
     this.#path = sessionPaths(session.paths, session.sessionId).transcript;
     this.#to = to;
+    this.#teller = new MarkTeller(to.marks, (entry) => this.#tell(entry));
   }
 
   /** Nothing was printed, not even that it was started. */
   get isEmpty(): boolean {
-    return this.#position === 0 && this.#told === 0;
+    return this.#position === 0 && !this.#teller.hasToldAny;
   }
 
   /** Bytes of the transcript now. */
@@ -50,10 +50,10 @@ export class TranscriptPrinter {
    * read: then every attempt that it holds has its mark.
    */
   async printTo(limit: number): Promise<void> {
-    const { stdout, sink, marks } = this.#to;
+    const { stdout, sink } = this.#to;
     while (!stdout.isClosed) {
-      this.#tellAttempts();
-      const room = Math.min(limit, marks[this.#told]?.offset ?? limit) - this.#position;
+      this.#teller.reach(this.#position);
+      const room = Math.min(limit, this.#teller.nextOffset ?? limit) - this.#position;
       const chunk = this.#world.files.readBytes(this.#path, this.#position, Math.max(0, Math.min(chunkBytes, room)));
       if (chunk.length === 0) break;
       this.#position += chunk.length;
@@ -64,37 +64,22 @@ export class TranscriptPrinter {
       await stdout.flush();
     }
     // What an attempt printed last may have come since; its end is told behind it.
-    if (this.#position >= this.size) this.#tellEnd();
+    if (this.#position >= this.size) this.#teller.tellEnd();
     sink.flush();
   }
 
   /** Ends the output. `isGrowing`: the worker is in the middle of a line, which is then left out. */
   finish(isGrowing: boolean): void {
     if (!isGrowing) this.#tellTorn();
-    this.#tellEnd();
+    this.#teller.tellEnd();
     this.#to.sink.end();
     this.#to.sink.flush();
   }
 
-  /** Tells of every attempt that begins where the printer stands. */
-  #tellAttempts(): void {
-    const { marks, sink } = this.#to;
-    for (let mark = marks[this.#told]; mark !== undefined; mark = marks[this.#told]) {
-      if (mark.offset > this.#position) return;
-      this.#tellEnd();
-      this.#told += 1;
-      this.#endIsTold = false;
-      sink.entry(mark.began);
-    }
-  }
-
-  #tellEnd(): void {
-    const ended = this.#to.marks[this.#told - 1]?.ended;
-    if (this.#endIsTold || ended === undefined) return;
-    this.#endIsTold = true;
+  #tell(entry: TranscriptEntry): void {
     // Nobody is left who could finish the line.
-    this.#tellTorn();
-    this.#to.sink.entry(ended);
+    if (entry.kind === 'attempt-ended') this.#tellTorn();
+    this.#to.sink.entry(entry);
   }
 
   #tellTorn(): void {

@@ -3,7 +3,7 @@ import { TranscriptReader } from '../claude/transcript-entries.ts';
 import type { TranscriptEntry } from '../core/transcript.ts';
 import type { Style } from '../report/format.ts';
 import { EntryLines } from '../report/transcript/entry-lines.ts';
-import { type Line, wholeLine } from '../report/transcript/line.ts';
+import type { Line } from '../report/transcript/line.ts';
 
 /** Turns stream-json lines into lines for people; to be given all lines of a transcript in order. */
 export class TranscriptRenderer {
@@ -24,10 +24,5 @@ export class TranscriptRenderer {
   show(entry: TranscriptEntry): Line[] {
     if (entry.kind === 'attempt-began') this.#reader.restart();
     return this.#lines.linesOf(entry);
-  }
-
-  /** The lines for people that this line of the transcript gives, as long as they are; often none. */
-  render(line: string): string[] {
-    return this.read(line).flatMap((entry) => this.show(entry).map(wholeLine));
   }
 }

@@ -1,8 +1,11 @@
 /** The form of the user's `config.yaml`. */
-import { z } from 'zod';
+import type { z as Z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
+import { zod } from '../store/schema.ts';
 import { checkYaml, problemsFailure, readYaml } from '../store/yaml-text.ts';
 import { checkedCommand } from '../template/command-text.ts';
+
+const z = zod();
 
 /** US dollars per million tokens. */
 const usd = z.number().min(0).max(100_000);
@@ -32,7 +35,7 @@ const userConfig = z.strictObject({
     .optional(),
 });
 
-export type UserConfig = z.output<typeof userConfig>;
+export type UserConfig = Z.output<typeof userConfig>;
 
 /** Fails with `usage` and every problem at its line and column. An empty file says nothing. */
 export function parseUserConfig(text: string, file: string): Result<UserConfig> {

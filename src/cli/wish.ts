@@ -38,7 +38,7 @@ export function recordWish(world: World, writer: GroupWriter, wish: RequestBody)
     const next = `See: claude-code-agent group show ${group.id}`;
     return fail('usage', `Group ${group.id} is ${status}; its sessions stay as they are.`, next);
   }
-  const granted = wishEvents(world, writer.state, wish);
+  const granted = wishEvents(world, writer, wish);
   if (!granted.ok) return fail('usage', granted.failure.message, granted.failure.next);
   writer.record(granted.value.events);
   return ok(undefined);

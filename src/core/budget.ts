@@ -76,7 +76,10 @@ export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, numb
   let usage = state.usage.costUsd;
   for (const cost of liveUsd.values()) usage += cost;
   const notices: Decision[] = [];
-  if (!state.budgetWarned && usage >= limit * warningThreshold) notices.push({ do: 'warn-budget', usage, limit });
+  // Without sessions there is nobody whose spending could be warned of.
+  if (!state.budgetWarned && state.sessions.size > 0 && usage >= limit * warningThreshold) {
+    notices.push({ do: 'warn-budget', usage, limit });
+  }
   const isReached = usage >= limit;
   const isDone = state.counts.completed === state.sessions.size;
   if (isReached && !state.budgetExceeded && !isDone) {

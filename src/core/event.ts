@@ -191,8 +191,11 @@ export type EventBody =
     })
   /** A session that is not running is to be started (again), or is not. `prompt` is said to its next attempt. */
   | (SessionFact & { readonly type: 'session_queued'; readonly queued: boolean; readonly prompt?: string })
-  /** A further message of the user; a running session got it, another one gets it with its next attempt. */
-  | (SessionFact & { readonly type: 'session_message'; readonly text: string })
+  /**
+   * A further message of the user; a running session got it, another one gets it with its next attempt. `offset`: bytes
+   * of transcript.jsonl when it was said; absent when one that nobody has read is kept for the next attempt.
+   */
+  | (SessionFact & { readonly type: 'session_message'; readonly text: string; readonly offset?: number })
   /** No progress for `silentMs` milliseconds: first noticed, then it is interrupted and resumed. */
   | (AttemptFact & {
       readonly type: 'session_stalled';

@@ -53,7 +53,7 @@ export type SessionFailureReason =
   | 'worktree-failed'
   /** The set-up command of a new worktree failed. */
   | 'setup-failed'
-  /** A file of the session could not be written. */
+  /** A file of the session could not be written or read. */
   | 'write-failed'
   /** The worker belongs to another machine, which alone can tell how it ended. */
   | 'other-host'

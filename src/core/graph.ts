@@ -2,7 +2,7 @@
  * The dependency graph of a group's sessions: validation, the path of a cycle, dependents, waves and chain lengths.
  * The graph itself is held by @dagrejs/graphlib; loops here are iterative, so that long chains cannot overflow.
  */
-import { Graph } from '@dagrejs/graphlib';
+import type { Graph } from '@dagrejs/graphlib';
 import { assert, fail, ok, type Result } from './failure.ts';
 import type { SessionDefinition, SessionId } from './group.ts';
 import { sessionLabel } from './id.ts';
@@ -23,12 +23,18 @@ export interface SessionGraph {
   readonly wave: ReadonlyMap<SessionId, number>;
 }
 
+/** The library is loaded on first use: short commands that look at no graph would spend a tenth of their time on it. */
+function emptyGraph(): Graph {
+  const library: typeof import('@dagrejs/graphlib') = require('@dagrejs/graphlib');
+  return new library.Graph({ directed: true });
+}
+
 /**
  * Builds and checks the graph. Fails with `duplicate` (id or name twice), `unknown-dependency`, or `cycle` (with its
  * path).
  */
 export function buildGraph(sessions: readonly Node[]): Result<SessionGraph> {
-  const graph = new Graph({ directed: true });
+  const graph = emptyGraph();
   const names = new Map<string, SessionId>();
   const labels = new Map(sessions.map((session) => [session.id, sessionLabel(session.id, session.name)]));
   for (const session of sessions) {

@@ -51,6 +51,8 @@ export interface GroupConfig {
   readonly errorThreshold: number;
   /** Absent = wait. */
   readonly onLimit?: LimitAction;
+  /** One of several similar sessions makes its first request before the others start; absent = true. */
+  readonly warmCache?: boolean;
   /** Bytes of memory that a start must leave free; absent = 1 GiB. */
   readonly minFreeMemoryBytes?: number;
   /** The user's own prices, for figures that claude has not told yet; they come before the known ones. */

@@ -7,6 +7,7 @@ import type { SessionDefinition, SessionId } from './group.ts';
 import { planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
+import { cacheKind, similarMin } from './warm-cache.ts';
 
 export interface Preview {
   /** Sessions that are not completed, by the wave in which they could start with slots for all. */
@@ -20,8 +21,18 @@ export interface Preview {
   readonly costUsd: Spread | null;
   /** Time of the critical path, milliseconds; null when not every session on it has a forecast. */
   readonly criticalMs: Spread | null;
+  /** Sessions for whose first request others of their wave wait (warm-cache.ts). */
+  readonly warmUps: readonly WarmUp[];
   /** Sentences about caps that cannot be met as they are. */
   readonly budgetWarnings: readonly string[];
+}
+
+export interface WarmUp {
+  /** From 1. */
+  readonly wave: number;
+  readonly first: SessionId;
+  /** How many wait for it. */
+  readonly others: number;
 }
 
 /** The smallest share of the money with which a session is started. */
@@ -49,6 +60,7 @@ export function previewOf(state: GroupState, history: History): Preview {
     costUsd: known.length === 0 ? null : sum(known.map(({ costUsd }) => costUsd)),
     criticalMs:
       onPath.length === 0 || onPath.length < criticalPath.length ? null : sum(onPath.map((one) => one.durationMs)),
+    warmUps: warmUpsOf(state, waves),
     budgetWarnings: budgetWarnings(state, open, known),
   };
 }
@@ -71,6 +83,29 @@ function wavesOf(state: GroupState, open: readonly SessionId[]): SessionId[][] {
     else known.push(id);
   }
   return waves;
+}
+
+/** One at a time, nobody would have to wait for another. */
+function warmUpsOf(state: GroupState, waves: readonly (readonly SessionId[])[]): WarmUp[] {
+  const { warmCache, maxConcurrentSessions } = state.group.config;
+  if (warmCache === false || maxConcurrentSessions < 2) return [];
+  const { chain } = planOf(state).graph;
+  return waves.flatMap((wave, index) => {
+    const kinds = new Map<string, SessionId[]>();
+    for (const id of wave) {
+      const { definition, finished } = state.sessions.get(id) as SessionRecord;
+      if (finished !== undefined) continue;
+      const kind = cacheKind(state.group, definition);
+      const alike = kinds.get(kind) ?? [];
+      alike.push(id);
+      kinds.set(kind, alike);
+    }
+    return [...kinds.values()].flatMap((ids): WarmUp[] => {
+      if (ids.length < similarMin) return [];
+      const first = ids.reduce((best, id) => ((chain.get(id) ?? 0) > (chain.get(best) ?? 0) ? id : best));
+      return [{ wave: index + 1, first, others: ids.length - 1 }];
+    });
+  });
 }
 
 function longestPath(

@@ -10,6 +10,7 @@ import { type Plan, planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
 import { budgetMessage, settle, settleForBudget, settleForLimit } from './settle.ts';
 import type { GroupState } from './state.ts';
+import { cacheWait, warmUps } from './warm-cache.ts';
 
 export type Decision =
   /** Start the session's next attempt in a free slot. `reserveUsd` becomes its `--max-budget-usd`. */
@@ -53,7 +54,8 @@ export type WaitReason =
   | 'money'
   | 'slot'
   | 'starting'
-  | 'checkout';
+  | 'checkout'
+  | 'cache';
 
 /** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
 export interface Gate {
@@ -75,6 +77,8 @@ export interface Circumstances {
   readonly liveUsd?: ReadonlyMap<SessionId, number>;
   /** Running sessions of which a tool is at work; absent = none. */
   readonly busy?: ReadonlySet<SessionId>;
+  /** Running sessions that the model has answered in this attempt; absent = not known, then none waits for another. */
+  readonly answered?: ReadonlySet<SessionId>;
   /** Absent = no usage limit holds. */
   readonly gate?: Gate;
   /** Fewer slots than the settings allow, because a usage limit is near. */
@@ -198,6 +202,7 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
   const { nowMs = 0 } = circumstances;
   const { shareCheckouts } = state.group.config;
   const inUse = checkoutsInUse(state);
+  const warming = warmUps(state, circumstances);
   let held: Wait | null = null;
   const starts: Start[] = [];
   let reserved = 0;
@@ -210,10 +215,15 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
       earliestMs = Math.min(earliestMs, record.notBeforeMs as number);
       continue;
     }
+    const leader = warming.leaderFor(record);
+    if (leader !== null) {
+      held ??= cacheWait(state, leader);
+      continue;
+    }
     const isolated = isolationOf(state, sessionId) === 'worktree';
     const { repository } = record.definition;
     if (!isolated && repository !== undefined && inUse.has(repository)) {
-      held = checkoutWait;
+      held ??= checkoutWait;
       continue;
     }
     const slice = record.finished
@@ -224,6 +234,7 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
     const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
     const where = isolated ? { isolated } : {};
     starts.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd, ...where });
+    warming.noteStart(record);
     reserved += reserveUsd.reserveUsd ?? 0;
     if (!isolated && repository !== undefined && !shareCheckouts) inUse.add(repository);
   }

@@ -50,6 +50,8 @@ export interface GroupState {
   usage: Usage;
   /** Sum of the caps of running attempts, US dollars. */
   reservedUsd: number;
+  /** When the worker of a session of each kind (warm-cache.ts) last ended, ms since 1970. */
+  readonly endedMs: Map<string, number>;
   budgetWarned: boolean;
   budgetExceeded: boolean;
   /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
@@ -77,6 +79,7 @@ export function initialState(event: GroupEvent): GroupState {
     needsPerson: false,
     usage: noUsage,
     reservedUsd: 0,
+    endedMs: new Map(),
     budgetWarned: false,
     budgetExceeded: false,
     bases: new Map(),

@@ -43,13 +43,15 @@ export type TranscriptEntry =
       readonly message?: string;
       readonly usage: Usage;
     }
+  /** The user said something, while an attempt ran or between two. `at` is ISO 8601. */
+  | { readonly kind: 'user-said'; readonly at: string; readonly text: string }
   /** claude says who it is. */
   | { readonly kind: 'claude'; readonly model?: string; readonly version?: string }
   /** The model said something, in Markdown. */
   | (Deep & { readonly kind: 'said'; readonly text: string })
   /** The model thought aloud. */
   | (Deep & { readonly kind: 'thought'; readonly text: string })
-  /** The model was told something: a sub-agent's task, or what a user said meanwhile. */
+  /** The model was told something: a sub-agent's task, or what claude has put to itself. */
   | (Deep & { readonly kind: 'told'; readonly text: string })
   /** A tool is called; `target` is what it works on, in short. */
   | (Deep & { readonly kind: 'call'; readonly id: string; readonly tool: string; readonly target: string })

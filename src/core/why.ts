@@ -7,6 +7,7 @@ import { explanation } from './progress.ts';
 import { type Circumstances, decide, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
+import { cacheWait, warmUps } from './warm-cache.ts';
 
 export interface Why {
   readonly sessionId: SessionId;
@@ -66,7 +67,7 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
     if (decision.do === 'wait' && decision.reason !== 'backoff') return decision;
     if (decision.do === 'settle' && decision.status !== 'completed') return decision;
   }
-  return { reason: 'slot', message: 'It is about to start.' };
+  return aboutToStart;
 }
 
 function whyOne(
@@ -74,8 +75,9 @@ function whyOne(
   plan: Plan,
   record: SessionRecord,
   general: General,
-  { nowMs = 0 }: Circumstances,
+  circumstances: Circumstances,
 ): Why {
+  const { nowMs = 0 } = circumstances;
   const { id } = record.definition;
   const { status } = record.state;
   const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
@@ -101,5 +103,13 @@ function whyOne(
   if (state.status === 'running' && state.only !== undefined && !state.only.has(id)) {
     return answer('not-asked-for', 'Only other sessions were asked for in this run.');
   }
+  if (general.reason === 'cache') {
+    // Each kind of sessions waits for one of its own.
+    const leader = warmUps(state, circumstances).leaderFor(record);
+    const { reason, message } = leader === null ? aboutToStart : cacheWait(state, leader);
+    return answer(reason, message);
+  }
   return answer(general.reason, general.message);
 }
+
+const aboutToStart: General = { reason: 'slot', message: 'It is about to start.' };

@@ -2,83 +2,93 @@
  * Rehearsal scripts: what the scripted model says to each session, read from YAML or JSON. A faulty script is
  * refused as a whole, with every problem at its line and column.
  */
-import { z } from 'zod';
+import type { z } from 'zod';
 import { ok, type Result } from '../core/failure.ts';
+import { schema } from '../store/schema.ts';
 import { checkYaml, problemsFailure, readYaml } from '../store/yaml-text.ts';
 
-const toolCall = z.strictObject({
-  /** As claude names it: Bash, Read, Edit, Write, Agent, ... */
-  tool: z.string().min(1),
-  input: z.record(z.string(), z.unknown()).optional(),
-});
-
-const count = z.int().min(0);
-
-const step = z
-  .strictObject({
-    /** What the model says. Without tool calls it ends the turn: the next step answers the next prompt. */
-    text: z.string().min(1).optional(),
-    tool: z.string().min(1).optional(),
+const toolCall = schema((z) =>
+  z.strictObject({
+    /** As claude names it: Bash, Read, Edit, Write, Agent, ... */
+    tool: z.string().min(1),
     input: z.record(z.string(), z.unknown()).optional(),
-    /** Several tool calls in one message, instead of `tool` and `input`. */
-    tools: z.array(toolCall).min(1).optional(),
-    /** Tokens to report; the default is 1000 in and 200 out. */
-    usage: z
-      .strictObject({
-        input: count.optional(),
-        output: count.optional(),
-        cacheRead: count.optional(),
-        cacheCreation: count.optional(),
-      })
-      .optional(),
-    /** How long the model thinks, milliseconds. */
-    delayMs: count.optional(),
-    /** Answers with this HTTP error instead. */
-    status: z.int().min(400).max(599).optional(),
-    errorType: z.string().min(1).optional(),
-    message: z.string().min(1).optional(),
-    headers: z.record(z.string(), z.string()).optional(),
-    /** Never answers. */
-    hang: z.boolean().optional(),
-    /**
-     * `status` or `hang` hold for the first so many requests only, counted per session, sub-agent and step in the
-     * server's memory; then the rest of the step counts, or the next step when there is no rest.
-     */
-    times: z.int().min(1).optional(),
-    stopReason: z.string().min(1).optional(),
-  })
-  .check((context) => {
-    const { value, issues } = context;
-    const complain = (message: string, key?: string) =>
-      issues.push({ code: 'custom', message, input: value, path: key === undefined ? [] : [key] });
-    const fails = value.status !== undefined || value.hang === true;
-    if (value.tool !== undefined && value.tools !== undefined) complain('use either "tool" or "tools"', 'tools');
-    if (value.input !== undefined && value.tool === undefined) complain('"input" needs a "tool" beside it', 'input');
-    for (const key of ['errorType', 'message', 'headers'] as const) {
-      if (value[key] !== undefined && value.status === undefined) complain(`"${key}" needs a "status" beside it`, key);
-    }
-    if (value.times !== undefined && !fails) complain('"times" needs "status" or "hang" beside it', 'times');
-    if (value.status !== undefined && value.hang) complain('use either "status" or "hang"', 'hang');
-    if (!fails && value.text === undefined && value.tool === undefined && value.tools === undefined) {
-      complain('a step needs "text", "tool", "tools", "status" or "hang"');
-    }
-  });
+  }),
+);
 
-const sessionScript = z.strictObject({
-  steps: z.array(step).min(1),
-  /** What every sub-agent of the session does, each from the first step. */
-  agents: z.array(step).min(1).optional(),
-});
+const count = schema((z) => z.int().min(0));
 
-const script = z.strictObject({
-  version: z.literal(1),
-  /** By session name or number; `*` is every session that is not named. */
-  sessions: z.record(z.string(), sessionScript),
-});
+const step = schema((z) =>
+  z
+    .strictObject({
+      /** What the model says. Without tool calls it ends the turn: the next step answers the next prompt. */
+      text: z.string().min(1).optional(),
+      tool: z.string().min(1).optional(),
+      input: z.record(z.string(), z.unknown()).optional(),
+      /** Several tool calls in one message, instead of `tool` and `input`. */
+      tools: z.array(toolCall()).min(1).optional(),
+      /** Tokens to report; the default is 1000 in and 200 out. */
+      usage: z
+        .strictObject({
+          input: count().optional(),
+          output: count().optional(),
+          cacheRead: count().optional(),
+          cacheCreation: count().optional(),
+        })
+        .optional(),
+      /** How long the model thinks, milliseconds. */
+      delayMs: count().optional(),
+      /** Answers with this HTTP error instead. */
+      status: z.int().min(400).max(599).optional(),
+      errorType: z.string().min(1).optional(),
+      message: z.string().min(1).optional(),
+      headers: z.record(z.string(), z.string()).optional(),
+      /** Never answers. */
+      hang: z.boolean().optional(),
+      /**
+       * `status` or `hang` hold for the first so many requests only, counted per session, sub-agent and step in the
+       * server's memory; then the rest of the step counts, or the next step when there is no rest.
+       */
+      times: z.int().min(1).optional(),
+      stopReason: z.string().min(1).optional(),
+    })
+    .check((context) => {
+      const { value, issues } = context;
+      const complain = (message: string, key?: string) =>
+        issues.push({ code: 'custom', message, input: value, path: key === undefined ? [] : [key] });
+      const fails = value.status !== undefined || value.hang === true;
+      if (value.tool !== undefined && value.tools !== undefined) complain('use either "tool" or "tools"', 'tools');
+      if (value.input !== undefined && value.tool === undefined) complain('"input" needs a "tool" beside it', 'input');
+      for (const key of ['errorType', 'message', 'headers'] as const) {
+        if (value[key] !== undefined && value.status === undefined)
+          complain(`"${key}" needs a "status" beside it`, key);
+      }
+      if (value.times !== undefined && !fails) complain('"times" needs "status" or "hang" beside it', 'times');
+      if (value.status !== undefined && value.hang) complain('use either "status" or "hang"', 'hang');
+      if (!fails && value.text === undefined && value.tool === undefined && value.tools === undefined) {
+        complain('a step needs "text", "tool", "tools", "status" or "hang"');
+      }
+    }),
+);
 
-export type RehearsalScript = z.infer<typeof script>;
-export type Step = z.infer<typeof step>;
-export type ToolCall = z.infer<typeof toolCall>;
+const sessionScript = schema((z) =>
+  z.strictObject({
+    steps: z.array(step()).min(1),
+    /** What every sub-agent of the session does, each from the first step. */
+    agents: z.array(step()).min(1).optional(),
+  }),
+);
+
+const script = schema((z) =>
+  z.strictObject({
+    version: z.literal(1),
+    /** By session name or number; `*` is every session that is not named. */
+    sessions: z.record(z.string(), sessionScript()),
+  }),
+);
+
+export type RehearsalScript = z.infer<ReturnType<typeof script>>;
+export type Step = z.infer<ReturnType<typeof step>>;
+export type ToolCall = z.infer<ReturnType<typeof toolCall>>;
 
 /** What a session without a script does: it looks around and changes nothing. */
 export const defaultScript: RehearsalScript = {
@@ -138,7 +148,7 @@ export function fillIn<T>(value: T, values: { readonly session: string; readonly
 /** Reads a script. `file` is only used in messages. Fails with `usage` and names every problem with its place. */
 export function parseScript(text: string, file: string): Result<RehearsalScript> {
   const yaml = readYaml({ text, file });
-  const checked = yaml.ok ? checkYaml(yaml.value, script, 'the script') : yaml;
+  const checked = yaml.ok ? checkYaml(yaml.value, script(), 'the script') : yaml;
   if (checked.ok) return ok(checked.value);
   return problemsFailure('The rehearsal script', checked.problems, 'Correct the script and run the command again.');
 }

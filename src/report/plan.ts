@@ -36,6 +36,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...waveLines(state, preview, plan, style),
     ...workPlanLines(state, preview.waves.flat(), style),
     ...pathLines(state, preview, style),
+    ...cacheLines(state, preview, style),
     ...moneyLines(state, preview, style),
     ...noteLines(plan.notes, style),
     ...missingLines(state, plan.missing, style),
@@ -119,6 +120,15 @@ function pathLines(state: GroupState, { criticalPath, criticalMs }: Preview, sty
   const hidden = titles.length - 8;
   const shown = hidden <= 1 ? titles : [...titles.slice(0, 4), `(${hidden} more)`, ...titles.slice(-4)];
   return ['', `${style('dim', 'Critical path')}${time}: ${shown.join(' -> ')}`];
+}
+
+function cacheLines(state: GroupState, { warmUps }: Preview, style: Style): string[] {
+  if (warmUps.length === 0) return [];
+  const lines = warmUps.map(({ wave, first, others }) => {
+    const leader = titleOf(state, first);
+    return `  wave ${wave}: ${others} similar sessions wait some seconds for the first answer to ${leader}`;
+  });
+  return ['', style('dim', 'Prompt cache, filled by the first and read by the others'), ...lines];
 }
 
 function moneyLines(state: GroupState, preview: Preview, style: Style): string[] {

@@ -7,7 +7,9 @@ import { workerArgs } from '../claude/argv.ts';
 import { prepareConfigDir } from '../claude/config-dir.ts';
 import { conversationExists } from '../claude/conversation.ts';
 import { commandEnvironment, type Environment, workerEnvironment } from '../claude/environment.ts';
+import { gitGuidance } from '../claude/git-guidance.ts';
 import type { InstructionsInput } from '../claude/instructions.ts';
+import type { JsonObject } from '../claude/lenient.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
 import { contextLostCode } from '../claude/outcome.ts';
 import { findClaude } from '../claude/program.ts';
@@ -134,7 +136,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     paths,
     env,
     instructions: {
-      ...ownInstructions(state, { ...record, definition }, filled.prompt),
+      ...ownInstructions(state, { ...record, definition }, filled.prompt, base),
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
     },
     settings: { base, hooks: ownHooks(world, options.packageRoot, systems) },
@@ -181,11 +183,17 @@ function writeInputs(world: World, { inputs }: SessionPaths, files: readonly Inp
   for (const { name, text } of files) world.files.writeAtomic(join(inputs, name), text);
 }
 
-/** What we say in CLAUDE.md ourselves; `task` is the prompt with everything filled in. */
-export function ownInstructions(state: GroupState, record: SessionRecord, task: string): InstructionsInput {
+/** What we say in CLAUDE.md; `task` is the prompt with everything filled in, `settings` those of all layers. */
+export function ownInstructions(
+  state: GroupState,
+  record: SessionRecord,
+  task: string,
+  settings: JsonObject,
+): InstructionsInput {
   const { definition } = record;
   return {
     shared: [],
+    git: gitGuidance(settings),
     own: definition.config?.generateClaudeMd !== false,
     group: { name: state.group.name, description: state.group.description },
     session: {

@@ -22,7 +22,7 @@ export interface FactContext {
 
 /** The events a fact about an attempt leads to; none when the attempt is not the running one any more. */
 export function eventsOf(state: GroupState, fact: WorkerFact, context: FactContext): EventBody[] {
-  if (fact.kind === 'activity') return [];
+  if (fact.kind === 'activity' || fact.kind === 'answered') return [];
   const record = state.sessions.get(fact.sessionId);
   if (record?.state.status !== 'running' || record.state.attempt.id !== fact.attemptId) return [];
   const { attempt } = record.state;

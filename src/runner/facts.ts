@@ -21,6 +21,8 @@ export type WorkerNews =
   | { readonly kind: 'isolated'; readonly workspace: Workspace; readonly notes: readonly string[] }
   /** Its work was judged, after the worker was gone. */
   | { readonly kind: 'judged'; readonly verdict: Verdict }
+  /** The model answered for the first time; others may have waited for that. */
+  | { readonly kind: 'answered' }
   /** The worker said something; what it does now may look different. */
   | { readonly kind: 'activity' }
   /** The process is gone, its transcript read to the end, and nothing of it is left. */

@@ -130,7 +130,7 @@ export class GroupRunner {
       this.#cancelShow?.();
       for (const { worker } of this.#workers.values()) worker.leave();
       this.#acceptances.leave();
-      this.#writer.progress(groupProgress(this.#writer.state, this.#live, this.#world.clock.now()));
+      this.#noteProgress();
     }
   }
 
@@ -368,7 +368,12 @@ export class GroupRunner {
       this.#reporter.progress(sessionId, this.#writer.state, this.#live);
     }
     this.#changed.clear();
-    this.#writer.progress(groupProgress(this.#writer.state, this.#live, now));
+    this.#noteProgress();
+  }
+
+  /** Put together when it is written: in a large group that is much less often than something happens. */
+  #noteProgress(): void {
+    this.#writer.progress(() => groupProgress(this.#writer.state, this.#live, this.#world.clock.now()));
   }
 
   /** What running sessions are doing, for the final summary. */

@@ -41,16 +41,18 @@ export function unexpectedEnd(error: unknown): Outcome {
 }
 
 /** The system refused something that a healthy machine does not refuse, or this program has a defect. */
-export function unexpectedFailure(error: unknown): Failure & { readonly reason: 'internal' } {
-  const isSystem = errorCode(error) !== '';
+export function unexpectedFailure(error: unknown): Failure & { readonly reason: 'write-failed' | 'internal' } {
+  if (errorCode(error) !== '') {
+    return {
+      reason: 'write-failed',
+      message: `The session could not be supervised: ${errorText(error)}.`,
+      next: 'Check the disk and the limits of open files and processes, then retry the session.',
+    };
+  }
   return {
     reason: 'internal',
-    message: isSystem
-      ? `The session could not be supervised: ${errorText(error)}.`
-      : `Internal error while the session was supervised: ${errorText(error)}.`,
-    next: isSystem
-      ? 'Check the disk and the limits of open files and processes, then retry the session.'
-      : 'This is a defect of claude-code-agent: please report it. The session can be retried.',
+    message: `Internal error while the session was supervised: ${errorText(error)}.`,
+    next: 'This is a defect of claude-code-agent: please report it. The session can be retried.',
   };
 }
 

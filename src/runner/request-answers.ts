@@ -11,6 +11,7 @@ import { makeSessionId, sessionNumber } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
+import { sessionPaths } from '../store/paths.ts';
 import { type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { freezeMs } from './freeze.ts';
@@ -28,7 +29,7 @@ export function answerRequests(
 ): void {
   for (const { request, path } of takeRequests(world, writer.paths, runId)) {
     const isLate = request.kind === 'say' && isDone(request.sessionId);
-    const wish = isLate ? tooLate(request.sessionId) : wishEvents(world, writer.state, request);
+    const wish = isLate ? tooLate(request.sessionId) : wishEvents(world, writer, request);
     const requestId = request.id;
     if (wish.ok) {
       const { events, sessionId } = wish.value;
@@ -54,7 +55,8 @@ export interface Wish {
 }
 
 /** The events that fulfil a wish in the present state. Fails with a sentence when it cannot be fulfilled now. */
-export function wishEvents(world: World, state: GroupState, wish: RequestBody): Result<Wish> {
+export function wishEvents(world: World, writer: GroupWriter, wish: RequestBody): Result<Wish> {
+  const { state } = writer;
   switch (wish.kind) {
     case 'add-session': {
       const session = { ...wish.session, id: nextSessionId(world, state) };
@@ -74,7 +76,8 @@ export function wishEvents(world: World, state: GroupState, wish: RequestBody): 
     default: {
       const record = state.sessions.get(wish.sessionId);
       if (!record) return fail('not-found', `There is no session ${wish.sessionId} in this group.`, '');
-      const events = sessionWishEvents(state, record, wish);
+      const events =
+        wish.kind === 'say' ? sayEvents(world, writer, record, wish) : sessionWishEvents(state, record, wish);
       return events.ok ? ok({ events: events.value, sessionId: wish.sessionId }) : events;
     }
   }
@@ -91,7 +94,7 @@ function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'f
   return known ? thaw : [...thaw, { type: 'group_pausing', reason: 'user', mode }];
 }
 
-type SessionWish = Exclude<RequestBody, { kind: 'add-session' | 'pause' | 'thaw' | 'raise-budget' }>;
+type SessionWish = Exclude<RequestBody, { kind: 'add-session' | 'pause' | 'thaw' | 'raise-budget' | 'say' }>;
 
 function sessionWishEvents(state: GroupState, record: SessionRecord, wish: SessionWish): Result<EventBody[]> {
   const { sessionId } = wish;
@@ -108,14 +111,32 @@ function sessionWishEvents(state: GroupState, record: SessionRecord, wish: Sessi
       const prompt = wish.prompt === undefined ? {} : { prompt: wish.prompt };
       return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
     }
-    case 'say':
-      if (record.state.status === 'completed') {
-        return refused(record, 'told anything', 'Add a session that depends on it instead.');
-      }
-      return ok([{ type: 'session_message', sessionId, text: wish.text }]);
     default:
       return unreachable(wish);
   }
+}
+
+function sayEvents(
+  world: World,
+  writer: GroupWriter,
+  record: SessionRecord,
+  { sessionId, text }: Extract<RequestBody, { kind: 'say' }>,
+): Result<EventBody[]> {
+  if (record.state.status === 'completed') {
+    return refused(record, 'told anything', 'Add a session that depends on it instead.');
+  }
+  return ok([messageEvent(world, writer, sessionId, text)]);
+}
+
+/** What the user says now, with its place in the transcript. */
+export function messageEvent(
+  { files }: World,
+  { paths }: Pick<GroupWriter, 'paths'>,
+  sessionId: SessionId,
+  text: string,
+): EventBody {
+  const offset = files.info(sessionPaths(paths, sessionId).transcript)?.size ?? 0;
+  return { type: 'session_message', sessionId, text, offset };
 }
 
 /** With `maxBudgetUsd` the session's own cap is changed before it goes on. */

@@ -75,6 +75,7 @@ export class Surroundings {
       nowMs,
       liveUsd: this.#liveUsd(),
       busy: new Set([...this.#workers].flatMap(([id, { worker }]) => (worker.stream.openTools.size > 0 ? [id] : []))),
+      answered: new Set([...this.#workers].flatMap(([id, { worker }]) => (worker.stream.messages > 0 ? [id] : []))),
       ...(gate === null ? {} : { gate }),
       ...(this.#gate.isNear() ? { slotsMax: 1 } : {}),
       ...(room === undefined ? {} : { room }),

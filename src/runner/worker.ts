@@ -217,7 +217,9 @@ export class Worker {
   #onLine(line: string): void {
     if (this.#over) return;
     const message = parseLine(line);
+    const isSilent = this.stream.messages === 0;
     foldMessage(this.stream, message);
+    if (isSilent && this.stream.messages > 0) this.#emit({ kind: 'answered' });
     this.notes.line(message, this.stream, this.#isHistory ? Number.NEGATIVE_INFINITY : this.#world.clock.now());
     if (!this.#isHistory) this.#said.heard(message, line);
     if (message.kind === 'init' || message.kind === 'result') this.#inTurn = message.kind === 'init';

@@ -20,7 +20,7 @@ import { systemFailure } from './system-failure.ts';
 const shortestProgressDelayMs = 100;
 const longestProgressDelayMs = 2_000;
 /** Larger groups write progress.json less often, because all of it is written each time. */
-const sessionsAtShortestDelay = 500;
+const sessionsAtShortestDelay = 100;
 
 export interface GroupWriter {
   readonly paths: GroupPaths;
@@ -35,8 +35,11 @@ export interface GroupWriter {
   record(bodies: readonly EventBody[]): GroupEvent[];
   /** Brings every meta.json up to date, soon or `now`. `record` asks for the former by itself. */
   snapshot(when?: 'now'): void;
-  /** The progress to show to watchers: written to progress.json at most 10 times a second, the last one on `close`. */
-  progress(progress: GroupProgress): void;
+  /**
+   * There is progress to show to watchers: asked for and written to progress.json at most 10 times a second, the last
+   * time on `close`.
+   */
+  progress(now: () => GroupProgress): void;
   /** Writes what is held back and lets go of the group. Nothing may be recorded afterwards. */
   close(): void;
 }
@@ -87,11 +90,11 @@ interface Parts {
 
 function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: Parts): GroupWriter {
   const { log, lock, snapshots } = parts;
-  let latest: GroupProgress | null = null;
+  let latest: (() => GroupProgress) | null = null;
   let isOpen = true;
   const writeProgress = (): void => {
     if (latest === null) return;
-    writeQuietly(world, paths.progress, `${JSON.stringify(latest)}\n`);
+    writeQuietly(world, paths.progress, `${JSON.stringify(latest())}\n`);
     latest = null;
   };
   const laterProgress = delay(world, () => progressDelayMs(state.sessions.size), writeProgress);
@@ -112,8 +115,8 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       return events;
     },
     snapshot: (when) => (when === 'now' ? snapshots.flush() : snapshots.request()),
-    progress(progress) {
-      latest = progress;
+    progress(now) {
+      latest = now;
       if (isOpen) laterProgress.request();
     },
     close() {

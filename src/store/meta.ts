@@ -161,7 +161,9 @@ type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /** The fields that have a value. */
 function present<T extends object>(values: T): Present<T> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>;
+  const kept: Present<T> = {};
+  for (const name in values) if (values[name] !== undefined) kept[name] = values[name] as Present<T>[typeof name];
+  return kept;
 }
 
 /** The text of a meta.json: indented, because people read it. */

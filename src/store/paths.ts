@@ -116,26 +116,27 @@ export function groupPathsIn(folder: string): GroupPaths {
 
 export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPaths {
   assert(isSessionId(sessionId), `${JSON.stringify(sessionId)} is no session id`);
-  const folder = join(group.sessions, sessionId);
+  // Asked for with nearly everything that happens; `join` would look through each path for dots again.
+  const folder = `${group.sessions}/${sessionId}`;
   return {
     folder,
-    meta: join(folder, 'meta.json'),
-    config: join(folder, 'claude-config'),
-    transcript: join(folder, 'transcript.jsonl'),
-    prompt: join(folder, 'prompt.md'),
-    stderr: join(folder, 'stderr.log'),
-    fifo: join(folder, 'stdin.fifo'),
-    hooksLog: join(folder, 'hooks.log'),
-    workerSettings: join(folder, 'worker-settings.json'),
-    inputs: join(folder, 'inputs'),
-    mcpConfig: join(folder, 'mcp.json'),
-    tmp: join(folder, 'tmp'),
-    worktree: join(folder, 'worktree'),
-    workspace: join(folder, 'workspace.json'),
-    acceptLog: join(folder, 'accept.log'),
-    setupLog: join(folder, 'setup.log'),
-    setupDone: join(folder, 'setup.done'),
-    before: join(folder, 'before.txt'),
-    beforeAccept: join(folder, 'accept-before.txt'),
+    meta: `${folder}/meta.json`,
+    config: `${folder}/claude-config`,
+    transcript: `${folder}/transcript.jsonl`,
+    prompt: `${folder}/prompt.md`,
+    stderr: `${folder}/stderr.log`,
+    fifo: `${folder}/stdin.fifo`,
+    hooksLog: `${folder}/hooks.log`,
+    workerSettings: `${folder}/worker-settings.json`,
+    inputs: `${folder}/inputs`,
+    mcpConfig: `${folder}/mcp.json`,
+    tmp: `${folder}/tmp`,
+    worktree: `${folder}/worktree`,
+    workspace: `${folder}/workspace.json`,
+    acceptLog: `${folder}/accept.log`,
+    setupLog: `${folder}/setup.log`,
+    setupDone: `${folder}/setup.done`,
+    before: `${folder}/before.txt`,
+    beforeAccept: `${folder}/accept-before.txt`,
   };
 }

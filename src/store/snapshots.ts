@@ -15,7 +15,7 @@ import { systemFailure } from './system-failure.ts';
 const shortestDelayMs = 250;
 const longestDelayMs = 5_000;
 /** Groups up to this size are written at the shortest delay; larger ones less often, so that the load stays even. */
-const sessionsAtShortestDelay = 500;
+const sessionsAtShortestDelay = 100;
 
 /** How long writes are held back in a group of so many sessions, milliseconds. */
 export function snapshotDelayMs(sessions: number): number {

@@ -2,9 +2,14 @@
  * YAML that people write: checked against a schema, every problem at its line and column and all of them at once.
  * Nothing that stands in such a file is run, and none can cost more than a moment.
  */
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import type { Node } from 'yaml';
 import type { z } from 'zod';
 import { errorText, fail, type Result } from '../core/failure.ts';
+
+/** On first use, for the same reason as in schema.ts. */
+function library(): typeof import('yaml') {
+  return require('yaml');
+}
 
 /** Larger than any file that a person wrote. */
 export const yamlBytesMax = 1024 * 1024;
@@ -49,6 +54,7 @@ export interface YamlSource {
 
 /** Parses, or tells every syntax error. Never throws. */
 export function readYaml({ text, file, linesBefore = 0 }: YamlSource): Checked<YamlText> {
+  const { LineCounter, parseDocument } = library();
   const lines = new LineCounter();
   const at = (offset: number, message: string): Problem => {
     const { line, col } = lines.linePos(offset);
@@ -150,6 +156,7 @@ function nodeAt(root: Node | null, path: YamlPath): Node | null {
 }
 
 function childOf(node: unknown, part: string | number): unknown {
+  const { isMap, isScalar, isSeq } = library();
   if (isMap(node)) return node.items.find(({ key }) => isScalar(key) && String(key.value) === String(part))?.value;
   return isSeq(node) ? node.items[Number(part)] : undefined;
 }
@@ -157,10 +164,11 @@ function childOf(node: unknown, part: string | number): unknown {
 function exactOffset(root: Node | null, path: YamlPath): number | null {
   let node: unknown = root;
   for (const part of path) node = childOf(node, part);
-  return isScalar(node) ? (node.range?.[0] ?? null) : null;
+  return library().isScalar(node) ? (node.range?.[0] ?? null) : null;
 }
 
 function keyOffset(root: Node | null, path: YamlPath, key: string): number {
+  const { isMap, isScalar } = library();
   const node = nodeAt(root, path);
   const found = isMap(node)
     ? node.items.find((item) => isScalar(item.key) && String(item.key.value) === key)

@@ -3,7 +3,8 @@
  * frozen copy, links and all, must never hold more than what its author put there.
  */
 import { join } from 'node:path';
-import { z } from 'zod';
+import type { z } from 'zod';
+import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import { readConfigFiles } from './config-files.ts';
@@ -40,11 +41,15 @@ export const aboutFile = 'config.yaml';
 const jsonFiles: ReadonlySet<string> = new Set(['settings.json', 'mcp.json']);
 const allText: ReadonlySet<string> = new Set([...jsonFiles, 'CLAUDE.md', aboutFile]);
 
-const about = z.strictObject({
-  description: z.string().max(2_000).optional(),
-  aliases: z.array(z.string().refine(isTemplateName, 'cannot be the name of a template')).max(20).optional(),
-  variables: variableList.optional(),
-});
+const about = schema((z) =>
+  z.strictObject({
+    description: z.string().max(2_000).optional(),
+    aliases: z.array(z.string().refine(isTemplateName, 'cannot be the name of a template')).max(20).optional(),
+    variables: variableList().optional(),
+  }),
+);
+
+type About = z.output<ReturnType<typeof about>>;
 
 /** Reads and checks the folder; every problem at once. Never throws for what stands in it. */
 export function loadConfigTemplate(world: World, folder: string): Checked<ConfigTemplate> {
@@ -68,13 +73,13 @@ function wholeFile(file: string, message: string): Problem {
   return { file, line: 1, column: 1, message };
 }
 
-function readAbout(files: readonly ConfigFile[], folder: string): Checked<z.output<typeof about>> {
+function readAbout(files: readonly ConfigFile[], folder: string): Checked<About> {
   const found = files.find(({ path }) => path === aboutFile);
   if (found === undefined) return { ok: true, value: {} };
   const yaml = readYaml({ text: textOf(found.bytes) ?? '', file: join(folder, aboutFile) });
   if (!yaml.ok) return yaml;
   if ((yaml.value.value ?? null) === null) return { ok: true, value: {} };
-  return checkYaml(yaml.value, about, aboutFile);
+  return checkYaml(yaml.value, about(), aboutFile);
 }
 
 /** The files in which variables stand. */

@@ -3,9 +3,9 @@
  * CLAUDE_CODE_AGENT_TEMPLATES, then the user's with the installed packs, then those that come with the program.
  */
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
-import { z } from 'zod';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { configRoot } from '../store/paths.ts';
+import { schema } from '../store/schema.ts';
 import { readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import { nearest } from './nearest.ts';
@@ -175,14 +175,14 @@ function byAlias(world: World, templates: readonly FoundTemplate[], name: string
 }
 
 const aliasBytesMax = 1024 * 1024;
-const withAliases = z.object({ aliases: z.array(z.string()) });
+const withAliases = schema((z) => z.object({ aliases: z.array(z.string()) }));
 
 /** The further names of a config template; a config.yaml that cannot be read has none, its faults are told on use. */
 export function aliasesOf(world: World, folder: string): readonly string[] {
   const read = readTextFile(world, join(folder, 'config.yaml'), aliasBytesMax);
   if (!read.ok) return [];
   const yaml = readYaml({ text: read.text, file: folder });
-  const parsed = withAliases.safeParse(yaml.ok ? yaml.value.value : null);
+  const parsed = withAliases().safeParse(yaml.ok ? yaml.value.value : null);
   return parsed.success ? parsed.data.aliases : [];
 }
 

@@ -3,29 +3,38 @@
  * added and never again, so that nobody who writes to the project later decides what is run.
  */
 import { join } from 'node:path';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { isolationModes } from '../core/group.ts';
 import { durationMs } from '../core/values.ts';
+import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml, yamlBytesMax } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import { shellCommand } from './command-text.ts';
 import { upToRepository } from './places.ts';
 import { readTextFile, systemCode } from './text-file.ts';
 import type { WorkWish } from './work-settings.ts';
+import { command, duration } from './work-values.ts';
 import { onlyKnown, Problems } from './workflow-problems.ts';
-import { command, duration } from './workflow-schema.ts';
 
 const projectFileName = join('.claude-code-agent', 'project.yaml');
 
-const projectSchema = z.strictObject({
-  isolate: z.enum(isolationModes).optional(),
-  accept: command.optional(),
-  acceptTimeout: duration.optional(),
-  setup: command.optional(),
-  setupTimeout: duration.optional(),
-});
+const projectSchema = schema((z) =>
+  z.strictObject({
+    isolate: z.enum(isolationModes).optional(),
+    accept: command().optional(),
+    acceptTimeout: duration().optional(),
+    setup: command().optional(),
+    setupTimeout: duration().optional(),
+  }),
+);
 
-export const projectKeys = Object.keys(projectSchema.shape);
+export const projectKeys: readonly (keyof z.output<ReturnType<typeof projectSchema>>)[] = [
+  'isolate',
+  'accept',
+  'acceptTimeout',
+  'setup',
+  'setupTimeout',
+];
 
 export interface ProjectFile {
   /** Absolute path of the file. */
@@ -67,11 +76,7 @@ export function loadProjectFile(world: World, path: string): Checked<ProjectFile
     return { ok: false, problems: [yaml.value.problemAt([], `a project file is a map with any of ${keys}`)] };
   }
   const known = onlyKnown(value as Readonly<Record<string, unknown>>, [], 'the project file', projectKeys, problems);
-  const checked = checkYaml<z.output<typeof projectSchema>>(
-    { ...yaml.value, value: known },
-    projectSchema,
-    'the project file',
-  );
+  const checked = checkYaml({ ...yaml.value, value: known }, projectSchema(), 'the project file');
   if (!checked.ok) problems.add(...checked.problems);
   const commandOf = (key: 'accept' | 'setup'): string | false | undefined => {
     const given = checked.ok ? checked.value[key] : undefined;

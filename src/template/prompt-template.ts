@@ -1,6 +1,7 @@
 /** Prompt templates: Markdown with a front matter in YAML, which is only ever parsed as data. */
 import { basename } from 'node:path';
-import { z } from 'zod';
+import type { z } from 'zod';
+import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import { nearest } from './nearest.ts';
@@ -18,11 +19,14 @@ export interface PromptTemplate {
 
 const templateBytesMax = 1024 * 1024;
 
-const frontMatter = z.strictObject({
-  name: z.string().min(1).max(64).optional(),
-  description: z.string().max(2_000).optional(),
-  variables: variableList.optional(),
-});
+const frontMatter = schema((z) =>
+  z.strictObject({
+    name: z.string().min(1).max(64).optional(),
+    description: z.string().max(2_000).optional(),
+    variables: variableList().optional(),
+  }),
+);
+type FrontMatter = z.output<ReturnType<typeof frontMatter>>;
 
 /** Names of this kind are answered by the program itself and need no declaration. */
 const knownRoot = /^(?:sessions|matrix|project|session|group)[.[]/;
@@ -44,8 +48,7 @@ export function parsePromptTemplate(text: string, path: string): Checked<PromptT
   const parts = splitFrontMatter(text, path);
   if (!parts.ok) return parts;
   const { front, body } = parts.value;
-  const head: Checked<z.output<typeof frontMatter>> =
-    front === null ? { ok: true, value: {} } : readFrontMatter(front, path);
+  const head: Checked<FrontMatter> = front === null ? { ok: true, value: {} } : readFrontMatter(front, path);
   if (!head.ok) return head;
   const declared = head.value.variables ?? [];
   const variables = front === null ? implicitVariables(body) : declared;
@@ -56,12 +59,12 @@ export function parsePromptTemplate(text: string, path: string): Checked<PromptT
   return { ok: true, value: { name, description: head.value.description ?? '', path, variables, body } };
 }
 
-function readFrontMatter(text: string, file: string): Checked<z.output<typeof frontMatter>> {
+function readFrontMatter(text: string, file: string): Checked<FrontMatter> {
   const yaml = readYaml({ text, file, linesBefore: 1 });
   if (!yaml.ok) return yaml;
   // Nothing between the fences is a front matter that says nothing.
   if ((yaml.value.value ?? null) === null) return { ok: true, value: {} };
-  return checkYaml(yaml.value, frontMatter, 'the front matter');
+  return checkYaml(yaml.value, frontMatter(), 'the front matter');
 }
 
 interface Parts {

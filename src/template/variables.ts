@@ -1,7 +1,8 @@
 /** Variables of templates and workflows: how they are declared, given on the command line and turned into texts. */
 import { resolve } from 'node:path';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { schema } from '../store/schema.ts';
 import type { World } from '../world/world.ts';
 import { nearest } from './nearest.ts';
 import { readTextFile } from './text-file.ts';
@@ -31,17 +32,21 @@ const nameRule = 'a name has 1 to 64 letters, digits, "-" or "_" and begins with
 const numberPattern = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 const booleans: Readonly<Record<string, string>> = { true: 'true', yes: 'true', false: 'false', no: 'false' };
 
-const variableName = z.string().regex(namePattern, nameRule).describe('What stands between the braces');
+const variableName = schema((z) => z.string().regex(namePattern, nameRule).describe('What stands between the braces'));
 /** YAML makes numbers and booleans of unquoted words; a variable is always a text. */
-const plainValue = z.union([z.string(), z.number(), z.boolean()], 'expected a text, a number or true or false');
+const plainValue = schema((z) =>
+  z.union([z.string(), z.number(), z.boolean()], 'expected a text, a number or true or false'),
+);
 
-const declaration = {
-  description: z.string().max(2_000).optional().describe('What the variable is for'),
-  required: z.boolean().optional().describe('Whether it must be given; false unless said'),
-  type: z.enum(variableTypes).optional().describe('What its value must be; string unless said'),
-  values: z.array(plainValue).min(1).max(500).optional().describe('The words that an enum may be'),
-  default: plainValue.optional().describe('The value when none is given'),
-};
+const declaration = schema((z) =>
+  z.strictObject({
+    description: z.string().max(2_000).optional().describe('What the variable is for'),
+    required: z.boolean().optional().describe('Whether it must be given; false unless said'),
+    type: z.enum(variableTypes).optional().describe('What its value must be; string unless said'),
+    values: z.array(plainValue()).min(1).max(500).optional().describe('The words that an enum may be'),
+    default: plainValue().optional().describe('The value when none is given'),
+  }),
+);
 
 interface Declared {
   readonly description?: string | undefined;
@@ -61,45 +66,56 @@ function refineDeclared(declared: Declared, context: z.RefinementCtx): void {
 }
 
 /** The list form of a front matter: `[{name, required, default, type, values, description}]`. */
-export const variableList: z.ZodType<VariableSpec[]> = z
-  .array(z.strictObject({ name: variableName, ...declaration }).superRefine(refineDeclared))
-  .max(variablesMax)
-  .superRefine((list, context) => {
-    const seen = new Set<string>();
-    for (const [index, { name }] of list.entries()) {
-      if (seen.has(name)) {
-        context.addIssue({
-          code: 'custom',
-          path: [index, 'name'],
-          message: `"${name}" is declared twice`,
-          input: list,
-        });
-      }
-      seen.add(name);
-    }
-  })
-  .transform((list) => list.map(({ name, ...declared }) => specOf(name, declared)));
+export const variableList = schema(
+  (z): z.ZodType<VariableSpec[]> =>
+    z
+      .array(z.strictObject({ name: variableName(), ...declaration().shape }).superRefine(refineDeclared))
+      .max(variablesMax)
+      .superRefine((list, context) => {
+        const seen = new Set<string>();
+        for (const [index, { name }] of list.entries()) {
+          if (seen.has(name)) {
+            context.addIssue({
+              code: 'custom',
+              path: [index, 'name'],
+              message: `"${name}" is declared twice`,
+              input: list,
+            });
+          }
+          seen.add(name);
+        }
+      })
+      .transform((list) => list.map(({ name, ...declared }) => specOf(name, declared))),
+);
 
 /** The map form of a workflow: `{ticket: {required: true}, area: "default", n: 3}`. A plain value is a default. */
-export const variableMap: z.ZodType<VariableSpec[]> = z
-  .record(
-    variableName,
-    z.union(
-      [plainValue, z.strictObject(declaration).superRefine(refineDeclared)],
-      'expected a default value, or a map such as {required: true}',
-    ),
-    { error: ({ code }) => (code === 'invalid_key' ? nameRule : undefined) },
-  )
-  .superRefine((map, context) => {
-    if (Object.keys(map).length > variablesMax) {
-      context.addIssue({ code: 'custom', path: [], message: `has more than ${variablesMax} variables`, input: map });
-    }
-  })
-  .transform((map) =>
-    Object.entries(map).map(([name, declared]) =>
-      specOf(name, typeof declared === 'object' ? declared : { default: declared }),
-    ),
-  );
+export const variableMap = schema(
+  (z): z.ZodType<VariableSpec[]> =>
+    z
+      .record(
+        variableName(),
+        z.union(
+          [plainValue(), declaration().superRefine(refineDeclared)],
+          'expected a default value, or a map such as {required: true}',
+        ),
+        { error: ({ code }) => (code === 'invalid_key' ? nameRule : undefined) },
+      )
+      .superRefine((map, context) => {
+        if (Object.keys(map).length > variablesMax) {
+          context.addIssue({
+            code: 'custom',
+            path: [],
+            message: `has more than ${variablesMax} variables`,
+            input: map,
+          });
+        }
+      })
+      .transform((map) =>
+        Object.entries(map).map(([name, declared]) =>
+          specOf(name, typeof declared === 'object' ? declared : { default: declared }),
+        ),
+      ),
+);
 
 function checkDeclared(declared: Declared, report: Report): void {
   const { required, type = 'string', values, default: fallback } = declared;

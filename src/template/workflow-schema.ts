@@ -3,13 +3,10 @@
  * for.
  */
 
-import { z } from 'zod';
+import type { z as Z } from 'zod';
 import { budgetActions, contextNames, isolationModes, limitActions, permissionModes } from '../core/group.ts';
 import {
   concurrentMax,
-  durationMs,
-  durationPattern,
-  durationRule,
   moneyUsd,
   permissionRules,
   retriesMax,
@@ -20,8 +17,12 @@ import {
   wordPattern,
   wordRule,
 } from '../core/values.ts';
+import { zod } from '../store/schema.ts';
 import { acceptRetriesMax } from './command-text.ts';
 import { variableMap } from './variables.ts';
+import { command as aCommand, duration as aDuration } from './work-values.ts';
+
+const z = zod();
 
 const slugRule = 'expected lower-case letters, digits and single hyphens, at most 64';
 const variableNamePattern = /^(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
@@ -33,12 +34,8 @@ const plainValue = z.union([z.string(), z.number(), z.boolean()], textRule);
 const templateName = z.string().regex(templatePattern, templateRule);
 const word = z.string().regex(wordPattern, wordRule);
 const money = z.number().min(moneyUsd.min).max(moneyUsd.max);
-export const duration = z
-  .string(durationRule)
-  .regex(durationPattern, durationRule)
-  .refine((text) => durationMs(text) !== null, durationRule);
-/** What it may be is checked where its variable is known. */
-export const command = z.union([z.string(), z.literal(false)], 'expected a shell command, or false for none');
+const duration = aDuration();
+const command = aCommand();
 const anyObject = z.record(z.string(), z.unknown());
 
 const oneOrMore = (what: string) => z.union([z.string(), z.array(z.string()).min(1)], what);
@@ -164,6 +161,10 @@ const group = z
     pauseOnError: z.boolean().optional().describe('Whether the group is paused then, instead of failed'),
     respectDependencies: z.boolean().optional().describe('Whether a session waits for its dependencies'),
     onLimit: z.enum(limitActions).optional().describe('What to do at a usage limit: wait for its reset, or pause'),
+    warmCache: z
+      .boolean()
+      .optional()
+      .describe('Whether one of several similar sessions makes its first request before the others start'),
     template: templateName.optional().describe('Prompt template for sessions that name none'),
     configTemplate: templateName.optional().describe('Config template for all sessions that inherit from the group'),
     shareCheckouts: z
@@ -190,7 +191,7 @@ export const workflowSchema = z
       .describe('Slug of the group; the name of the file unless said'),
     title: z.string().optional().describe('Name of the group for people'),
     description: z.string().optional().describe('What the group is for'),
-    vars: variableMap.optional().describe('Variables that are given by --var: a default, or what is expected'),
+    vars: variableMap().optional().describe('Variables that are given by --var: a default, or what is expected'),
     group: group.optional(),
     sessions: z
       .record(z.string().regex(sessionNamePattern, sessionNameRule), session)
@@ -198,11 +199,11 @@ export const workflowSchema = z
   })
   .describe('A workflow of claude-code-agent');
 
-export type WorkflowFile = z.output<typeof workflowSchema>;
-export type SessionSpec = z.output<typeof session>;
-export type GroupSpec = z.output<typeof group>;
-export type MatrixSpec = z.output<typeof matrix>;
-export type ProjectsSpec = z.output<typeof projects>;
+export type WorkflowFile = Z.output<typeof workflowSchema>;
+export type SessionSpec = Z.output<typeof session>;
+export type GroupSpec = Z.output<typeof group>;
+export type MatrixSpec = Z.output<typeof matrix>;
+export type ProjectsSpec = Z.output<typeof projects>;
 
 /** The keys that are known at each level, for "did you mean". */
 export const knownKeys = {

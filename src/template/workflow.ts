@@ -258,10 +258,11 @@ function headerOf(
 
 function configOf(group: GroupSpec): Partial<GroupConfig> {
   const { model, maxBudgetUsd, onBudgetExceeded, warningThreshold, concurrent, errorThreshold } = group;
-  const { pauseOnError, respectDependencies, onLimit, shareCheckouts } = group;
+  const { pauseOnError, respectDependencies, onLimit, warmCache, shareCheckouts } = group;
   const config = {
     ...{ model, maxBudgetUsd, onBudgetExceeded, warningThreshold, maxConcurrentSessions: concurrent, errorThreshold },
-    ...{ pauseOnError, respectDependencies, onLimit, shareCheckouts: shareCheckouts === true ? true : undefined },
+    ...{ pauseOnError, respectDependencies, onLimit, warmCache },
+    shareCheckouts: shareCheckouts === true ? true : undefined,
   };
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) as Partial<GroupConfig>;
 }

@@ -1,7 +1,7 @@
 /** Hints that something in a folder changed. The callers' own slow look is the truth. */
 import { watch } from 'node:fs';
 
-/** A rename makes several events and a busy worker hundreds a second; they are told as one. */
+/** A rename makes several events and a busy worker hundreds a second; after the first they are told as one. */
 const gatherMs = 30;
 
 /**
@@ -16,12 +16,20 @@ export function watchFolder(folder: string, onChange: () => void): () => void {
     stopWatching();
     stopWatching = () => {};
   };
-  // The first event starts the wait and later ones do not prolong it: under constant change hints still come.
-  const gather = (): void => {
-    timer ??= setTimeout(() => {
+  let isMissed = false;
+  const tell = (): void => {
+    isMissed = false;
+    timer = setTimeout(() => {
       timer = undefined;
-      onChange();
+      if (isMissed) tell();
     }, gatherMs);
+    onChange();
+  };
+  // The first event after a quiet time is told at once, for somebody may wait for it; what follows is gathered, and
+  // later events do not prolong that: under constant change hints still come.
+  const gather = (): void => {
+    if (timer === undefined) tell();
+    else isMissed = true;
   };
   try {
     const watcher = watch(folder, { persistent: false }, gather);

@@ -24,7 +24,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { watchFolder } from './file-watch.ts';
 import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
-import { isMissing, unlessMissing } from './system-error.ts';
+import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, WriteOptions } from './world.ts';
 
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
@@ -111,9 +111,8 @@ function writeAtomic(path: string, text: string, options?: WriteOptions): void {
   const folder = dirname(path);
   // Our pid in the name: two processes never share it, and a leftover of a crash is used up by the next write.
   const temporary = join(folder, `.${[...basename(path)].slice(0, longestStem).join('')}.${process.pid}.tmp`);
-  rmSync(temporary, { force: true });
   try {
-    const fd = create(temporary, { ...options, like: path });
+    const fd = createAnew(temporary, { ...options, like: path });
     try {
       writeFully(fd, Buffer.from(text));
       if (options?.durable === true) fsyncSync(fd);
@@ -126,6 +125,17 @@ function writeAtomic(path: string, text: string, options?: WriteOptions): void {
     throw error;
   }
   if (options?.durable === true) syncFolder(folder);
+}
+
+/** As `create`; what stands there already is of a process of this pid that died. */
+function createAnew(path: string, options: Parameters<typeof create>[1]): number {
+  try {
+    return create(path, options);
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    rmSync(path, { force: true });
+    return create(path, options);
+  }
 }
 
 function create(path: string, { access, like }: WriteOptions & { readonly like?: string }): number {

@@ -1,5 +1,6 @@
 /** The two calls that neither node nor Bun offers, taken from the C library: flock(2) and mkfifo(3). */
 import { dlopen, read } from 'bun:ffi';
+import { linuxNames } from './libc-names.ts';
 import { systemError } from './system-error.ts';
 
 interface Libc {
@@ -12,9 +13,6 @@ interface Libc {
 export const lockShared = 1;
 export const lockExclusive = 2;
 const lockNonBlocking = 4;
-
-/** glibc first, then musl (Alpine) under the names its loader knows. */
-export const linuxNames = ['libc.so.6', 'libc.musl-x86_64.so.1', 'libc.musl-aarch64.so.1', 'libc.so'];
 
 function open(): Libc {
   const isMac = process.platform === 'darwin';

@@ -1,20 +1,23 @@
 /** The process table of Linux, read from /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
+import { ProcCache } from './proc-cache.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { errorCode } from './system-error.ts';
 
 /** `root` is `/proc`; tests give a folder of their own. */
 export function createLinuxTable(root: string): ProcTable {
+  const entry = (pid: number) => parseStat(read(`${root}/${pid}/stat`)?.toString('latin1') ?? '');
+  const environment = (pid: number) => read(`${root}/${pid}/environ`);
   const pids = (): number[] => readdirSync(root).flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
-  const find = (wanted: readonly number[]): ProcEntry[] =>
-    wanted.flatMap((pid) => parseStat(read(`${root}/${pid}/stat`)?.toString('latin1') ?? '') ?? []);
+  const cache = new ProcCache(pids, entry, environment);
   return {
-    find,
-    all: () => find(pids()),
+    find: (wanted) => wanted.flatMap((pid) => entry(pid) ?? []),
+    all: () => cache.look().map((known) => known.entry),
     marked(name, value) {
       const mark = Buffer.from(`${name}=${value}`);
-      return pids().filter((pid) => holdsEntry(read(`${root}/${pid}/environ`), mark));
+      return cache.look().flatMap((known) => (holdsEntry(known.environment, mark) ? [known.entry.pid] : []));
     },
+    forget: () => cache.forget(),
     bootId: () => readFileSync(`${root}/sys/kernel/random/boot_id`, 'utf8').trim(),
   };
 }

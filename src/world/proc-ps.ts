@@ -16,6 +16,7 @@ export function createPsTable(ask: Ask = askSystem): ProcTable {
     find: (pids) => (pids.length === 0 ? [] : parsePs(ask('ps', ['-o', columns, '-p', pids.join(',')]))),
     all: () => parsePs(ask('ps', ['-ax', '-o', columns])),
     marked: (name, value) => parseMarked(ask('ps', ['-axEww', '-o', 'pid=,command=']), `${name}=${value}`),
+    forget: () => {},
     bootId: () => ask('sysctl', ['-n', 'kern.bootsessionuuid']).trim(),
   };
 }

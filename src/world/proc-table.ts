@@ -21,9 +21,12 @@ export interface ProcEntry {
 export interface ProcTable {
   /** Entries of those of the given processes that exist. */
   find(pids: readonly number[]): ProcEntry[];
+  /** All processes; one that ended within half a second may still be among them. */
   all(): ProcEntry[];
-  /** Pids of processes whose environment holds exactly `name=value`, as far as we may see it. */
+  /** Pids of processes whose environment holds or held exactly `name=value`, as far as we may see it. */
   marked(name: string, value: string): number[];
+  /** To be told after anything that may have changed the processes: what was seen before it is not to be believed. */
+  forget(): void;
   /** Changes with every boot of the machine. */
   bootId(): string;
 }

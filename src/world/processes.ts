@@ -62,6 +62,7 @@ class SystemProcesses implements Processes {
         onExit: (ended) => end.come(statusOf(ended.exitCode, ended.signalCode)),
       });
       child.unref();
+      this.#table.forget();
       // Even if it has ended already it is a zombie until the event loop asks for its status, so it has an entry.
       const startTime = this.#table.find([child.pid])[0]?.startTime ?? '';
       return ok({ identity: this.#name(child.pid, startTime), onExit: (action) => end.tell(action) });
@@ -93,12 +94,14 @@ class SystemProcesses implements Processes {
   }
 
   findDescendants(pid: number): ProcessIdentity[] {
-    return this.#identities(collectDescendants(this.#table.all(), pid, process.pid));
+    const pids = collectDescendants(this.#table.all(), pid, process.pid).map((entry) => entry.pid);
+    return this.#identities(this.#table.find(pids));
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {
     if (!this.isAlive(identity)) return false;
     try {
+      this.#table.forget();
       return process.kill(identity.pid, signal);
     } catch {
       // ESRCH: it ended since we looked. EPERM: it became somebody else's.

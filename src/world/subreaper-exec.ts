@@ -7,7 +7,7 @@
  * program; `supervise` waits for it and ends all that it left behind. Ends with 127 when it cannot be executed.
  */
 import { dlopen, ptr } from 'bun:ffi';
-import { linuxNames } from './libc.ts';
+import { linuxNames } from './libc-names.ts';
 
 const childSubreaper = 36;
 const brokenPipe = 13;

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pinnedClaude, until } from '../support/cli.ts';
+import { sampled } from '../support/long.ts';
 import { bash, ContextGround, said, systems } from './context-rig.ts';
 
 let ground: ContextGround;
@@ -35,7 +36,7 @@ async function compactByHand({ group, env }: ContextGround): Promise<string> {
   return `${stdout}${stderr}`;
 }
 
-test.each(systems)(
+test.each(sampled(systems, systems.length))(
   '%s: state and task come back after a /compact between a pause and a resume',
   async (system) => {
     const wait = bash('touch began; [ -e go ] || sleep 60');

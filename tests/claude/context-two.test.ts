@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { ContextName } from '../../src/core/group.ts';
 import { git, Repository } from '../git/repository.ts';
 import { until } from '../support/cli.ts';
+import { longTest, sampled } from '../support/long.ts';
 import { bash, ContextGround, compacted, type Setting } from './context-rig.ts';
 
 let ground: ContextGround;
@@ -52,7 +53,7 @@ function expectOwn(name: string, text: string | undefined): void {
   expect(text).not.toContain(stateOf(others[name] as string));
 }
 
-test.each(['cpm', 'handover'] as const)(
+test.each(sampled(['cpm', 'handover'] as const, 2))(
   '%s: each session of one project gets its own state after a compaction',
   async (system) => {
     const used = begin([system]);
@@ -63,7 +64,7 @@ test.each(['cpm', 'handover'] as const)(
   60_000,
 );
 
-test.each(['cpm', 'handover'] as const)(
+test.each(sampled(['handover', 'cpm'] as const, 2))(
   '%s: each session of one project gets its own state after a pause and resume',
   async (system) => {
     const used = begin([system], { steps: waiting });
@@ -85,10 +86,11 @@ function records(used: ContextGround): SessionRecord[] {
   return JSON.parse(readFileSync(path, 'utf8')).sessions.session_history;
 }
 
-test.each([
+const interruptions = [
   ['a compaction', 'compact'],
   ['a pause and resume', 'resume'],
-] as const)(
+] as const;
+test.each(sampled(interruptions, 2))(
   'faber: two sessions of one work tree share its run, each as itself, after %s',
   async (_, how) => {
     const used = begin(['faber'], how === 'resume' ? { steps: waiting } : {});
@@ -110,10 +112,11 @@ test.each([
   60_000,
 );
 
-test.each([
+const stories = [
   ['a compaction', compacted],
   ['a pause and resume', waiting],
-] as const)(
+] as const;
+longTest.each([...stories])(
   'faber: two sessions of one project in work trees of their own each get their own run, after %s',
   async (_, steps) => {
     const used = begin(['faber'], { steps, projectOf: (name) => `tree-${name}` });

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/cli.ts';
+import { sampled } from '../support/long.ts';
 import { bash, ContextGround, compacted, said, systems } from './context-rig.ts';
 
 let ground: ContextGround;
@@ -30,7 +31,7 @@ test.each(systems)(
   60_000,
 );
 
-test.each(systems)(
+test.each(sampled(systems.toReversed(), systems.length))(
   '%s: state and task come back after a pause, and after a kill',
   async (system) => {
     const wait = (name: string) => bash(`touch ${name}; [ -e go-${name} ] || sleep 60`);

@@ -11,11 +11,13 @@ import { installHooks } from '../../src/context/install.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { packageRoot } from '../support/cli.ts';
+import { isLongRun } from '../support/long.ts';
 import { bash, ContextGround } from './context-rig.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
 const withClaude = test.skipIf(claudeBinary === undefined);
+const longWithClaude = test.if(isLongRun && claudeBinary !== undefined);
 
 let cleanUp: () => Promise<void> = async () => {};
 afterEach(() => cleanUp());
@@ -82,7 +84,7 @@ withClaude('1. Skills write to `.cpm-progress-{session_id}.md` instead of `.cpm-
   expect(readFileSync(join(rig.project, path), 'utf8')).toBe(progress('story 1'));
 });
 
-withClaude('1. Two concurrent skills in the same project produce separate progress files', async () => {
+longWithClaude('1. Two concurrent skills in the same project produce separate progress files', async () => {
   const names = ['a', 'b'];
   // Each goes on only when both have written.
   const both = 'while [ "$(ls docs/plans/.cpm-progress-*.md | wc -l)" -lt 2 ]; do sleep 0.05; done';
@@ -165,7 +167,7 @@ const rowsOfOrphans = [
   'User sees enough context to decide without understanding session IDs',
 ].join('; ');
 
-withClaude(rowsOfOrphans, async () => {
+longWithClaude(rowsOfOrphans, async () => {
   const [gone, fresh] = [crypto.randomUUID(), crypto.randomUUID()];
   const id = crypto.randomUUID();
   const path = `docs/plans/.cpm-progress-${gone}.md`;

@@ -125,6 +125,15 @@ test('the model got the task, the goal and what the dependencies answered; reque
   expect(first?.headers['x-api-key']).toBe('test-key');
 });
 
+test('tools and system prompt are the same in every session, whatever its project, its task and its folder', () => {
+  const firsts = api.requests.filter(({ step }) => step === 0).map(({ body }) => body);
+  expect(firsts).toHaveLength(sketches.length);
+  const shared = firsts.map(({ model, tools, system }) => JSON.stringify({ model, tools, system }));
+  expect(new Set(shared).size).toBe(1);
+  // The mark up to which the server stores is at their very end.
+  expect(JSON.stringify([firsts[0]?.system].flat().at(-1))).toContain('cache_control');
+});
+
 test('nothing secret is in events or metas, and files are private', async () => {
   const root = join(machine.data, 'session-groups', group);
   for (const path of new Bun.Glob('**/*').scanSync({ cwd: root, dot: true })) {

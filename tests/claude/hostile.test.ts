@@ -12,6 +12,7 @@ import { checkProjectSettings } from '../../src/claude/project-settings.ts';
 import { configSettings } from '../../src/claude/settings.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { isLongRun, longTest } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -103,7 +104,7 @@ const everything = () => {
 
 describe.skipIf(claudeBinary === undefined)('our hold on a worker', () => {
   for (const [name, [settings, effect]] of Object.entries(attacks)) {
-    test(`${name} in a project's settings works, were it not for ours`, async () => {
+    longTest(`${name} in a project's settings works, were it not for ours`, async () => {
       expect(await holds(settings(), 'bare')).toMatchObject(effect);
     });
   }
@@ -112,7 +113,7 @@ describe.skipIf(claudeBinary === undefined)('our hold on a worker', () => {
     expect(await holds(everything(), 'ours')).toEqual(intact);
   });
 
-  test.if(onLinux)('libraries of a project work, were it not for ours', async () => {
+  test.if(onLinux && isLongRun)('libraries of a project work, were it not for ours', async () => {
     expect(await holds(brokenLibraries(), 'bare')).toMatchObject({ hook: false });
   });
 

@@ -25,7 +25,7 @@ describe('workerArgs', () => {
     expect(workerArgs(args)).toEqual([
       ...['-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json', '--session-id', 'ID'],
       ...['--name=api', '--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
-      '--strict-mcp-config',
+      ...['--strict-mcp-config', '--exclude-dynamic-system-prompt-sections'],
     ]);
   });
 
@@ -44,6 +44,7 @@ describe('workerArgs', () => {
       ...['--allowedTools=Bash(git commit:*)', '--allowedTools=Write', '--mcp-config=/s/mcp.json'],
       ...['--max-budget-usd', '1.234561', '--setting-sources', 'user'],
       ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json', '--strict-mcp-config'],
+      '--exclude-dynamic-system-prompt-sections',
     ]);
   });
 
@@ -236,7 +237,16 @@ describe('prices', () => {
 
 describe('resumePrompt', () => {
   test('a first attempt is the task itself', () => {
-    expect(resumePrompt({ task: 'T', kind: 'start', continues: false })).toBe('T');
+    expect(resumePrompt({ task: 'T', kind: 'start', continues: false })).toBe('The task of this session:\n\nT');
+  });
+
+  test('every new conversation begins with the same 21 characters, because claude puts a digest of them first', () => {
+    const prompts = (['start', 'resume', 'retry'] as const).map((kind) =>
+      resumePrompt({ task: `${kind} this`, kind, continues: false }),
+    );
+    const [first = ''] = prompts;
+    for (const prompt of prompts) expect(prompt.slice(0, 21)).toBe(first.slice(0, 21));
+    expect(resumePrompt({ task: 'T', kind: 'resume', continues: true })).not.toContain(first.slice(0, 21));
   });
 
   test('a later one says what happened, and ends with the task', () => {

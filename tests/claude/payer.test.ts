@@ -9,6 +9,7 @@ import { workerArgs } from '../../src/claude/argv.ts';
 import { userMessage } from '../../src/claude/control.ts';
 import { checkProjectSettings } from '../../src/claude/project-settings.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { longTest } from '../support/long.ts';
 import {
   attemptOfThisTest,
   claudeBinary,
@@ -123,7 +124,7 @@ const first = () => rig.api.requests[0]?.headers ?? {};
 
 describe.skipIf(claudeBinary === undefined)('who pays', () => {
   for (const [name, settings] of Object.entries(attacks)) {
-    test(`${name} in a project's settings works, were it not for ours`, async () => {
+    longTest(`${name} in a project's settings works, were it not for ours`, async () => {
       rig.write('project/.claude/settings.json', settings());
       await runBare();
       expect(isRobbed()).toBe(true);

@@ -188,6 +188,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
           : [{ name: 'lib', status: 'completed', projectPath: '/lib', result: options.dependencyResult }],
       shared: [],
       own: true,
+      git: null,
     },
     settings: { hooks: [{ event: 'SessionStart', program: options.hook ?? sayContext }] },
     files: [],

@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../cli/user.ts';
 import { git, Repository, type Tree } from '../git/repository.ts';
+import { isLongRun } from '../support/long.ts';
 import { claudeBinary } from './rig.ts';
 
 const timeoutMs = 240_000;
@@ -68,6 +69,7 @@ async function rehearse(cwd: string, rehearsal: string, ...args: string[]): Prom
 }
 
 const run = test.skipIf(claudeBinary === undefined);
+const longRun = test.if(isLongRun && claudeBinary !== undefined);
 
 run(
   'review-then-fix: the review changes nothing, its findings reach the repair and the check',
@@ -121,7 +123,7 @@ run(
   timeoutMs,
 );
 
-run(
+longRun(
   'feature-implementation: the plan reaches the work, the review reaches the end',
   async () => {
     const project = repository('api');
@@ -151,7 +153,7 @@ run(
   timeoutMs,
 );
 
-run(
+longRun(
   'cross-repo-change: every project hears of its own survey only',
   async () => {
     for (const name of ['api', 'web']) repository(name);

@@ -3,6 +3,8 @@
  * summary, pauses and leaves by keys and signals, and hands the group over to another runner; workers never notice.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { key, TestTerminal } from '../support/terminal.ts';
 import { lives, Night, obeyInterrupt } from './night.ts';
@@ -176,6 +178,31 @@ test('SIGTERM pauses, with the dashboard open until that is done', async () => {
   expect(await terminal.exited).toBe(3);
   expectRestored(terminal);
 }, 60_000);
+
+test.each(['frame', 'component', 'ink'])(
+  'when drawing breaks (%s), the screen is given back and the run goes on with lines',
+  async (part) => {
+    const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
+    const file = join(user.folder, 'break');
+    const env = { ...user.env, TEST_BREAK: file, TEST_BROKEN: part };
+    const program = join(import.meta.dir, '..', 'support', 'broken-dashboard.ts');
+    const command = [process.execPath, '--no-install', program, 'group', 'run', group];
+    const terminal = new TestTerminal(command, { cwd: user.folder, env, columns: 120 });
+    terminals.push(terminal);
+    const api = await user.begun(group, 'api');
+    await terminal.shows('● 1 running', '└ 002 web');
+    writeFileSync(file, '');
+    await terminal.shows('The dashboard broke and is closed, the run goes on: drawing broke');
+    expectRestored(terminal);
+    await api.succeed(0.25);
+    await terminal.shows('001 api  completed');
+    await (await user.begun(group, 'web')).succeed(0.5);
+    expect(await terminal.exited).toBe(0);
+    expect(terminal.text()).toContain('2 of 2 sessions completed, $0.75');
+    expectRestored(terminal);
+  },
+  60_000,
+);
 
 test('a run that is refused draws nothing', async () => {
   const group = await user.group('auth', { api: [] });

@@ -131,7 +131,7 @@ test('rows, keys, panes, filters and sizes', async () => {
 
 test('a session is paused, let go on, spoken to and tried again by keys', async () => {
   const group = await user.group('auth', { api: [], web: [] });
-  user.start('group', 'run', group, '--output', 'quiet');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
   const [api, web] = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
   const terminal = watch(group, { columns: 120 });
   await terminal.shows('● 2 running');
@@ -148,6 +148,10 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   terminal.type(key.enter);
   expect(await again.prompt()).toContain('Use the staging database.');
   await terminal.shows('001 api is told.');
+  terminal.type('l');
+  await terminal.shows('== attempt 1 paused (user)', '== attempt 2 resumed', '« Use the staging database.');
+  terminal.type('q');
+  await terminal.shows('SESSION');
   await again.print(resultLine(0.01, { is_error: true, result: 'It went wrong.' }));
   await terminal.shows('✗ 1 failed');
   terminal.type('r');
@@ -157,8 +161,15 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   await terminal.shows('Pausing the group…');
   await Promise.all([obeyInterrupt(third, 0.01), obeyInterrupt(web, 0.01)]);
   await terminal.shows('‖ 2 paused', 'The group is paused.');
+  // Its runner is gone with the pause: it goes on with one of its own, which nobody started by hand.
+  await run.finished;
+  terminal.type('P');
+  const last = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await terminal.shows('● 2 running', 'It goes on, with a runner of its own (pid');
+  for (const fake of last) await fake.succeed(0.01);
+  await terminal.shows('completed', '✓ 2/2');
   terminal.type('q');
-  expect(await terminal.exited).toBe(3);
+  expect(await terminal.exited).toBe(0);
 }, 60_000);
 
 test('the runner may die: the dashboard says so and goes on with the next one', async () => {
@@ -174,12 +185,13 @@ test('the runner may die: the dashboard says so and goes on with the next one', 
   await sayCost(api, 0.3);
   await terminal.shows('$0.30 spent');
   terminal.type('p');
-  await terminal.shows('Nobody runs the group.');
-  const next = user.start('group', 'run', group, '--output', 'quiet');
-  await terminal.until((text) => !text.includes('runner gone') && text.includes('running'));
-  const fake = rig.invocations.at(-1);
-  await fake?.succeed(0.1);
-  expect((await next.finished).code).toBe(0);
+  await terminal.shows('Nobody runs the group. P lets it go on');
+  terminal.type('P');
+  await terminal.shows('Go on (y), or pause what still works (p)?');
+  terminal.type('y');
+  await user.event(group, 'session_adopted');
+  await terminal.until((text) => !text.includes('runner gone') && text.includes('a runner of its own (pid'));
+  await api.succeed(0.1);
   await terminal.shows('completed', '1/1');
 }, 60_000);
 

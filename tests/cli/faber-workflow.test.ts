@@ -7,6 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from
 import { join } from 'node:path';
 import { claudeBinary } from '../claude/rig.ts';
 import { Repository } from '../git/repository.ts';
+import { isLongRun } from '../support/long.ts';
 import { launcher, User } from './user.ts';
 
 let user: User;
@@ -18,7 +19,7 @@ afterEach(() => user.remove());
 const bash = (command: string) => ({ tool: 'Bash', input: { command } });
 const phases = ['frame', 'architect', 'build', 'evaluate', 'release'];
 
-test.skipIf(claudeBinary === undefined)(
+test.if(isLongRun && claudeBinary !== undefined)(
   'frame, architect, build, evaluate and release share one run',
   async () => {
     const repository = new Repository(user.project('shop'));

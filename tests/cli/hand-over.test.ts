@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { git, Repository } from '../git/repository.ts';
+import { longTest } from '../support/long.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -92,16 +93,20 @@ test('separate worktrees; dependents begin with the work before them; both main 
   expect(git(app, 'log', '-1', '--format=%an', '--no-merges')).toBe('Ann');
 }, 120_000);
 
-test('one command that fails in the merge keeps every branch of every repository where it is', async () => {
-  // It holds in its own worktree and breaks only where the work of others is beside it.
-  const group = await makeGroup({ c: ['--accept', 'test ! -e b.txt'] });
-  expect((await rehearse(group)).code).toBe(0);
-  const before = [standing(app), standing(library)];
-  const merge = await user.run('group', 'merge', group);
-  expect(merge.code).toBe(1);
-  expect(merge.stderr).toContain('c');
-  expect([standing(app), standing(library)]).toEqual(before);
-  for (const folder of [app, library]) git(folder, 'fsck', '--strict');
-  expect(git(app, 'worktree', 'list', '--porcelain').match(/^worktree /gm)).toHaveLength(4);
-  expect(existsSync(join(app, 'a.txt'))).toBe(false);
-}, 120_000);
+longTest(
+  'one command that fails in the merge keeps every branch of every repository where it is',
+  async () => {
+    // It holds in its own worktree and breaks only where the work of others is beside it.
+    const group = await makeGroup({ c: ['--accept', 'test ! -e b.txt'] });
+    expect((await rehearse(group)).code).toBe(0);
+    const before = [standing(app), standing(library)];
+    const merge = await user.run('group', 'merge', group);
+    expect(merge.code).toBe(1);
+    expect(merge.stderr).toContain('c');
+    expect([standing(app), standing(library)]).toEqual(before);
+    for (const folder of [app, library]) git(folder, 'fsck', '--strict');
+    expect(git(app, 'worktree', 'list', '--porcelain').match(/^worktree /gm)).toHaveLength(4);
+    expect(existsSync(join(app, 'a.txt'))).toBe(false);
+  },
+  120_000,
+);

@@ -1,6 +1,6 @@
 /**
- * Promises, as a user meets them, with the real claude: ten sessions of fifty cents each under a cap of two dollars;
- * a pause in the middle of a Bash call, told by the exit code of the run that it ends.
+ * Promises, as a user meets them, with the real claude: sessions of fifty cents each under a cap below their sum; a
+ * pause in the middle of a Bash call, told by the exit code of the run that it ends.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
@@ -8,11 +8,14 @@ import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { pinnedClaude, processesIn, until } from '../support/cli.ts';
+import { isLongRun, longTest } from '../support/long.ts';
 import { User } from './user.ts';
 
 /** Ten times the tokens of a plain reply: ten cents. */
 const usage = { input: 10_000, output: 2_000 };
 const messageUsd = 0.1;
+/** Sessions, and the cap of their group in US dollars. */
+const [count, capUsd] = isLongRun ? [10, 2] : [4, 1];
 const fiftyCents: readonly Step[] = [
   ...[1, 2, 3, 4].map((count): Step => ({ tool: 'Bash', input: { command: `echo ${count}` }, usage })),
   { text: 'fifty cents spent', usage },
@@ -37,8 +40,17 @@ afterEach(async () => {
   user.remove();
 });
 
-async function sessions(count: number, ...options: string[]): Promise<string> {
-  const group = await user.ok('group', 'create', 'night', '--max-budget-usd', '2', '--concurrent', '10', ...options);
+async function sessions(...options: string[]): Promise<string> {
+  const group = await user.ok(
+    'group',
+    'create',
+    'night',
+    '--max-budget-usd',
+    String(capUsd),
+    ...options,
+    '--concurrent',
+    '10',
+  );
   for (let number = 1; number <= count; number += 1) {
     await user.add(group, `s${number}`, '--max-budget-usd', '0.50', '--allowed-tools', 'Bash');
   }
@@ -59,11 +71,11 @@ const linesOf = (stdout: string): Line[] =>
 
 const only = (lines: readonly Line[], type: string): Line[] => lines.filter((line) => line.type === type);
 
-test('the cap of two dollars holds; raised to ten all complete, and the total is what was served', async () => {
-  const group = await sessions(10);
+test('the cap holds; raised to ten dollars all complete, and the total is what was served', async () => {
+  const group = await sessions();
   const run = await user.run('group', 'run', group, '--output', 'json');
   expect(run.code).toBe(3);
-  expect(api.served.total.costUsd).toBeLessThanOrEqual(2 + 10 * messageUsd + 1e-9);
+  expect(api.served.total.costUsd).toBeLessThanOrEqual(capUsd + count * messageUsd + 1e-9);
   const lines = linesOf(run.stdout);
   expect(only(lines, 'budget_warning')).toHaveLength(1);
   expect(only(lines, 'budget_exceeded')).toMatchObject([{ action: 'paused' }]);
@@ -77,30 +89,38 @@ test('the cap of two dollars holds; raised to ten all complete, and the total is
     'show',
     group,
   );
-  expect({ status, completed: progress.completed }).toEqual({ status: 'completed', completed: 10 });
+  expect({ status, completed: progress.completed }).toEqual({ status: 'completed', completed: count });
   expect(progress.totalCost).toBeCloseTo(api.served.total.costUsd, 6);
-  expect(api.served.total.costUsd).toBeCloseTo(5, 6);
+  expect(api.served.total.costUsd).toBeCloseTo(count * 0.5, 6);
 }, 120_000);
 
-test('with "warn" all complete, and passing the cap is said once', async () => {
-  const group = await sessions(5, '--on-budget-exceeded', 'warn');
-  const run = await user.run('group', 'run', group, '--output', 'json');
-  expect(run.code).toBe(0);
-  expect(only(linesOf(run.stdout), 'budget_exceeded')).toMatchObject([{ action: 'continued' }]);
-  expect(only(linesOf(run.stdout), 'session_completed')).toHaveLength(5);
-  expect(api.served.total.costUsd).toBeCloseTo(2.5, 6);
-}, 120_000);
+longTest(
+  'with "warn" all complete, and passing the cap is said once',
+  async () => {
+    const group = await sessions('--on-budget-exceeded', 'warn');
+    const run = await user.run('group', 'run', group, '--output', 'json');
+    expect(run.code).toBe(0);
+    expect(only(linesOf(run.stdout), 'budget_exceeded')).toMatchObject([{ action: 'continued' }]);
+    expect(only(linesOf(run.stdout), 'session_completed')).toHaveLength(count);
+    expect(api.served.total.costUsd).toBeCloseTo(count * 0.5, 6);
+  },
+  120_000,
+);
 
-test('with "stop" the group fails for its budget', async () => {
-  const group = await sessions(5, '--on-budget-exceeded', 'stop');
-  const run = await user.run('group', 'run', group, '--output', 'json');
-  expect(run.code).toBe(1);
-  expect(api.served.total.costUsd).toBeLessThanOrEqual(2 + 10 * messageUsd + 1e-9);
-  const lines = linesOf(run.stdout);
-  expect(only(lines, 'budget_exceeded')).toMatchObject([{ action: 'stopped' }]);
-  expect(only(lines, 'group_failed')).toMatchObject([{ reason: 'budget' }]);
-  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'failed', reason: 'budget' });
-}, 120_000);
+longTest(
+  'with "stop" the group fails for its budget',
+  async () => {
+    const group = await sessions('--on-budget-exceeded', 'stop');
+    const run = await user.run('group', 'run', group, '--output', 'json');
+    expect(run.code).toBe(1);
+    expect(api.served.total.costUsd).toBeLessThanOrEqual(capUsd + count * messageUsd + 1e-9);
+    const lines = linesOf(run.stdout);
+    expect(only(lines, 'budget_exceeded')).toMatchObject([{ action: 'stopped' }]);
+    expect(only(lines, 'group_failed')).toMatchObject([{ reason: 'budget' }]);
+    expect(await user.json('group', 'show', group)).toMatchObject({ status: 'failed', reason: 'budget' });
+  },
+  120_000,
+);
 
 test('group pause in a Bash call: the run ends with 3, nothing is left, group resume goes on', async () => {
   await api.stop();

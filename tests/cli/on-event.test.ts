@@ -17,8 +17,8 @@ import type { GroupState } from '../../src/core/state.ts';
 import { groupPathsIn } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { until } from '../support/cli.ts';
-import { type Rig, startRig } from '../support/fake-claude-rig.ts';
-import { Night } from './night.ts';
+import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { Night, obeyInterrupt } from './night.ts';
 
 const world = createRealWorld();
 const marked = (file: string) =>
@@ -104,6 +104,37 @@ describe('in a run', () => {
     expect([(await run.finished).code, (await resume.finished).code]).toEqual([3, 0]);
     const types = readFileSync(told, 'utf8').trim().split('\n');
     expect(types.map((line) => JSON.parse(line).type)).toEqual(['group_paused', 'group_completed']);
+  }, 60_000);
+
+  test('a pause of a group whose runner died is told by the command that does it', async () => {
+    const told = join(user.folder, 'told');
+    configure(`onEvent: "cat >>'${told}'; echo it broke; exit 3"\n`);
+    const group = await user.group('auth', { api: [] });
+    const other = await user.group('other', { web: [] });
+    const [api] = await user.abandoned(group, 'api');
+    const [web] = await user.abandoned(other, 'web');
+    const pause = user.start('group', 'pause', group);
+    await obeyInterrupt(api as Invocation, 0.01);
+    expect(await pause.finished).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`Paused ${group}`),
+      stderr: expect.stringMatching(/^warning: An onEvent command failed \(exit code 3\): .*: it broke\. .*\n$/),
+    });
+    // A configuration that cannot be read keeps nobody from pausing.
+    configure(`onEvent: "cat >>'${told}'"\nunknown: 1\n`);
+    const stop = user.start('stop', '--all');
+    await obeyInterrupt(web as Invocation, 0.01);
+    expect(await stop.finished).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^warning: Your onEvent command was not told\. .*unknown.*\n$/),
+    });
+    // Nothing happens to what is paused already, so nobody is told.
+    expect((await user.run('stop', '--all')).code).toBe(0);
+    const events = readFileSync(told, 'utf8').trim().split('\n');
+    expect(events.map((line) => JSON.parse(line))).toMatchObject([
+      { type: 'group_paused', groupId: group, reason: 'user' },
+    ]);
+    expect(await user.ok('group', 'list', '--status', 'paused')).toContain(other);
   }, 60_000);
 
   test('a command that cannot be one is refused at its place', async () => {

@@ -125,7 +125,19 @@ test('a failed session is tried again by a live runner', async () => {
   await again.succeed(0.02);
   await web.succeed(0.02);
   expect((await run.finished).code).toBe(0);
+  const [, , prompt, began] = await conversation('auth/api');
+  expect([prompt, began]).toEqual(['Once more.', 'attempt-began']);
 }, 60_000);
+
+const said = (text: string) => ({ type: 'assistant', message: { id: text, content: [{ type: 'text', text }] } });
+
+/** What was said to a session and by it, and its attempts, in the order in which `session logs` shows them. */
+async function conversation(session: string): Promise<(string | undefined)[]> {
+  const { entries } = await user.json<{ entries: { kind: string; text?: string }[] }>('session', 'logs', session);
+  const spoken = ['said', 'user-said'];
+  const shown = entries.filter(({ kind }) => spoken.includes(kind) || kind.startsWith('attempt-'));
+  return shown.map(({ kind, text }) => (spoken.includes(kind) ? text : kind));
+}
 
 test('what is said reaches a running session at once, also without a runner, and another one later', async () => {
   const group = await user.group('auth', { api: [], web: ['--depends-on', 'api'] });
@@ -136,6 +148,7 @@ test('what is said reaches a running session at once, also without a runner, and
     stdout: 'Told session 001 api.\n',
   });
   expect(await api.prompt()).toBe('first');
+  await api.print(said('I heard the first.'));
   expect((await user.run('session', 'say', 'auth/web', 'to web')).stdout).toContain('is told with its next attempt');
   run.kill('SIGKILL');
   await run.finished;
@@ -161,6 +174,11 @@ test('what is said reaches a running session at once, also without a runner, and
   await web.succeed(0.01);
   expect((await next.finished).code).toBe(0);
   expect((await user.run('session', 'say', 'auth/api', 'too late')).code).toBe(2);
+  expect(await conversation('auth/api')).toEqual([
+    ...['attempt-began', 'first', 'I heard the first.', 'second', 'attempt-ended'],
+    ...['third', 'attempt-began', 'attempt-ended'],
+  ]);
+  expect(await conversation('auth/web')).toEqual(['to web', 'attempt-began', 'attempt-ended']);
 }, 60_000);
 
 test('a session that used up its own budget is given more and goes on, without a runner and with one', async () => {

@@ -5,9 +5,13 @@ import { noUsage } from '../../src/core/group.ts';
 import { colourStyle, plainStyle } from '../../src/report/format.ts';
 import { wholeLine } from '../../src/report/transcript/line.ts';
 
+/** All that one line of the transcript gives. */
+const render = (renderer: TranscriptRenderer, line: string): string[] =>
+  renderer.read(line).flatMap((entry) => renderer.show(entry).map(wholeLine));
+
 function read(...lines: (object | string)[]): string[] {
   const renderer = new TranscriptRenderer(plainStyle);
-  return lines.flatMap((line) => renderer.render(typeof line === 'string' ? line : JSON.stringify(line)));
+  return lines.flatMap((line) => render(renderer, typeof line === 'string' ? line : JSON.stringify(line)));
 }
 
 const assistant = (...content: object[]) => ({ type: 'assistant', message: { id: 'm', content } });
@@ -72,7 +76,7 @@ test('edits are shown as coloured differences, long ones in part', () => {
   const lines = [
     call('e', 'Edit', { file_path: 'a.ts', old_string: 'old', new_string: 'new' }),
     { ...answer('e', 'The file was updated.'), tool_use_result: { structuredPatch: patch } },
-  ].flatMap((line) => renderer.render(JSON.stringify(line)));
+  ].flatMap((line) => render(renderer, JSON.stringify(line)));
   expect(lines.slice(0, 6)).toEqual([
     '\u001b[36m> \u001b[39mEdit a.ts',
     '\u001b[2m  = \u001b[22m+101 -1',
@@ -121,6 +125,21 @@ test('attempts say why they began, how they ended and what they cost', () => {
     '   It ended without a result. See its log.',
     '',
     '== attempt 2 tried again after: failed (no-result)  TIME',
+  ]);
+});
+
+test('what the user said stands out, whole and with its time', () => {
+  const renderer = new TranscriptRenderer(plainStyle, true);
+  const at = '2026-01-04T10:00:00Z';
+  const shown = [
+    ...renderer.show({ kind: 'said', depth: 0, text: 'I begin.' }),
+    ...renderer.show({ kind: 'user-said', at, text: 'Wait:\n\tuse \u001b[2Jstaging.\n' }),
+    ...renderer.show({ kind: 'user-said', at, text: 'Please.' }),
+    ...renderer.show({ kind: 'said', depth: 0, text: 'I do.' }),
+  ].map(wholeLine);
+  expect(shown.map((line) => line.replace(/\d\d:\d\d:\d\d$/, 'TIME'))).toEqual([
+    ...['I begin.', '', '« you  TIME', '« Wait:', '«     use staging.'],
+    ...['« you  TIME', '« Please.', '', 'I do.'],
   ]);
 });
 

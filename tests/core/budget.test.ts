@@ -104,6 +104,15 @@ describe('notices', () => {
     expect(judgeBudget(log.state).notices.map((notice) => notice.do)).toEqual(['exceed-budget']);
   });
 
+  test('no session, no notice: nobody is left who could be named', () => {
+    const log = new CoreLog({ maxBudgetUsd: 1 }).addSession(sessionDefinition(1)).run();
+    log
+      .start(sid(1))
+      .pause(sid(1), usage(0.9))
+      .add({ type: 'session_removed', sessionId: sid(1) });
+    expect(judgeBudget(log.state).notices).toEqual([]);
+  });
+
   test('no cap, no notice', () => expect(judgeBudget(stateWith({}, 1000)).notices).toEqual([]));
 });
 

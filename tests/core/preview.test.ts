@@ -66,6 +66,17 @@ describe('historyOf', () => {
 });
 
 describe('previewOf', () => {
+  test('names who goes first where three or more of a wave are similar and would start together', () => {
+    const sessions = [{}, {}, {}, { model: 'haiku' }, { after: [1] }, { after: [1] }, { after: [1] }];
+    expect(previewOf(stateOf(sessions), none).warmUps).toEqual([
+      { wave: 1, first: idOf(1), others: 2 },
+      { wave: 2, first: idOf(4), others: 2 },
+    ]);
+    for (const config of [{ warmCache: false }, { maxConcurrentSessions: 1 }]) {
+      expect(previewOf(stateOf(sessions, config), none).warmUps).toEqual([]);
+    }
+  });
+
   test('puts a session into the first wave after all it depends on', () => {
     const { waves } = previewOf(stateOf([{}, { after: [0] }, {}, { after: [1, 2] }]), none);
     expect(waves).toEqual([[idOf(0), idOf(2)], [idOf(1)], [idOf(3)]]);

@@ -21,6 +21,7 @@ import {
 } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { sampled } from '../support/long.ts';
 
 let rig: Rig;
 let group: GroupFixture;
@@ -59,7 +60,7 @@ const crashes: readonly Crash[] = [
   { at: 'after log session_completed', worker: 'works', next: 'nothing' },
 ];
 
-test.each([...crashes])(
+test.each(sampled(crashes, 2))(
   'killed $at, the worker $worker: the next run $next',
   async (crash) => {
     const { at, worker, next, how } = crash;
@@ -103,7 +104,7 @@ const settling = [
   'after unlock',
 ];
 
-test.each(settling)(
+test.each(sampled(settling, 2))(
   'killed in settle, %s: the group is completed, at the latest by the next run',
   async (at) => {
     group = makeGroup([{ name: 'one' }]);
@@ -131,7 +132,7 @@ const accepting = [
   'after log session_completed',
 ];
 
-test.each(accepting)(
+test.each(sampled(accepting, 2))(
   'killed in acceptance, %s: the next run accepts the same work, and claude is asked and paid once',
   async (at) => {
     group = makeGroup([{ name: 'one', fields: { accept } }]);

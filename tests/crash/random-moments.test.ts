@@ -12,7 +12,7 @@ import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 import { isLongRun } from '../support/long.ts';
 
-const seeds = Array.from({ length: isLongRun ? 50 : 10 }, (_, index) => index + 1);
+const seeds = Array.from({ length: isLongRun ? 50 : 4 }, (_, index) => index + 1);
 /** Runs of the same group differ by a few calls; a moment in this share of them comes in every run. */
 const certainShare = 0.9;
 const names = ['top', 'left', 'right', 'bottom'];

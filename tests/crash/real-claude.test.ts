@@ -11,6 +11,7 @@ import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted
 import { pinnedClaude } from '../support/cli.ts';
 import { Runners, removeGroup } from '../support/crash-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { sampled } from '../support/long.ts';
 
 const steps = (name: string) => [
   { text: 'Working.', tool: 'Bash', input: { command: `echo ran >> ${name}.txt` } },
@@ -37,12 +38,14 @@ afterEach(async () => {
   removeGroup(group);
 });
 
-test.each([
+const moments = [
   { at: 'after log session_started', starts: 3 },
   // Stopped, so that it cannot say anything before the next runner looks.
   { at: 'after prompt', how: 'frozen', starts: 3 },
   { at: 'before log session_completed', starts: 2 },
-] as const)(
+] as const;
+
+test.each(sampled(moments, 2))(
   'killed $at',
   async ({ starts, ...crash }) => {
     const runners = new Runners(group, {

@@ -1,10 +1,11 @@
 /**
  * Promises: where there is no /proc and processes are looked up by ps(1), a worker that a killed runner left behind is
  * adopted, and everything it started is ended with it. ps is the one of this machine, asked as macOS would be; which
- * environments macOS hides is not shown here.
+ * environments macOS hides is not shown here. Linux without /proc, on which Bun itself cannot run, is refused with the
+ * cure.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { begin, expectSettled, expectWorkedOnce, finish, Runners } from '../support/crash-rig.ts';
+import { begin, expectSettled, expectWorkedOnce, finish, launcher, Runners } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 
@@ -15,6 +16,13 @@ beforeAll(async () => {
 });
 afterAll(() => rig.stop());
 afterEach(() => group.remove());
+
+/** What stands before a command that finds no /proc: an empty disk covers it, in a namespace of the command's own. */
+const withoutProc = ['unshare', '-rm', 'sh', '-c', 'mount -t tmpfs none /proc && exec "$@"', 'sh'];
+const canHideProc =
+  process.platform === 'linux' &&
+  Bun.which('unshare') !== null &&
+  Bun.spawnSync([...withoutProc, 'test', '!', '-e', '/proc/self'], { stderr: 'ignore' }).success;
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
@@ -61,3 +69,10 @@ test.skipIf(Bun.which('ps') === null)(
   },
   60_000,
 );
+
+test.skipIf(!canHideProc)('Linux without /proc: one sentence that says how to get it', () => {
+  const env = { PATH: process.env.PATH ?? '', HOME: '/' };
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...withoutProc, launcher, 'group', 'list'], { env });
+  expect({ exitCode, stdout: stdout.toString() }).toEqual({ exitCode: 1, stdout: '' });
+  expect(stderr.toString()).toMatch(/^claude-code-agent: \/proc is missing, [^\n]+ mount it [^\n]+\.\n$/);
+});

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { alteredProgram } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { sampled } from '../support/long.ts';
 import { type Oddity, OddMachine, shell } from './odd-machine.ts';
 
 let rig: Rig;
@@ -31,7 +32,7 @@ const odd: Readonly<Record<string, Oddity>> = {
   'few open files': { prefix: shell('ulimit -n 128; exec "$@"') },
 };
 
-test.each(Object.keys(odd))(
+test.each(sampled(Object.keys(odd), 2))(
   '%s',
   async (name) => {
     machine = new OddMachine(rig, odd[name]);

@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { parseScript } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { Machine } from '../support/cli.ts';
+import { longTest } from '../support/long.ts';
 import { type Line, resultOf, runClaude, Sandbox } from './claude-process.ts';
 
 const examples = resolve(import.meta.dir, '../../examples');
@@ -65,7 +66,7 @@ function changes(project: string): string[] {
   return status.stdout.toString().trimEnd().split('\n');
 }
 
-test(
+longTest(
   'cross-project-refactor',
   async () => {
     prepare('cross-project-refactor');

@@ -21,6 +21,8 @@ export class ClaudeBook {
   readonly capUsd: number | undefined;
   /** It was given its prompt and works. */
   begun = false;
+  /** It has printed a result. */
+  hasConcluded = false;
   /** It will never do anything more of its own accord. */
   hangs = false;
   printedBytes = 0;

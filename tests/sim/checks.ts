@@ -3,12 +3,18 @@
  * after every step and at the moments when the program acts.
  */
 import { dirname } from 'node:path';
+import type { ProcessIdentity } from '../../src/core/event.ts';
 import type { GroupState } from '../../src/core/state.ts';
+import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
+import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
 import { AcceptanceChecks } from './acceptance-checks.ts';
 import type { ClaudeBook } from './books.ts';
 import { EventChecks } from './event-checks.ts';
+import { secret } from './group-setup.ts';
 import { dearestMessageUsd } from './scenario.ts';
+import { SpendingChecks } from './spending-checks.ts';
 import { SupervisionChecks } from './supervision-checks.ts';
+import { ToldChecks } from './told-checks.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 import type { VirtualRunner } from './virtual-runner.ts';
@@ -45,17 +51,31 @@ export const invariants = {
   paidOnce: 'a turn is counted once',
   noTurn: 'claude rests while its work is judged',
   oneJudge: 'no command is left over',
+  stopLogged: 'nobody who works is ended without a word in the log',
+  task: 'claude knows its task',
+  said: 'what was said is not lost',
+  snapshots: 'meta.json is the fold of the log',
+  secrets: 'nothing secret is told',
+  bugs: 'no bug ends a session',
+  folds: 'the log folds',
+  threshold: 'after too many failures nothing starts',
+  budgetStop: 'a used up budget ends the run',
+  warned: 'the budget is warned of once',
 } as const;
 
 /** No claude lives, no answer is due: after so long a runner must have come to an end, virtual milliseconds. */
 const patienceMs = 120_000;
 const cent = 1e-7;
+/** How exceptions of the language and values that were not thought of look in a sentence. */
+const bugMarks = /TypeError|ReferenceError|RangeError|undefined|is not a function|\[object |\bNaN\b/;
 
 export class Checks {
   readonly #machine: VirtualMachine;
   readonly #events: EventChecks;
   readonly supervision: SupervisionChecks;
   readonly acceptance: AcceptanceChecks;
+  readonly told: ToldChecks;
+  readonly #spending: SpendingChecks;
   /** The state inside each runner that is alive. */
   readonly #inner = new Map<VirtualRunner, GroupState>();
   #busyAtMs = 0;
@@ -66,6 +86,8 @@ export class Checks {
     this.#events = new EventChecks(machine);
     this.supervision = new SupervisionChecks(machine);
     this.acceptance = new AcceptanceChecks(machine);
+    this.told = new ToldChecks(machine);
+    this.#spending = new SpendingChecks(machine);
   }
 
   /** The state that a runner folds for itself. */
@@ -129,6 +151,33 @@ export class Checks {
     return book.attemptId;
   }
 
+  /** A process is told to end by a runner. */
+  ends(runner: VirtualRunner, identity: ProcessIdentity): void {
+    const { claudes, disk, log, table } = this.#machine;
+    const process = table.find(identity);
+    const book = claudes.find((other) => other.process === process);
+    // Who has given its answer is not stopped any more, and whoever was told once may be told again.
+    if (process === null || book === undefined || book.hasConcluded || process.toldToEndBy === runner.process) return;
+    log.catchUp();
+    const session = log.state?.sessions.get(book.sessionId)?.state;
+    const attempt =
+      session?.status === 'running' && session.attempt.id === book.attemptId ? session.attempt : undefined;
+    const hasSpoken = (disk.file(book.transcript)?.size ?? 0) > (attempt?.offset ?? 0);
+    if (!hasSpoken || (attempt?.stopping !== undefined && log.isDurable)) return;
+    this.#violate(invariants.stopLogged, `${process.name} is ended, and no durable session_stopping says so`);
+  }
+
+  /** `text` leaves the program: as part of a command line, in a file, in a pipe or on a screen. */
+  tells(where: string, text: string): void {
+    if (text.includes(secret)) this.#violate(invariants.secrets, `${where} shows what is secret`);
+  }
+
+  /** People are told `text`; what it says must not be how a bug looks. */
+  says(where: string, text: string): void {
+    this.tells(where, text);
+    if (bugMarks.test(text)) this.#violate(invariants.bugs, `${where} says: ${text}`);
+  }
+
   /** A process writes the log. */
   appends(runner: VirtualRunner): void {
     const { locks, log } = this.#machine;
@@ -156,6 +205,8 @@ export class Checks {
       this.#events.take(fresh, isReplay);
       this.supervision.take(fresh, isReplay);
       this.acceptance.take(fresh, isReplay);
+      this.told.take(fresh, isReplay);
+      this.#spending.take(fresh, isReplay);
       this.#checkSlots();
       this.#checkFold();
     }
@@ -170,6 +221,22 @@ export class Checks {
     this.#inner.delete(runner);
     const { timers, name } = runner.process;
     if (timers > 0) this.#violate(invariants.liveness, `${timers} timers of ${name} are still set after its end`);
+    if (runner.metNoFault) this.#checkSnapshots();
+  }
+
+  #checkSnapshots(): void {
+    const { disk, log } = this.#machine;
+    log.catchUp();
+    const { state } = log;
+    if (state === null) return;
+    const paths = groupPathsIn(dirname(log.path));
+    const metas = [[paths.meta, renderMeta(groupMeta(state))]];
+    for (const [id, record] of state.sessions)
+      metas.push([sessionPaths(paths, id).meta, renderMeta(sessionMeta(record))]);
+    for (const [path = '', text] of metas) {
+      if (disk.file(path)?.text() === text) continue;
+      this.#violate(invariants.snapshots, `${path} differs from what the log says`);
+    }
   }
 
   /** The group is settled and its runner gone. */

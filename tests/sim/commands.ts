@@ -37,6 +37,7 @@ export interface CommandsParts {
 
 export class Commands {
   readonly #parts: CommandsParts;
+  #said = 0;
 
   constructor(parts: CommandsParts) {
     this.#parts = parts;
@@ -106,7 +107,8 @@ export class Commands {
   }
 
   #say(sessionId: string): void {
-    const wish = { kind: 'say', sessionId, text: 'And mind the tests.' } as const;
+    this.#said += 1;
+    const wish = { kind: 'say', sessionId, text: `And mind test ${this.#said}.` } as const;
     this.#wish(wish, async (writer, world) => {
       const state = writer.state.sessions.get(sessionId)?.state;
       const works = state?.status === 'running' && state.attempt.identified;
@@ -142,7 +144,7 @@ export class Commands {
   #wish(wish: RequestBody, direct: EventType | Direct): void {
     const write: Direct = (writer, world) => {
       if (nextGroupStatus(writer.state.status, direct as EventType) === null) return refusal('the group is over');
-      const granted = wishEvents(world, writer.state, wish);
+      const granted = wishEvents(world, writer, wish);
       if (granted.ok) writer.record(granted.value.events);
       return granted;
     };

@@ -68,6 +68,12 @@ export class EventChecks {
       case 'session_stopping':
         this.#stopping.add(event.attemptId);
         return;
+      case 'session_warning':
+        this.#machine.checks.says(event.type, event.warning.message);
+        return;
+      case 'request_answered':
+        this.#machine.checks.says(event.type, event.message);
+        return;
       case 'session_accepting':
         this.#paid(event, isReplay);
         return;
@@ -192,6 +198,8 @@ export class EventChecks {
   }
 
   #checkReason(type: string, reason: string, message: string, next: string | null): void {
+    this.#machine.checks.says(type, `${reason}: ${message} ${next ?? ''}`);
+    if (reason === 'internal') this.#violate(invariants.bugs, `${type} because of a bug: ${message}`);
     const isSentence = (text: string) => /^\S.*[.!?…]$/s.test(text);
     if (reason === '' || !isSentence(message) || (next !== null && !isSentence(next))) {
       this.#violate(invariants.reasons, `${type} says ${JSON.stringify({ reason, message, next })}`);
@@ -209,7 +217,7 @@ export class EventChecks {
     }
     this.#machine.coverage.note(`${event.type} ${event.reason}`);
     this.#checkReason(event.type, event.reason, event.message, null);
-    if (!/group (?:run|resume|show)|--|Log in|Settle|Run |run the command /.test(event.message)) {
+    if (!/group (?:run|resume|show)|--|Log in|Settle|Run |run the command |retry the session/.test(event.message)) {
       this.#violate(invariants.reasons, `${event.type} names no next step: ${event.message}`);
     }
   }

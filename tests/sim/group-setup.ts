@@ -14,10 +14,12 @@ const root = '/data';
 const project = '/projects/one';
 const claude = '/opt/claude';
 export const packageRoot = '/opt/claude-code-agent';
+/** Who has it can spend the user's money. */
+export const secret = 'sk-ant-secret-of-the-user';
 export const callerEnv = {
   PATH: '/usr/bin',
   HOME: '/user',
-  ANTHROPIC_API_KEY: 'test-key',
+  ANTHROPIC_API_KEY: secret,
   CLAUDE_CODE_AGENT_CLAUDE: claude,
 };
 
@@ -52,7 +54,8 @@ export function createVirtualGroup(machine: VirtualMachine, scenario: Scenario):
     const { dependsOn, behaviours: _, acceptance, ...settings } = sketch;
     const dependencies = dependsOn.flatMap((other) => ids[other] ?? []);
     const work = acceptance === undefined ? {} : acceptanceSettings(acceptance);
-    return { ...newDefinition(createdMs, dependencies), id: ids[index] as string, ...settings, ...work };
+    const own = { id: ids[index] as string, prompt: `do part ${index + 1}` };
+    return { ...newDefinition(createdMs, dependencies), ...own, ...settings, ...work };
   });
   const definition = {
     id: groupId,

@@ -2,6 +2,7 @@
 import { basename, dirname, join } from 'node:path';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
+import { invariants } from './checks.ts';
 import type { DecisionKind } from './coverage.ts';
 import type { Disk, FileNode } from './virtual-disk.ts';
 import type { Violation } from './virtual-machine.ts';
@@ -175,7 +176,7 @@ export class LogWatch {
     } catch (error) {
       // Zeros and half lines that a crash left are cut off by the next writer.
       if (error instanceof SyntaxError) this.#offset = Math.min(this.#offset, this.#disk.file(this.path)?.size ?? 0);
-      else this.#violate({ invariant: 'the log folds', message: `${error}: ${line}` });
+      else this.#violate({ invariant: invariants.folds, message: `${error}: ${line}` });
       return false;
     }
   }

@@ -2,158 +2,37 @@
  * Bugs to be found: each one breaks one promise, by a World that lies to the program or does less than it was asked to.
  * The program itself is unchanged, so each is also a picture of how that promise could be broken.
  */
-import type { ProcessIdentity } from '../../src/core/event.ts';
-import type {
-  AppendFile,
-  Files,
-  Processes,
-  RunningProcess,
-  SignalName,
-  SpawnOptions,
-  World,
-} from '../../src/world/world.ts';
+import {
+  appending,
+  asksClaude,
+  beginsAfter,
+  forgetsWorkers,
+  log,
+  losing,
+  ofCommands,
+  overlooksCommands,
+  reading,
+  readingGate,
+  startingClaude,
+  transcript,
+  withFiles,
+  withLog,
+  withProcesses,
+  withSpawned,
+  writing,
+} from './bug-wraps.ts';
 import { invariants } from './checks.ts';
+import type { DecisionKind } from './coverage.ts';
+import { secret } from './group-setup.ts';
 import type { Wrap } from './user.ts';
 
 export interface PlantedBug {
   readonly name: string;
   readonly invariant: string;
   readonly wrap: Wrap;
+  /** Where it shows, so that it is not looked for where it cannot be found: stories aimed at this decision. */
+  readonly near?: DecisionKind | 'endless';
 }
-
-const log = '/events.jsonl';
-const transcript = '/transcript.jsonl';
-
-/** The bug is in what is read: replacements keep the length, so that offsets stay right. */
-function reading(suffix: string, change: (text: string) => string): Wrap {
-  return (world) => ({
-    ...world,
-    files: {
-      ...world.files,
-      readBytes: (path, offset, most) => {
-        const bytes = world.files.readBytes(path, offset, most);
-        // Parts of characters would not survive being decoded, but are left alone by what is looked for here.
-        if (!path.endsWith(suffix) || bytes.length < 2) return bytes;
-        return Buffer.from(change(Buffer.from(bytes).toString('latin1')), 'latin1');
-      },
-    },
-  });
-}
-
-/** The bug is in what is appended to the log. */
-function appending(change: (text: string) => string): Wrap {
-  return withLog((file) => ({ ...file, append: (text) => file.append(change(text)), sync: () => file.sync() }));
-}
-
-function withLog(change: (file: AppendFile) => AppendFile): Wrap {
-  return (world) => ({
-    ...world,
-    files: {
-      ...world.files,
-      openAppend: (path) => (path.endsWith(log) ? change(world.files.openAppend(path)) : world.files.openAppend(path)),
-    },
-  });
-}
-
-function withFiles(world: World, files: Partial<Files>): World {
-  return { ...world, files: { ...world.files, ...files } };
-}
-
-function withProcesses(world: World, processes: Partial<Processes>): World {
-  return { ...world, processes: { ...world.processes, ...processes } };
-}
-
-function withSpawned(change: (process: RunningProcess) => RunningProcess): Wrap {
-  return (world) =>
-    withProcesses(world, {
-      spawn: (options) => {
-        const spawned = world.processes.spawn(options);
-        return spawned.ok ? { ok: true, value: change(spawned.value) } : spawned;
-      },
-    });
-}
-
-const shell = '/bin/sh';
-
-/** The bug is in what is heard of commands. */
-function ofCommands(change: (process: RunningProcess) => RunningProcess): Wrap {
-  return (world) =>
-    withProcesses(world, {
-      spawn: (options) => {
-        const spawned = world.processes.spawn(options);
-        return spawned.ok && options.program === shell ? { ok: true, value: change(spawned.value) } : spawned;
-      },
-    });
-}
-
-/** Whatever a command is to do, the claude that was started last does once more. */
-const asksClaude: Wrap = (world) => {
-  let last: SpawnOptions | null = null;
-  return withProcesses(world, {
-    spawn: (options) => {
-      if (options.program !== shell) last = options;
-      else if (last !== null) return world.processes.spawn({ ...last, env: { ...last.env, ...options.env } });
-      return world.processes.spawn(options);
-    },
-  });
-};
-
-/** Nobody sees or ends a command. */
-const overlooksCommands: Wrap = (world, { machine }) => {
-  const isCommand = (identity: ProcessIdentity) => machine.table.find(identity)?.kind === 'command';
-  const { processes } = world;
-  return withProcesses(world, {
-    isAlive: (identity) => !isCommand(identity) && processes.isAlive(identity),
-    findMarked: (name, value) => processes.findMarked(name, value).filter((identity) => !isCommand(identity)),
-    findDescendants: (pid) => processes.findDescendants(pid).filter((identity) => !isCommand(identity)),
-    signal: (identity, signal) => !isCommand(identity) && processes.signal(identity, signal),
-  });
-};
-
-/** A worker that has spoken looks as if it had not, and cannot be ended. */
-const forgetsWorkers: Wrap = (world) =>
-  withProcesses(
-    withFiles(world, {
-      info: (path) => {
-        const info = world.files.info(path);
-        return info !== null && path.endsWith(transcript) ? { ...info, size: 0 } : info;
-      },
-    }),
-    { isAlive: () => false, findMarked: () => [], findDescendants: () => [] },
-  );
-
-/** After the line in which `pattern` is found its session begins, as the log tells it. */
-function beginsAfter(pattern: RegExp): Wrap {
-  let lastSession = '';
-  return appending((text) => {
-    lastSession = /"sessionId":"([^"]+)"/.exec(text)?.[1] ?? lastSession;
-    return text.replace(new RegExp(`^.*${pattern.source}.*\\n`, 'm'), (line) => {
-      const { seq, ...rest } = JSON.parse(line) as { seq: number };
-      const begins = { sessionId: lastSession, ...rest, seq: seq + 1, type: 'session_starting', attempt: { id: 'x' } };
-      return `${line}${JSON.stringify(begins)}\n`;
-    });
-  });
-}
-
-/** The gate of the login looks as `change` makes it look. */
-function readingGate(change: (file: { untilMs: number }, nowMs: number) => string | null): Wrap {
-  return (world) =>
-    withFiles(world, {
-      readText: (path) => {
-        const text = world.files.readText(path);
-        return text === null || !path.includes('/limits/') ? text : change(JSON.parse(text), world.clock.now());
-      },
-    });
-}
-
-/** Such signals are lost on their way. */
-function losing(lost: SignalName): Wrap {
-  return (world) =>
-    withProcesses(world, {
-      signal: (identity, signal) => signal === lost || world.processes.signal(identity, signal),
-    });
-}
-
 export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'slots are counted wrong',
@@ -167,11 +46,17 @@ export const plantedBugs: readonly PlantedBug[] = [
       text.replace(/("dependsOn":\[)("[^\]]*)\]/g, (_, head, ids) => `${head}${' '.repeat(ids.length)}]`),
     ),
   },
-  { name: 'an attempt is started beside itself', invariant: invariants.once, wrap: forgetsWorkers },
-  { name: 'a conversation is continued twice', invariant: invariants.conversation, wrap: forgetsWorkers },
+  { name: 'an attempt is started beside itself', invariant: invariants.once, wrap: forgetsWorkers, near: 'resume' },
+  {
+    name: 'a conversation is continued twice',
+    invariant: invariants.conversation,
+    wrap: forgetsWorkers,
+    near: 'resume',
+  },
   {
     name: 'a worker gets no cap',
     invariant: invariants.money,
+    near: 'stop-budget',
     wrap: (world) =>
       withProcesses(world, {
         spawn: (options) => {
@@ -200,16 +85,19 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a completed session begins again',
     invariant: invariants.final,
+    near: 'settle-completed',
     wrap: beginsAfter(/"type":"session_completed"/),
   },
   {
     name: 'a prompt that never arrived counts as done',
     invariant: invariants.completed,
+    near: 'settle-failed',
     wrap: reading(transcript, (text) => text.replaceAll('"num_turns":0', '"num_turns":1')),
   },
   {
     name: 'exit codes are overlooked',
     invariant: invariants.completed,
+    near: 'settle-failed',
     wrap: withSpawned(({ identity, onExit }) => ({
       identity,
       onExit: (action) => onExit(() => action({ kind: 'exited', code: 0 })),
@@ -244,45 +132,53 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'the gate is not looked at',
     invariant: invariants.gate,
+    near: 'probe',
     wrap: readingGate(() => null),
   },
   {
     name: 'all start when the limit is lifted',
     invariant: invariants.firstAlone,
+    near: 'probe',
     wrap: readingGate((file, nowMs) => (nowMs < file.untilMs ? JSON.stringify(file) : null)),
   },
   {
     name: 'tries are counted wrong',
     invariant: invariants.tries,
+    near: 'wait-backoff',
     wrap: reading(log, (text) => text.replace(/"retries":\d/g, '"retries":9')),
   },
   {
     name: 'nobody waits before the next try',
     invariant: invariants.tries,
+    near: 'wait-backoff',
     wrap: appending((text) => text.replace(/"retryAt":"\d{4}/, '"retryAt":"2027')),
   },
   {
     name: 'running tools are overlooked',
     invariant: invariants.busy,
+    near: 'stop-stall',
     wrap: reading(transcript, (text) => text.replaceAll('"type":"tool_use"', '"type":"tool_xxx"')),
   },
   {
     name: 'a stalled session is resumed again and again',
     invariant: invariants.stalledOnce,
+    near: 'stop-stall',
     wrap: appending((text) =>
       text.replace(/"type":"session_failed"(.*?)"reason":"stalled"/, '"type":"session_paused"$1"reason":"stall"'),
     ),
   },
-  { name: 'processes are not halted', invariant: invariants.frozen, wrap: losing('SIGSTOP') },
-  { name: 'halted processes stay so', invariant: invariants.thaw, wrap: losing('SIGCONT') },
+  { name: 'processes are not halted', invariant: invariants.frozen, wrap: losing('SIGSTOP'), near: 'freeze' },
+  { name: 'halted processes stay so', invariant: invariants.thaw, wrap: losing('SIGCONT'), near: 'thaw' },
   {
     name: 'a draining group starts another session',
     invariant: invariants.drain,
+    near: 'drain',
     wrap: beginsAfter(/"type":"group_pausing","reason":"user","mode":"drain"/),
   },
   {
     name: 'a warning is enforced',
     invariant: invariants.warnOnly,
+    near: 'warn-budget',
     wrap: (world) =>
       withProcesses(world, {
         spawn: (options) => {
@@ -296,16 +192,19 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a paused session goes on by itself',
     invariant: invariants.rests,
+    near: 'stop',
     wrap: beginsAfter(/"type":"session_paused".*"reason":"user"/),
   },
   {
     name: 'progress lets tries go on for ever',
     invariant: invariants.ceiling,
+    near: 'endless',
     wrap: reading(log, (text) => text.replace(/"retries":\d/g, '"retries":9')),
   },
   {
     name: 'a command that fails is taken for one that succeeds',
     invariant: invariants.judged,
+    near: 'reject',
     wrap: ofCommands(({ identity, onExit }) => ({
       identity,
       onExit: (action) => onExit(() => action({ kind: 'exited', code: 0 })),
@@ -314,6 +213,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a command that succeeds is taken for one that fails',
     invariant: invariants.judged,
+    near: 'approve',
     wrap: ofCommands(({ identity, onExit }) => ({
       identity,
       onExit: (action) => onExit(() => action({ kind: 'exited', code: 1 })),
@@ -322,27 +222,104 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'commands get no time',
     invariant: invariants.judged,
+    near: 'approve',
     wrap: reading(log, (text) => text.replace(/"acceptTimeoutMs":\d{4}/g, '"acceptTimeoutMs":1000')),
   },
   {
     name: 'there are more turns than were asked for',
     invariant: invariants.judged,
+    near: 'reject',
     wrap: reading(log, (text) => text.replace(/"acceptRetries":\d/g, '"acceptRetries":9')),
   },
   {
     name: 'what was counted before its judgement is counted otherwise',
     invariant: invariants.paidOnce,
+    near: 'accept',
     wrap: appending((text) => text.replace(/("type":"session_accepting".*?"usage":\{"costUsd":)[\d.]+/, '$10.000001')),
   },
   {
     name: 'claude is asked what the command should tell',
     invariant: invariants.noTurn,
+    near: 'accept',
     wrap: asksClaude,
   },
   {
     name: 'commands are not ended',
     invariant: invariants.oneJudge,
+    near: 'stop-accept',
     wrap: overlooksCommands,
+  },
+  {
+    name: 'a runner that takes over ends what it finds',
+    invariant: invariants.stopLogged,
+    wrap: (world) =>
+      withProcesses(world, {
+        attach: (identity) => {
+          world.processes.signal(identity, 'SIGTERM');
+          return world.processes.attach(identity);
+        },
+      }),
+  },
+  {
+    name: 'what the task is gets lost',
+    invariant: invariants.task,
+    wrap: writing((line) => line.replaceAll(/do part \d/g, 'go on')),
+  },
+  {
+    name: 'what is said gets lost',
+    invariant: invariants.said,
+    wrap: writing((line) => line.replaceAll(/And mind test \d+/g, 'Well')),
+  },
+  {
+    name: 'the meta.json of a session stays as it was',
+    invariant: invariants.snapshots,
+    wrap: (world) =>
+      withFiles(world, {
+        writeAtomic: (path, text, options) => {
+          if (/sessions\/[^/]+\/meta\.json$/.test(path) && world.files.info(path) !== null) return;
+          world.files.writeAtomic(path, text, options);
+        },
+      }),
+  },
+  {
+    name: 'the key stands on the command line',
+    invariant: invariants.secrets,
+    wrap: startingClaude((options) => ({ ...options, args: [...options.args, options.env.ANTHROPIC_API_KEY ?? ''] })),
+  },
+  {
+    name: 'the key stands in the log',
+    invariant: invariants.secrets,
+    wrap: appending((text) => text.replace('"result":"', `"result":"${secret} `)),
+  },
+  {
+    name: 'the program throws',
+    invariant: invariants.bugs,
+    wrap: startingClaude(() => {
+      throw new TypeError('undefined is not an object');
+    }),
+  },
+  {
+    name: 'an event names another attempt',
+    invariant: invariants.folds,
+    wrap: appending((text) => text.replace(/("type":"session_identified".*?"attemptId":")[^"]{8}/, '$1elsewise')),
+  },
+  {
+    name: 'nobody counts the failures',
+    invariant: invariants.threshold,
+    near: 'settle-failed',
+    wrap: reading(log, (text) => text.replace(/"errorThreshold":\d/g, '"errorThreshold":9')),
+  },
+  {
+    name: 'a used up budget is only mentioned',
+    invariant: invariants.budgetStop,
+    wrap: reading(log, (text) => text.replaceAll('"pause"', '"warn" ').replaceAll('"stop"', '"warn"')),
+    near: 'exceed-budget',
+  },
+  {
+    name: 'nobody is warned',
+    invariant: invariants.warned,
+    wrap: reading(log, (text) => text.replaceAll('"warningThreshold":0', '"warningThreshold":9')),
+    near: 'warn-budget',
   },
   {
     name: 'the clock breaks',

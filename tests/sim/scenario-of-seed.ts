@@ -1,8 +1,8 @@
 /** The scenario of a seed: luck, aimed at one cell of the coverage matrix after the other. */
 import { defaultGroupConfig, type GroupConfig } from '../../src/core/group.ts';
 import { faultsOfLogs, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
-import { aims, related } from './aims.ts';
-import { applicableCells, type Cell, type CrashPoint, type DecisionKind } from './coverage.ts';
+import { aimOf, isLate, related } from './aims.ts';
+import { applicableCells, type Cell, type CrashPoint, type DecisionKind, isWorkKind } from './coverage.ts';
 import {
   type Act,
   type Behaviour,
@@ -15,17 +15,14 @@ import {
 } from './scenario.ts';
 import { Seeded, seededFor } from './seeded.ts';
 
-/** Seeds in a row aim at different cells, and soon at all of them; a prime. */
-const aimStride = 7_919;
-
-/** The cell that the scenario of this seed tries to hit. */
-export function aimOf(seed: number): Cell {
-  return aims[(seed * aimStride) % aims.length] as Cell;
-}
-
 /** The same seed always gives the same scenario. */
 export function scenarioOf(seed: number): Scenario {
-  return seed % endlessEvery === endlessEvery - 1 ? endlessScenario(seed) : aimedScenario(seed);
+  return isEndless(seed) ? endlessScenario(seed) : aimedScenario(seed);
+}
+
+/** Whether the story of the seed has no aim. */
+export function isEndless(seed: number): boolean {
+  return seed % endlessEvery === endlessEvery - 1;
 }
 
 /** One story in so many has no aim: the API goes on to fail after a little work, and nothing else happens. */
@@ -120,9 +117,14 @@ function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSke
   const behaviours = Array.from({ length: 4 }, () => {
     const some = behaviourFor(luck, fails, wanted ?? endings);
     // What a session has cost is asked for whenever a tool has ended.
-    const behaviour = isMoneyTight(decision) ? { ...some, tools: true } : some;
+    const behaviour = isMoneyTight(decision)
+      ? { ...some, ...(decision === 'stop-budget' ? { tools: true, slowness: 0.3 } : { tools: false }) }
+      : isWorkKind(decision)
+        ? { ...some, messages: 1 }
+        : some;
     // The first one is short and leaves its share of the money to the others.
-    return needsTalk.has(decision) && index > 0 ? { ...behaviour, messages: luck.int(4, 10) } : behaviour;
+    if (!needsTalk.has(decision) || index === 0) return behaviour;
+    return { ...behaviour, messages: luck.int(4, 10) };
   });
   const mayStall = behaviours.some(({ ending }) => ending === 'stalls' || ending === 'long-tool');
   const isTimed = decision === 'stop-timeout' || luck.chance(0.05);
@@ -132,7 +134,7 @@ function sessionFor(luck: Seeded, index: number, { decision }: Cell): SessionSke
     ...(!isSharing && luck.chance(0.12) ? { maxBudgetUsd: luck.pick([0.03, 0.1, 0.5]) } : {}),
     ...(luck.chance(0.4) ? { retries: luck.int(0, 1) } : {}),
     ...(isTimed ? { timeoutMs: luck.int(2_000, 12_000) } : {}),
-    ...(mayStall ? { stallTimeoutMs: luck.int(9_000, 15_000) } : {}),
+    ...(mayStall ? { stallTimeoutMs: luck.int(6_000, 10_000) } : {}),
   };
 }
 
@@ -141,7 +143,7 @@ function behaviourFor(luck: Seeded, fails: number, wanted: readonly Ending[]): B
     messages: luck.int(1, 4),
     tools: luck.chance(0.6),
     ending: luck.chance(fails) ? luck.pick(wanted) : 'success',
-    slowness: luck.pick([0.3, 1, 1, 2]),
+    slowness: luck.pick([0.3, 0.3, 1, 2]),
     interrupt: luck.pick(['obeyed', 'obeyed', 'obeyed', 'slow', 'ignored']),
     term: luck.pick(['obeyed', 'obeyed', 'obeyed', 'slow', 'ignored', 'success-while-dying']),
     tool: luck.pick(['tame', 'marked', 'marked', 'wiped', 'stubborn']),
@@ -189,15 +191,15 @@ function actsTowards(luck: Seeded, decision: DecisionKind): TimedAct[] {
   switch (decision) {
     case 'freeze':
     case 'thaw':
-      return [atMs, atMs + 4_000, atMs + 8_000].flatMap((beginMs): TimedAct[] => [
-        { atMs: beginMs, do: 'pause', mode: 'freeze' },
-        ...(luck.chance(0.7) ? [{ atMs: beginMs + luck.int(100, 3_500), do: 'thaw' } as const] : []),
+      return [0, 2_400, 4_800, 7_200, 9_600].flatMap((laterMs): TimedAct[] => [
+        { atMs: atMs + laterMs, do: 'pause', mode: 'freeze' },
+        ...(luck.chance(0.7) ? [{ atMs: atMs + laterMs + luck.int(100, 1_900), do: 'thaw' } as const] : []),
       ]);
     case 'drain':
       return [atMs, atMs + 4_000, atMs + 8_000].map((beginMs) => ({ atMs: beginMs, do: 'pause', mode: 'drain' }));
     case 'stop-slice':
-      // More money is there for whoever needs it.
-      return [3_000, 5_000, 7_000, 9_000].map((raiseMs) => ({ atMs: raiseMs, do: 'raise-budget', byUsd: 0.12 }));
+      // Again and again there is a little more money for whoever needs it first.
+      return [2_000, 3_500, 5_000, 6_500, 8_000].map((raiseMs) => ({ atMs: raiseMs, do: 'raise-budget', byUsd: 0.12 }));
     case 'wait-memory':
     case 'wait-disk':
       return [
@@ -270,15 +272,22 @@ function crashesFor(luck: Seeded, { point, decision }: Cell): Crash[] {
     const first: Crash[] = diesFirst(decision).map((before) => ({ point: before, decision, nth: 1, how: 'kill' }));
     return [...first, ...[1, 1].map((nth) => ({ point, decision, nth, how: how() }))];
   }
-  const crashes: Crash[] = [{ point, decision, nth: isRare(decision) ? 1 : luck.int(1, 2), how: how() }];
+  const rare = isRare(decision);
+  const crashes: Crash[] = [{ point, decision, nth: rare ? 1 : luck.int(1, 2), how: how() }];
   // The same decision at other points, as often as it comes again.
-  const others = related({ point, decision });
-  for (let count = luck.int(2, 5); count > 0; count -= 1) crashes.push({ ...luck.pick(others), nth: 1, how: how() });
-  for (let count = luck.int(0, 2); count > 0; count -= 1) {
-    crashes.push({ ...luck.pick(applicableCells), nth: luck.int(1, 3), how: how() });
+  for (const cell of related({ point, decision })) {
+    if (luck.chance(rare ? 0.35 : 0.7)) crashes.push({ ...cell, nth: 1, how: how() });
+  }
+  // Whatever else is decided on the way is cut short as well, unless that might keep from happening what is late.
+  const share = !rare ? 0.7 : isLate(point) ? 0 : 0.5;
+  for (const [other, cells] of cellsByDecision) {
+    if (other === decision || !luck.chance(share)) continue;
+    crashes.push({ ...luck.pick(cells), nth: luck.chance(0.7) ? 1 : 2, how: how() });
   }
   return crashes;
 }
+
+const cellsByDecision = Map.groupBy(applicableCells, (cell) => cell.decision);
 
 /** Where a runner dies so that the next one finds such a decision about an attempt that lives. */
 function diesFirst(decision: DecisionKind): CrashPoint[] {
@@ -288,5 +297,5 @@ function diesFirst(decision: DecisionKind): CrashPoint[] {
 
 /** Decisions that most stories see once at best. */
 function isRare(decision: DecisionKind): boolean {
-  return /^(?:stop-.*|freeze|thaw|drain)$/.test(decision);
+  return !/^(?:start|resume|retry|stop|accept|approve)$/.test(decision);
 }

@@ -1,6 +1,7 @@
 /** Many seeds in a row: sums and the first broken promise, shrunk and told. */
+import { aimOf } from './aims.ts';
 import { Coverage } from './coverage.ts';
-import { aimOf, scenarioOf } from './scenario-of-seed.ts';
+import { scenarioOf } from './scenario-of-seed.ts';
 import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 

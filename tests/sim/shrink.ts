@@ -92,12 +92,14 @@ function withoutFirst(sessions: readonly SessionSketch[]): SessionSketch[] {
   }));
 }
 
-/** What a person needs to understand a broken promise: the seed, what is left of its scenario, and what happened. */
+/** What a person needs to understand a story: the seed, what is left of its scenario, what happened and what broke. */
 export function tell(scenario: Scenario, options: SimulationOptions = {}): string {
   const { violation, trace } = simulate(scenario, { ...options, trace: true });
   const { seed, config, sessions, acts, crashes } = scenario;
   return [
-    `seed ${seed} breaks the promise "${violation?.invariant}": ${violation?.message}`,
+    violation === null
+      ? `seed ${seed} keeps all promises`
+      : `seed ${seed} breaks the promise "${violation.invariant}": ${violation.message}`,
     `  config   ${JSON.stringify(config)}`,
     ...sessions.map((session, index) => `  session  ${index + 1} ${JSON.stringify(session)}`),
     ...acts.map((act) => `  act      ${JSON.stringify(act)}`),

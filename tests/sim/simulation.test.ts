@@ -9,13 +9,25 @@ import { isLongRun } from '../support/long.ts';
 import { scenarioOf } from './scenario-of-seed.ts';
 import { leastPerCellAndPart, leastStepsPerPart, mostSeedsPerPart, runPart, runSeeds } from './seed-run.ts';
 import { seededFor } from './seeded.ts';
+import { tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 
 /** How much more is tried with TEST_LONG=1: forty times all seeds of a part, none left out. */
 const longParts = 40;
 const minutes = 60_000;
 
-test('the same seed tells the same story', () => {
+/** Replayed instead of everything else. */
+const { SIM_SEED: seedAsked } = process.env;
+const usually = test.skipIf(seedAsked !== undefined);
+const inLongRun = test.skipIf(!isLongRun || seedAsked !== undefined);
+
+test.if(seedAsked !== undefined)('the seed that was asked for', () => {
+  const scenario = scenarioOf(Number(seedAsked));
+  console.log(tell(scenario));
+  expect(simulate(scenario).violation).toBeNull();
+});
+
+usually('the same seed tells the same story', () => {
   for (const seed of [3, 14, 159, 2_653]) {
     const [first, second] = [1, 2].map(() => simulate(scenarioOf(seed), { trace: true }));
     expect(second?.trace).toEqual(first?.trace ?? []);
@@ -23,7 +35,7 @@ test('the same seed tells the same story', () => {
   }
 });
 
-test(
+usually(
   'every promise holds after every step, and every decision meets every crash',
   () => {
     const { broken, steps, coverage } = runPart(0);
@@ -34,7 +46,7 @@ test(
   10 * minutes,
 );
 
-test.if(isLongRun)(
+inLongRun(
   'every promise holds for seeds that nobody has tried',
   () => {
     const luck = seededFor(Math.floor(performance.timeOrigin), 'long run');

@@ -1,4 +1,7 @@
-/** One simulation from its scenario to its end: one pending thing after the other is let happen, and all is checked. */
+/**
+ * One simulation from its scenario to its end: one pending thing after the other is let happen, and all is checked.
+ * `SIM_SEED=N sh scripts/bun.sh test tests/sim/simulation.test.ts` replays one seed alone and prints its story.
+ */
 import { drainMicrotasks } from 'bun:jsc';
 import { Checks, invariants } from './checks.ts';
 import type { Coverage } from './coverage.ts';

@@ -57,6 +57,8 @@ export class SupervisionChecks {
   readonly #sessions = new Map<string, Standing>();
   #config: GroupConfig | null = null;
   #isPausing = false;
+  /** Failures in the present run. */
+  #failures = 0;
   #isQuiet = false;
   #frozen: { readonly sinceMs: number; readonly offsetMs: number } | null = null;
   /** The limit that ended a session: its reset by the wall clock, and when it was heard of. */
@@ -148,6 +150,7 @@ export class SupervisionChecks {
       case 'session_failed':
         if (event.reason === 'stalled' && session.stalls === 0)
           this.#violate(invariants.stalledOnce, `${sessionId} is given up although it was never resumed`);
+        this.#failures += 1;
         session.attemptId = null;
         session.hasFailed = true;
         session.rests = true;
@@ -163,6 +166,7 @@ export class SupervisionChecks {
 
   #beginsRun({ only, retry = [] }: { readonly only?: readonly string[]; readonly retry?: readonly string[] }): void {
     this.#isPausing = false;
+    this.#failures = 0;
     this.#frozen = null;
     for (const [id, session] of this.#sessions) {
       const isMeant = only === undefined || only.includes(id);
@@ -177,6 +181,8 @@ export class SupervisionChecks {
     if (this.#isPausing) this.#violate(invariants.drain, `${sessionId} starts although the group is being paused`);
     this.#checkLimit(sessionId, atMs);
     if (isAgain) return;
+    if (this.#failures >= (this.#config?.errorThreshold ?? Number.POSITIVE_INFINITY))
+      this.#violate(invariants.threshold, `${sessionId} starts after ${this.#failures} failures`);
     if (session.rests) this.#violate(invariants.rests, `${sessionId} starts, and nobody asked for it`);
     const { retry } = session;
     if (retry !== null && atMs < retry.atMs && this.#offsetMs >= retry.offsetMs)

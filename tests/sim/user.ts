@@ -250,7 +250,7 @@ export class User {
       reporter: {
         event: (_event, state) => this.#machine.checks.knows(runner, state),
         progress: () => {},
-        waiting: () => {},
+        waiting: (_reason, message) => this.#machine.checks.says('group run', message),
         summarize: () => {},
       },
       onSignal: (handler) => {
@@ -263,6 +263,7 @@ export class User {
 
   #onResult(runner: VirtualRunner, result: RunResult): void {
     const { machine } = this;
+    if (result.kind === 'refused') machine.checks.says('group run', `${result.failure.message} ${result.failure.next}`);
     machine.say(`group run: ${result.kind} ${result.kind === 'refused' ? JSON.stringify(result.failure) : ''}`);
     machine.coverage.note(`run ${result.kind === 'refused' ? `refused ${result.failure.reason}` : result.kind}`);
     if (result.kind === 'refused' && /^(?:corrupt-file|internal|newer-version)$/.test(result.failure.reason)) {
@@ -295,6 +296,7 @@ export class User {
     const runner = new VirtualRunner(this.#machine);
     this.#acting.set(runner, this.#machine.timeline.nowMs);
     this.#conclude(runner, work(this.#wrap(runner.world, runner), runner), (result) => {
+      if (!result.ok) this.#machine.checks.says('a command', `${result.failure.message} ${result.failure.next}`);
       this.#machine.say(`command: ${result.ok ? 'done' : result.failure.message}`);
       this.#machine.coverage.note(result.ok ? 'command done' : `command refused ${result.failure.reason}`);
     });

@@ -93,8 +93,10 @@ export class VirtualClaude {
   #read(): void {
     for (const line of this.#input.splice(0)) {
       const message = JSON.parse(line) as { type: string; request_id?: string; request?: { subtype: string } };
-      if (message.type === 'user') this.#begin();
-      else if (message.request?.subtype === 'get_usage') this.#answerUsage(message.request_id ?? '');
+      if (message.type === 'user') {
+        this.#machine.checks.told.reads(this.#book, line, !this.#book.begun);
+        this.#begin();
+      } else if (message.request?.subtype === 'get_usage') this.#answerUsage(message.request_id ?? '');
       else if (message.request?.subtype === 'interrupt') this.#onInterrupt(message.request_id ?? '');
     }
   }
@@ -150,7 +152,7 @@ export class VirtualClaude {
     const { ending } = this.#behaviour as Behaviour;
     const isDenied = ending === 'denied';
     if (!isDenied) this.#tool = this.#machine.startTool(this.#process, (this.#behaviour as Behaviour).tool);
-    const toolMs = isLast && ending === 'long-tool' ? this.#luck.int(10_000, 60_000) : this.#luck.delay(800, 5_000);
+    const toolMs = isLast && ending === 'long-tool' ? this.#luck.int(8_000, 25_000) : this.#luck.delay(800, 5_000);
     this.#next(toolMs, 'gets a tool’s result', () => {
       this.#endTool();
       this.#print(toolResultLine(toolId, isDenied), () => {
@@ -174,7 +176,7 @@ export class VirtualClaude {
         this.#conclude('success');
         return;
       case 'limit':
-        this.#machine.reachLimit(this.#luck.int(5_000, 40_000));
+        this.#machine.reachLimit(this.#luck.int(4_000, 16_000));
         this.#conclude('limit');
         return;
       case 'killed':
@@ -204,6 +206,7 @@ export class VirtualClaude {
     const isSuccess = kind === 'success';
     this.#print(resultLine(kind, this.#totalUsd, this.#calls, deniedToolId), (end) => {
       this.#book.report(end, this.#totalUsd);
+      this.#book.hasConcluded = true;
       this.#book.toolSinceMs = null;
       if (isSuccess) this.#book.successEnds.push(end);
     });

@@ -30,6 +30,8 @@ export interface DiskTrouble {
   faultyReads: number;
   /** This many openings or reads of a command's log more fail. */
   faultyLogs: number;
+  /** How many writing calls have failed so far. */
+  failed: number;
 }
 
 /** Who watches which folder; hints come late, twice or never. */
@@ -94,9 +96,12 @@ export class VirtualFiles implements Files {
     const { trouble } = this.#parts;
     if (trouble.faultyCalls > 0) {
       trouble.faultyCalls -= 1;
+      trouble.failed += 1;
       throw new SystemError('EIO', syscall, path);
     }
-    if (trouble.full && needsRoom) throw new SystemError('ENOSPC', syscall, path);
+    if (!trouble.full || !needsRoom) return;
+    trouble.failed += 1;
+    throw new SystemError('ENOSPC', syscall, path);
   }
 
   readText(path: string): string | null {

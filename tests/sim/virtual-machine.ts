@@ -47,7 +47,7 @@ interface PendingCrash {
 export class VirtualMachine {
   readonly timeline = new Timeline();
   readonly disk = new Disk();
-  readonly trouble: DiskTrouble = { full: false, low: false, faultyCalls: 0, faultyReads: 0, faultyLogs: 0 };
+  readonly trouble: DiskTrouble = { full: false, low: false, faultyCalls: 0, faultyReads: 0, faultyLogs: 0, failed: 0 };
   /** Hardly any memory is free. */
   isMemoryShort = false;
   /** The usage limit of the login holds until then, virtual milliseconds. */

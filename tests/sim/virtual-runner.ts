@@ -37,8 +37,11 @@ export class VirtualRunner {
   /** What was read makes it die at its next step. */
   #doom: { readonly point: CrashPoint; readonly decisions: readonly DecisionKind[] } | null = null;
 
+  readonly #failedBefore: number;
+
   constructor(machine: VirtualMachine) {
     this.machine = machine;
+    this.#failedBefore = machine.trouble.failed;
     this.process = machine.table.start('runner', null);
     this.#luck = seededFor(machine.scenario.seed, this.process.name);
     const { disk, timeline, watchers, trouble } = machine;
@@ -60,6 +63,11 @@ export class VirtualRunner {
       },
     };
     machine.runners.push(this);
+  }
+
+  /** All that was written while it was there could be written. */
+  get metNoFault(): boolean {
+    return this.machine.trouble.failed === this.#failedBefore;
   }
 
   get alive(): boolean {
@@ -136,6 +144,7 @@ export class VirtualRunner {
       freeBytes: () => files.freeBytes(),
       writeAtomic: (path, text, options) => {
         if (!this.#lives()) return;
+        this.machine.checks.tells(path, text);
         const isSnapshot = path === log.metaPath;
         if (isSnapshot && !this.#pass('before-snapshot', this.#unsaved)) return;
         files.writeAtomic(path, text, options);
@@ -184,7 +193,10 @@ export class VirtualRunner {
         get size() {
           return file.size;
         },
-        append: (text) => void (this.#lives() && file.append(text)),
+        append: (text) => {
+          this.machine.checks.tells(path, text);
+          if (this.#lives()) file.append(text);
+        },
         sync: () => void (this.#lives() && file.sync()),
         close: () => file.close(),
       };
@@ -196,6 +208,7 @@ export class VirtualRunner {
       append: (text) => {
         if (!this.#lives()) return;
         this.machine.checks.appends(this);
+        this.machine.checks.tells(path, text);
         this.#batch = decisionsIn(text, this.machine.log.state);
         if (!this.#pass('before-append', this.#batch)) return;
         file.append(text);
@@ -238,7 +251,11 @@ export class VirtualRunner {
         for (const process of found) this.machine.checks.gathered(this, process);
         return found.map(({ identity }) => identity);
       },
-      signal: (identity, signal) => this.#lives() && table.signal(this.process, identity, signal),
+      signal: (identity, signal) => {
+        if (!this.#lives()) return false;
+        if (signal === 'SIGTERM' || signal === 'SIGKILL') this.machine.checks.ends(this, identity);
+        return table.signal(this.process, identity, signal);
+      },
     };
   }
 
@@ -261,6 +278,7 @@ export class VirtualRunner {
     if (machine.trouble.full && machine.disk.file(options.stdoutFile) === null) {
       return fail('spawn-failed', 'Cannot write the transcript: ENOSPC.', 'Free some disk space.');
     }
+    machine.checks.tells('a command line', options.args.join(' '));
     const isCommand = options.program === '/bin/sh';
     const process = isCommand
       ? machine.startCommand(this.process, options)
@@ -269,7 +287,8 @@ export class VirtualRunner {
     return ok(machine.table.followed(process, this.process, true));
   }
 
-  #run(_options: RunOptions): ReturnType<Processes['run']> {
+  #run({ args }: RunOptions): ReturnType<Processes['run']> {
+    this.machine.checks.tells('a command line', args.join(' '));
     const login = this.machine.nextLogin();
     return new Promise((resolve) => {
       const answer = (output: RunOutput) => resolve(ok(output));
@@ -300,6 +319,7 @@ export class VirtualRunner {
         return {
           writeLine: (line) => {
             if (!this.#lives()) return;
+            machine.checks.tells(path, line);
             const attemptId = machine.checks.writesToClaude(path, line);
             node.reader?.(line);
             if (line.startsWith('{"type":"user"'))

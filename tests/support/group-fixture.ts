@@ -126,7 +126,8 @@ export function makeGroup(
       description: 'a group for a test',
       slug: 'fixture',
       createdAt: new Date(now).toISOString(),
-      config: { ...defaultGroupConfig, ...config },
+      // Fakes are silent until they are told to speak; whoever waited for one would wait for the limit.
+      config: { ...defaultGroupConfig, warmCache: false, ...config },
     },
     sessions,
   );

@@ -47,6 +47,7 @@ export class TestTerminal {
     this.#emulator.unicode.register(widths);
     this.#emulator.unicode.activeVersion = widths.version;
     const decoder = new TextDecoder();
+    const closed = Promise.withResolvers<void>();
     this.#child = Bun.spawn([...command], {
       cwd,
       env: { TERM: 'xterm-256color', ...env },
@@ -57,11 +58,12 @@ export class TestTerminal {
           this.raw += decoder.decode(data, { stream: true });
           this.#emulator.write(data, () => this.#look());
         },
+        exit: () => closed.resolve(),
       },
     });
-    this.exited = this.#child.exited.then((code) => {
+    // What it printed last may still be on its way, through the terminal and through the emulator.
+    this.exited = Promise.all([this.#child.exited, closed.promise]).then(([code]) => {
       this.#isOver = true;
-      // What it printed last may still be on its way through the emulator.
       return new Promise((resolve) => {
         this.#emulator.write('', () => {
           this.#look();

@@ -39,7 +39,7 @@ const resolve = (specs: readonly VariableSpec[], given: Record<string, string>) 
 describe('declarations', () => {
   test('the list of the seed', () => {
     const list = '- name: file_path\n  required: true\n- name: focus_areas\n  default: "security, performance"\n';
-    expect(valid(read(list, variableList))).toEqual([
+    expect(valid(read(list, variableList()))).toEqual([
       { name: 'file_path', required: true, type: 'string' },
       { name: 'focus_areas', required: false, type: 'string', default: 'security, performance' },
     ]);
@@ -48,7 +48,7 @@ describe('declarations', () => {
   test('the map of a workflow: a plain value is a default, whatever YAML makes of it', () => {
     const map =
       'ticket: {required: true, description: D}\narea: api\nn: 3\nyes_no: true\nkind: {type: enum, values: [a, 2]}';
-    expect(valid(read(map, variableMap))).toEqual([
+    expect(valid(read(map, variableMap()))).toEqual([
       { name: 'ticket', required: true, type: 'string', description: 'D' },
       { name: 'area', required: false, type: 'string', default: 'api' },
       { name: 'n', required: false, type: 'string', default: '3' },
@@ -73,32 +73,32 @@ describe('declarations', () => {
     ['- {required: true}', '1:3 0.name is missing'],
     ['- {name: a, default: [x]}', '1:22 0.default: expected a text, a number or true or false'],
   ])('%s is a problem', (text, problem) => {
-    expect(problemsIn(read(text, variableList))).toEqual([problem]);
+    expect(problemsIn(read(text, variableList()))).toEqual([problem]);
   });
 
   test.each(['a.b', '', '1a', 'a b', '-a', 'ä', '__proto__', 'a'.repeat(65), '{{a}}'])('%j is no name', (name) => {
     const text = `- name: ${JSON.stringify(name)}`;
-    expect(problemsIn(read(text, variableList))[0]).toContain('a name has 1 to 64 letters');
-    expect(read(`- name: constructor`, variableList).ok).toBe(true);
+    expect(problemsIn(read(text, variableList()))[0]).toContain('a name has 1 to 64 letters');
+    expect(read(`- name: constructor`, variableList()).ok).toBe(true);
   });
 
   test('every problem is told at once', () => {
     const text = '- {name: 1a}\n- {name: b, type: enum}\n- {name: c, kind: 2}\n';
-    expect(problemsIn(read(text, variableList)).map((one) => one.split(' ')[0])).toEqual(['1:10', '2:3', '3:13']);
+    expect(problemsIn(read(text, variableList())).map((one) => one.split(' ')[0])).toEqual(['1:10', '2:3', '3:13']);
     const odd = '1x: 3\nc: [2]\nd: {requird: true}\n';
-    expect(problemsIn(read(odd, variableMap))).toEqual([
+    expect(problemsIn(read(odd, variableMap()))).toEqual([
       '1:5 1x: a name has 1 to 64 letters, digits, "-" or "_" and begins with a letter or "_"',
       '2:4 c: expected a default value, or a map such as {required: true}',
       '3:5 d has no "requird"',
     ]);
     const map = 'a: {type: enum}\nb: {required: true, default: 1}\n';
-    expect(problemsIn(read(map, variableMap)).map((text) => text.split(' ')[0])).toEqual(['1:4', '2:30']);
+    expect(problemsIn(read(map, variableMap())).map((text) => text.split(' ')[0])).toEqual(['1:4', '2:30']);
   });
 
   test('any data is a list of variables or problems, never an exception', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), (data) => {
-        for (const schema of [variableList, variableMap]) {
+        for (const schema of [variableList(), variableMap()]) {
           const parsed = schema.safeParse(data);
           if (parsed.success) for (const { name } of parsed.data) expect(name).toMatch(/^[A-Za-z_][\w-]*$/);
         }

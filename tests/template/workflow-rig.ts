@@ -22,6 +22,7 @@ group:
   pauseOnError: true
   respectDependencies: true
   onLimit: wait
+  warmCache: false
   template: wrap
   configTemplate: house
   shareCheckouts: true

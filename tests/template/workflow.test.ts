@@ -36,6 +36,7 @@ describe('the example', () => {
       pauseOnError: true,
       respectDependencies: true,
       onLimit: 'wait',
+      warmCache: false,
       shareCheckouts: true,
     });
     expect(configTemplate?.name).toBe('house');

@@ -57,6 +57,7 @@ test('a mark is found as a whole entry only, and unreadable processes are passed
   for (const [pid, text] of Object.entries(environments)) {
     mkdirSync(join(temp.path, pid));
     writeFileSync(join(temp.path, pid, 'environ'), text);
+    writeFileSync(join(temp.path, pid, 'stat'), statLine('a', 'S').replace('42', pid));
   }
   mkdirSync(join(temp.path, '16'));
   mkdirSync(join(temp.path, 'self'));

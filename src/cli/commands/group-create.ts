@@ -30,6 +30,8 @@ export function define(command: Command, context: Context): void {
     .addOption(options.concurrent())
     .addOption(options.errorThreshold())
     .addOption(options.onLimit())
+    .addOption(options.warmCache())
+    .addOption(options.noWarmCache())
     .addOption(options.minFreeMemory())
     .addOption(options.pauseOnError())
     .addOption(options.noPauseOnError())

@@ -10,7 +10,7 @@ import { whileBusy } from '../busy.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeCommand } from '../go-on.ts';
-import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
+import { type PauseOutcome, pauseAndTell } from '../pause-group.ts';
 import { whileWaiting } from '../request.ts';
 import { type GroupReference, resolveGroup } from '../resolve.ts';
 import { concludeRun, runHere } from '../run-command.ts';
@@ -45,9 +45,12 @@ async function pause(context: Context, reference: string, { drain, freeze }: Giv
   const words =
     mode === 'drain' ? 'Waiting until running sessions have finished' : 'Waiting until everything has stopped';
   const paused = await whileBusy(context, words, () =>
-    whileWaiting(context, group.value, pauseGroup(context.world, group.value, mode)),
+    whileWaiting(context, group.value, pauseAndTell(context, group.value, mode)),
   );
-  return paused.ok ? conclude(context, group.value, mode, paused.value) : paused;
+  if (!paused.ok) return paused;
+  const { outcome, warnings } = paused.value;
+  for (const warning of warnings) context.stderr.line(warning);
+  return conclude(context, group.value, mode, outcome);
 }
 
 function conclude(

@@ -6,6 +6,7 @@ import { planOf } from '../../core/plan.ts';
 import type { LiveSession } from '../../core/progress.ts';
 import type { Circumstances, Gate } from '../../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
+import { answeredOf } from '../../core/warm-cache.ts';
 import { whyNot } from '../../core/why.ts';
 import { formatClock, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
@@ -150,11 +151,12 @@ function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
   const nowMs = world.clock.now();
   const gate = gateOf(context, group, nowMs);
   const room = watchRoom(world, root)(state.group.config, 0);
-  const liveUsd = [...attemptUsages(world, paths, state)].map(([id, usage]) => [id, usage.costUsd] as const);
+  const usages = attemptUsages(world, paths, state);
   return {
     preparingMax: 2 * world.machine.cores,
     nowMs,
-    liveUsd: new Map(liveUsd),
+    liveUsd: new Map([...usages].map(([id, usage]) => [id, usage.costUsd])),
+    answered: answeredOf(usages),
     ...(gate === null ? {} : { gate }),
     ...(room === undefined ? {} : { room }),
   };

@@ -2,11 +2,9 @@
 import type { Command } from '@commander-js/extra-typings';
 import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
-import { runDetached } from '../detach.ts';
 import { configOf } from '../group-options.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../new-group.ts';
 import { collect } from '../option-values.ts';
-import { showPreview } from '../preview.ts';
 import { chooseOutput } from '../reporters.ts';
 import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
 import { type RunWish, runWish, withRunOptions } from '../run-options.ts';
@@ -40,14 +38,14 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   // Looked at first: a group that cannot be run as asked is not to be left behind.
   const output = chooseOutput(context, wish.output);
   if (!output.ok) return output;
-  const rehearsal = rehearsalFor(context, wish.rehearse);
+  const rehearsal = await rehearsalFor(context, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
   const created = createNewGroup(context, root.value, group.value);
   if (!created.ok) return created;
   const { id } = created.value.group;
   context.stderr.line(`Created group ${id}`);
   const taken = { root: root.value, groupId: id, paths: groupPaths(root.value, id) };
-  if (wish.detach) return runDetached(context, taken, wish);
+  if (wish.detach) return (await import('../detach.ts')).runDetached(context, taken, wish);
   const result = await runHere(context, taken, wish);
   return result.ok ? concludeRun(context, taken, result.value) : result;
 }
@@ -57,5 +55,6 @@ async function dryRun(context: Context, root: string, group: NewGroup, wish: Run
   const config = { ...definition.config, ...configOf(wish.config) };
   const state = draftState(context, { ...group, definition: { ...definition, config } });
   if (!state.ok) return state;
+  const { showPreview } = await import('../preview.ts');
   return showPreview(context, root, state.value, unfrozen(group), previewWish(wish));
 }

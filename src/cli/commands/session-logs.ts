@@ -4,18 +4,18 @@ import type { Command } from '@commander-js/extra-typings';
 import { fail, ok } from '../../core/failure.ts';
 import { runLine, titleOf } from '../../report/wording.ts';
 import { delay } from '../../world/clock.ts';
-import { AttemptMarks } from '../attempt-marks.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { LogReader } from '../log-reader.ts';
 import { parsePattern } from '../option-values.ts';
 import { type LoadedSession, loadReferredSession } from '../resolve.ts';
+import { TranscriptMarks } from '../transcript-marks.ts';
 import { TranscriptPrinter } from '../transcript-printer.ts';
 import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../transcript-sinks.ts';
 
-const description = `Prints the transcript of a session for reading: what claude said, its tool calls and what came of
-them, its edits, and where each attempt begins and ends. Sub-agents are indented.`;
+const description = `Prints the transcript of a session for reading: what claude and the user said, claude's tool calls
+and what came of them, its edits, and where each attempt begins and ends. Sub-agents are indented.`;
 
 const example = `
 Example:
@@ -81,13 +81,13 @@ function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep 
 /** `look` prints what is new; true = more may follow. */
 function openTranscript({ world, stdout }: Context, session: LoadedSession, sink: TranscriptSink) {
   const log = new LogReader(world, session.paths.events);
-  const attempts = new AttemptMarks(session.sessionId);
-  const printer = new TranscriptPrinter(world, session, { stdout, sink, marks: attempts.list });
+  const marks = new TranscriptMarks(session.sessionId);
+  const printer = new TranscriptPrinter(world, session, { stdout, sink, marks: marks.list });
   const look = async (): Promise<boolean> => {
     const hasRunner = liveRunner(world, session) !== null;
     // The size first, then the log: every attempt that has printed something by then is in it.
     const size = printer.size;
-    attempts.take(log.read());
+    marks.take(log.read());
     const goesOn = !log.isBroken && canGoOn(session, log, hasRunner, world);
     // A session that is over prints nothing more, nor does another attempt begin without a runner.
     await printer.printTo(goesOn ? size : printer.size);

@@ -4,6 +4,7 @@ import { userMessage } from '../../claude/control.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { titleOf } from '../../report/wording.ts';
+import { messageEvent } from '../../runner/request-answers.ts';
 import { stopSession } from '../../runner/stop-group.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { sessionPaths } from '../../store/paths.ts';
@@ -89,7 +90,7 @@ async function sayDirectly(world: World, writer: GroupWriter, message: Message):
       try {
         const line = userMessage(text, record.state.attempt.id, record.told?.length ?? 0);
         if (Buffer.byteLength(line) > lineBytesMax) return tooLong();
-        writer.record([{ type: 'session_message', sessionId, text }]);
+        writer.record([messageEvent(world, writer, sessionId, text)]);
         fifo.writeLine(line);
         return ok('now');
       } finally {

@@ -8,7 +8,7 @@ import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeCommand } from '../go-on.ts';
-import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
+import { type PauseOutcome, pauseAndTell } from '../pause-group.ts';
 import { whileWaiting } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
 
@@ -73,12 +73,13 @@ function runningGroups(context: Context): Result<Found> {
 async function stopOne(context: Context, group: GroupReference): Promise<boolean> {
   const { groupId } = group;
   try {
-    const paused = await whileWaiting(context, group, pauseGroup(context.world, group, 'now'), {
+    const paused = await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
       afterMs: patienceMs,
       outcome: fail('busy', 'Its runner does not answer, so it was not stopped.', 'It stops when its runner goes on.'),
     });
     if (paused.ok) {
-      context.stdout.line(describe(context, group, paused.value));
+      context.stdout.line(describe(context, group, paused.value.outcome));
+      for (const warning of paused.value.warnings) context.stderr.line(warning);
       return true;
     }
     context.stderr.line(`${groupId}: ${safeLine(describeFailure(paused.failure), sentenceColumnsMax)}`);

@@ -12,6 +12,7 @@ import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
+import type { Context } from '../context.ts';
 import type { GroupReference } from '../resolve.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
@@ -28,7 +29,7 @@ const noticeMs = 8_000;
 const tidyPauses = 30;
 
 export interface DashboardOptions {
-  readonly world: World;
+  readonly context: Context;
   readonly group: GroupReference;
   readonly source: Source;
   readonly openScreen: OpenScreen;
@@ -46,6 +47,7 @@ export interface DashboardOptions {
 
 export class Dashboard {
   readonly #options: DashboardOptions;
+  readonly #world: World;
   readonly #screen: Screen;
   #ui: Ui = firstUi;
   #frame: Frame;
@@ -60,6 +62,7 @@ export class Dashboard {
   /** Opens the screen at once. */
   constructor(options: DashboardOptions) {
     this.#options = options;
+    this.#world = options.context.world;
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
     this.#ui = this.#frame.ui;
@@ -74,7 +77,7 @@ export class Dashboard {
   /** Something may look different now. */
   changed(): void {
     if (this.#isClosed || this.#cancelFrame !== undefined) return;
-    this.#cancelFrame = this.#options.world.clock.after(frameMs, () => {
+    this.#cancelFrame = this.#world.clock.after(frameMs, () => {
       this.#cancelFrame = undefined;
       this.#guarded(() => this.#draw());
     });
@@ -83,8 +86,8 @@ export class Dashboard {
   /** Says something in the last row for a while. */
   tell(notice: Notice): void {
     if (this.#isClosed) return;
-    this.#notice = { ...notice, untilMs: this.#options.world.clock.now() + noticeMs };
-    this.#draw();
+    this.#notice = { ...notice, untilMs: this.#world.clock.now() + noticeMs };
+    this.#guarded(() => this.#draw());
   }
 
   /** Gives the terminal back. */
@@ -105,7 +108,7 @@ export class Dashboard {
   }
 
   #tick(): void {
-    this.#cancelTick = this.#options.world.clock.after(tickMs, () => {
+    this.#cancelTick = this.#world.clock.after(tickMs, () => {
       this.#guarded(() => {
         this.#why = undefined;
         this.changed();
@@ -120,11 +123,11 @@ export class Dashboard {
    * dashboard is open all night. In the runner's own process nothing waits for that.
    */
   #tidy(): void {
-    const { source, world } = this.#options;
-    const beginMs = world.clock.now();
+    const { source } = this.#options;
+    const beginMs = this.#world.clock.now();
     if (source.runner === 'here' || beginMs < this.#tidyAtMs) return;
     Bun.gc(true);
-    const nowMs = world.clock.now();
+    const nowMs = this.#world.clock.now();
     this.#tidyAtMs = nowMs + (nowMs - beginMs) * tidyPauses;
   }
 
@@ -140,8 +143,8 @@ export class Dashboard {
   }
 
   #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
-    const { source, world, glyphs } = this.#options;
-    const nowMs = world.clock.now();
+    const { source, glyphs } = this.#options;
+    const nowMs = this.#world.clock.now();
     if (this.#notice !== undefined && this.#notice.untilMs < nowMs) this.#notice = undefined;
     const { state, live, runner } = source;
     const material = this.#material();
@@ -165,17 +168,18 @@ export class Dashboard {
   /** What the pane needs from files, read only while it is open. */
   #material(): Material | undefined {
     const { pane, tab, selected } = this.#ui;
-    const { source, world, group } = this.#options;
+    const { source, group } = this.#options;
     if (pane === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
     if (tab === 'log') {
       if (this.#tail?.sessionId !== selected) {
         const { transcript } = sessionPaths(group.paths, selected);
-        this.#tail = Object.assign(tailLog(world, transcript), { sessionId: selected });
+        const marks = source.marks.listOf(selected);
+        this.#tail = Object.assign(tailLog(this.#world, transcript, marks), { sessionId: selected });
       }
       this.#tail.refresh();
     }
     if (tab === 'now' && this.#why?.sessionId !== selected) {
-      this.#why = { sessionId: selected, text: whySession(world, group.root, source, selected) };
+      this.#why = { sessionId: selected, text: whySession(this.#world, group.root, source, selected) };
     }
     const why = this.#why?.sessionId === selected ? this.#why.text : undefined;
     return {
@@ -189,7 +193,7 @@ export class Dashboard {
   #press(key: Press): void {
     const { source } = this.#options;
     const { ids, index, listRows, paneRows } = this.#frame;
-    const situation = { state: source.state, ids, index, listRows, paneRows, isRunner: source.runner === 'here' };
+    const situation = { state: source.state, ids, index, listRows, paneRows, runner: source.runner };
     const { ui, wish } = press(this.#ui, key, situation);
     this.#ui = ui;
     this.#draw();
@@ -223,8 +227,8 @@ export class Dashboard {
   }
 
   #ask(wish: GroupWish): void {
-    const { world, group, source, onTrouble } = this.#options;
+    const { context, group, source, onTrouble } = this.#options;
     this.tell(asking(source.state, wish));
-    grant(world, group, source.state, wish).then((notice) => this.tell(notice), onTrouble);
+    grant(context, group, source.state, wish).then((notice) => this.tell(notice), onTrouble);
   }
 }

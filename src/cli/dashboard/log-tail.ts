@@ -1,8 +1,14 @@
-/** The last lines of a session's transcript as people read them, kept up to date by looking at the file. */
+/**
+ * The end of a session's transcript as people read it, with what the log tells of its attempts and of what the user
+ * said; kept up to date by looking at the file.
+ */
+import type { TranscriptEntry } from '../../core/transcript.ts';
 import { colourStyle } from '../../report/format.ts';
+import type { Line } from '../../report/transcript/line.ts';
 import { LineSplitter } from '../../runner/line-splitter.ts';
 import type { World } from '../../world/world.ts';
 import { TranscriptRenderer } from '../transcript.ts';
+import { MarkTeller, type TranscriptMark } from '../transcript-marks.ts';
 
 /** How far from its end a transcript is read, bytes. */
 const tailBytes = 256 * 1024;
@@ -11,40 +17,70 @@ const newline = 0x0a;
 
 export interface LogTail {
   /** Harmless, styled by `colourStyle`. */
-  readonly lines: readonly string[];
-  /** Reads what was added; true when there are other lines now. */
-  refresh(): boolean;
+  readonly lines: readonly Line[];
+  /** Reads what was added. */
+  refresh(): void;
 }
 
-export function tailLog(world: World, path: string): LogTail {
-  let lines: string[] = [];
-  let renderer = new TranscriptRenderer(colourStyle);
-  let splitter = new LineSplitter();
-  let offset = 0;
-  const startAt = (from: number): void => {
-    lines = [];
-    renderer = new TranscriptRenderer(colourStyle);
-    splitter = new LineSplitter();
-    offset = from;
+/** `marks` may grow. */
+export function tailLog(world: World, path: string, marks: readonly TranscriptMark[]): LogTail {
+  let reading = new Reading(world, path, marks, 0);
+  return {
+    get lines() {
+      return reading.lines;
+    },
+    refresh() {
+      const size = world.files.info(path)?.size ?? 0;
+      // A mark may come later than what was printed behind it.
+      const isBehind = reading.isPastMark || size < reading.offset || size - reading.offset > tailBytes;
+      if (isBehind) reading = new Reading(world, path, marks, Math.max(0, size - tailBytes));
+      reading.readTo(size);
+    },
+  };
+}
+
+class Reading {
+  readonly #world: World;
+  readonly #path: string;
+  readonly #renderer = new TranscriptRenderer(colourStyle, true);
+  readonly #splitter = new LineSplitter();
+  readonly #teller: MarkTeller;
+  offset: number;
+  lines: Line[] = [];
+
+  constructor(world: World, path: string, marks: readonly TranscriptMark[], from: number) {
+    this.#world = world;
+    this.#path = path;
+    this.#teller = new MarkTeller(marks, (entry) => this.#show(entry));
+    this.offset = from;
     if (from === 0) return;
     // The line in whose middle this may be is left out.
     const bytes = world.files.readBytes(path, from, tailBytes);
     const end = bytes.indexOf(newline);
-    offset += end === -1 ? bytes.length : end + 1;
-  };
-  return {
-    get lines() {
-      return lines;
-    },
-    refresh() {
-      const size = world.files.info(path)?.size ?? 0;
-      if (size === offset) return false;
-      if (size < offset || size - offset > tailBytes) startAt(Math.max(0, size - tailBytes));
-      const bytes = world.files.readBytes(path, offset, Math.max(0, size - offset));
-      offset += bytes.length;
-      const added = splitter.push(bytes).flatMap((line) => renderer.render(line));
-      lines = [...lines, ...added].slice(-linesMax);
-      return added.length > 0;
-    },
-  };
+    this.offset += end === -1 ? bytes.length : end + 1;
+    this.#teller.skip(this.offset);
+  }
+
+  get isPastMark(): boolean {
+    const { nextOffset } = this.#teller;
+    return nextOffset !== undefined && nextOffset < this.offset;
+  }
+
+  readTo(size: number): void {
+    this.#teller.reach(this.offset);
+    while (this.offset < size) {
+      const end = Math.min(size, this.#teller.nextOffset ?? size);
+      const bytes = this.#world.files.readBytes(this.#path, this.offset, end - this.offset);
+      if (bytes.length === 0) break;
+      this.offset += bytes.length;
+      for (const line of this.#splitter.push(bytes)) for (const entry of this.#renderer.read(line)) this.#show(entry);
+      this.#teller.reach(this.offset);
+    }
+    this.#teller.tellEnd();
+    this.lines = this.lines.slice(-linesMax);
+  }
+
+  #show(entry: TranscriptEntry): void {
+    this.lines.push(...this.#renderer.show(entry));
+  }
 }

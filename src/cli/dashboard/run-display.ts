@@ -1,17 +1,10 @@
 /** What `group run` shows while it runs: lines, or the dashboard inside the running process. */
-import { errorText } from '../../core/failure.ts';
 import type { Reporter } from '../../report/reporter.ts';
 import type { RunnerSignal } from '../../runner/facts.ts';
-import { readLog } from '../../store/event-log.ts';
 import type { Context } from '../context.ts';
 import { createReporter, type OutputKind } from '../reporters.ts';
-import { isRequestPending } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
 import { onSignal } from '../signals.ts';
-import { Dashboard } from './dashboard.ts';
-import { lookOf } from './look.ts';
-import { loadScreen, type OpenScreen } from './screen.ts';
-import { RunnerSource } from './source.ts';
 
 export interface RunDisplay {
   readonly reporter: Reporter;
@@ -24,121 +17,6 @@ export interface RunDisplay {
 }
 
 export async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunDisplay> {
-  if (output === 'tui') return new DashboardDisplay(context, group, await loadScreen(context.world));
+  if (output === 'tui') return (await import('./run-dashboard.ts')).openRunDashboard(context, group);
   return { reporter: createReporter(context, group, output), onSignal, isHandedOver: false, close: async () => {} };
-}
-
-/** The dashboard of the runner's own process. Whatever happens to it, the run goes on. */
-class DashboardDisplay implements RunDisplay {
-  readonly #context: Context;
-  readonly #group: GroupReference;
-  readonly #openScreen: OpenScreen;
-  readonly #source: RunnerSource;
-  readonly #text: Reporter;
-  readonly #handlers = new Set<(signal: RunnerSignal) => void>();
-  #dashboard: Dashboard | undefined;
-  isHandedOver = false;
-  /** Broken: lines are printed from now on. */
-  #isBroken = false;
-  #conclude = (): void => {};
-
-  constructor(context: Context, group: GroupReference, openScreen: OpenScreen) {
-    this.#context = context;
-    this.#group = group;
-    this.#openScreen = openScreen;
-    this.#text = createReporter(context, group, 'text');
-    const log = readLog(context.world, group.paths.events);
-    this.#source = new RunnerSource(log.ok ? log.value : [], () => this.#dashboard?.changed());
-  }
-
-  readonly onSignal = (handler: (signal: RunnerSignal) => void): (() => void) => {
-    this.#handlers.add(handler);
-    const end = onSignal(handler);
-    return () => {
-      this.#handlers.delete(handler);
-      end();
-    };
-  };
-
-  readonly reporter: Reporter = {
-    event: (event, state, live) => {
-      if (this.#isBroken) return this.#text.event(event, state, live);
-      this.#source.event(event, state, live);
-      // Not before: a run that is refused shows nothing.
-      this.#open();
-    },
-    progress: (sessionId, state, live) => {
-      if (this.#isBroken) this.#text.progress(sessionId, state, live);
-      else this.#source.progress(sessionId, state, live);
-    },
-    waiting: (reason, message, state) => {
-      if (this.#isBroken) this.#text.waiting(reason, message, state);
-      else this.#dashboard?.tell({ text: `waiting (${reason}) ${message}`, tone: 'warn' });
-    },
-    summarize: (state, live, atMs) => {
-      // A runner that goes on with it sums it up; what was settled before it was left is over here.
-      if (this.isHandedOver && state.status === 'running') return;
-      // The screen that is on top would swallow it.
-      this.#conclude = () => this.#text.summarize(state, live, atMs);
-    },
-  };
-
-  async close(): Promise<void> {
-    await this.#dashboard?.close();
-    this.#conclude();
-  }
-
-  #open(): void {
-    if (this.#dashboard !== undefined) return;
-    try {
-      this.#dashboard = new Dashboard({
-        world: this.#context.world,
-        group: this.#group,
-        source: this.#source,
-        openScreen: this.#openScreen,
-        ...lookOf(this.#context),
-        onQuit: () => this.#leave(),
-        onLeave: () => this.#leave(),
-        onInterrupt: () => this.#signal('SIGINT'),
-        onTrouble: (error) => this.#break(error),
-      });
-    } catch (error) {
-      this.#break(error);
-    }
-  }
-
-  #leave(): void {
-    const reason = this.#reasonToStay();
-    if (reason !== null) {
-      this.#dashboard?.tell({ text: reason, tone: 'warn' });
-      return;
-    }
-    this.isHandedOver = true;
-    this.#signal('SIGHUP');
-  }
-
-  /** The next runner begins by letting everything go on, and so would undo what was asked of this one. */
-  #reasonToStay(): string | null {
-    const { pausing, draining, frozenUntil } = this.#source.state;
-    if (frozenUntil !== undefined) return 'Everything is frozen: let it go on (P) or pause it (q p) before you leave.';
-    if (draining) return 'It pauses when what runs has finished, and this ends then; P y pauses now.';
-    if (pausing !== undefined) return 'It is being paused, and this ends then; Ctrl-C leaves at once.';
-    if (isRequestPending(this.#context.world, this.#group))
-      return 'The runner was just asked for something; try again.';
-    return null;
-  }
-
-  #signal(signal: RunnerSignal): void {
-    for (const handler of this.#handlers) handler(signal);
-  }
-
-  #break(error: unknown): void {
-    if (this.#isBroken) return;
-    this.#isBroken = true;
-    const say = (): void => {
-      this.#context.stderr.line(`The dashboard broke and is closed, the run goes on: ${errorText(error)}`);
-    };
-    if (this.#dashboard === undefined) say();
-    else this.#dashboard.close().then(say, say);
-  }
 }

@@ -2,6 +2,7 @@
  * The terminal while a dashboard is on it: the alternate screen, keys, size, and that all of it is given back, however
  * the program ends. ink and react are loaded here and nowhere else.
  */
+import type { ReactNode } from 'react';
 import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
 import type { Press } from '../../report/dashboard/keys.ts';
 import type { World } from '../../world/world.ts';
@@ -9,6 +10,10 @@ import type { World } from '../../world/world.ts';
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
 const wrapOff = '\u001b[?7l';
 const wrapOn = '\u001b[?7h';
+/** The end of a frame, bracketed paste and the alternate screen off, the cursor shown: what ink turns around. */
+const inkOff = '\u001b[?2026l\u001b[?2004l\u001b[?1049l\u001b[?25h';
+/** The libraries that draw, in a line of a stack. */
+const drawing = /[\\/]node_modules[\\/](?:ink|react|react-reconciler)[\\/]/;
 const framesPerSecond = 10;
 /** A terminal that does not take what it was sent gets no more until it has, bytes. */
 const unsentMax = 64 * 1024;
@@ -32,7 +37,7 @@ export interface Screen {
 export interface ScreenEvents {
   onPress(press: Press): void;
   onResize(): void;
-  /** Something inside broke; the screen is closed already. */
+  /** What draws broke; the screen is closed already. */
   onTrouble(error: unknown): void;
 }
 
@@ -80,6 +85,7 @@ class TerminalScreen implements Screen {
   readonly #store: FrameStore;
   readonly #instance: ReturnType<InkModule['render']>;
   readonly #ended: Promise<void>;
+  readonly #abandoned = Promise.withResolvers<void>();
   #suspend: Suspend | undefined;
   #isClosed = false;
 
@@ -105,24 +111,36 @@ class TerminalScreen implements Screen {
         this.#suspend = suspend;
       },
     });
-    const restoreDev = withoutDev();
-    this.#instance = ink.render(node, {
-      stdout,
-      stdin,
-      alternateScreen: true,
-      incrementalRendering: true,
-      maxFps: framesPerSecond,
-      exitOnCtrlC: false,
-      patchConsole: false,
-      // The caller has looked; what a build server sets is no reason to draw nothing.
-      interactive: true,
-    });
-    restoreDev();
+    this.#instance = this.#render(ink, node);
     stdout.write(wrapOff);
     this.#ended = this.#instance.waitUntilExit().then(ignore, (error: unknown) => {
       this.#release();
       events.onTrouble(error);
     });
+  }
+
+  #render(ink: InkModule, node: ReactNode): ReturnType<InkModule['render']> {
+    const { stdout, stdin } = process;
+    const restoreDev = withoutDev();
+    try {
+      return ink.render(node, {
+        stdout,
+        stdin,
+        alternateScreen: true,
+        incrementalRendering: true,
+        maxFps: framesPerSecond,
+        exitOnCtrlC: false,
+        patchConsole: false,
+        // The caller has looked; what a build server sets is no reason to draw nothing.
+        interactive: true,
+      });
+    } catch (error) {
+      this.#release();
+      giveBack();
+      throw error;
+    } finally {
+      restoreDev();
+    }
   }
 
   get columns(): number {
@@ -160,11 +178,21 @@ class TerminalScreen implements Screen {
   }
 
   async close(): Promise<void> {
-    if (!this.#isClosed) {
-      this.#release();
+    this.#end();
+    await Promise.race([this.#ended, this.#abandoned.promise]);
+  }
+
+  #end(): void {
+    if (this.#isClosed) return;
+    this.#release();
+    try {
       this.#instance.unmount();
+    } catch {
+      // It draws once more before it goes, and if that is what broke, it never goes.
+      giveBack();
+      process.on('uncaughtException', onLate);
+      this.#abandoned.resolve();
     }
-    await this.#ended;
   }
 
   #release(): void {
@@ -184,17 +212,45 @@ class TerminalScreen implements Screen {
     this.suspend().catch(this.#events.onTrouble);
   };
 
-  /** What nobody caught ends the program as ever, but not with a terminal that nobody can use. */
+  /**
+   * ink draws by timers of its own, and what it throws there nobody can catch: whoever opened the screen is told.
+   * Anything else ends the program as ever, but not with a terminal that nobody can use.
+   */
   readonly #onUncaught = (error: unknown): void => {
-    this.#release();
-    this.#instance.unmount();
-    queueMicrotask(() => {
-      throw error;
-    });
+    this.#end();
+    if (isOfDrawing(error)) this.#events.onTrouble(error);
+    else throwUncaught(error);
   };
 }
 
 function ignore(): void {}
+
+function isOfDrawing(error: unknown): boolean {
+  return error instanceof Error && drawing.test(error.stack ?? '');
+}
+
+function throwUncaught(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
+}
+
+/** What an abandoned ink still had in mind to draw. */
+function onLate(error: unknown): void {
+  if (isOfDrawing(error)) return;
+  process.off('uncaughtException', onLate);
+  throwUncaught(error);
+}
+
+/** What ink does when it goes, without ink. */
+function giveBack(): void {
+  const { stdin, stdout } = process;
+  stdout.removeAllListeners('resize');
+  stdin.removeAllListeners('readable');
+  stdin.setRawMode(false);
+  stdin.unref();
+  stdout.write(inkOff);
+}
 
 function restoreWrap(): void {
   process.stdout.write(wrapOn);

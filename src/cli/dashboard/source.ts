@@ -11,6 +11,7 @@ import { liveRunner } from '../change-group.ts';
 import { followGroup, type GroupFollower } from '../follow-group.ts';
 import { readLive, withoutRunner } from '../live-view.ts';
 import type { LoadedGroup } from '../resolve.ts';
+import { GroupMarks } from '../transcript-marks.ts';
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
 const lookEveryMs = 500;
@@ -20,6 +21,7 @@ export interface Source {
   readonly live: LiveView;
   readonly runner: Runner;
   readonly attempts: AttemptNotes;
+  readonly marks: GroupMarks;
   close(): void;
 }
 
@@ -34,6 +36,7 @@ export interface SourceEvents {
 /** Follows the files of a group. Nothing is written and nobody is asked, so the runner does not notice. */
 export class FileSource implements Source {
   readonly attempts: AttemptNotes = new Map();
+  readonly marks = new GroupMarks();
   readonly #world: World;
   readonly #group: LoadedGroup;
   readonly #events: SourceEvents;
@@ -55,6 +58,7 @@ export class FileSource implements Source {
     this.#runner = runnerOf(world, group);
     const onEvent = (event: GroupEvent): void => {
       noteAttempt(this.attempts, event);
+      this.marks.take(event);
       this.#changed();
     };
     this.#follower = followGroup(world, group, onEvent, (failure) => events.onLost(failure));
@@ -137,12 +141,13 @@ function runnerOf(world: World, group: Pick<LoadedGroup, 'paths'>): Runner {
 export class RunnerSource implements Source, Reporter {
   readonly runner = 'here';
   readonly attempts: AttemptNotes = new Map();
+  readonly marks = new GroupMarks();
   readonly #onChange: () => void;
   #state: GroupState | undefined;
   #live: LiveView = new Map();
 
   constructor(past: readonly GroupEvent[], onChange: () => void) {
-    for (const event of past) noteAttempt(this.attempts, event);
+    for (const event of past) this.#note(event);
     this.#onChange = onChange;
   }
 
@@ -157,7 +162,7 @@ export class RunnerSource implements Source, Reporter {
   }
 
   event(event: GroupEvent, state: GroupState, live: LiveView): void {
-    noteAttempt(this.attempts, event);
+    this.#note(event);
     this.#take(state, live);
   }
 
@@ -174,6 +179,11 @@ export class RunnerSource implements Source, Reporter {
   }
 
   close(): void {}
+
+  #note(event: GroupEvent): void {
+    noteAttempt(this.attempts, event);
+    this.marks.take(event);
+  }
 
   #take(state: GroupState, live: LiveView): void {
     this.#state = state;

@@ -54,7 +54,7 @@ async function watched(context: Context, group: LoadedGroup, openScreen: OpenScr
   context.stdout.onClosed(onQuit);
   try {
     dashboard = new Dashboard({
-      world: context.world,
+      context,
       group,
       source,
       openScreen,

@@ -1,6 +1,7 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
 import type { SessionId } from '../../core/group.ts';
 import type { Circumstances } from '../../core/schedule.ts';
+import { answeredOf } from '../../core/warm-cache.ts';
 import { whyNot } from '../../core/why.ts';
 import { watchRoom } from '../../runner/room.ts';
 import type { World } from '../../world/world.ts';
@@ -15,6 +16,7 @@ export function whySession(world: World, root: string, source: Source, id: Sessi
     preparingMax: 2 * world.machine.cores,
     nowMs: world.clock.now(),
     liveUsd: new Map([...live].map(([session, { usage }]) => [session, usage.costUsd])),
+    answered: answeredOf([...live].map(([session, { usage }]) => [session, usage])),
     ...(known === undefined ? {} : { gate: { untilMs: Date.parse(known), mayProbe: false } }),
     ...(room === undefined ? {} : { room }),
   };

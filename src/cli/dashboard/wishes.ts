@@ -9,8 +9,9 @@ import { titleOf } from '../../report/wording.ts';
 import type { RequestBody } from '../../store/requests.ts';
 import type { World } from '../../world/world.ts';
 import { liveRunner } from '../change-group.ts';
-import { programName } from '../context.ts';
-import { type PauseOutcome, pauseGroup } from '../pause-group.ts';
+import { type Context, programName } from '../context.ts';
+import { startDetached } from '../detach.ts';
+import { pauseAndTell, type ToldPause } from '../pause-group.ts';
 import { askRunner } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
 
@@ -24,15 +25,22 @@ type SessionWish = Exclude<GroupWish, { do: 'pause-group' | 'resume-group' }>;
 
 /** What is said at once, while the answer is waited for. */
 export function asking(state: GroupState, wish: GroupWish): Notice {
-  if (!('sessionId' in wish)) return { text: wish.do === 'pause-group' ? 'Pausing the group…' : 'Asking the runner…' };
+  if (wish.do === 'pause-group') return { text: 'Pausing the group…' };
+  if (wish.do === 'resume-group') return { text: 'Letting the group go on…' };
   return { text: `Asking the runner about ${titleOf(state, wish.sessionId)}…` };
 }
 
 /** What came of the wish, in one sentence. Never fails: what the system refuses is such a sentence too. */
-export async function grant(world: World, group: GroupReference, state: GroupState, wish: GroupWish): Promise<Notice> {
+export async function grant(
+  context: Context,
+  group: GroupReference,
+  state: GroupState,
+  wish: GroupWish,
+): Promise<Notice> {
+  const { world } = context;
   try {
-    if (wish.do === 'pause-group') return paused(await pauseGroup(world, group, wish.mode));
-    if (wish.do === 'resume-group') return await resumeGroup(world, group, state);
+    if (wish.do === 'pause-group') return paused(await pauseAndTell(context, group, wish.mode));
+    if (wish.do === 'resume-group') return await resumeGroup(context, group, state);
     return await askAboutSession(world, group, state, wish);
   } catch (error) {
     return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
@@ -43,49 +51,50 @@ function refused({ message, next }: Failure): Notice {
   return { text: `${message} ${next}`.trim(), tone: 'bad' };
 }
 
-function paused(outcome: Result<PauseOutcome>): Notice {
-  if (!outcome.ok) return refused(outcome.failure);
-  switch (outcome.value.kind) {
+function paused(told: Result<ToldPause>): Notice {
+  if (!told.ok) return refused(told.failure);
+  const { outcome, warnings } = told.value;
+  switch (outcome.kind) {
     case 'unchanged':
-      return { text: `The group is ${outcome.value.status}; there is nothing to pause.`, tone: 'warn' };
+      return { text: `The group is ${outcome.status}; there is nothing to pause.`, tone: 'warn' };
     case 'frozen':
-      return {
-        text: `Frozen; at ${formatClock(outcome.value.until)} it becomes a pause. P lets it go on.`,
-        tone: 'warn',
-      };
+      return { text: `Frozen; at ${formatClock(outcome.until)} it becomes a pause. P lets it go on.`, tone: 'warn' };
     case 'runner-gone':
       return { text: 'The runner is gone; nobody can wait for the running sessions.', tone: 'bad' };
-    case 'settled':
-      return { text: `The group is ${outcome.value.status}.`, tone: 'good' };
+    case 'settled': {
+      const text = [`The group is ${outcome.status}.`, ...warnings].join(' ');
+      return { text, tone: warnings.length === 0 ? 'good' : 'warn' };
+    }
   }
 }
 
-async function resumeGroup(world: World, group: GroupReference, state: GroupState): Promise<Notice> {
+/** Thaws a frozen group; one that nobody runs gets a runner of its own, which does not end with this dashboard. */
+async function resumeGroup(context: Context, group: GroupReference, state: GroupState): Promise<Notice> {
+  const { world } = context;
   const runId = liveRunner(world, group);
-  if (runId === null || state.frozenUntil === undefined) return { text: howToGoOn(state), tone: 'warn' };
-  const answer = await askRunner(world, group, runId, { kind: 'thaw' });
-  if (answer === 'runner-gone') return runnerGone(state);
-  return answer.ok ? { text: 'It goes on where it stood.', tone: 'good' } : refused(answer.failure);
-}
-
-function howToGoOn(state: GroupState): string {
-  const { id } = state.group;
-  const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
-  switch (state.status) {
-    case 'completed':
-    case 'archived':
-      return `The group is ${state.status}.`;
-    case 'paused':
-    case 'failed':
-      return `Go on in another terminal with: ${programName} group resume ${id}${rehearse}`;
-    default:
-      return `Nobody runs it. In another terminal: ${programName} group run ${id}${rehearse}`;
+  if (runId !== null && state.frozenUntil !== undefined) {
+    const answer = await askRunner(world, group, runId, { kind: 'thaw' });
+    if (answer === 'runner-gone') return runnerGone;
+    return answer.ok ? { text: 'It goes on where it stood.', tone: 'good' } : refused(answer.failure);
   }
+  if (runId !== null) return { text: 'Another runner has taken it over already.', tone: 'warn' };
+  const started = await startDetached(context, group, {
+    config: {},
+    output: undefined,
+    rehearse: state.run?.rehearsal,
+    // As `group resume` does; a run that was only interrupted goes on as it was.
+    retryFailed: state.status === 'paused' || state.status === 'failed',
+  });
+  if (!started.ok) return refused(started.failure);
+  if (started.value.kind === 'refused') {
+    const said = started.value.said.join(' ');
+    const text = said.startsWith(`${programName}: `) ? said.slice(programName.length + 2) : said;
+    return { text, tone: 'bad' };
+  }
+  return { text: `It goes on, with a runner of its own (pid ${started.value.pid}).`, tone: 'good' };
 }
 
-function runnerGone(state: GroupState): Notice {
-  return { text: `The runner is gone. ${howToGoOn(state)}`, tone: 'bad' };
-}
+const runnerGone: Notice = { text: 'The runner is gone. P lets the group go on.', tone: 'bad' };
 
 async function askAboutSession(
   world: World,
@@ -96,7 +105,7 @@ async function askAboutSession(
   const runId = liveRunner(world, group);
   if (runId === null) return { text: withoutRunner(state, wish), tone: 'warn' };
   const answer = await askRunner(world, group, runId, bodyOf(wish));
-  if (answer === 'runner-gone') return runnerGone(state);
+  if (answer === 'runner-gone') return runnerGone;
   if (!answer.ok) return refused(answer.failure);
   return { text: `${titleOf(state, wish.sessionId)} ${granted[wish.do]}.`, tone: 'good' };
 }
@@ -113,11 +122,12 @@ function bodyOf(wish: SessionWish): RequestBody {
   return wish.do === 'say' ? { kind: 'say', sessionId, text: wish.text } : { kind: wish.do, sessionId };
 }
 
-/** Then the command itself becomes the runner, which a dashboard cannot. */
+/** Then the command itself becomes the runner, and runs this session alone. */
 function withoutRunner(state: GroupState, wish: SessionWish): string {
   const words = { 'pause-session': 'pause', 'resume-session': 'resume', 'retry-session': 'retry', say: 'say' } as const;
   const name = state.sessions.get(wish.sessionId)?.definition.name;
   const reference = `${state.group.id}/${sessionLabel(wish.sessionId, name)}`;
   const text = wish.do === 'say' ? ' TEXT' : '';
-  return `Nobody runs the group. In another terminal: ${programName} session ${words[wish.do]} ${reference}${text}`;
+  const command = `${programName} session ${words[wish.do]} ${reference}${text}`;
+  return `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${command}`;
 }

@@ -165,6 +165,16 @@ export function wrapCells(cells: readonly Cell[], columns: number): Cell[][] {
   return lines.map((line) => takeCells(rest, line.length));
 }
 
+/** Like `wrapCells` for a line whose `lead` stands before the text; what follows stands below the text. */
+export function wrapLed(lead: readonly Cell[], text: readonly Cell[], columns: number): Cell[][] {
+  const width = widthOf(lead);
+  const blank: Cell = { text: ' '.repeat(width) };
+  return wrapCells(text, Math.max(1, columns - width)).map((line, index) => [
+    ...(index === 0 ? lead : [blank]),
+    ...line,
+  ]);
+}
+
 /** Takes the first `length` UTF-16 units off `rest`. */
 function takeCells(rest: Cell[], length: number): Cell[] {
   const taken: Cell[] = [];

@@ -1,10 +1,32 @@
 /** The details pane: what the selected session does and why, its log, its task, its settings and its attempts. */
 import type { SessionDefinition } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import { formatClock, formatDate, formatDuration, formatMoney, formatTokens, plural, type Tone } from '../format.ts';
+import {
+  colourStyle,
+  formatClock,
+  formatDate,
+  formatDuration,
+  formatMoney,
+  formatTokens,
+  plural,
+  type Tone,
+} from '../format.ts';
 import { safeText } from '../terminal-text.ts';
+import type { Line } from '../transcript/line.ts';
+import { markdownLines } from '../transcript/markdown.ts';
 import { listTitles, statusTone, titleOf } from '../wording.ts';
-import { type Cell, cellsOf, foreign, padded, plainWidths, type Row, rowOf, widthOf, wrapCells } from './cells.ts';
+import {
+  type Cell,
+  cellsOf,
+  foreign,
+  padded,
+  plainWidths,
+  type Row,
+  rowOf,
+  widthOf,
+  wrapCells,
+  wrapLed,
+} from './cells.ts';
 import { usageNow } from './session-row.ts';
 import { type Tab, tabs, type Ui } from './ui.ts';
 import { explain, type Terminal, type View } from './view.ts';
@@ -73,7 +95,7 @@ function tabLines(view: View, record: SessionRecord, tab: Tab, columns: number):
     case 'log': {
       const log = material?.log ?? [];
       if (log.length === 0) return [[{ text: 'Nothing was printed so far.', tone: 'dim' }]];
-      return log.flatMap((line) => wrapCells(harmless(cellsOf(line)), columns));
+      return log.flatMap((line) => lineCells(line, columns));
     }
     case 'prompt':
       return textLines(record.definition.prompt, columns);
@@ -93,6 +115,13 @@ function harmless(cells: readonly Cell[]): Cell[] {
     ...cell,
     text: plainWidths(cell.text.slice(0, lineLengthMax).replaceAll('\t', '  ')),
   }));
+}
+
+/** A line of a transcript; broken lines go on below its text. */
+function lineCells({ lead, text }: Line, columns: number): Cell[][] {
+  const [indent = ''] = /^ */.exec(text) ?? [];
+  const [before, after] = [lead + indent, text.slice(indent.length)].map((part) => harmless(cellsOf(part)));
+  return wrapLed(before ?? [], after ?? [], columns);
 }
 
 /** A text of several lines by somebody else. */
@@ -127,7 +156,10 @@ function nowLines(view: View, record: SessionRecord, why: string | undefined, co
   add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
   const now = view.live.get(definition.id);
   add('tool', now?.currentTool, 'accent');
-  add('said last', now?.lastText);
+  const say = (name: string, markdown: string | undefined): void => {
+    if (markdown !== undefined && markdown.trim() !== '') lines.push(...saidLines(name, markdown, columns));
+  };
+  say('said last', now?.lastText);
   for (const message of record.messages) add('to be told', message);
   for (const warning of record.warnings) add('warning', warning.message, 'warn');
   if (record.rejection !== undefined)
@@ -138,15 +170,26 @@ function nowLines(view: View, record: SessionRecord, why: string | undefined, co
       add('work', `${plural(work.files, 'file')}, +${work.insertions} -${work.deletions}, ${work.commit.slice(0, 12)}`);
     }
     add('merged into', record.mergedInto);
-    add('result', result);
+    say('result', result);
   }
   return lines;
+}
+
+/** What a model said, in Markdown, beside the name. */
+function saidLines(name: string, markdown: string, columns: number): Cell[][] {
+  const said = markdownLines(markdown.slice(0, lineLengthMax * 20), colourStyle).slice(0, linesMax);
+  const lines = said.flatMap((line) => lineCells(line, Math.max(10, columns - nameColumns)));
+  return lines.map((line, index) => [nameCell(index === 0 ? name : ''), ...line]);
+}
+
+function nameCell(name: string): Cell {
+  return { text: padded(name, nameColumns), tone: 'dim' };
 }
 
 /** `name   text`, the text in a column of its own over as many lines as it needs. */
 function named(name: string, text: string, columns: number, tone?: Tone): Cell[][] {
   const lines = textLines(text, Math.max(10, columns - nameColumns), tone);
-  return lines.map((line, index) => [{ text: padded(index === 0 ? name : '', nameColumns), tone: 'dim' }, ...line]);
+  return lines.map((line, index) => [nameCell(index === 0 ? name : ''), ...line]);
 }
 
 function configLines({ definition, model, workspace, claudeSessionIds }: SessionRecord, columns: number): Cell[][] {

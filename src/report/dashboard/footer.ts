@@ -27,16 +27,29 @@ export function footerRow(view: View, ui: Ui, terminal: Terminal, position: List
     case 'say':
       return input(` say to ${plainWidths(titleOf(view.state, ui.mode.sessionId))}: `, ui.mode.text, terminal);
     case 'ask-pause':
+    case 'ask-start':
+    case 'ask-go-on':
     case 'ask-leave':
-      return { row: rowOf([{ text: ` ${question(ui.mode)}`, tone: 'warn' }], columns) };
+      return { row: rowOf([{ text: ` ${question(ui.mode.kind, columns - 1)}`, tone: 'warn' }], columns) };
     default:
       return { row: bottomRow(view, ui, terminal, position) };
   }
 }
 
-function question(mode: Extract<Mode, { kind: 'ask-pause' | 'ask-leave' }>): string {
-  if (mode.kind === 'ask-leave') return 'Leave the sessions running (l), or pause them (p)? Any other key: stay.';
-  return 'Pause the group: now (y), when running sessions have finished (d), freeze (f)? Any other key: no.';
+type Question = Extract<Mode['kind'], `ask-${string}`>;
+
+/** What is asked, and what any other key means, where there is room for that. */
+const questions: Readonly<Record<Question, readonly [question: string, otherwise: string]>> = {
+  'ask-leave': ['Leave the sessions running (l), or pause them (p)?', 'stay'],
+  'ask-pause': ['Pause all: now (y), when running sessions have finished (d), freeze (f)?', 'no'],
+  'ask-start': ['Start the group, with a runner of its own (y)?', 'no'],
+  'ask-go-on': ['Nobody runs the group. Go on (y), or pause what still works (p)?', 'no'],
+};
+
+function question(kind: Question, columns: number): string {
+  const [asked, otherwise] = questions[kind];
+  const whole = `${asked} Any other key: ${otherwise}.`;
+  return whole.length <= columns ? whole : asked;
 }
 
 function input(label: string, text: string, { columns, glyphs }: Terminal): Footer {
@@ -53,15 +66,16 @@ function bottomRow(view: View, ui: Ui, { columns }: Terminal, position: ListPosi
   return rowBetween(hints(view, ui, columns - widthOf(right) - 1), right, columns);
 }
 
-function hints({ notice }: View, ui: Ui, columns: number): Cell[] {
+function hints(view: View, ui: Ui, columns: number): Cell[] {
+  const { notice } = view;
   if (notice !== undefined) {
     const text = ` ${foreign(notice.text, columns - 1)}`;
     return [notice.tone === undefined ? { text } : { text, tone: notice.tone }];
   }
   const all =
     ui.pane === 'full'
-      ? ['enter list', 'tab next', 'p pause', 's say', 'r retry', '? help', 'q back']
-      : ['enter open', 'p pause', 'r retry', 's say', 'l log', '/ find', 'f problems', '? help', 'q quit'];
+      ? ['enter list', 'tab next', ...actions(view, ui), '? help', 'q back']
+      : ['enter open', ...actions(view, ui), 'l log', '/ find', 'f problems', '? help', 'q quit'];
   const cells: Cell[] = [];
   let left = columns + 1;
   // Help and the way out stay, whatever has to go.
@@ -79,6 +93,17 @@ function hints({ notice }: View, ui: Ui, columns: number): Cell[] {
     );
   }
   return cells;
+}
+
+/** What keys can do now, to the group or to the selected session. */
+function actions({ state, runner }: View, { selected }: Ui): string[] {
+  const { status } = state;
+  if (runner === 'none') {
+    if (status === 'completed' || status === 'archived') return [];
+    return [status === 'created' ? 'P start' : 'P go on'];
+  }
+  const isPaused = state.sessions.get(selected ?? '')?.state.status === 'paused';
+  return [isPaused ? 'p resume' : 'p pause', 'r retry', 's say'];
 }
 
 function where(ui: Ui, { first, last, listed, all }: ListPosition): Cell[] {

@@ -45,7 +45,7 @@ export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
   const selected = view.state.sessions.get(ids[index] ?? '');
   const body: Row[] = [];
   let scroll = ui.scroll;
-  if (ui.mode.kind === 'help') body.push(...helpRows(columns, view.runner === 'here'));
+  if (ui.mode.kind === 'help') body.push(...helpRows(terminal, view.runner === 'here'));
   else {
     if (heights.list > 0) body.push(...listRows(view, ui, terminal, { room, ids, index, height: heights.list }));
     if (heights.pane > 0 && selected !== undefined) {

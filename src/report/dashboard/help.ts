@@ -1,5 +1,8 @@
 /** The page that `?` shows. */
+import type { Tone } from '../format.ts';
 import { type Cell, padded, type Row, rowOf } from './cells.ts';
+import type { Glyphs } from './glyphs.ts';
+import type { Terminal } from './view.ts';
 
 const keys: readonly (readonly [keys: string, meaning: string])[] = [
   ['up down, j k', 'select a session'],
@@ -11,16 +14,16 @@ const keys: readonly (readonly [keys: string, meaning: string])[] = [
   ['p', 'pause the session, or let it go on'],
   ['r', 'try a failed session again'],
   ['s', 'say something to the session'],
-  ['P', 'pause the whole group, or let it go on'],
+  ['P', 'pause the whole group, start it, or let it go on'],
   ['/', 'show only what matches; escape shows all again'],
   ['f', 'show only problems, and all again'],
-  ['ctrl-l', 'draw the screen anew'],
-  ['ctrl-z', 'back to the shell; fg returns'],
+  ['ctrl-l, ctrl-z', 'draw the screen anew; back to the shell, fg returns'],
 ];
 
 const keyColumns = 18;
 
-export function helpRows(columns: number, isRunner: boolean): Row[] {
+/** Keys, and what the signs before the sessions mean. */
+export function helpRows({ columns, glyphs }: Terminal, isRunner: boolean): Row[] {
   const quit: readonly [string, string][] = isRunner
     ? [
         ['q', 'leave it running, or pause it'],
@@ -35,6 +38,21 @@ export function helpRows(columns: number, isRunner: boolean): Row[] {
     rowOf([{ text: ' Keys', tone: 'strong' }], columns),
     ...[...keys, ...quit].map((entry) => rowOf(line(entry), columns)),
     rowOf([], columns),
+    rowOf(legend(glyphs), columns),
     rowOf([{ text: ' Any key returns.', tone: 'dim' }], columns),
   ];
+}
+
+function legend(glyphs: Glyphs): Cell[] {
+  const signs: readonly (readonly [glyph: string, meaning: string, tone: Tone])[] = [
+    [glyphs.running, 'running', 'accent'],
+    [glyphs.accepting, 'accepting', 'accent'],
+    [glyphs.stopping, 'stopping', 'warn'],
+    [glyphs.pending, 'waiting', 'dim'],
+    [glyphs.blocked, 'blocked', 'warn'],
+    [glyphs.paused, 'paused', 'warn'],
+    [glyphs.completed, 'done', 'good'],
+    [glyphs.failed, 'failed', 'bad'],
+  ];
+  return signs.flatMap(([glyph, meaning, tone]) => [{ text: ` ${glyph}`, tone }, { text: ` ${meaning}` }]);
 }

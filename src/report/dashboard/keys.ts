@@ -4,6 +4,7 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { titleOf } from '../wording.ts';
 import { type Mode, type Tab, tabs, type Ui } from './ui.ts';
+import type { Runner } from './view.ts';
 
 export type KeyName =
   | 'up'
@@ -52,8 +53,7 @@ export interface Situation {
   /** Rows of the list, and lines of the details pane, that are visible. */
   readonly listRows: number;
   readonly paneRows: number;
-  /** This process runs the group. */
-  readonly isRunner: boolean;
+  readonly runner: Runner;
 }
 
 export interface Pressed {
@@ -79,9 +79,13 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
     case 'say':
       return typeMessage(ui, mode, key);
     case 'ask-pause':
-      return answerPause(ui, key);
+      return answered(ui, key, pauseAnswers);
+    case 'ask-start':
+      return answered(ui, key, { y: { do: 'resume-group' } });
+    case 'ask-go-on':
+      return answered(ui, key, { y: { do: 'resume-group' }, p: { do: 'pause-group', mode: 'now' } });
     case 'ask-leave':
-      return answerLeave(ui, key);
+      return answered(ui, key, { l: { do: 'leave' }, p: { do: 'pause-group', mode: 'now' } });
     case 'browse':
       return 'key' in key ? move(ui, key.key, situation) : command(ui, key, situation);
   }
@@ -136,20 +140,21 @@ function withoutLast(text: string): string {
   return last === undefined ? '' : text.slice(0, last.index);
 }
 
-function answerPause(ui: Ui, key: Press): Pressed {
-  const answer = 'text' in key ? key.text.toLowerCase() : key.key;
-  const modes = { y: 'now', enter: 'now', d: 'drain', f: 'freeze' } as const;
-  const mode = Object.hasOwn(modes, answer) ? modes[answer as keyof typeof modes] : undefined;
-  const answered = { ...ui, mode: browse };
-  return mode === undefined ? { ui: answered } : { ui: answered, wish: { do: 'pause-group', mode } };
-}
+const pauseAnswers: Answers = {
+  y: { do: 'pause-group', mode: 'now' },
+  enter: { do: 'pause-group', mode: 'now' },
+  d: { do: 'pause-group', mode: 'drain' },
+  f: { do: 'pause-group', mode: 'freeze' },
+};
 
-function answerLeave(ui: Ui, key: Press): Pressed {
-  const answered = { ...ui, mode: browse };
-  const answer = 'text' in key ? key.text.toLowerCase() : '';
-  if (answer === 'l') return { ui: answered, wish: { do: 'leave' } };
-  if (answer === 'p') return { ui: answered, wish: { do: 'pause-group', mode: 'now' } };
-  return { ui: answered };
+type Answers = Readonly<Record<string, Wish>>;
+
+/** Any other key is a no. */
+function answered(ui: Ui, key: Press, answers: Answers): Pressed {
+  const now = { ...ui, mode: browse };
+  const answer = 'text' in key ? key.text.toLowerCase() : key.key;
+  const wish = Object.hasOwn(answers, answer) ? answers[answer] : undefined;
+  return wish === undefined ? { ui: now } : { ui: now, wish };
 }
 
 function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
@@ -232,7 +237,9 @@ function command(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, s
       return { ui: { ...ui, mode: { kind: 'help' } } };
     case 'q':
       if (ui.pane === 'full') return { ui: { ...ui, pane: 'none' } };
-      return situation.isRunner ? { ui: { ...ui, mode: { kind: 'ask-leave' } } } : { ui, wish: { do: 'quit' } };
+      return situation.runner === 'here'
+        ? { ui: { ...ui, mode: { kind: 'ask-leave' } } }
+        : { ui, wish: { do: 'quit' } };
     case 'P':
       return groupKey(ui, situation);
     default:
@@ -240,14 +247,23 @@ function command(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, s
   }
 }
 
-function groupKey(ui: Ui, { state }: Situation): Pressed {
-  const frozen = state.frozenUntil !== undefined;
-  if (state.status === 'running' && !frozen && (state.pausing === undefined || state.draining)) {
-    return { ui: { ...ui, mode: { kind: 'ask-pause' } } };
+function groupKey(ui: Ui, { state, runner }: Situation): Pressed {
+  const ask = (kind: 'ask-pause' | 'ask-start' | 'ask-go-on'): Pressed => ({ ui: { ...ui, mode: { kind } } });
+  switch (state.status) {
+    case 'created':
+      return runner === 'none' ? ask('ask-start') : { ui };
+    case 'running':
+      if (runner === 'none') return ask('ask-go-on');
+      if (state.frozenUntil !== undefined) return { ui, wish: { do: 'resume-group' } };
+      if (state.pausing === undefined || state.draining) return ask('ask-pause');
+      return { ui, wish: { do: 'tell', message: 'It is being paused already.' } };
+    case 'paused':
+    case 'failed':
+      return { ui, wish: { do: 'resume-group' } };
+    case 'completed':
+    case 'archived':
+      return { ui, wish: { do: 'tell', message: `The group is ${state.status}.` } };
   }
-  if (state.status === 'running' && !frozen)
-    return { ui, wish: { do: 'tell', message: 'It is being paused already.' } };
-  return { ui, wish: { do: 'resume-group' } };
 }
 
 function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {

@@ -6,6 +6,7 @@ import { addUsage, type Usage } from '../../core/group.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { formatClock, formatCount, formatDuration, formatMoney, inputTokens, plural, type Tone } from '../format.ts';
+import { plainWords } from '../transcript/markdown.ts';
 import { listTitles, projectName, titleOf } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
@@ -28,6 +29,8 @@ export interface Layout {
 /** Marker, glyph and the blanks after them. */
 const edge = 4;
 const laneColumns = 2;
+/** No row has room for more of what was said. */
+const wordsColumnsMax = 250;
 
 /** The columns of the list for this width of the terminal. */
 export function layoutFor(state: GroupState, columns: number): Layout {
@@ -235,7 +238,7 @@ function doingNow(view: View, record: SessionRecord): Doing {
 
 function runningNow({ state, live, runner }: View, record: SessionRecord, attempt: Attempt): Doing {
   const now = live.get(record.definition.id);
-  const words = now?.lastText === undefined ? {} : { words: { text: now.lastText } };
+  const words = now?.lastText === undefined ? {} : { words: { text: plainWords(now.lastText, wordsColumnsMax) } };
   if (runner === 'none') return { tool: { text: 'works on by itself, or has ended', tone: 'warn' }, ...words };
   if (attempt.stopping !== undefined)
     return { tool: { text: `stopping (${attempt.stopping})`, tone: 'warn' }, ...words };
@@ -255,6 +258,6 @@ function completedWith({ state }: SessionRecord): Doing {
   if (state.status !== 'completed') return {};
   const { work } = state;
   const changed = work === undefined ? '' : `+${work.insertions} -${work.deletions} in ${plural(work.files, 'file')}`;
-  const words = { text: state.result, tone: 'dim' } as const;
+  const words = { text: plainWords(state.result, wordsColumnsMax), tone: 'dim' } as const;
   return changed === '' ? { words } : { tool: { text: changed, tone: 'good' }, words };
 }

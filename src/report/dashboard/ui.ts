@@ -13,6 +13,10 @@ export type Mode =
   | { readonly kind: 'say'; readonly sessionId: SessionId; readonly text: string }
   /** How the whole group is to be paused. */
   | { readonly kind: 'ask-pause' }
+  /** Whether a group that was not started yet is to start. */
+  | { readonly kind: 'ask-start' }
+  /** Whether a group whose runner is gone is to go on, or its sessions are to be paused. */
+  | { readonly kind: 'ask-go-on' }
   /** Whether the group goes on when the dashboard of its own runner is left. */
   | { readonly kind: 'ask-leave' };
 

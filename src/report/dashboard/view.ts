@@ -6,6 +6,7 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Tone } from '../format.ts';
 import type { LiveView } from '../reporter.ts';
+import type { Line } from '../transcript/line.ts';
 import { projectName, titleOf } from '../wording.ts';
 import type { AttemptNote } from './attempts.ts';
 import type { Glyphs } from './glyphs.ts';
@@ -42,7 +43,7 @@ export interface View {
 export interface Material {
   readonly sessionId: SessionId;
   /** Harmless lines, styled by `colourStyle`. */
-  readonly log: readonly string[];
+  readonly log: readonly Line[];
   readonly attempts: readonly AttemptNote[];
   /** Why it is not running, a sentence; absent when it runs or is completed. */
   readonly why?: string;

@@ -60,9 +60,10 @@ export class EntryLines {
     return spaced;
   }
 
-  /** A blank line before each attempt, and before what is said after something was done. */
+  /** A blank line before each attempt, around what the user said, and before what is said after something was done. */
   #isSetOff(kind: TranscriptEntry['kind']): boolean {
     if (kind === 'attempt-began') return this.#last !== undefined;
+    if (kind === 'user-said' || this.#last === 'user-said') return this.#last !== undefined && kind !== this.#last;
     return kind === 'said' && (this.#last === 'outcome' || this.#last === 'result' || this.#last === 'compaction');
   }
 
@@ -76,6 +77,8 @@ export class EntryLines {
         return this.#claudeIs(entry);
       case 'said':
         return indented(entry.depth, markdownLines(entry.text, this.#style));
+      case 'user-said':
+        return this.#userSaid(entry);
       case 'thought':
         return indented(entry.depth, this.#beginning(entry.text, thoughtLinesMax, 'dim', ''));
       case 'told':
@@ -104,6 +107,13 @@ export class EntryLines {
     // Each attempt may have another program, so it says again who it is.
     this.#claude = '';
     return [{ lead: '', text: `${title}  ${this.#style('dim', formatClock(at))}` }];
+  }
+
+  #userSaid({ at, text }: EntryOf<'user-said'>): Line[] {
+    const lead = this.#style('accent', '« ');
+    const lines = expandTabs(safeText(text)).trim().split('\n');
+    const head = `${this.#style('strong', 'you')}  ${this.#style('dim', formatClock(at))}`;
+    return [{ lead, text: head }, ...lines.map((line): Line => ({ lead, text: line }))];
   }
 
   #attemptEnded({ number, outcome, reason, message, usage }: EntryOf<'attempt-ended'>): Line[] {

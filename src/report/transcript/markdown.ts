@@ -2,9 +2,9 @@
  * Markdown as plain lines for a terminal: marks that only a browser needs are gone, structure stays. It is read line by
  * line and without nesting beyond lists and quotes; what is no Markdown after all passes as it is.
  */
-import type { Style } from '../format.ts';
+import { plainStyle, type Style } from '../format.ts';
 import { safeText } from '../terminal-text.ts';
-import type { Line } from './line.ts';
+import { type Line, wholeLine } from './line.ts';
 
 /** Longer lines are no prose: they are shown as they are, so that no pattern runs over them for long. */
 const proseChars = 20_000;
@@ -22,6 +22,9 @@ const numbered = /^(\s*)(\d{1,9}[.)])\s+(.*)$/;
 const quote = /^ {0,3}>\s?(.*)$/;
 const tableRow = /^\s*\|.*\|\s*$/;
 const tableRule = /^\s*\|(?:\s*:?-+:?\s*\|)+\s*$/;
+
+/** No colours, and no marks in their place either. */
+const bareStyle: Style = (_tone, text) => text;
 
 /** The lines of a text in Markdown; whatever stands in it, none can control a terminal. */
 export function markdownLines(text: string, style: Style): Line[] {
@@ -44,6 +47,21 @@ export function markdownLines(text: string, style: Style): Line[] {
     at += 1;
   }
   return lines;
+}
+
+/** The beginning of a text in Markdown as words in one line, for where there is room for no more. */
+export function plainWords(text: string, columns: number): string {
+  const lines = markdownLines(text.slice(0, columns * 8), bareStyle).map((line) => wholeLine(line).trim());
+  let words = '';
+  for (const [index, line] of lines.entries()) {
+    if (line === '') continue;
+    // A heading must not run into what follows.
+    const isSetOff = lines[index - 1] === '' && !line.startsWith('•') && !/[.,:;!?…]$/.test(words);
+    const gap = isSetOff ? ' · ' : ' ';
+    words += words === '' ? line : `${gap}${line}`;
+  }
+  // The mark whose other half was cut off.
+  return words.replace(/(?:\*\*|`{1,3})(?=[^*`]*…$)/, '').replaceAll(/\s+/g, ' ');
 }
 
 /** Up to the fence that closes it, or to the end; returns where to go on. */
@@ -78,10 +96,7 @@ function proseLine(row: string, style: Style, quotes = 0): Line {
   if (title !== null)
     return {
       lead: '',
-      text: style(
-        'strong',
-        inline(title[1] ?? '', (_tone, text) => text),
-      ),
+      text: style('strong', inline(title[1] ?? '', style === plainStyle ? plainStyle : bareStyle)),
     };
   if (rule.test(row)) return { lead: '', text: style('dim', '────────') };
   const quoted = quote.exec(row);
@@ -117,10 +132,7 @@ const spans = new RegExp(
 /** Code, links, bold and italics within a line. Without colours code keeps its marks, since nothing else shows it. */
 function inline(row: string, style: Style): string {
   return row.replace(spans, (whole, ticks, code, label, target, bold, strong, italic) => {
-    if (ticks !== undefined) {
-      const shown = style('accent', code);
-      return shown === code ? whole : shown;
-    }
+    if (ticks !== undefined) return style === plainStyle ? whole : style('accent', code);
     if (label !== undefined) return label === target ? label : `${label} (${target})`;
     if (bold !== undefined) return style('strong', strong);
     return italic;
@@ -150,7 +162,7 @@ function takeTable(rows: readonly string[], start: number, style: Style): { line
 /** A cell is measured as it is shown without colours, so it gets none. */
 function cellsOf(row: string): string[] {
   const inner = row.trim().slice(1, -1);
-  return inner.split('|').map((cell) => inline(cell.trim(), (_tone, text) => text));
+  return inner.split('|').map((cell) => inline(cell.trim(), plainStyle));
 }
 
 /** A tab has no width of its own that could be measured. */

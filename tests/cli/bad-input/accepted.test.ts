@@ -76,7 +76,7 @@ describe('prompts', () => {
     expect((await show(`prompts/${id}`)).prompt).toBe('from a pipe');
   });
 
-  test('reach the model as they are', async () => {
+  test('reach the model as they are, after the words with which every conversation begins', async () => {
     const group = ground.make('sent');
     const sent = ['-p', '--', '/help'];
     for (const prompt of sent) await ground.ok('session', 'add', 'sent', '--project', '.', '--prompt', prompt);
@@ -85,7 +85,9 @@ describe('prompts', () => {
     const { sessions } = ground.paths(group);
     for (const [index, prompt] of sent.entries()) {
       const id = readdirSync(sessions).sort()[index] as string;
-      expect(firstMessage(join(sessions, id, 'claude-config', 'projects')).trimStart()).toBe(prompt);
+      expect(firstMessage(join(sessions, id, 'claude-config', 'projects'))).toBe(
+        `The task of this session:\n\n${prompt}`,
+      );
     }
   }, 120_000);
 });

@@ -2,7 +2,8 @@
 import { expect, test } from 'bun:test';
 import { type Press, press, type Wish } from '../../../src/report/dashboard/keys.ts';
 import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
-import { listedSessions } from '../../../src/report/dashboard/view.ts';
+import { listedSessions, type Runner } from '../../../src/report/dashboard/view.ts';
+import { creation, session, started } from '../sample-run.ts';
 import { fold, sceneEvents, sceneLimit, sessionId } from './scene.ts';
 
 const { state } = fold(sceneEvents);
@@ -12,17 +13,17 @@ const named = (name: Extract<Press, { key: string }>['key']): Press => ({ key: n
 interface At {
   readonly ui?: Partial<Ui>;
   readonly number?: number;
-  readonly isRunner?: boolean;
+  readonly runner?: Runner;
   readonly state?: typeof state;
 }
 
-function pressed(keys: readonly Press[], { ui = {}, number = 1, isRunner = false, state: shown = state }: At = {}) {
+function pressed(keys: readonly Press[], { ui = {}, number = 1, runner = 'elsewhere', state: shown = state }: At = {}) {
   let now: Ui = { ...firstUi, selected: sessionId(number), ...ui };
   const wishes: Wish[] = [];
   for (const key of keys) {
     const ids = listedSessions(shown, now);
     const index = Math.max(0, ids.indexOf(now.selected ?? ''));
-    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, isRunner });
+    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, runner });
     now = result.ui;
     if (result.wish !== undefined) wishes.push(result.wish);
   }
@@ -120,14 +121,30 @@ test('pausing the whole group is asked first; a frozen one goes on', () => {
   expect(pressed([text('P')], { state: frozen }).wishes).toEqual([{ do: 'resume-group' }]);
 });
 
+test('a paused or failed group goes on at once; one that nobody began or that lost its runner is asked about', () => {
+  const pausedState = fold([...sceneEvents, { type: 'group_paused', reason: 'user', message: '' }]).state;
+  expect(pressed([text('P')], { state: pausedState, runner: 'none' }).wishes).toEqual([{ do: 'resume-group' }]);
+  const lost = { runner: 'none' } as const;
+  expect(pressed([text('P')], lost)).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-go-on' } } });
+  expect(pressed([text('P'), text('y')], lost).wishes).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P'), text('p')], lost).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('P'), named('enter')], lost).wishes).toEqual([]);
+  const created = { state: fold(creation({}, [session(sessionId(1))])).state, runner: 'none' } as const;
+  expect(pressed([text('P'), text('n'), text('P'), text('y')], created).wishes).toEqual([{ do: 'resume-group' }]);
+  const done = fold([...creation({}, []), started, { type: 'group_completed' }]).state;
+  expect(pressed([text('P')], { state: done, runner: 'none' }).wishes).toEqual([
+    { do: 'tell', message: 'The group is completed.' },
+  ]);
+});
+
 test('q leaves a watcher at once and asks the runner', () => {
   expect(pressed([text('q')]).wishes).toEqual([{ do: 'quit' }]);
-  const isRunner = true;
-  expect(pressed([text('q')], { isRunner })).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-leave' } } });
-  expect(pressed([text('q'), text('l')], { isRunner }).wishes).toEqual([{ do: 'leave' }]);
-  expect(pressed([text('q'), text('p')], { isRunner }).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
-  expect(pressed([text('q'), text('q')], { isRunner }).wishes).toEqual([]);
-  expect(pressed([named('ctrl-c')], { isRunner }).wishes).toEqual([{ do: 'interrupt' }]);
+  const runner = 'here';
+  expect(pressed([text('q')], { runner })).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-leave' } } });
+  expect(pressed([text('q'), text('l')], { runner }).wishes).toEqual([{ do: 'leave' }]);
+  expect(pressed([text('q'), text('p')], { runner }).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('q'), text('q')], { runner }).wishes).toEqual([]);
+  expect(pressed([named('ctrl-c')], { runner }).wishes).toEqual([{ do: 'interrupt' }]);
 });
 
 test('a text that arrives at once, pasted by mistake, presses nothing', () => {

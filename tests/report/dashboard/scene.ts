@@ -59,7 +59,7 @@ export const sceneEvents: readonly EventBody[] = [
     type: 'session_completed',
     sessionId: sessionId(1),
     attemptId: attemptId(sessionId(1)),
-    result: 'The tables are there.\nSee `migrations/`.',
+    result: '## Done\n\nThe **tables** are there.\n\n- see `migrations/`\n- and [the notes](notes.md)',
     work: { commit: 'c'.repeat(40), files: 4, insertions: 120, deletions: 7 },
     usage: usage(1.25, 120_000, 9_500, 65_000),
   },
@@ -99,7 +99,7 @@ export const sceneLive: ReadonlyMap<string, LiveSession> = new Map([
     sessionId(2),
     {
       currentTool: 'Bash npm run test -- --watch=false packages/api/src/session',
-      lastText: 'The login endpoint works; now I write the test for an expired token.',
+      lastText: 'The **login endpoint** works; now I write the test for an `expired` token.',
       usage: usage(0.42, 50_000, 2_000, 9_000),
     },
   ],
@@ -120,7 +120,11 @@ export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {})
   const selected = ui?.selected ?? sessionId(1);
   const material = {
     sessionId: selected,
-    log: ['\u001b[2m-- claude 2.1.197 opus\u001b[22m', 'I read the files.', '\u001b[36m>\u001b[39m Bash npm test'],
+    log: [
+      { lead: '', text: '\u001b[2m-- claude 2.1.197 opus\u001b[22m' },
+      { lead: '• ', text: 'I read the files, and what I found is long enough that it needs more than one row here.' },
+      { lead: '\u001b[36m> \u001b[39m', text: 'Bash npm test' },
+    ],
     attempts: notes.get(selected) ?? [],
   };
   const glyphs = ascii ? asciiGlyphs : unicodeGlyphs;

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { colourStyle, plainStyle } from '../../../src/report/format.ts';
 import { type Line, wholeLine, wrapLine } from '../../../src/report/transcript/line.ts';
-import { markdownLines } from '../../../src/report/transcript/markdown.ts';
+import { markdownLines, plainWords } from '../../../src/report/transcript/markdown.ts';
 
 const plain = (text: string): string[] => markdownLines(text, plainStyle).map(wholeLine);
 
@@ -40,6 +40,8 @@ test('code blocks keep what stands in them, and differences in them are coloured
 
 test('code is set off by colour, and by its marks where there is none', () => {
   expect(plain('a `b` c')).toEqual(['a `b` c']);
+  expect(markdownLines('# a `b` c', colourStyle).map(wholeLine)).toEqual(['\u001b[1ma b c\u001b[22m']);
+  expect(plain('# a `b` c')).toEqual(['a `b` c']);
   expect(markdownLines('a `b` c', colourStyle).map(wholeLine)).toEqual(['a \u001b[36mb\u001b[39m c']);
 });
 
@@ -49,6 +51,20 @@ test('columns of tables stand below each other, also with wide characters', () =
   const columns = lines.slice(0, 3).map((line) => Bun.stringWidth(line.slice(0, line.search(/[値12]/u))));
   expect(new Set(columns)).toEqual(new Set([8]));
   expect(plain('| no table |')).toEqual(['| no table |']);
+});
+
+test('the beginning of a text is words in one line, without marks', () => {
+  const words = (text: string): string => plainWords(text, 200);
+  expect(words('## Done\n\n`keysFor` gives **two** keys:\n\n1. `current`\n2. [previous](a.md)\n')).toBe(
+    'Done · keysFor gives two keys: 1. current 2. previous (a.md)',
+  );
+  expect(words('I have\nread it.\n\n- one\n- two\n\n```js\nconst  a = 1\n```')).toBe(
+    'I have read it. • one • two · const a = 1',
+  );
+  expect(words('It is **not whole…')).toBe('It is not whole…');
+  expect(words('\u001b[31m# red\u001b]0;x\u0007\u202e')).toBe('red');
+  expect(words('')).toBe('');
+  expect(plainWords('word '.repeat(100_000), 10).length).toBeLessThanOrEqual(80);
 });
 
 test('long lines are broken between words, and go on below their text', () => {

@@ -1,0 +1,147 @@
+/** What the scheduler adds to the work: beside xargs, GNU parallel and make, which start the very same program. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createRealWorld } from '../src/world/real-world.ts';
+import {
+  atMost,
+  type Benchmark,
+  type Effort,
+  type Figure,
+  formatMs,
+  formatRatio,
+  measured,
+  median,
+  ratio,
+} from './support/figures.ts';
+import { makeFolder, makeGroup } from './support/group-on-disk.ts';
+import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
+import { randomGraph, shortestMs, type Task, tinyClaude } from './support/tasks.ts';
+
+const launcher = join(import.meta.dir, '..', 'bin', 'claude-code-agent');
+const flat = { tasks: 120, taskMs: 100, wide: 8, targetRatio: 1.1 };
+const graph = { tasks: 300, quickTasks: 60, wide: 16, targetRatio: 1.05 };
+const ours = 'group run';
+
+export const schedule: Benchmark = {
+  about: ({ isQuick }) =>
+    `${flat.tasks} tasks of ${flat.taskMs} ms, ${flat.wide} at a time; and a random graph of ` +
+    `${isQuick ? graph.quickTasks : graph.tasks} tasks of 200 to 1,000 ms, ${graph.wide} at a time. A task is ` +
+    'bench/support/tiny-claude.sh, a shell script around `sleep`, for everyone; wall time of one whole command, from ' +
+    'its start to its end. Ours reads a group made before, the others a list or a makefile made before; only ours ' +
+    'asks for the login, writes a config dir for each session, follows and judges what it prints, ends it, looks for ' +
+    'what it may have left running and fsyncs its log.',
+  async run(effort) {
+    return [...(await measureFlat(effort)), ...(await measureGraph(effort))];
+  },
+};
+
+async function measureFlat({ rounds }: Effort): Promise<Figure[]> {
+  const { taskMs, wide } = flat;
+  const tasks = Array.from({ length: flat.tasks }, (): Task => ({ ms: taskMs, after: [] }));
+  const list = tasks.map((_, index) => String(index + 1)).join('\n');
+  const fromList = (...command: string[]) => time(command, { env: { BENCH_STEP_SECONDS: seconds(taskMs) }, list });
+  const standings = await inTurns(
+    [
+      contender('xargs -P', ['xargs'], () => fromList('xargs', '-P', String(wide), '-n', '1', tinyClaude)),
+      // Whoever measures with it has read what it asks to be cited for; --will-cite keeps it from asking here.
+      contender('GNU parallel', ['parallel'], () =>
+        fromList('parallel', '--will-cite', '-j', String(wide), tinyClaude, '{}'),
+      ),
+      makeContender(tasks, wide),
+      ourContender(tasks, wide),
+    ],
+    rounds,
+  );
+  const leastMs = shortestMs(tasks, wide);
+  const peerMs = median(standings.taken.get('xargs -P') ?? []);
+  return rows(standings, 'flat', peerMs, 'xargs -P', flat.targetRatio, leastMs);
+}
+
+async function measureGraph({ isQuick, rounds }: Effort): Promise<Figure[]> {
+  const tasks = randomGraph(isQuick ? graph.quickTasks : graph.tasks);
+  const standings = await inTurns([makeContender(tasks, graph.wide), ourContender(tasks, graph.wide)], rounds);
+  const leastMs = shortestMs(tasks, graph.wide);
+  const figures = rows(standings, 'graph', leastMs, 'the least there can be', graph.targetRatio, leastMs);
+  const note = 'the longest chain, or all work divided by the slots';
+  return [...figures, { what: 'graph: the least there can be', value: formatMs(leastMs), note }];
+}
+
+function rows(
+  { taken, absent }: Standings,
+  what: string,
+  baseMs: number,
+  base: string,
+  targetRatio: number,
+  leastMs: number,
+): Figure[] {
+  const figures = [...taken].map(([name, values]): Figure => {
+    const compared = median(values) / baseMs;
+    const isOurs = name === ours;
+    return {
+      ...measured(`${what}: ${name}`, values),
+      ratio: name === base ? '1' : `${formatRatio(compared)} ${base}`,
+      ...(isOurs ? { target: atMost(compared, targetRatio, formatRatio) } : {}),
+      ...(base === 'xargs -P' ? { note: `${ratio(median(values), leastMs)} the sleeping alone` } : {}),
+    };
+  });
+  return [...figures, ...absent.map((figure) => ({ ...figure, what: `${what}: ${figure.what}` }))];
+}
+
+function contender(name: string, needs: readonly string[], run: () => number): Contender {
+  return { name, needs, run };
+}
+
+/** A makefile with a target for each task. */
+function makeContender(tasks: readonly Task[], wide: number): Contender {
+  return contender('make -j', ['make'], () => {
+    const folder = makeFolder();
+    try {
+      const names = tasks.map((_, index) => `task-${index}`);
+      const rules = tasks.map(({ ms, after }, index) => {
+        const needs = after.map((other) => names[other]).join(' ');
+        return `${names[index]}: ${needs}\n\t@BENCH_STEP_SECONDS=${seconds(ms)} ${tinyClaude} </dev/null\n`;
+      });
+      writeFileSync(
+        join(folder.path, 'Makefile'),
+        `all: ${names.join(' ')}\n.PHONY: all ${names.join(' ')}\n${rules.join('')}`,
+      );
+      return time(['make', '-j', String(wide), '-C', folder.path, 'all'], { env: {} });
+    } finally {
+      folder.remove();
+    }
+  });
+}
+
+/** A group with a session for each task; made anew for each run and not counted. */
+function ourContender(tasks: readonly Task[], wide: number): Contender {
+  return contender(ours, [], () => {
+    const folder = makeFolder();
+    try {
+      const { groupId, env } = makeGroup(createRealWorld(), folder, {
+        sessions: tasks.length,
+        after: (index) => tasks[index]?.after ?? [],
+        session: (index) => ({ prompt: `Work: seconds=${seconds(tasks[index]?.ms ?? 0)};` }),
+      });
+      const options = ['--concurrent', String(wide), '--min-free-memory', '1', '--output', 'quiet'];
+      const workers = { CLAUDE_CODE_AGENT_CLAUDE: tinyClaude, ANTHROPIC_API_KEY: 'test-key' };
+      return time([launcher, 'group', 'run', groupId, ...options], { env: { ...env, ...workers } });
+    } finally {
+      folder.remove();
+    }
+  });
+}
+
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(3);
+}
+
+/** Milliseconds of a command from start to end; throws when it fails. `list` is its input. */
+function time(command: readonly string[], given: { env: Readonly<Record<string, string>>; list?: string }): number {
+  const env = { PATH: process.env.PATH ?? '', HOME: '/nonexistent', LANG: 'C.UTF-8', ...given.env };
+  const stdin = given.list === undefined ? 'ignore' : Buffer.from(`${given.list}\n`);
+  const begin = performance.now();
+  const { exitCode, stderr } = Bun.spawnSync([...command], { env, stdin, stdout: 'ignore', stderr: 'pipe' });
+  const ms = performance.now() - begin;
+  if (exitCode !== 0) throw new Error(`${command.slice(0, 4).join(' ')} … ended with ${exitCode}: ${stderr}`);
+  return ms;
+}

@@ -1,0 +1,244 @@
+/**
+ * What requests have in common from their beginning on, ours beside `claude -p` in a loop: only that can be read from
+ * the server's prompt cache instead of being paid in full. The model is scripted; what the server really keeps cannot
+ * be measured without it.
+ */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { prices } from '../src/claude/pricing.ts';
+import type { Price } from '../src/core/group.ts';
+import type { MessagesBody } from '../src/rehearsal/conversation.ts';
+import type { Step } from '../src/rehearsal/script.ts';
+import { type ScriptedApi, startScriptedApi } from '../src/rehearsal/scripted-api.ts';
+import { Machine, pinnedClaude, until } from '../tests/support/cli.ts';
+import { type Benchmark, type Figure, formatBytes } from './support/figures.ts';
+import { type SharedPrefix, sharedPrefix } from './support/request-prefix.ts';
+
+/** Of English and JSON; only the API itself counts tokens. */
+const bytesPerToken = 4;
+
+const [update, describe] = ['Bring the parser up to date.', 'Write down what the tests do not cover.'];
+
+interface Sketch {
+  readonly project: string;
+  readonly prompt: string;
+  readonly isolate?: 'worktree';
+  readonly configTemplate?: 'house';
+}
+
+/** All of one group; each pair of names below is compared. */
+const sketches: Readonly<Record<string, Sketch>> = {
+  base: { project: 'one', prompt: update },
+  same: { project: 'one', prompt: update },
+  task: { project: 'one', prompt: describe },
+  project: { project: 'two', prompt: update },
+  both: { project: 'two', prompt: describe },
+  tree: { project: 'two', prompt: update, isolate: 'worktree' },
+  grove: { project: 'two', prompt: describe, isolate: 'worktree' },
+  house: { project: 'one', prompt: update, configTemplate: 'house' },
+  home: { project: 'two', prompt: describe, configTemplate: 'house' },
+};
+
+const pairs: readonly (readonly [what: string, one: string, other: string])[] = [
+  ['same project, same task', 'base', 'same'],
+  ['same project, other task', 'base', 'task'],
+  ['other project, same task', 'base', 'project'],
+  ['other project, other task', 'base', 'both'],
+  ['two worktrees, other task', 'tree', 'grove'],
+  ['in place and in a worktree, other task', 'base', 'grove'],
+  ['one config template, other project, other task', 'house', 'home'],
+  ['without and with a config template', 'base', 'home'],
+];
+
+export const tokens: Benchmark = {
+  about: () =>
+    'What the second of two requests repeats of the first, up to a mark at which the server stores: share of the ' +
+    `bytes of tools, system and messages. Tokens are bytes / ${bytesPerToken}. ` +
+    'Loop: `claude -p` in each project, one user.',
+  async run() {
+    const ours = await ourFirstRequests();
+    const loop = await loopFirstRequests();
+    const shared = pairs.map(([what, one, other]) => {
+      const compared = (requests: Requests) => sharedPrefix(bodyOf(requests, one), bodyOf(requests, other));
+      return { what, ours: compared(ours), loop: loop.has(other) && loop.has(one) ? compared(loop) : undefined };
+    });
+    const resumed = { what: 'before a pause and after it', ours: await ourResume(), loop: await loopResume() };
+    const prefixes = shared.flatMap(({ ours: { cached } }) => (cached > 0 ? [cached] : []));
+    return [...[...shared, resumed].map(row), saving(Math.min(...prefixes))];
+  },
+};
+
+type Requests = ReadonlyMap<string, MessagesBody>;
+
+function bodyOf(requests: Requests, name: string): MessagesBody {
+  const body = requests.get(name);
+  if (body === undefined) throw new Error(`session ${name} made no request`);
+  return body;
+}
+
+interface Row {
+  readonly what: string;
+  readonly ours: SharedPrefix;
+  readonly loop: SharedPrefix | undefined;
+}
+
+function row({ what, ours, loop }: Row): Figure {
+  const share = ({ cached, bytes }: SharedPrefix) => `${((100 * cached) / bytes).toFixed(1)} %`;
+  const place = ({ parts }: SharedPrefix) => (parts === undefined ? '' : `, then ${parts.place} differs`);
+  const size = `${formatBytes(ours.cached)} ≈ ${Math.round(ours.cached / bytesPerToken)} tokens${place(ours)}`;
+  return {
+    what,
+    value: share(ours),
+    note: `${size}${loop === undefined ? '' : `; loop ${share(loop)}${place(loop)}`}`,
+  };
+}
+
+/** Money only as a formula: what the server keeps, and for whom, is not known here. */
+function saving(prefixBytes: number): Figure {
+  const { cacheCreation, cacheRead } = prices.opus as Price;
+  const millionths = (prefixBytes / bytesPerToken) * (cacheCreation - cacheRead);
+  return {
+    what: 'saved when one of n sessions goes first',
+    value: '(n − 1) · P · (w − r)',
+    note:
+      `P = ${Math.round(prefixBytes / bytesPerToken)} tokens, w and r the prices of writing and reading one: ` +
+      `$${(millionths / 1e6).toFixed(3)} for each of the others on opus. Assumes that all n would have asked before ` +
+      'the first answer, and that the server keeps P for the account until the last of them asks.',
+  };
+}
+
+const changes: Step = { text: 'I write it down.', tool: 'Bash', input: { command: 'date +%N >> notes.txt' } };
+const pausable: Step = { tool: 'Bash', input: { command: 'test -e begun || { touch begun; sleep 600; }' } };
+const done: Step = { text: 'It is done.' };
+
+/** A machine with the projects and the template, and a model that plays `steps`; ends with `use`. */
+async function onMachine<T>(steps: Step[], use: (machine: Machine, api: ScriptedApi) => Promise<T>): Promise<T> {
+  const script = { version: 1 as const, sessions: { '*': { steps } } };
+  const api = startScriptedApi({ script, nameOf: () => undefined });
+  const machine = new Machine({
+    ANTHROPIC_BASE_URL: api.url,
+    ANTHROPIC_API_KEY: 'test-key',
+    CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude(),
+  });
+  try {
+    for (const name of ['one', 'two']) makeProject(machine, name);
+    const house = (path: string, text: string) => write(join(machine.folder, 'configs', 'house', path), text);
+    house('CLAUDE.md', 'Write tests first.\n');
+    house('settings.json', JSON.stringify({ permissions: { allow: ['Bash'], deny: ['WebFetch'] } }));
+    house('skills/tidy/SKILL.md', '---\nname: tidy\ndescription: Tidies up\n---\nTidy up.\n');
+    house('agents/reader.md', '---\nname: reader\ndescription: Reads much\n---\nRead.\n');
+    machine.env.CLAUDE_CODE_AGENT_TEMPLATES = machine.folder;
+    return await use(machine, api);
+  } finally {
+    await api.stop();
+    machine.remove();
+  }
+}
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+function makeProject(machine: Machine, name: string): void {
+  const folder = machine.project(name);
+  write(join(folder, 'README.md'), `Project ${name}.\n`);
+  const who = ['-c', 'user.name=bench', '-c', 'user.email=bench@localhost', '-c', 'commit.gpgSign=false'];
+  for (const command of [
+    ['init', '--quiet'],
+    ['add', '.'],
+    ['commit', '--quiet', '--message', 'Everything'],
+  ]) {
+    const ran = Bun.spawnSync(['git', ...who, ...command], { cwd: folder, env: machine.env });
+    if (ran.exitCode !== 0) throw new Error(`git ${command.join(' ')}: ${ran.stderr}`);
+  }
+}
+
+/** A group of these sessions, one after another, with a project that changes in between. */
+async function makeGroup(machine: Machine, names: readonly string[]): Promise<Map<string, string>> {
+  const sessions = names.map((name) => [
+    name,
+    { ...sketches[name], allowedTools: ['Bash'], project: `projects/${sketches[name]?.project}` },
+  ]);
+  const shared = { concurrent: 1, shareCheckouts: true, isolate: 'none' };
+  const file = join(machine.folder, 'bench.json');
+  write(file, JSON.stringify({ version: 1, name: 'bench', group: shared, sessions: Object.fromEntries(sessions) }));
+  const group = await machine.ok('group', 'create', 'bench', '--from', file);
+  const listed = JSON.parse(await machine.ok('session', 'list', group, '--json')) as { id: string; name: string }[];
+  return new Map(listed.map(({ id, name }) => [id.slice(id.indexOf('-') + 1), name]));
+}
+
+function firstOf(api: ScriptedApi, names: ReadonlyMap<string, string>): Requests {
+  const firsts = new Map<string, MessagesBody>();
+  for (const { session, body } of api.requests) {
+    const name = names.get(session);
+    if (name !== undefined && !firsts.has(name)) firsts.set(name, body);
+  }
+  return firsts;
+}
+
+function ourFirstRequests(): Promise<Requests> {
+  return onMachine([changes, done], async (machine, api) => {
+    const names = await makeGroup(machine, Object.keys(sketches));
+    await machine.ok('group', 'run', 'bench', '--min-free-memory', '1', '--output', 'quiet');
+    return firstOf(api, names);
+  });
+}
+
+/** The last request before the pause, and the first one after it. */
+function ourResume(): Promise<SharedPrefix> {
+  return onMachine([changes, pausable, done], async (machine, api) => {
+    await makeGroup(machine, ['base']);
+    const run = ['group', 'run', 'bench', '--min-free-memory', '1', '--output', 'quiet'];
+    const first = machine.start(...run);
+    await until(() => existsSync(join(machine.project('one'), 'begun')));
+    await machine.ok('group', 'pause', 'bench');
+    await first.finished;
+    return afterNext(api, () => machine.ok(...run));
+  });
+}
+
+async function afterNext(api: ScriptedApi, goOn: () => Promise<unknown>): Promise<SharedPrefix> {
+  const before = api.requests.length;
+  await goOn();
+  const [last, next] = api.requests.slice(before - 1, before + 1);
+  if (last === undefined || next === undefined) throw new Error('nothing was asked after the pause');
+  return sharedPrefix(last.body, next.body);
+}
+
+/** What people write themselves: no config dir of its own for each, so no templates and no worktrees either. */
+function loopFirstRequests(): Promise<Requests> {
+  return onMachine([changes, done], async (machine, api) => {
+    const names = new Map<string, string>();
+    for (const [name, { project, prompt, isolate, configTemplate }] of Object.entries(sketches)) {
+      if (isolate !== undefined || configTemplate !== undefined) continue;
+      const id = crypto.randomUUID();
+      names.set(id, name);
+      await plainClaude(machine, project, ['--session-id', id], prompt).exited;
+    }
+    return firstOf(api, names);
+  });
+}
+
+function loopResume(): Promise<SharedPrefix> {
+  return onMachine([changes, pausable, done], async (machine, api) => {
+    const id = crypto.randomUUID();
+    const first = plainClaude(machine, 'one', ['--session-id', id], update);
+    const begun = join(machine.project('one'), 'begun');
+    await until(() => existsSync(begun));
+    first.kill('SIGINT');
+    await first.exited;
+    return afterNext(api, () => plainClaude(machine, 'one', ['--resume', id], 'Go on.').exited);
+  });
+}
+
+function plainClaude(machine: Machine, project: string, words: readonly string[], prompt: string) {
+  const args = ['-p', '--allowedTools=Bash', ...words];
+  return Bun.spawn([pinnedClaude(), ...args], {
+    cwd: machine.project(project),
+    env: { ...machine.env, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
+    stdin: Buffer.from(prompt),
+    stdout: 'ignore',
+    stderr: 'ignore',
+  });
+}

@@ -1,13 +1,12 @@
 /**
  * Text that came from claude or from a model, made fit for a terminal, a file name or one sentence.
  */
+import { unsafeCharacters } from '../core/unsafe-text.ts';
 
 /** Colour and cursor sequences, as one unit, so that their letters do not stay behind when ESC is taken out. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
 const escapeSequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
-/** C0, DEL, C1, the two Unicode line separators and the marks that change the direction of writing. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g;
+const controlCharacter = unsafeCharacters('\\t\\n');
 
 /** At most `max` UTF-16 units, with an ellipsis when something was cut off; never ends inside a character. */
 export function clip(text: string, max: number): string {

@@ -6,13 +6,15 @@ import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { Context } from './context.ts';
-import { awaitedEvents, EventCommands } from './event-commands.ts';
+import { awaitedEvents, EventCommands, eventCommandTimeoutMs } from './event-commands.ts';
 import { notify } from './notify.ts';
 import type { GroupReference } from './resolve.ts';
 import type { RunWish } from './run-options.ts';
 import { onSignal } from './signals.ts';
 
 const columnsMax = 1_000;
+/** Nobody wonders about less than that. */
+const silentMs = 1_000;
 
 export interface RunHooks {
   /** The reporter, which is told first. */
@@ -67,7 +69,10 @@ export function createRunHooks(
       const unsubscribe = onSignal(() => commands.stop());
       await tidied;
       if (left) commands.stop();
+      const waiting = `Waiting for an onEvent command, at most ${eventCommandTimeoutMs / 1_000} s; Ctrl-C ends it.`;
+      const keepQuiet = world.clock.after(silentMs, () => context.stderr.line(waiting));
       await commands.finish();
+      keepQuiet();
       unsubscribe();
       return warnings.map((warning) => `warning: ${safeLine(warning, columnsMax)}`);
     },

@@ -68,7 +68,9 @@ export function readableSink(stdout: Output, grep: RegExp | undefined): Transcri
   return {
     entry: show,
     line: read,
-    torn: read,
+    torn: (line) => {
+      for (const entry of renderer.read(decoder.decode(line))) show(asTorn(entry));
+    },
     flush() {
       if (held.length > 0) stdout.write(`${held.join('\n')}\n`);
       held = [];
@@ -100,7 +102,9 @@ export function jsonSink(
   return {
     entry: print,
     line: read,
-    torn: read,
+    torn: (line) => {
+      for (const entry of renderer.read(decoder.decode(line))) print(asTorn(entry));
+    },
     flush() {
       stdout.write(held);
       held = '';
@@ -109,4 +113,9 @@ export function jsonSink(
       held += '\n]}\n';
     },
   };
+}
+
+/** A worker that is killed in the middle of a line has not printed nonsense. */
+function asTorn(entry: TranscriptEntry): TranscriptEntry {
+  return entry.kind === 'unreadable' ? { ...entry, torn: true } : entry;
 }

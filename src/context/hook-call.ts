@@ -2,6 +2,7 @@
  * What every context system shares: what one call of a hook knows, what it answers, and how text of a project is made
  * harmless and kept within what claude hands on.
  */
+import { unsafeCharacters } from '../core/unsafe-text.ts';
 import type { Files } from '../world/world.ts';
 
 export type HookEvent = 'session-start' | 'pre-compact' | 'session-end';
@@ -99,8 +100,7 @@ export function readProjectText(files: ContextFiles, root: string, path: string,
   }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+const controls = unsafeCharacters();
 
 /** Whole escape sequences of one line; one without its end is no sequence, and must not take what follows with it. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.

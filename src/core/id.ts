@@ -1,6 +1,7 @@
 /** Ids of groups and sessions: made, checked and looked up. Formats: seed §1.2 and §2. */
 import { fail, ok, type Result } from './failure.ts';
 import type { GroupId, SessionId } from './group.ts';
+import { joiners, unsafeCharacters, widthless } from './unsafe-text.ts';
 
 const slugPattern = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const slugLengthMax = 64;
@@ -38,8 +39,7 @@ export function quoted(text: string): string {
   return JSON.stringify(shown).replace(invisible, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** DEL, C1, and the characters of Unicode that have no width or turn the direction of writing. */
-const invisible = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const invisible = unsafeCharacters(widthless + joiners);
 
 /** `YYYYMMDD-HHMMSS-slug` in UTC, so that ids sort by creation time wherever they were made. */
 export function makeGroupId(atMs: number, slug: string): GroupId {

@@ -87,5 +87,5 @@ export type TranscriptEntry =
       readonly costUsd: number;
       readonly tokens: Tokens;
     }
-  /** A line that is not what claude prints. */
-  | { readonly kind: 'unreadable'; readonly text: string };
+  /** A line that is not what claude prints; `torn`: only the beginning of one, because its worker is gone. */
+  | { readonly kind: 'unreadable'; readonly text: string; readonly torn?: true };

@@ -1,13 +1,12 @@
 /** A difference as git prints it, for people: coloured by its marks, with nothing in it that a terminal would obey. */
+import { unsafeCharacters, widthless } from '../core/unsafe-text.ts';
 import type { Style, Tone } from './format.ts';
 
 /**
  * What a terminal would obey, what turns the direction of writing, and what cannot be seen at all. It is spelled out
  * and not left out, because in a difference nothing may be hidden from who reviews it. Tabs stay.
  */
-const hidden =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-  /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const hidden = unsafeCharacters(`\\n${widthless}`);
 
 /** Also of a line that is no part of a difference, such as the name of a file. */
 export function spelledLine(line: string): string {

@@ -52,14 +52,14 @@ function headOf(model: ReportModel): string {
 function sessionRows({ sessions }: ReportModel): string {
   if (sessions.length === 0) return 'No sessions.';
   const rows = sessions.slice(0, rowsMax).map((session) => {
-    const { title, status, reason, blockedBy, work, branch, attempts, costUsd, estimated, durationMs } = session;
+    const { title, status, reason, blockedBy, work, attempts, costUsd, estimated, durationMs } = session;
     const why = blockedBy === undefined ? reason : 'blocked';
     const tried = attempts.length > 0;
     const cells = [
       escapeMarkdown(title, 40),
       why === undefined ? status : `${status} (${escapeMarkdown(why, 40)})`,
       work === undefined ? '' : `+${work.insertions} −${work.deletions} in ${plural(work.files, 'file')}`,
-      branch === undefined ? '' : escapeMarkdown(branch, 80),
+      escapeMarkdown(branchText(session), 90),
       tried ? formatDuration(durationMs) : '',
       tried ? escapeMarkdown(formatMoney(costUsd, estimated), 20) : '',
     ];
@@ -68,6 +68,12 @@ function sessionRows({ sessions }: ReportModel): string {
   const hidden = sessions.length - rows.length;
   const head = ['| Session | Status | Changes | Branch | Time | Cost |', '| --- | --- | --- | --- | ---: | ---: |'];
   return [...head, ...rows, ...(hidden > 0 ? ['', `And ${plural(hidden, 'further session')}.`] : [])].join('\n');
+}
+
+/** One that is gone cannot be checked out any more; where its work went is what is left to tell. */
+function branchText({ branch, branchRemoved, mergedInto }: ReportSession): string {
+  if (branch === undefined || !branchRemoved) return branch ?? '';
+  return mergedInto === undefined ? `${branch} (removed)` : `merged into ${mergedInto}`;
 }
 
 function troubles({ sessions }: ReportModel): string {

@@ -2,10 +2,9 @@
  * Text that a model, a file or a user wrote, made harmless for a terminal: no escape sequence and no control character
  * survives, so nothing in a transcript can move the cursor, change colours or retitle the window.
  */
+import { unsafeCharacters } from '../core/unsafe-text.ts';
 
-/** C0, DEL, C1, the Unicode line separators and the marks that turn the direction of writing; newline and tab stay. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+const unsafe = unsafeCharacters();
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a sequence without its end hides what follows it.
 const unterminated = /\u001b[[\]P^_X][^\u001b]*$/;
 

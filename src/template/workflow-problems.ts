@@ -1,5 +1,6 @@
 /** What is wrong with a workflow file: collected once each, however many sessions of a matrix meet it. */
 import { quoted } from '../core/id.ts';
+import { joiners, unsafeCharacters, widthless } from '../core/unsafe-text.ts';
 import type { Problem, YamlPath, YamlText } from '../store/yaml-text.ts';
 import { nearest } from './nearest.ts';
 
@@ -11,8 +12,7 @@ const hintWordsMax = 1_000;
 const plainLengthMax = 100;
 
 /** What the file holds becomes part of messages, and these go to a terminal. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is what this is for.
-const invisible = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const invisible = unsafeCharacters(`\\t\\n${widthless}${joiners}`);
 const messageLengthMax = 2_000;
 
 /** The problem without characters that cannot be seen. */

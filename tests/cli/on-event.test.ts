@@ -6,9 +6,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Context } from '../../src/cli/context.ts';
 import { EventCommands } from '../../src/cli/event-commands.ts';
 import { notify } from '../../src/cli/notify.ts';
 import type { Output } from '../../src/cli/output.ts';
+import { createRunHooks } from '../../src/cli/run-hooks.ts';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { sessionUuid } from '../../src/core/id.ts';
 import type { GroupState } from '../../src/core/state.ts';
@@ -205,6 +207,31 @@ describe('the commands', () => {
     broken.tell(event(3), ['true']);
     await broken.finish();
     expect(warnings.at(-1)).toContain('could not be started');
+  }, 60_000);
+
+  test('who is kept waiting is told for what', async () => {
+    const go = join(folder, 'go');
+    // Only the second of silence is over at once.
+    const after: typeof world.clock.after = (ms, action) => world.clock.after(ms === 1_000 ? 0 : ms, action);
+    const said: string[] = [];
+    const stderr = {
+      line(text: string) {
+        said.push(text);
+        writeFileSync(go, '');
+      },
+    };
+    const context = {
+      world: { ...world, clock: { ...world.clock, after } },
+      env: { PATH: process.env.PATH },
+      stderr,
+    } as unknown as Context;
+    const wait = `while [ ! -e '${go}' ]; do sleep 0.02; done`;
+    const hooks = createRunHooks(context, { paths: groupPathsIn(folder) }, { rehearse: undefined }, wait);
+    const nobody = { event() {}, progress() {}, waiting() {}, summarize() {} };
+    const state = { group: { config: {} } } as GroupState;
+    hooks.around(nobody).event(event(1), state, new Map());
+    await hooks.finish(false);
+    expect(said).toEqual(['Waiting for an onEvent command, at most 30 s; Ctrl-C ends it.']);
   }, 60_000);
 
   test('what a killed runner left is ended by the next one', async () => {

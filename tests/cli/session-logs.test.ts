@@ -136,6 +136,7 @@ test('readable and JSON forms say the same, and torn or hostile lines harm neith
     expect(shown).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
   }
   expect(text).toContain('! unreadable line: no json');
+  expect(text).toContain('! the last line was cut off: {"half":"');
   const { entries, sessionId } = JSON.parse(json.stdout) as { entries: { kind: string }[]; sessionId: string };
   expect(sessionId).toBe(user.id('api'));
   expect(entries.map(({ kind }) => kind)).toEqual([

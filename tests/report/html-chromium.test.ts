@@ -55,6 +55,13 @@ describe.skipIf(chromiumProgram === null)('the report in Chromium', () => {
     expect(await browser.evaluate('document.documentElement.scrollWidth')).toBe(phone.width);
   });
 
+  test('on a desk all columns of all sessions are in sight', async () => {
+    await browser.visit(report, desk);
+    const overhang = `Math.max(...[...document.querySelectorAll('#sessions .wide')]
+      .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`;
+    expect(await browser.evaluate(overhang)).toBe(0);
+  });
+
   test('the colours follow the scheme, in page and pictures', async () => {
     const colours = `[getComputedStyle(document.body).backgroundColor,
       getComputedStyle(document.querySelector('svg text.strong')).fill]`;

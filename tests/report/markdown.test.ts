@@ -107,6 +107,20 @@ test('an eventful group in few lines', () => {
   );
 });
 
+test('a branch that is gone is not named as if it were there', () => {
+  const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
+  const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };
+  const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'cca-api', base: 'b0' };
+  log
+    .add({ type: 'session_isolated', ...of, workspace })
+    .complete(sid(1))
+    .add({ type: 'group_completed' });
+  const told = () => reportMarkdown(log.state, reportModel(log.state, log.events, 0));
+  expect(told()).toContain('| cca-api |');
+  log.add({ type: 'session_cleaned', sessionId: sid(1) });
+  expect(told()).toContain('| cca-api (removed) |');
+});
+
 test('a thousand long results fit', () => {
   const log = new CoreLog();
   for (let number = 1; number <= 1000; number += 1)

@@ -99,6 +99,8 @@ export interface ReportSession {
   readonly structured?: unknown;
   readonly work?: Work;
   readonly branch?: string;
+  /** The branch was removed with its worktree. */
+  readonly branchRemoved?: true;
   readonly mergedInto?: string;
   /** Why its work was not accepted last, and the end of what the acceptance command printed. */
   readonly rejection?: { readonly message: string; readonly output: string };
@@ -303,7 +305,9 @@ function definitionOf({ definition, model }: SessionRecord) {
 function outcomeOf(record: SessionRecord, { branch }: SessionHistory) {
   const { state, mergedInto, rejection } = record;
   const { result, structured, work } = state.status === 'completed' ? state : { ...record.finished, work: undefined };
-  return optional({ result, structured, work, branch: record.workspace?.branch ?? branch, mergedInto, rejection });
+  const branchRemoved = record.workspace === undefined && branch !== undefined ? (true as const) : undefined;
+  const left = { work, branch: record.workspace?.branch ?? branch, branchRemoved, mergedInto };
+  return optional({ result, structured, ...left, rejection });
 }
 
 function reportAttempt(attempt: AttemptHistory, now: Usage): ReportAttempt {

@@ -71,10 +71,10 @@ function sessionTable({ sessions }: ReportModel, titles: Titles): Markup {
     return el(
       'tr',
       { class: isFine(session) ? 'fine' : undefined },
-      el('td', {}, el('a', { href: `#${anchorOf(id)}` }, foreign(title))),
-      el('td', {}, foreign(projectName(session.projectPath))),
+      el('td', { class: 'words' }, el('a', { href: `#${anchorOf(id)}` }, foreign(title))),
+      el('td', { class: 'words' }, foreign(projectName(session.projectPath))),
       el('td', {}, pill(blockedBy === undefined ? status : 'blocked', blockedBy === undefined ? reason : undefined)),
-      el('td', {}, foreign(after)),
+      el('td', { class: 'words' }, foreign(after)),
       numberCell(tried ? attempts.length : ''),
       numberCell(tried ? formatDuration(session.durationMs) : ''),
       numberCell(tried ? formatMoney(costUsd, estimated) : ''),
@@ -136,7 +136,10 @@ function factsOf(session: ReportSession, titles: Titles): Child[] {
   }
   if (session.phase !== undefined) facts.push(session.phase);
   if (model !== undefined) facts.push(foreign(model, 120));
-  if (session.branch !== undefined) facts.push(['branch ', el('code', {}, foreign(session.branch, 300))]);
+  if (session.branch !== undefined) {
+    const removed = session.branchRemoved ? ', removed' : null;
+    facts.push(['branch ', el('code', {}, foreign(session.branch, 300)), removed]);
+  }
   if (work !== undefined) facts.push([changesText(session), ', commit ', el('code', {}, work.commit.slice(0, 12))]);
   if (session.mergedInto !== undefined) facts.push(['merged into ', el('code', {}, foreign(session.mergedInto, 300))]);
   return facts.flatMap((fact, index) => (index === 0 ? [fact] : [' · ', fact]));

@@ -36,7 +36,7 @@ padding:0 .6em;font-size:.85em;font-weight:600;white-space:nowrap}
 table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{padding:5px 7px;text-align:left;border-top:1px solid var(--line);white-space:nowrap}
 thead th{border-top:0;color:var(--dim);font-weight:600}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-td.long{white-space:normal;min-width:14em}
+td.words{white-space:normal;min-width:5em}td.long{white-space:normal;min-width:14em}
 .legend{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13px;color:var(--dim);
 padding:0;margin:.5em 0;list-style:none}
 .legend svg{vertical-align:-1px;margin-right:5px}

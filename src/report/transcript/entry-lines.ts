@@ -94,7 +94,7 @@ export class EntryLines {
       case 'result':
         return this.#result(entry);
       case 'unreadable':
-        return [this.#warning(`unreadable line: ${entry.text}`)];
+        return [this.#warning(`${entry.torn ? 'the last line was cut off' : 'unreadable line'}: ${entry.text}`)];
       default:
         return unreachable(entry);
     }

@@ -1,0 +1,15 @@
+/** The characters of a foreign text that nobody may be shown as they are: one list for all who take them out. */
+
+/** C0, DEL, C1 and the Unicode line separators; newline and tab are not among them. */
+const controls = '\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u2028\\u2029';
+/** What turns the direction of writing: a text with it reads as it is not. */
+const turns = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
+/** What cannot be seen at all. */
+export const widthless = '\\u200b\\u2060-\\u2065\\ufeff';
+/** Not seen either, but emoji and some scripts are made with them. */
+export const joiners = '\\u200c\\u200d';
+
+/** Finds what a terminal would obey or what turns the direction of writing, and `more`: ranges as in a class. */
+export function unsafeCharacters(more = ''): RegExp {
+  return new RegExp(`[${controls}${turns}${more}]`, 'g');
+}

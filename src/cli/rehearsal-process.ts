@@ -12,7 +12,7 @@ import type { ExitStatus, World } from '../world/world.ts';
 
 export interface RehearsalProcessOptions {
   readonly packageRoot: string;
-  /** Absolute path; absent = that of the group's last rehearsal, at first the default script. */
+  /** Absolute path; absent = the default script. */
   readonly scriptFile?: string;
   /** The environment of this command; only what a process needs to start is taken from it. */
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -43,9 +43,7 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
   const running = findRehearsal(world, paths.folder);
   if (running !== null) return ok(running.url);
   const log = join(paths.folder, 'rehearsal.log');
-  const scriptFile = options.scriptFile ?? lastScript(world, paths);
-  if (scriptFile !== undefined) world.files.writeAtomic(noteOf(paths), scriptFile);
-  const script = scriptFile === undefined ? [] : ['--script', scriptFile];
+  const script = options.scriptFile === undefined ? [] : ['--script', options.scriptFile];
   const main = join(options.packageRoot, 'src', 'main.ts');
   const spawned = world.processes.spawn({
     program: world.machine.bun,
@@ -70,16 +68,6 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
   if (server !== null) return ok(server.url);
   const said = (world.files.readText(log) ?? '').trim().split('\n').at(-1) ?? '';
   return fail('internal', `The scripted API did not start: ${said === '' ? 'it said nothing' : said}.`, `See ${log}.`);
-}
-
-/** The file that keeps the path of the script, so that a group goes on in the rehearsal it began. */
-function noteOf(paths: GroupPaths): string {
-  return join(paths.folder, 'rehearsal-script');
-}
-
-function lastScript(world: World, paths: GroupPaths): string | undefined {
-  const path = world.files.readText(noteOf(paths));
-  return path === null || world.files.info(path) === null ? undefined : path;
 }
 
 /** Resolves when `condition` holds, at the latest after the time a start may take. */

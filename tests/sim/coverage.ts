@@ -80,9 +80,8 @@ export class Coverage {
 
   /** A runner came by this cell and lived. */
   pass({ point, decision }: Cell): void {
-    let decisions = this.#passed.get(point);
-    if (decisions === undefined) this.#passed.set(point, (decisions = new Set()));
-    decisions.add(decision);
+    const decisions = this.#passed.get(point) ?? new Set();
+    this.#passed.set(point, decisions.add(decision));
   }
 
   /** The cells of the matrix at which a runner came by and lived: had it died there, the story would be the same. */

@@ -19,7 +19,7 @@ import { VirtualRunner } from './virtual-runner.ts';
 /** What planted bugs put between the program and the machine. */
 export type Wrap = (world: World, runner: VirtualRunner) => World;
 
-const lookMs = 1_500;
+const lookMs = 900;
 /** How long a hanging claude is watched before somebody presses Ctrl-C. */
 const patienceMs = 8_000;
 /** Longer than a session is silent that its runner is to notice, or whose tool takes long. */

@@ -68,6 +68,7 @@ export function isWorkKind(decision: DecisionKind): boolean {
 /** Counts, by `point × decision` for crashes and by name for everything else worth counting. */
 export class Coverage {
   readonly counts = new Map<string, number>();
+  readonly #passed = new Map<CrashPoint, Set<DecisionKind>>();
 
   note(name: string, by = 1): void {
     this.counts.set(name, (this.counts.get(name) ?? 0) + by);
@@ -75,6 +76,17 @@ export class Coverage {
 
   crash({ point, decision }: Cell): void {
     this.note(cellName({ point, decision }));
+  }
+
+  /** A runner came by this cell and lived. */
+  pass({ point, decision }: Cell): void {
+    const decisions = this.#passed.get(point) ?? new Set();
+    this.#passed.set(point, decisions.add(decision));
+  }
+
+  /** The cells of the matrix at which a runner came by and lived: had it died there, the story would be the same. */
+  get passed(): Cell[] {
+    return applicableCells.filter(({ point, decision }) => this.#passed.get(point)?.has(decision) === true);
   }
 
   /** How often a runner died in this cell. */
@@ -86,12 +98,9 @@ export class Coverage {
     for (const [name, count] of other.counts) this.note(name, count);
   }
 
-  /** Cells that were hit less than `least` times, as `name: count`. */
-  thinCells(least: number): string[] {
-    return applicableCells
-      .map((cell) => [cellName(cell), this.of(cell)] as const)
-      .filter(([, count]) => count < least)
-      .map(([name, count]) => `${name}: ${count}`);
+  /** Cells that were hit less than `least` times. */
+  thinCells(least: number): Cell[] {
+    return applicableCells.filter((cell) => this.of(cell) < least);
   }
 }
 

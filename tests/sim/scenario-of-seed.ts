@@ -15,9 +15,24 @@ import {
 } from './scenario.ts';
 import { Seeded, seededFor } from './seeded.ts';
 
-/** The same seed always gives the same scenario. */
-export function scenarioOf(seed: number): Scenario {
-  return isEndless(seed) ? endlessScenario(seed) : aimedScenario(seed);
+/** The same seed always gives the same scenario. `cuts`: cells at which a runner dies besides, once at each. */
+export function scenarioOf(seed: number, cuts: readonly number[] = []): Scenario {
+  const scenario = isEndless(seed) ? endlessScenario(seed) : aimedScenario(seed);
+  if (cuts.length === 0) return scenario;
+  const luck = seededFor(seed, `cuts ${cuts}`);
+  const crashes = cuts.map((cell) => ({ ...(applicableCells[cell] as Cell), nth: 1, how: howFor(luck) }));
+  return { ...scenario, cuts, crashes: [...crashes, ...scenario.crashes] };
+}
+
+/** `SIM_SEED` for a scenario: its seed, and behind a colon its cuts. */
+export function nameOf({ seed, cuts }: Scenario): string {
+  return cuts.length === 0 ? String(seed) : `${seed}:${cuts.join('.')}`;
+}
+
+/** The scenario with that name. */
+export function scenarioNamed(name: string): Scenario {
+  const [seed, cuts] = name.split(':');
+  return scenarioOf(Number(seed), cuts?.split('.').map(Number));
 }
 
 /** Whether the story of the seed has no aim. */
@@ -35,7 +50,15 @@ function endlessScenario(seed: number): Scenario {
     { dependsOn: [], behaviours: Array.from({ length: 40 }, () => behaviour), retries: 1 },
   ];
   const { maxBudgetUsd: _, ...config } = configFor(luck, { point: 'before-append', decision: 'retry' });
-  return { seed, config, sessions, acts: [{ atMs: 0, do: 'run', retryFailed: false }], crashes: [], logins: [] };
+  return {
+    seed,
+    cuts: [],
+    config,
+    sessions,
+    acts: [{ atMs: 0, do: 'run', retryFailed: false }],
+    crashes: [],
+    logins: [],
+  };
 }
 
 function aimedScenario(seed: number): Scenario {
@@ -48,6 +71,7 @@ function aimedScenario(seed: number): Scenario {
   const sessions = Array.from({ length: count }, (_, index) => sessionFor(luck, index, focus));
   return {
     seed,
+    cuts: [],
     config,
     sessions: withAcceptance(seed, sessions, focus),
     acts: inTime([...actsFor(luck, focus), ...furtherActs(seed, focus)]),
@@ -266,8 +290,12 @@ function extraAct(luck: Seeded): Act {
   return luck.pick(kinds)();
 }
 
+function howFor(luck: Seeded): Crash['how'] {
+  return luck.chance(0.25) ? 'power-cut' : 'kill';
+}
+
 function crashesFor(luck: Seeded, { point, decision }: Cell): Crash[] {
-  const how = (): Crash['how'] => (luck.chance(0.25) ? 'power-cut' : 'kill');
+  const how = () => howFor(luck);
   if (point === 'during-adopt') {
     const first: Crash[] = diesFirst(decision).map((before) => ({ point: before, decision, nth: 1, how: 'kill' }));
     return [...first, ...[1, 1].map((nth) => ({ point, decision, nth, how: how() }))];

@@ -109,6 +109,8 @@ export interface Crash {
 
 export interface Scenario {
   readonly seed: number;
+  /** Cells of the matrix, by their places in it, at which the story of the seed is cut short besides. */
+  readonly cuts: readonly number[];
   readonly config: GroupConfig;
   readonly sessions: readonly SessionSketch[];
   readonly acts: readonly TimedAct[];

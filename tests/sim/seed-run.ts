@@ -1,18 +1,26 @@
 /** Many seeds in a row: sums and the first broken promise, shrunk and told. */
 import { aimOf } from './aims.ts';
-import { Coverage } from './coverage.ts';
-import { scenarioOf } from './scenario-of-seed.ts';
+import { applicableCells, type Cell, Coverage } from './coverage.ts';
+import type { Scenario } from './scenario.ts';
+import { nameOf, scenarioOf } from './scenario-of-seed.ts';
 import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 
 /**
  * A plain test run has two parts of one file each, so that two cores can share them. Each part has to make half of the
  * steps and to fill half of each cell; then both together make a million and fill every cell a hundredfold. How many
- * seeds that takes is left to the seeds, with a limit that tells of a cell that has become hard to hit.
+ * stories that takes is left to the seeds, with a limit that tells of a cell that has become hard to hit.
  */
 export const mostSeedsPerPart = 6_000;
 export const leastStepsPerPart = 500_000;
 export const leastPerCellAndPart = 50;
+
+/** So many steps are made by stories as luck brings them, before cells that are still thin are looked at. */
+const stepsAtRandom = 200_000;
+/** In so many thin cells at once a story is cut short that comes by all of them. */
+const cutsMax = 12;
+/** What the crashes add to a story, about. */
+const stepsOfRestarts = 300;
 
 export interface SeedRun {
   /** How many seeds were simulated. */
@@ -23,38 +31,85 @@ export interface SeedRun {
   readonly broken: string | null;
 }
 
+/** A story that was told, and the cells at which its runners came by and lived. */
+interface Base {
+  readonly seed: number;
+  readonly steps: number;
+  readonly passed: ReadonlySet<Cell>;
+  uses: number;
+}
+
+class Run {
+  seeds = 0;
+  steps = 0;
+  readonly coverage = new Coverage();
+  broken: string | null = null;
+  readonly #bases: Base[] = [];
+  readonly #told = new Set<string>();
+
+  /** Simulates one story; false when it breaks a promise. */
+  take(scenario: Scenario): boolean {
+    const report = simulate(scenario);
+    this.seeds += 1;
+    this.steps += report.steps;
+    this.coverage.add(report.coverage);
+    if (report.violation !== null) this.broken = tell(shrink(scenario));
+    const { seed, cuts } = scenario;
+    const passed = new Set(report.coverage.passed);
+    if (cuts.length === 0) this.#bases.push({ seed, steps: report.steps, passed, uses: 0 });
+    return this.broken === null;
+  }
+
+  /**
+   * A story that is sure to hit the first of these cells and likely to hit others of them; null when none is known.
+   * Up to the first crash it is one that was told before.
+   */
+  variantFor(thin: readonly Cell[], tries = 20): Scenario | null {
+    const [first] = thin;
+    let best: { readonly base: Base; readonly wanted: readonly Cell[]; readonly worth: number } | null = null;
+    for (const base of this.#bases) {
+      if (first === undefined || !base.passed.has(first)) continue;
+      const wanted = thin.filter((cell) => base.passed.has(cell));
+      const worth = Math.min(cutsMax, wanted.length) / ((base.steps + stepsOfRestarts) * (1 + base.uses));
+      if (worth > (best?.worth ?? 0)) best = { base, wanted, worth };
+    }
+    if (best === null) return null;
+    best.base.uses += 1;
+    const scenario = scenarioOf(best.base.seed, placesOf(best.wanted, best.base.uses));
+    if (this.#told.has(nameOf(scenario))) return tries > 0 ? this.variantFor(thin, tries - 1) : null;
+    this.#told.add(nameOf(scenario));
+    return scenario;
+  }
+}
+
+/** The first of the cells and some of the others, first one of each decision; other ones for another `turn`. */
+function placesOf(cells: readonly Cell[], turn: number): number[] {
+  const [first, ...others] = cells;
+  const turned = others.map((_, index) => others[(index + turn) % others.length] as Cell);
+  const seen = new Set([first?.decision]);
+  const fresh = turned.filter(({ decision }) => !seen.has(decision) && seen.add(decision));
+  const chosen = [first as Cell, ...fresh, ...turned.filter((cell) => !fresh.includes(cell))];
+  return chosen.slice(0, cutsMax).map((cell) => applicableCells.indexOf(cell));
+}
+
 /** Runs the seeds `first`, `first` + 1, … and stops at the first one that breaks a promise. */
 export function runSeeds(first: number, count: number): SeedRun {
-  return run(first, { isWanted: () => true, isEnough: ({ seeds }) => seeds === count });
+  const run = new Run();
+  while (run.seeds < count && run.take(scenarioOf(first + run.seeds)));
+  return run;
 }
 
-/** Runs the seeds of one part, without those whose aim has been hit often enough, until the part is complete. */
+/** Runs the seeds of one part, and variants of them for cells that these did not fill, until the part is complete. */
 export function runPart(first: number): SeedRun {
-  return run(first, {
-    isWanted: (seed, { coverage, steps }) =>
-      steps < leastStepsPerPart || coverage.of(aimOf(seed)) < leastPerCellAndPart,
-    isEnough: ({ seeds, steps, coverage }) =>
-      seeds === mostSeedsPerPart || (steps > leastStepsPerPart && coverage.thinCells(leastPerCellAndPart).length === 0),
-  });
-}
-
-type SoFar = Omit<SeedRun, 'broken'>;
-
-interface Choice {
-  readonly isWanted: (seed: number, soFar: SoFar) => boolean;
-  readonly isEnough: (soFar: SoFar) => boolean;
-}
-
-function run(first: number, { isWanted, isEnough }: Choice): SeedRun {
-  const sum = { seeds: 0, steps: 0, coverage: new Coverage() };
-  for (let seed = first; !isEnough(sum); seed += 1) {
-    if (!isWanted(seed, sum)) continue;
-    const scenario = scenarioOf(seed);
-    const report = simulate(scenario);
-    sum.seeds += 1;
-    sum.steps += report.steps;
-    sum.coverage.add(report.coverage);
-    if (report.violation !== null) return { ...sum, broken: tell(shrink(scenario)) };
+  const run = new Run();
+  let next = first;
+  while (run.seeds < mostSeedsPerPart) {
+    const thin = run.steps < stepsAtRandom ? [] : run.coverage.thinCells(leastPerCellAndPart);
+    if (thin.length === 0 && run.steps > leastStepsPerPart) break;
+    const variant = thin.length === 0 ? null : run.variantFor(thin);
+    while (variant === null && thin.length > 0 && aimOf(next) !== thin[0]) next += 1;
+    if (!run.take(variant ?? scenarioOf(next))) break;
+    if (variant === null) next += 1;
   }
-  return { ...sum, broken: null };
+  return run;
 }

@@ -1,5 +1,6 @@
 /** From a scenario that breaks a promise to the smallest one that breaks the same promise, and to a story of it. */
 import type { AcceptanceSketch, Behaviour, CommandBehaviour, Scenario, SessionSketch } from './scenario.ts';
+import { nameOf } from './scenario-of-seed.ts';
 import { type SimulationOptions, simulate } from './simulation.ts';
 
 /** Simulations that are spent on finding a smaller scenario. */
@@ -95,11 +96,11 @@ function withoutFirst(sessions: readonly SessionSketch[]): SessionSketch[] {
 /** What a person needs to understand a story: the seed, what is left of its scenario, what happened and what broke. */
 export function tell(scenario: Scenario, options: SimulationOptions = {}): string {
   const { violation, trace } = simulate(scenario, { ...options, trace: true });
-  const { seed, config, sessions, acts, crashes } = scenario;
+  const { config, sessions, acts, crashes } = scenario;
   return [
     violation === null
-      ? `seed ${seed} keeps all promises`
-      : `seed ${seed} breaks the promise "${violation.invariant}": ${violation.message}`,
+      ? `seed ${nameOf(scenario)} keeps all promises`
+      : `seed ${nameOf(scenario)} breaks the promise "${violation.invariant}": ${violation.message}`,
     `  config   ${JSON.stringify(config)}`,
     ...sessions.map((session, index) => `  session  ${index + 1} ${JSON.stringify(session)}`),
     ...acts.map((act) => `  act      ${JSON.stringify(act)}`),

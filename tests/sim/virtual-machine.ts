@@ -103,6 +103,7 @@ export class VirtualMachine {
       this.say(`CRASH (${crash.how}) ${point}, ${decisions.join(', ')}`);
       return crash.how;
     }
+    for (const decision of decisions) this.coverage.pass({ point, decision });
     return null;
   }
 

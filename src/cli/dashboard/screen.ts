@@ -9,6 +9,11 @@ import type { World } from '../../world/world.ts';
 
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
 const wrapOff = '\u001b[?7l';
+/**
+ * To be written before ink draws, which begins where the cursor stands: the alternate screen takes that over from the
+ * other one, which remembers its own. That ink turns it on once more changes nothing.
+ */
+const enter = `\u001b[?1049h\u001b[H${wrapOff}`;
 const wrapOn = '\u001b[?7h';
 /** The end of a frame, bracketed paste and the alternate screen off, the cursor shown: what ink turns around. */
 const inkOff = '\u001b[?2026l\u001b[?2004l\u001b[?1049l\u001b[?25h';
@@ -111,8 +116,8 @@ class TerminalScreen implements Screen {
         this.#suspend = suspend;
       },
     });
+    stdout.write(enter);
     this.#instance = this.#render(ink, node);
-    stdout.write(wrapOff);
     this.#ended = this.#instance.waitUntilExit().then(ignore, (error: unknown) => {
       this.#release();
       events.onTrouble(error);
@@ -171,7 +176,7 @@ class TerminalScreen implements Screen {
       process.off('SIGTSTP', this.#onStop);
       await stopHere(this.#world);
       process.on('SIGTSTP', this.#onStop);
-      process.stdout.write(wrapOff);
+      process.stdout.write(enter);
     });
     // The window may have another size now, and nobody told us while we were stopped.
     this.#events.onResize();

@@ -29,6 +29,14 @@ export function formatMoney(usd: number, estimated = false): string {
   return `${mark}$${usd.toFixed(2)}`;
 }
 
+/** The same in a column: digits that have no room are left out, never the mark or the size of the amount. */
+export function fitMoney(usd: number, estimated: boolean, columns: number): string {
+  const mark = estimated ? '~' : '';
+  const shorter = Math.abs(usd) < 0.01 ? '<$0.01' : `$${usd.toFixed(0)}`;
+  const forms = [formatMoney(usd, estimated), `${mark}${shorter}`, `${mark}$${formatCount(usd)}`];
+  return forms.find((form) => form.length <= columns) ?? (forms.at(-1) as string);
+}
+
 /** `950`, `1.2k`, `34k`, `1.2M`. */
 export function formatCount(count: number): string {
   if (count < 1000) return String(Math.round(count));

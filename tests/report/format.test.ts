@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test';
 import {
   colourStyle,
+  fitMoney,
   formatCount,
   formatDuration,
   formatMoney,
@@ -19,6 +20,14 @@ test.each([
 ])('money %d', (usd, text) => expect(formatMoney(usd)).toBe(text));
 
 test('an estimate is marked', () => expect(formatMoney(0.5, true)).toBe('~$0.50'));
+
+test.each([
+  [0.005, true, '~<$0.01'],
+  [0.005, false, '$0.0050'],
+  [999.5, true, '~$1000'],
+  [1234.5, false, '$1235'],
+  [1_234_567, true, '~$1.2M'],
+] as const)('money %d in seven columns', (usd, estimated, text) => expect(fitMoney(usd, estimated, 7)).toBe(text));
 
 test.each([
   [0, '0'],

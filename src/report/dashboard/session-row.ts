@@ -5,7 +5,7 @@
 import { addUsage, type Usage } from '../../core/group.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import { formatClock, formatCount, formatDuration, formatMoney, inputTokens, plural, type Tone } from '../format.ts';
+import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
 import { listTitles, projectName, titleOf } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
@@ -123,7 +123,14 @@ export function sessionRow(
       },
       { text: column(layout, plainWidths(projectName(definition.projectPath)), layout.project), tone: 'dim' },
       { text: column(layout, isTried ? formatDuration(usage.durationMs) : '', layout.time, 'right') },
-      { text: column(layout, isTried ? formatMoney(usage.costUsd, usage.estimated) : '', layout.cost, 'right') },
+      {
+        text: column(
+          layout,
+          isTried ? fitMoney(usage.costUsd, usage.estimated === true, layout.cost) : '',
+          layout.cost,
+          'right',
+        ),
+      },
       { text: column(layout, isTried ? formatCount(tokens) : '', layout.tokens, 'right'), tone: 'dim' },
       ...doingCells(doing, layout),
     ],

@@ -76,3 +76,10 @@ test('lines are cut by columns, never inside a wide character', () => {
   expect(Bun.stringWidth(fitColumns('日本語日本語', 6))).toBeLessThanOrEqual(6);
   expect(fitColumns('abc', 3)).toBe('abc');
 });
+
+test('a table that is too wide leaves out what can be spared, the most expendable first', () => {
+  const columns = [{ title: 'A' }, { title: 'B', spare: 1 }, { title: 'C', spare: 2 }] as const;
+  const rows = [['one', 'two', 'three']];
+  const shown = (columnsMax: number) => formatTable(columns, rows, plainStyle, columnsMax)[1];
+  expect([15, 14, 8, 7, 1].map(shown)).toEqual(['one  two  three', 'one  two', 'one  two', 'one', 'one']);
+});

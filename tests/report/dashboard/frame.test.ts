@@ -154,6 +154,18 @@ test('a session that is held back looks so, whatever it waits for', () => {
   });
 });
 
+test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {
+  const { state } = fold(
+    sceneEvents.map((event) =>
+      event.type === 'group_started' ? { ...event, run: { ...event.run, rehearsal: true } } : event,
+    ),
+  );
+  for (const columns of [60, 80, 120]) {
+    const [title = ''] = textOf(frame({ columns, view: { state } })).split('\n');
+    expect(title).toMatch(/ rehearsal .*\/9/);
+  }
+});
+
 test('the keys fit on a terminal of 80 columns', () => {
   const last = textOf(frame()).trimEnd().split('\n').at(-1) ?? '';
   for (const hint of ['enter open', 'p pause', 'f problems', '? help', 'q quit']) expect(last).toContain(hint);

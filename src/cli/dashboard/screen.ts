@@ -6,6 +6,7 @@ import type { ReactNode } from 'react';
 import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
 import type { Press } from '../../report/dashboard/keys.ts';
 import type { World } from '../../world/world.ts';
+import { withPasteEnds } from './paste-end.ts';
 
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
 const wrapOff = '\u001b[?7l';
@@ -130,7 +131,7 @@ class TerminalScreen implements Screen {
     try {
       return ink.render(node, {
         stdout,
-        stdin,
+        stdin: withPasteEnds(stdin),
         alternateScreen: true,
         incrementalRendering: true,
         maxFps: framesPerSecond,

@@ -1,4 +1,6 @@
 /** A group of a thousand sessions, a hundred at a time, with a claude that costs next to nothing. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { readLog } from '../src/store/event-log.ts';
 import { groupPaths } from '../src/store/paths.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
@@ -11,6 +13,7 @@ const full = { sessions: 1_000, concurrent: 100 };
 const small = { sessions: 100, concurrent: 20 };
 /** Long enough for all of them to be there at once, however slowly processes start here. */
 const workSeconds = '6';
+const filesMade = 200;
 const targets = { peakBytes: 150 * mib, cpuMsEach: 3, syncsEach: 8 };
 
 export const size: Benchmark = {
@@ -23,8 +26,9 @@ export const size: Benchmark = {
     const runs: (RunnerFigures & { most: number })[] = [];
     for (let round = 0; round < rounds; round += 1) runs.push(await runOnce(shape));
     const most = { what: 'most workers at once', value: String(median(runs.map((run) => run.most))) };
+    const disk = { what: 'CPU of a new file here', value: formatMs(costOfFile()), note: 'a session makes about ten' };
     const fake = { what: 'CPU of one fake itself', value: formatMs(costOfFake()), note: 'not in the figures above' };
-    return [...runnerRows(runs, shape.sessions, targets), most, fake] satisfies Figure[];
+    return [...runnerRows(runs, shape.sessions, targets), most, disk, fake] satisfies Figure[];
   },
 };
 
@@ -56,6 +60,19 @@ function mostAtOnce(path: string): number {
     most = Math.max(most, running);
   }
   return most;
+}
+
+/** CPU milliseconds of making a file where the groups are: disks differ in it a hundredfold. */
+function costOfFile(): number {
+  const folder = makeFolder();
+  try {
+    const { user, system } = process.cpuUsage();
+    for (let number = 0; number < filesMade; number += 1) writeFileSync(join(folder.path, String(number)), 'x');
+    const after = process.cpuUsage({ user, system });
+    return (after.user + after.system) / 1000 / filesMade;
+  } finally {
+    folder.remove();
+  }
 }
 
 /** CPU milliseconds of a whole life of the fake, its own children included. */

@@ -97,7 +97,6 @@ function measureLargeGroup(rounds: number): Figure[] {
       },
       { ...measured('  of these: load', load), note: `in this process; ${bytes}` },
       { ...measured('  of these: the plan from scratch', plan), note: 'in this process' },
-      measured(`group plan, ${largeGroup} sessions`, command('plan')),
       measured(`group graph, ${largeGroup} sessions`, command('graph')),
     ];
   } finally {

@@ -23,7 +23,7 @@ interface Sketch {
   readonly project: string;
   readonly prompt: string;
   readonly isolate?: 'worktree';
-  readonly configTemplate?: 'house';
+  readonly configTemplate?: 'house' | 'strict';
 }
 
 /** All of one group; each pair of names below is compared. */
@@ -37,6 +37,7 @@ const sketches: Readonly<Record<string, Sketch>> = {
   grove: { project: 'two', prompt: describe, isolate: 'worktree' },
   house: { project: 'one', prompt: update, configTemplate: 'house' },
   home: { project: 'two', prompt: describe, configTemplate: 'house' },
+  strict: { project: 'one', prompt: update, configTemplate: 'strict' },
 };
 
 const pairs: readonly (readonly [what: string, one: string, other: string])[] = [
@@ -48,6 +49,7 @@ const pairs: readonly (readonly [what: string, one: string, other: string])[] = 
   ['in place and in a worktree, other task', 'base', 'grove'],
   ['one config template, other project, other task', 'house', 'home'],
   ['without and with a config template', 'base', 'home'],
+  ['without and with a denied tool', 'base', 'strict'],
 ];
 
 export const tokens: Benchmark = {
@@ -122,11 +124,14 @@ async function onMachine<T>(steps: Step[], use: (machine: Machine, api: Scripted
   });
   try {
     for (const name of ['one', 'two']) makeProject(machine, name);
-    const house = (path: string, text: string) => write(join(machine.folder, 'configs', 'house', path), text);
-    house('CLAUDE.md', 'Write tests first.\n');
-    house('settings.json', JSON.stringify({ permissions: { allow: ['Bash'], deny: ['WebFetch'] } }));
-    house('skills/tidy/SKILL.md', '---\nname: tidy\ndescription: Tidies up\n---\nTidy up.\n');
-    house('agents/reader.md', '---\nname: reader\ndescription: Reads much\n---\nRead.\n');
+    const template = (path: string, text: string) => write(join(machine.folder, 'configs', path), text);
+    template('house/CLAUDE.md', 'Write tests first.\n');
+    template('house/settings.json', JSON.stringify({ permissions: { allow: ['Bash(ls:*)'] } }));
+    template('house/skills/tidy/SKILL.md', '---\nname: tidy\ndescription: Tidies up\n---\nTidy up.\n');
+    template('house/agents/reader.md', '---\nname: reader\ndescription: Reads much\n---\nRead.\n');
+    template('house/commands/do.md', 'Do it.\n');
+    template('house/rules/words.md', 'Use plain words.\n');
+    template('strict/settings.json', JSON.stringify({ permissions: { deny: ['WebFetch'] } }));
     machine.env.CLAUDE_CODE_AGENT_TEMPLATES = machine.folder;
     return await use(machine, api);
   } finally {

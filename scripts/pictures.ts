@@ -109,8 +109,8 @@ async function makePictures(): Promise<void> {
   await plateau(group);
   const opened = { shows: ['gateway', './check.sh --all'] };
   await dashboard('dashboard.svg', group, { columns: 110, rows: 20 }, [opened]);
-  const log = { keys: 'l', shows: ['── 001 keys', '[log]', 'All 18 checks pass'] };
-  await dashboard('details.svg', group, { columns: 110, rows: 34 }, [opened, log]);
+  const log = { keys: 'l', shows: ['── 001 keys', '[log]', '== attempt 1 started', 'All 18 checks pass'] };
+  await dashboard('details.svg', group, { columns: 110, rows: 42 }, [opened, log]);
   keep('graph.svg', `${await cca('group', 'graph', group, '--format', 'svg')}\n`);
   const logs = ['session', 'logs'];
   await printed('logs.svg', { columns: 100, rows: 48 }, [...logs, `${group}/keys`], [...logs, 'key-rotation/keys']);

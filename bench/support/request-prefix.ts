@@ -17,7 +17,7 @@ export interface SharedPrefix {
   readonly bytes: number;
   /** Bytes at its beginning that are those of the first one as well. */
   readonly same: number;
-  /** Those of them that stand before the last mark that both requests have there: what can be read from the cache. */
+  /** Those of them that stand before the last mark of the first request: what can be read from the cache. */
   readonly cached: number;
   /** Where the requests part; undefined when one is the beginning of the other. */
   readonly parts?: { readonly place: string; readonly first: string; readonly second: string };
@@ -37,7 +37,7 @@ export function sharedPrefix(first: MessagesBody, second: MessagesBody): SharedP
   }
   let same = 0;
   let cached = 0;
-  for (const [index, { place, text, isMarked }] of other.entries()) {
+  for (const [index, { place, text }] of other.entries()) {
     const before = one[index];
     if (before === undefined) break;
     if (before.text !== text) {
@@ -47,8 +47,8 @@ export function sharedPrefix(first: MessagesBody, second: MessagesBody): SharedP
       return { bytes, same: same + Buffer.byteLength(text.slice(0, at)), cached, parts };
     }
     same += Buffer.byteLength(text);
-    // What the first one stored lies before its marks; a mark of the second finds it if it is not too far behind.
-    if (before.isMarked || isMarked) cached = same;
+    // It is stored at the marks of the first one; the second one finds it from a later mark of its own as well.
+    if (before.isMarked) cached = same;
   }
   return { bytes, same, cached };
 }

@@ -7,7 +7,7 @@ import type { SessionDefinition, SessionId } from './group.ts';
 import { planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
-import { cacheKind, similarMin } from './warm-cache.ts';
+import { asksTheModel, cacheKind, similarMin } from './warm-cache.ts';
 
 export interface Preview {
   /** Sessions that are not completed, by the wave in which they could start with slots for all. */
@@ -93,9 +93,9 @@ function warmUpsOf(state: GroupState, waves: readonly (readonly SessionId[])[]):
   return waves.flatMap((wave, index) => {
     const kinds = new Map<string, SessionId[]>();
     for (const id of wave) {
-      const { definition, finished } = state.sessions.get(id) as SessionRecord;
-      if (finished !== undefined) continue;
-      const kind = cacheKind(state.group, definition);
+      const record = state.sessions.get(id) as SessionRecord;
+      if (!asksTheModel(record)) continue;
+      const kind = cacheKind(state.group, record.definition);
       const alike = kinds.get(kind) ?? [];
       alike.push(id);
       kinds.set(kind, alike);

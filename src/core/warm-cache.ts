@@ -126,8 +126,9 @@ interface Begun {
 function begunOf(state: GroupState, kind: string): Begun[] {
   const found: Begun[] = [];
   for (const id of state.running) {
-    const { definition, state: session } = state.sessions.get(id) as SessionRecord;
-    if (session.status !== 'running' || session.attempt.accepting !== undefined) continue;
+    const record = state.sessions.get(id) as SessionRecord;
+    const { definition, state: session } = record;
+    if (session.status !== 'running' || session.attempt.accepting !== undefined || !asksTheModel(record)) continue;
     if (cacheKind(state.group, definition) !== kind) continue;
     found.push({ id, startedAtMs: Date.parse(session.attempt.startedAt) });
   }
@@ -145,7 +146,7 @@ function hasCompany(state: GroupState, kind: string, begun: number): boolean {
   return count >= similarMin;
 }
 
-/** What only has to be accepted does not. */
-function asksTheModel(record: SessionRecord): boolean {
-  return record.finished === undefined;
+/** What only has to be accepted does not; what has to be set up first does so minutes later, each in its own time. */
+export function asksTheModel({ definition, finished, workspace }: SessionRecord): boolean {
+  return finished === undefined && (definition.setup === undefined || workspace !== undefined);
 }

@@ -97,46 +97,52 @@ export function groupPaths(root: string, groupId: GroupId): GroupPaths {
 
 /** The same names in a folder that does not bear the group's id yet. */
 export function groupPathsIn(folder: string): GroupPaths {
+  const at = within(folder);
   return {
     folder,
-    meta: join(folder, 'meta.json'),
-    events: join(folder, 'events.jsonl'),
-    progress: join(folder, 'progress.json'),
-    lock: join(folder, 'runner.lock'),
-    runnerLogs: join(folder, 'runner-logs'),
-    eventCommands: join(folder, 'on-event'),
-    requests: join(folder, 'requests'),
-    rehearsal: join(folder, 'rehearsal.json'),
-    sessions: join(folder, 'sessions'),
-    sharedConfig: join(folder, 'shared-config'),
-    templates: join(folder, 'templates'),
-    workflow: join(folder, 'workflow.yaml'),
+    meta: at('meta.json'),
+    events: at('events.jsonl'),
+    progress: at('progress.json'),
+    lock: at('runner.lock'),
+    runnerLogs: at('runner-logs'),
+    eventCommands: at('on-event'),
+    requests: at('requests'),
+    rehearsal: at('rehearsal.json'),
+    sessions: at('sessions'),
+    sharedConfig: at('shared-config'),
+    templates: at('templates'),
+    workflow: at('workflow.yaml'),
   };
 }
 
 export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPaths {
   assert(isSessionId(sessionId), `${JSON.stringify(sessionId)} is no session id`);
-  // Asked for with nearly everything that happens; `join` would look through each path for dots again.
   const folder = `${group.sessions}/${sessionId}`;
+  const at = within(folder);
   return {
     folder,
-    meta: `${folder}/meta.json`,
-    config: `${folder}/claude-config`,
-    transcript: `${folder}/transcript.jsonl`,
-    prompt: `${folder}/prompt.md`,
-    stderr: `${folder}/stderr.log`,
-    fifo: `${folder}/stdin.fifo`,
-    hooksLog: `${folder}/hooks.log`,
-    workerSettings: `${folder}/worker-settings.json`,
-    inputs: `${folder}/inputs`,
-    mcpConfig: `${folder}/mcp.json`,
-    tmp: `${folder}/tmp`,
-    worktree: `${folder}/worktree`,
-    workspace: `${folder}/workspace.json`,
-    acceptLog: `${folder}/accept.log`,
-    setupLog: `${folder}/setup.log`,
-    setupDone: `${folder}/setup.done`,
-    before: `${folder}/before.txt`,
-    beforeAccept: `${folder}/accept-before.txt`,
+    meta: at('meta.json'),
+    config: at('claude-config'),
+    transcript: at('transcript.jsonl'),
+    prompt: at('prompt.md'),
+    stderr: at('stderr.log'),
+    fifo: at('stdin.fifo'),
+    hooksLog: at('hooks.log'),
+    workerSettings: at('worker-settings.json'),
+    inputs: at('inputs'),
+    mcpConfig: at('mcp.json'),
+    tmp: at('tmp'),
+    worktree: at('worktree'),
+    workspace: at('workspace.json'),
+    acceptLog: at('accept.log'),
+    setupLog: at('setup.log'),
+    setupDone: at('setup.done'),
+    before: at('before.txt'),
+    beforeAccept: at('accept-before.txt'),
   };
+}
+
+/** Paths below a folder whose own path is in order already; joining them anew would hold up a list of thousands. */
+function within(folder: string): (name: string) => string {
+  return (name) => `${folder}/${name}`;
 }

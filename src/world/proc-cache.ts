@@ -5,7 +5,7 @@
 import type { ProcEntry } from './proc-table.ts';
 
 /** So long a pid is taken to name the same process: the system gives a number again only after all others. */
-const trustMs = 500;
+const trustMs = 1_000;
 
 export interface Known {
   readonly entry: ProcEntry;
@@ -40,7 +40,7 @@ export class ProcCache {
 
   /**
    * All processes. Each one's place in the tree is as it is now: it changes only when the parent ends,
-   * and then it is read again. State, session and environment may be half a second old. So a process may be said to
+   * and then it is read again. State, session and environment may be a second old. So a process may be said to
    * live that has just ended, or to belong to a session it has just left, but none is missing: an environment is the
    * one that a process was started with or one before, and ours are started with their mark.
    */

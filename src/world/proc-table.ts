@@ -21,7 +21,7 @@ export interface ProcEntry {
 export interface ProcTable {
   /** Entries of those of the given processes that exist. */
   find(pids: readonly number[]): ProcEntry[];
-  /** All processes; one that ended within half a second may still be among them. */
+  /** All processes; one that ended within the last second may still be among them. */
   all(): ProcEntry[];
   /** Pids of processes whose environment holds or held exactly `name=value`, as far as we may see it. */
   marked(name: string, value: string): number[];

@@ -224,7 +224,7 @@ run(
     expect(transcript).not.toContain('hunter2');
     expect(ran.read('001', join('claude-config', 'CLAUDE.md'))).toContain('# TypeScript in this session');
     expect(ran.read('002', join('claude-config', 'CLAUDE.md'))).toContain('# Documentation in this session');
-    expect(ran.prompt('001').trim()).toBe('Implement auth module');
+    expect(ran.prompt('001').trim()).toBe('The task of this session:\n\nImplement auth module');
     expect(ran.prompt('002')).toContain('Document src for developers');
     expect(ran.prompt('003')).toMatch(/^Write tests for src\/a\.ts\.[\s\S]*Mind the edges\./);
     expect(ran.prompt('004')).toContain('Update the dependency zod to 4.');

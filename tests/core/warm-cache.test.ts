@@ -167,6 +167,12 @@ describe('beside what else decides', () => {
     expect(starts(log, now(log, [], keptMs))).toEqual([a]);
   });
 
+  test('what has to be set up first neither waits nor is waited for', () => {
+    const setup = { setup: 'npm ci', isolate: 'worktree' } as const;
+    expect(starts(group({}, setup, setup, setup, {}))).toEqual([a, b, c, d]);
+    expect(starts(group({}, setup, {}, {}, {}))).toEqual([a, b]);
+  });
+
   test('while the group pauses nothing starts', () => {
     const log = group();
     log.intend(a);

@@ -43,7 +43,8 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
     const which = status === undefined ? '' : `${status} `;
     context.stderr.line(`There are no ${which}groups. Make one with: claude-code-agent group create <slug>`);
   } else {
-    for (const line of table(context, root.value, listings)) context.stdout.line(line);
+    // At once: thousands of lines take longer to hand over one by one than to put together.
+    context.stdout.line(table(context, root.value, listings).join('\n'));
   }
   for (const listing of listings) {
     if ('problem' in listing) context.stderr.line(`${listing.id}: ${safeLine(describeFailure(listing.problem), 400)}`);

@@ -14,8 +14,9 @@ import { TranscriptMarks } from '../transcript-marks.ts';
 import { TranscriptPrinter } from '../transcript-printer.ts';
 import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../transcript-sinks.ts';
 
-const description = `Prints the transcript of a session for reading: what claude and the user said, claude's tool calls
-and what came of them, its edits, and where each attempt begins and ends. Sub-agents are indented.`;
+const description = `Prints the transcript of a session for reading: what claude and you said, its
+tool calls and what came of them, its edits, and where each attempt begins and
+ends. Sub-agents are indented.`;
 
 const example = `
 Example:

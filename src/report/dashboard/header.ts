@@ -5,7 +5,7 @@ import { formatClock, formatDuration, formatMoney, formatTokens, plural, type To
 import { statusTone } from '../wording.ts';
 import { type Cell, foreign, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
-import type { Terminal, View } from './view.ts';
+import { reasoned, type Terminal, type View } from './view.ts';
 
 const sentenceColumnsMax = 400;
 const heldRowsMax = 2;
@@ -112,7 +112,7 @@ function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amount
   const tone = share >= 1 ? 'bad' : share >= state.group.config.warningThreshold ? 'warn' : 'good';
   return [
     { text: glyphs.barSpent.repeat(spent), tone },
-    { text: glyphs.barReserved.repeat(free), tone },
+    { text: glyphs.barReserved.repeat(free), tone: 'dim' },
     { text: glyphs.barFree.repeat(width - spent - free), tone: 'dim' },
     { text: ` ${Math.round((capUsd > 0 ? spentUsd / capUsd : 1) * 100)}%`, tone },
   ];
@@ -133,9 +133,8 @@ function heldBy({ state, nowMs, runner }: View): { readonly text: string; readon
       return conditionNow(state, nowMs);
     case 'paused':
     case 'failed': {
-      const reason = state.reason === undefined ? '' : `${state.reason}: `;
       const tone = state.status === 'failed' ? 'bad' : 'warn';
-      return { text: foreign(`${reason}${state.message ?? ''}`, sentenceColumnsMax), tone };
+      return { text: foreign(reasoned(state.reason, state.message), sentenceColumnsMax), tone };
     }
     default:
       return null;

@@ -11,7 +11,7 @@ import { listTitles, projectName, titleOf } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
-import { blockersOf, explain, type Terminal, type View } from './view.ts';
+import { blockersOf, explain, reasoned, type Terminal, type View } from './view.ts';
 
 /** Widths in columns; 0 = not shown. */
 export interface Layout {
@@ -139,15 +139,15 @@ export function sessionRow(
   );
 }
 
-function doingCells({ tool, words }: Doing, layout: Layout): Cell[] {
+function doingCells({ tool, idle, words }: Doing, layout: Layout): Cell[] {
   const cell = (said: Said | undefined, width: number): Cell => {
     const text = foreign(said?.text ?? '', width);
     return said?.tone === undefined ? { text } : { text, tone: said.tone };
   };
   if (layout.words === 0) return [cell(tool ?? words, layout.tool)];
-  // One of them alone has the room of both.
-  if (tool === undefined || words === undefined) return [cell(tool ?? words, layout.tool + layout.gap + layout.words)];
-  const first = cell(tool, layout.tool);
+  // Why nothing is done has the room of both.
+  if (words === undefined) return [cell(tool, layout.tool + layout.gap + layout.words)];
+  const first = cell(tool ?? idle, layout.tool);
   return [
     { ...first, text: padded(first.text, layout.tool) },
     { text: ' '.repeat(layout.gap) },
@@ -221,6 +221,8 @@ interface Said {
 interface Doing {
   /** The tool at work, or why it does nothing. */
   readonly tool?: Said;
+  /** Stands in the place of a tool where there is room for the words beside it. */
+  readonly idle?: Said;
   readonly words?: Said;
 }
 
@@ -249,7 +251,7 @@ function doingNow(view: View, record: SessionRecord): Doing {
   }
   if (record.state.status === 'pending') return {};
   const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-  return { tool: { text: `${why.reason ?? record.state.status}: ${why.message ?? ''}`, tone } };
+  return { tool: { text: reasoned(why.reason ?? record.state.status, why.message), tone } };
 }
 
 function runningNow({ state, live, runner }: View, record: SessionRecord, attempt: Attempt): Doing {
@@ -266,8 +268,8 @@ function runningNow({ state, live, runner }: View, record: SessionRecord, attemp
     return { tool: { text: command === undefined ? 'keeps its work' : `accepting: ${command}`, tone: 'accent' } };
   }
   if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };
-  if (now?.lastText !== undefined) return words;
-  return { tool: { text: attempt.identified ? 'waits for the model' : 'claude is starting', tone: 'dim' } };
+  const idle = { text: attempt.identified ? 'waits for the model' : 'claude is starting', tone: 'dim' } as const;
+  return now?.lastText === undefined ? { tool: idle } : { idle, ...words };
 }
 
 function completedWith({ state }: SessionRecord): Doing {
@@ -275,5 +277,7 @@ function completedWith({ state }: SessionRecord): Doing {
   const { work } = state;
   const changed = work === undefined ? '' : `+${work.insertions} -${work.deletions} in ${plural(work.files, 'file')}`;
   const words = { text: plainWords(state.result, wordsColumnsMax), tone: 'dim' } as const;
-  return changed === '' ? { words } : { tool: { text: changed, tone: 'good' }, words };
+  return changed === ''
+    ? { idle: { text: 'done', tone: 'dim' }, words }
+    : { tool: { text: changed, tone: 'good' }, words };
 }

@@ -71,6 +71,11 @@ export function explain(state: GroupState, record: SessionRecord): ReturnType<ty
   return explanation(state, planOf(state), record, blockersOf(state));
 }
 
+/** A reason code and its sentence; that a user wanted it needs no code. */
+export function reasoned(reason: string | undefined, message = ''): string {
+  return reason === undefined || (reason === 'user' && message !== '') ? message : `${reason}: ${message}`;
+}
+
 /** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */
 export function isProblem(state: GroupState, record: SessionRecord): boolean {
   const { status } = record.state;

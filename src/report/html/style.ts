@@ -34,7 +34,7 @@ padding:0 .6em;font-size:.85em;font-weight:600;white-space:nowrap}
 .wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;background:var(--card)}
 .wide svg{display:block}.wide svg.stretch{width:100%;min-width:760px;height:auto}.tall{max-height:80vh;overflow:auto}
 table{border-collapse:collapse;width:100%;font-size:14px}
-th,td{padding:5px 10px;text-align:left;border-top:1px solid var(--line);white-space:nowrap}
+th,td{padding:5px 7px;text-align:left;border-top:1px solid var(--line);white-space:nowrap}
 thead th{border-top:0;color:var(--dim);font-weight:600}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 td.words{white-space:normal;min-width:5em}td.long{white-space:normal;min-width:14em}
 .legend{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13px;color:var(--dim);

@@ -53,7 +53,7 @@ export function graphPicture(state: GroupState, options: PictureOptions = {}): G
     const status = isBlocked(node.id) ? 'blocked' : node.status;
     shown.set(node.id, { title, project, status });
     const { id, dependsOn, wave } = node;
-    return { id, dependsOn, wave, width: Math.max(90, Math.ceil(columns * 7.4) + 22), height: nodeHeight };
+    return { id, dependsOn, wave, width: Math.max(90, Math.ceil(columns * 8.1) + 22), height: nodeHeight };
   });
   const layout = layoutGraph(sized);
   const parts = layout.isDense ? cells(layout, shown) : boxes(layout, shown, options);

@@ -45,7 +45,8 @@ export function createReporter(context: Context, group: GroupReference, kind: Li
   const now = (): number => world.clock.now();
   switch (kind) {
     case 'text': {
-      const options = { write, style: stdout.style, now, groupFolder: group.paths.folder };
+      const columns = stdout.isTerminal ? stdout.columns : undefined;
+      const options = { write, style: stdout.style, now, groupFolder: group.paths.folder, columns };
       return env.GITHUB_ACTIONS === 'true' ? createGithubReporter(options) : createTextReporter(options);
     }
     case 'json':

@@ -90,7 +90,9 @@ function whyOne(
   if (status === 'failed' && !record.queued) return answer(own.reason ?? 'failed', own.message ?? '');
   if (own.reason === 'waiting') {
     const labels = (own.waitsFor ?? []).map((other) => sessionLabel(other, state.sessions.get(other)?.definition.name));
-    return answer('waiting', `It waits for ${labels.join(', ')}.`);
+    const waits = `It waits for ${labels.join(', ')}`;
+    if (state.status !== 'running' || record.queued) return answer('waiting', `${waits}.`);
+    return answer('held', `${waits} and is held back. Let it go on with: session resume.`);
   }
   if (state.status === 'running' && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
     const time = new Date(record.notBeforeMs).toISOString();

@@ -29,6 +29,14 @@ export function formatMoney(usd: number, estimated = false): string {
   return `${mark}$${usd.toFixed(2)}`;
 }
 
+/** The same in a column: digits that have no room are left out, never the mark or the size of the amount. */
+export function fitMoney(usd: number, estimated: boolean, columns: number): string {
+  const mark = estimated ? '~' : '';
+  const shorter = Math.abs(usd) < 0.01 ? '<$0.01' : `$${usd.toFixed(0)}`;
+  const forms = [formatMoney(usd, estimated), `${mark}${shorter}`, `${mark}$${formatCount(usd)}`];
+  return forms.find((form) => form.length <= columns) ?? (forms.at(-1) as string);
+}
+
 /** `950`, `1.2k`, `34k`, `1.2M`. */
 export function formatCount(count: number): string {
   if (count < 1000) return String(Math.round(count));
@@ -93,18 +101,29 @@ export function padColumns(text: string, columns: number): string {
 export interface Column {
   readonly title: string;
   readonly align?: 'left' | 'right';
+  /** May be left out where the table is too wide, the highest number first; absent = never. */
+  readonly spare?: number;
 }
 
 /** A cell is text, or text with its tone. */
 export type Cell = string | { readonly text: string; readonly tone: Tone };
 
-/** Lines of a table: titles, then rows; columns that are empty in every row are left out. */
-export function formatTable(columns: readonly Column[], rows: readonly (readonly Cell[])[], style: Style): string[] {
+/**
+ * Lines of a table: titles, then rows; columns that are empty in every row are left out, and spare ones for as long as
+ * the lines are wider than `columnsMax`.
+ */
+export function formatTable(
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+  style: Style,
+  columnsMax = Number.POSITIVE_INFINITY,
+): string[] {
   const text = (cell: Cell | undefined): string => (typeof cell === 'object' ? cell.text : (cell ?? ''));
-  const shown = columns.map((_, index) => index).filter((index) => rows.some((row) => text(row[index]) !== ''));
   const widths = columns.map(({ title }, index) =>
     rows.reduce((width, row) => Math.max(width, Bun.stringWidth(text(row[index]))), title.length),
   );
+  const filled = columns.map((_, index) => index).filter((index) => rows.some((row) => text(row[index]) !== ''));
+  const shown = withoutSpare(columns, widths, filled, columnsMax);
   const line = (cells: readonly Cell[]): string =>
     shown
       .map((index, place) => {
@@ -115,8 +134,25 @@ export function formatTable(columns: readonly Column[], rows: readonly (readonly
         if (columns[index]?.align === 'right') return gap + styled;
         return place === shown.length - 1 ? styled : styled + gap;
       })
-      .join('  ')
+      .join(' '.repeat(gapColumns))
       .trimEnd();
   const titles = columns.map(({ title }): Cell => ({ text: title, tone: 'dim' }));
   return [line(titles), ...rows.map(line)];
+}
+
+const gapColumns = 2;
+
+/** The indexes of the columns for which there is room. */
+function withoutSpare(
+  columns: readonly Column[],
+  widths: readonly number[],
+  shown: readonly number[],
+  columnsMax: number,
+): readonly number[] {
+  const width = shown.reduce((sum, index) => sum + (widths[index] ?? 0) + gapColumns, -gapColumns);
+  const spareOf = (index: number): number => columns[index]?.spare ?? 0;
+  const most = Math.max(0, ...shown.map(spareOf));
+  if (width <= columnsMax || most === 0) return shown;
+  const fewer = shown.filter((index) => spareOf(index) < most);
+  return withoutSpare(columns, widths, fewer, columnsMax);
 }

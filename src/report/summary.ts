@@ -24,14 +24,14 @@ import { conditionOf, listTitles, projectName, resumeLine, runLine, sessionTitle
 
 const columns: readonly Column[] = [
   { title: 'SESSION' },
-  { title: 'PROJECT' },
+  { title: 'PROJECT', spare: 4 },
   { title: 'STATUS' },
   { title: 'REASON' },
-  { title: 'ATTEMPTS', align: 'right' },
+  { title: 'ATTEMPTS', align: 'right', spare: 3 },
   { title: 'TIME', align: 'right' },
   { title: 'COST', align: 'right' },
-  { title: 'IN', align: 'right' },
-  { title: 'OUT', align: 'right' },
+  { title: 'IN', align: 'right', spare: 2 },
+  { title: 'OUT', align: 'right', spare: 1 },
 ];
 
 const sentenceColumnsMax = 400;
@@ -40,12 +40,14 @@ export interface SummaryOptions {
   readonly style: Style;
   /** The group's folder; absent = it is not said where transcripts lie. */
   readonly groupFolder?: string;
+  /** Width of the terminal; absent = there is none, and nothing is left out. */
+  readonly columns?: number | undefined;
 }
 
 /** The whole closing report. `atMs` is ms since 1970. */
 export function summaryLines(state: GroupState, live: LiveView, atMs: number, options: SummaryOptions): string[] {
-  const { style, groupFolder } = options;
-  const lines = [...sessionTable(state, live, [...state.sessions.keys()], style), ''];
+  const { style, groupFolder, columns: columnsMax } = options;
+  const lines = [...sessionTable(state, live, [...state.sessions.keys()], style, columnsMax), ''];
   lines.push(totalsLine(state, live, atMs, style));
   const trouble = troubleLines(state, style);
   if (trouble.length > 0) lines.push('', ...trouble);
@@ -56,15 +58,21 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   return lines;
 }
 
-/** One row a session, in the given order. */
-export function sessionTable(state: GroupState, live: LiveView, order: readonly SessionId[], style: Style): string[] {
+/** One row a session, in the given order; what is not needed most is left out above `columnsMax` columns. */
+export function sessionTable(
+  state: GroupState,
+  live: LiveView,
+  order: readonly SessionId[],
+  style: Style,
+  columnsMax?: number,
+): string[] {
   const plan = planOf(state);
   const blocked = allBlockers(state, plan);
   const rows = order.flatMap((id) => {
     const record = state.sessions.get(id);
     return record === undefined ? [] : [sessionRow(state, plan, record, live, blocked)];
   });
-  return rows.length === 0 ? ['No sessions.'] : formatTable(columns, rows, style);
+  return rows.length === 0 ? ['No sessions.'] : formatTable(columns, rows, style, columnsMax);
 }
 
 function sessionRow(

@@ -31,6 +31,8 @@ export interface TextReporterOptions {
   readonly now: () => number;
   /** The group's folder, for the summary to say where transcripts lie; absent = not said. */
   readonly groupFolder?: string;
+  /** Width of the terminal, for the table of the summary; absent = there is none. */
+  readonly columns?: number | undefined;
 }
 
 export function createTextReporter(options: TextReporterOptions): Reporter {

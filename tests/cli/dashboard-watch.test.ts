@@ -124,7 +124,8 @@ test('rows, keys, panes, filters and sizes', async () => {
     await terminal.until((text) => (rows < 8 || text.split('\n').includes(rule)) && text.includes('002 web'));
     expect(terminal.lines()).toHaveLength(rows);
   }
-  terminal.type(key.ctrlC);
+  // Whatever was begun before, a paste that never ends for example, it is heard.
+  terminal.type(`\u001b[200~half of a paste${key.ctrlC}`);
   expect(await terminal.exited).toBe(0);
   expectRestored(terminal);
 }, 60_000);
@@ -245,9 +246,13 @@ describe('the terminal is given back', () => {
   test('for as long as Ctrl-Z has stopped it', async () => {
     const group = await user.group('auth', { api: [] });
     const watching = `'${launcher}' group watch ${group}`;
-    const script = `set -m; ${watching}; echo "stopped with $?"; read -r line; fg >/dev/null; echo over`;
+    // Neither time does the cursor stand where a line begins.
+    const [before, after] = ['printf "typed ahead"', 'printf "half a line"'];
+    const stopped = 'echo "stopped with $?"; read -r line';
+    const script = `set -m; ${before}; ${watching}; ${stopped}; ${after}; fg >/dev/null; echo over`;
     const terminal = open(['/bin/bash', '--norc', '-c', script]);
     await terminal.shows('001 api');
+    expect(terminal.lines()[0]).toStartWith(' auth  created');
     terminal.type(key.ctrlZ);
     await terminal.shows('stopped with 148');
     expect({ isAlternate: terminal.isAlternate, isCooked: terminal.isCooked, wraps: terminal.wraps }).toEqual({
@@ -257,6 +262,7 @@ describe('the terminal is given back', () => {
     });
     terminal.type('go on\n');
     await terminal.until((text) => text.includes('001 api') && terminal.isAlternate);
+    expect(terminal.lines()[0]).toStartWith(' auth  created');
     terminal.type(`${key.enter}`);
     await terminal.shows('[now]');
     terminal.type('q');

@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test';
 import {
   colourStyle,
+  fitMoney,
   formatCount,
   formatDuration,
   formatMoney,
@@ -19,6 +20,14 @@ test.each([
 ])('money %d', (usd, text) => expect(formatMoney(usd)).toBe(text));
 
 test('an estimate is marked', () => expect(formatMoney(0.5, true)).toBe('~$0.50'));
+
+test.each([
+  [0.005, true, '~<$0.01'],
+  [0.005, false, '$0.0050'],
+  [999.5, true, '~$1000'],
+  [1234.5, false, '$1235'],
+  [1_234_567, true, '~$1.2M'],
+] as const)('money %d in seven columns', (usd, estimated, text) => expect(fitMoney(usd, estimated, 7)).toBe(text));
 
 test.each([
   [0, '0'],
@@ -66,4 +75,11 @@ test('lines are cut by columns, never inside a wide character', () => {
   expect(fitColumns('abcdef', 4)).toBe('abc…');
   expect(Bun.stringWidth(fitColumns('日本語日本語', 6))).toBeLessThanOrEqual(6);
   expect(fitColumns('abc', 3)).toBe('abc');
+});
+
+test('a table that is too wide leaves out what can be spared, the most expendable first', () => {
+  const columns = [{ title: 'A' }, { title: 'B', spare: 1 }, { title: 'C', spare: 2 }] as const;
+  const rows = [['one', 'two', 'three']];
+  const shown = (columnsMax: number) => formatTable(columns, rows, plainStyle, columnsMax)[1];
+  expect([15, 14, 8, 7, 1].map(shown)).toEqual(['one  two  three', 'one  two', 'one  two', 'one', 'one']);
 });

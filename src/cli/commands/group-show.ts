@@ -41,7 +41,7 @@ function show(context: Context, reference: string, json: boolean): Work {
 }
 
 function describe(context: Context, { state, paths }: LoadedGroup, standing: Standing): string[] {
-  const { style } = context.stdout;
+  const { style, isTerminal, columns } = context.stdout;
   const { group } = state;
   const order = planOf(state).graph.order;
   const trouble = troubleLines(state, style);
@@ -52,7 +52,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
     `Settings: ${settings(state.group.config)}`,
     `Folder: ${safeLine(paths.folder, 1000)}`,
     '',
-    ...sessionTable(state, standing.live, order, style),
+    ...sessionTable(state, standing.live, order, style, isTerminal ? columns : undefined),
     '',
     totalsLine(state, standing.live, standing.atMs, style),
     ...(trouble.length > 0 ? ['', ...trouble] : []),

@@ -39,7 +39,9 @@ function list(context: Context, reference: string, json: boolean): Work {
       ),
     );
   } else {
-    for (const line of sessionTable(state, live, order, context.stdout.style)) context.stdout.line(line);
+    const { stdout } = context;
+    const columnsMax = stdout.isTerminal ? stdout.columns : undefined;
+    for (const line of sessionTable(state, live, order, stdout.style, columnsMax)) stdout.line(line);
   }
   return ok(exitCode.done);
 }

@@ -6,9 +6,15 @@ import type { ReactNode } from 'react';
 import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
 import type { Press } from '../../report/dashboard/keys.ts';
 import type { World } from '../../world/world.ts';
+import { withPasteEnds } from './paste-end.ts';
 
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
 const wrapOff = '\u001b[?7l';
+/**
+ * To be written before ink draws, which begins where the cursor stands: the alternate screen takes that over from the
+ * other one, which remembers its own. That ink turns it on once more changes nothing.
+ */
+const enter = `\u001b[?1049h\u001b[H${wrapOff}`;
 const wrapOn = '\u001b[?7h';
 /** The end of a frame, bracketed paste and the alternate screen off, the cursor shown: what ink turns around. */
 const inkOff = '\u001b[?2026l\u001b[?2004l\u001b[?1049l\u001b[?25h';
@@ -111,8 +117,8 @@ class TerminalScreen implements Screen {
         this.#suspend = suspend;
       },
     });
+    stdout.write(enter);
     this.#instance = this.#render(ink, node);
-    stdout.write(wrapOff);
     this.#ended = this.#instance.waitUntilExit().then(ignore, (error: unknown) => {
       this.#release();
       events.onTrouble(error);
@@ -125,7 +131,7 @@ class TerminalScreen implements Screen {
     try {
       return ink.render(node, {
         stdout,
-        stdin,
+        stdin: withPasteEnds(stdin),
         alternateScreen: true,
         incrementalRendering: true,
         maxFps: framesPerSecond,
@@ -171,7 +177,7 @@ class TerminalScreen implements Screen {
       process.off('SIGTSTP', this.#onStop);
       await stopHere(this.#world);
       process.on('SIGTSTP', this.#onStop);
-      process.stdout.write(wrapOff);
+      process.stdout.write(enter);
     });
     // The window may have another size now, and nobody told us while we were stopped.
     this.#events.onResize();

@@ -24,12 +24,15 @@ function titleRow({ state, nowMs, runner }: View, { columns, glyphs }: Terminal)
   const isGone = state.status === 'running' && runner === 'none';
   const word = isGone ? 'interrupted' : state.status;
   const elapsedMs = elapsed(state, isGone ? Date.parse(state.updatedAt) : nowMs);
+  // Play money is marked at every width: rather the name is shorter.
+  const mark = state.run?.rehearsal ? '  rehearsal' : '';
+  const nameColumns = Math.max(12, Math.floor(columns / 3) - mark.length);
   const left: Cell[] = [
-    { text: ` ${foreign(state.group.name, Math.max(12, Math.floor(columns / 3)))}`, tone: 'strong' },
+    { text: ` ${foreign(state.group.name, nameColumns)}`, tone: 'strong' },
     { text: '  ' },
     { text: word, tone: statusTone(word) },
     { text: `  ${formatDuration(elapsedMs)}` },
-    ...(state.run?.rehearsal && columns >= 100 ? [{ text: '  rehearsal', tone: 'dim' as const }] : []),
+    { text: mark, tone: 'dim' },
   ];
   const worded = countCells(state, glyphs, true);
   const isRoomy = widthOf(left) + widthOf(worded) < columns;

@@ -5,7 +5,7 @@
 import { addUsage, type Usage } from '../../core/group.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import { formatClock, formatCount, formatDuration, formatMoney, inputTokens, plural, type Tone } from '../format.ts';
+import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
 import { listTitles, projectName, titleOf } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
@@ -123,7 +123,14 @@ export function sessionRow(
       },
       { text: column(layout, plainWidths(projectName(definition.projectPath)), layout.project), tone: 'dim' },
       { text: column(layout, isTried ? formatDuration(usage.durationMs) : '', layout.time, 'right') },
-      { text: column(layout, isTried ? formatMoney(usage.costUsd, usage.estimated) : '', layout.cost, 'right') },
+      {
+        text: column(
+          layout,
+          isTried ? fitMoney(usage.costUsd, usage.estimated === true, layout.cost) : '',
+          layout.cost,
+          'right',
+        ),
+      },
       { text: column(layout, isTried ? formatCount(tokens) : '', layout.tokens, 'right'), tone: 'dim' },
       ...doingCells(doing, layout),
     ],
@@ -177,6 +184,7 @@ function signOf({ state, runner }: View, record: SessionRecord, glyphs: Glyphs):
       return { glyph: glyphs.paused, tone: 'warn' };
     case 'pending':
       if (explain(state, record).reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
+      if (isHeldBack(state, record)) return { glyph: glyphs.paused, tone: 'warn' };
       return { glyph: glyphs.pending, tone: 'dim' };
     case 'running': {
       const { attempt } = record.state;
@@ -198,6 +206,11 @@ export function usageNow({ state, live, nowMs, runner }: View, record: SessionRe
   const until = runner === 'none' ? Date.parse(state.updatedAt) : nowMs;
   const durationMs = record.usage.durationMs + Math.max(0, until - Date.parse(attempt.startedAt));
   return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
+}
+
+/** Of a pending one: a user does not want it to start. */
+function isHeldBack({ status }: GroupState, { queued }: SessionRecord): boolean {
+  return status === 'running' && !queued;
 }
 
 interface Said {
@@ -224,16 +237,19 @@ function doingNow(view: View, record: SessionRecord): Doing {
       const culprits = blockersOf(state).get(record.definition.id) ?? [];
       return { tool: { text: `blocked by ${listTitles(state, culprits)}`, tone: 'warn' } };
     }
-    if (waits.length > 0) return { tool: { text: `waits for ${listTitles(state, waits)}`, tone: 'dim' } };
+    const waiting = waits.length > 0 ? `waits for ${listTitles(state, waits)}` : undefined;
+    // Told first: it waits for others whether it is held back or not.
+    if (isHeldBack(state, record)) {
+      const text = waiting === undefined ? 'held back: p lets it start' : `held back (p): ${waiting}`;
+      return { tool: { text, tone: 'warn' } };
+    }
+    if (waiting !== undefined) return { tool: { text: waiting, tone: 'dim' } };
   }
   if (record.queued && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
     const again = `again in ${formatDuration(record.notBeforeMs - nowMs)}`;
     return { tool: { text: `${again}: ${why.message ?? ''}`, tone: 'warn' } };
   }
-  if (record.state.status === 'pending') {
-    const isHeld = state.status === 'running' && !record.queued;
-    return isHeld ? { tool: { text: 'held back: p lets it start', tone: 'warn' } } : {};
-  }
+  if (record.state.status === 'pending') return {};
   const tone = record.state.status === 'failed' ? 'bad' : 'warn';
   return { tool: { text: reasoned(why.reason ?? record.state.status, why.message), tone } };
 }

@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { EventBody } from '../../../src/core/event.ts';
+import { whyNot } from '../../../src/core/why.ts';
 import { plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
@@ -136,6 +137,32 @@ test('what holds a group up is said at the top', () => {
   for (const [event, text] of heads) {
     const { state } = fold([...sceneEvents, event]);
     expect(textOf(frame({ columns: 120, view: { state } }))).toContain(text);
+  }
+});
+
+test('a session that is held back looks so, whatever it waits for', () => {
+  const web = { sessionId: sessionId(3) };
+  const { state } = fold([...sceneEvents, { type: 'session_queued', ...web, queued: false }]);
+  const row = textOf(frame({ columns: 120, view: { state } }))
+    .split('\n')
+    .find((line) => line.includes('003 web'));
+  expect(row).toContain(unicodeGlyphs.paused);
+  expect(row).toContain('held back (p): waits for 002 api');
+  expect(whyNot(state, { preparingMax: 4 }).find(({ sessionId: id }) => id === sessionId(3))).toMatchObject({
+    reason: 'held',
+    message: 'It waits for api and is held back. Let it go on with: session resume.',
+  });
+});
+
+test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {
+  const { state } = fold(
+    sceneEvents.map((event) =>
+      event.type === 'group_started' ? { ...event, run: { ...event.run, rehearsal: true } } : event,
+    ),
+  );
+  for (const columns of [60, 80, 120]) {
+    const [title = ''] = textOf(frame({ columns, view: { state } })).split('\n');
+    expect(title).toMatch(/ rehearsal .*\/9/);
   }
 });
 

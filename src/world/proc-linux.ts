@@ -6,12 +6,17 @@ import { errorCode } from './system-error.ts';
 
 /** `root` is `/proc`; tests give a folder of their own. */
 export function createLinuxTable(root: string): ProcTable {
-  const entry = (pid: number) => parseStat(read(`${root}/${pid}/stat`)?.toString('latin1') ?? '');
-  const environment = (pid: number) => read(`${root}/${pid}/environ`);
+  const stat = (pid: number) => read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
   const pids = (): number[] => readdirSync(root).flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
-  const cache = new ProcCache(pids, entry, environment);
+  const cache = new ProcCache(pids, (pid) => {
+    const text = stat(pid);
+    const entry = parseStat(text);
+    if (entry === null) return null;
+    const environment = entry.zombie || isOfKernel(text) ? null : read(`${root}/${pid}/environ`);
+    return { entry, environment };
+  });
   return {
-    find: (wanted) => wanted.flatMap((pid) => entry(pid) ?? []),
+    find: (wanted) => wanted.flatMap((pid) => parseStat(stat(pid)) ?? []),
     all: () => cache.look().map((known) => known.entry),
     marked(name, value) {
       const mark = Buffer.from(`${name}=${value}`);
@@ -45,6 +50,12 @@ export function parseStat(text: string): ProcEntry | null {
   if (end === -1 || startTime === undefined || Number.isNaN(pid)) return null;
   const zombie = state === 'Z' || state === 'X' || state === 'x';
   return { pid, parent: Number(parent), session: Number(session), startTime, zombie };
+}
+
+/** PF_KTHREAD among the flags, the ninth field: a thread of the kernel has no environment. */
+function isOfKernel(text: string): boolean {
+  const flags = text.slice(text.lastIndexOf(')') + 2).split(' ')[6];
+  return (Number(flags) & 0x200000) !== 0;
 }
 
 /** True when the NUL-separated environment holds exactly this entry. */

@@ -226,7 +226,7 @@ run(
     expect(ran.read('002', join('claude-config', 'CLAUDE.md'))).toContain('# Documentation in this session');
     expect(ran.prompt('001').trim()).toBe('The task of this session:\n\nImplement auth module');
     expect(ran.prompt('002')).toContain('Document src for developers');
-    expect(ran.prompt('003')).toMatch(/^Write tests for src\/a\.ts\.[\s\S]*Mind the edges\./);
+    expect(ran.prompt('003')).toMatch(/\n\nWrite tests for src\/a\.ts\.[\s\S]*Mind the edges\./);
     expect(ran.prompt('004')).toContain('Update the dependency zod to 4.');
     expect(ran.prompt('005')).toContain('Implement this feature:\n\nLog in\n');
     expect(ran.prompt('006')).toContain('Review the code in src/b.ts.');

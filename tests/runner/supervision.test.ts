@@ -5,6 +5,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 
@@ -71,7 +72,8 @@ test('a freeze halts the worker and what it started, and is thawed', async () =>
   const a = await begin(group, 'a');
   const tool = await a.spawn(['sleep', '600']);
   expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
-  expect([a.hello.pid, tool].map(processState)).toEqual(['T', 'T']);
+  // A process stops when it is scheduled next, which may be after the answer.
+  await until(() => [a.hello.pid, tool].every((pid) => processState(pid) === 'T'));
   expect(await run.ask({ kind: 'thaw' })).toMatchObject({ done: true });
   expect([a.hello.pid, tool].map(processState)).not.toContain('T');
   await a.succeed();

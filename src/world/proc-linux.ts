@@ -15,12 +15,15 @@ export function createLinuxTable(root: string): ProcTable {
     const environment = entry.zombie || isOfKernel(text) ? null : read(`${root}/${pid}/environ`);
     return { entry, environment };
   });
+  /** Not another process to which the system has given the pid since it was read. */
+  const isStill = ({ pid, startTime }: ProcEntry) => parseStat(stat(pid))?.startTime === startTime;
   return {
     find: (wanted) => wanted.flatMap((pid) => parseStat(stat(pid)) ?? []),
     all: () => cache.look().map((known) => known.entry),
     marked(name, value) {
       const mark = Buffer.from(`${name}=${value}`);
-      return cache.look().flatMap((known) => (holdsEntry(known.environment, mark) ? [known.entry.pid] : []));
+      const marked = cache.look().filter(({ entry, environment }) => holdsEntry(environment, mark) && isStill(entry));
+      return marked.map(({ entry }) => entry.pid);
     },
     forget: () => cache.forget(),
     bootId: () => readFileSync(`${root}/sys/kernel/random/boot_id`, 'utf8').trim(),

@@ -94,8 +94,10 @@ class SystemProcesses implements Processes {
   }
 
   findDescendants(pid: number): ProcessIdentity[] {
-    const pids = collectDescendants(this.#table.all(), pid, process.pid).map((entry) => entry.pid);
-    return this.#identities(this.#table.find(pids));
+    const seen = new Map(collectDescendants(this.#table.all(), pid, process.pid).map((entry) => [entry.pid, entry]));
+    const found = this.#table.find([...seen.keys()]);
+    // What was seen may be a second old; a pid that names another process by now is none of them.
+    return this.#identities(found.filter((entry) => entry.startTime === seen.get(entry.pid)?.startTime));
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {

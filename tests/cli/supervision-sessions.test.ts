@@ -3,6 +3,7 @@
  * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { until } from '../support/cli.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { lives, Night, obeyInterrupt } from './night.ts';
 
@@ -161,7 +162,8 @@ test('what is said reaches a running session at once, also without a runner, and
   const tooMuch = await user.runWith({ stdin: 'x'.repeat(40_000) }, ...line);
   expect(tooMuch).toMatchObject({ code: 2, stderr: expect.stringContaining('32 KiB') });
   api.die('SIGKILL');
-  await api.ended;
+  // Its socket may be closed a moment before its input.
+  await until(() => !lives(api));
   expect((await user.run('session', 'say', 'auth/api', 'third')).stdout).toContain('is told with its next attempt');
   const next = user.start('group', 'run', group, '--output', 'quiet');
   const again = await user.next('api');

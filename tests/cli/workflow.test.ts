@@ -82,7 +82,8 @@ test('three sessions for each of many projects: planned and rehearsed, each told
   const planned = await user.run('run', file, '--var', 'ticket=ABC-12', '--dry-run', '--rehearse');
   expect(planned).toMatchObject({ code: 0, stderr: '' });
   expect(planned.stdout).toContain(`${3 * projects} sessions in 3 waves, 6 at once`);
-  expect(planned.stdout).toContain(`${projects - 1} similar sessions wait some seconds for the first answer to`);
+  if (projects > 2)
+    expect(planned.stdout).toContain(`${projects - 1} similar sessions wait some seconds for the first answer to`);
   expect(readdirSync(user.folder)).not.toContain('data');
 
   const run = await user.run('run', file, '--var', 'ticket=ABC-12', '--rehearse', script, '--output', 'quiet');

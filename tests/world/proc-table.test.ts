@@ -84,6 +84,20 @@ test('a mark is found behind the command, as far as ps shows it', () => {
   expect(parseMarked(text, 'MARK=x')).toEqual([10, 11]);
 });
 
+test('a pid that the system has given to another process is no longer the marked one', () => {
+  const folder = join(temp.path, '10');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'environ'), 'MARK=x\0');
+  const write = (startTime: string): void => {
+    writeFileSync(join(folder, 'stat'), statLine('a', 'S').replace('42', '10').replace('112586', startTime));
+  };
+  write('112586');
+  const table = createLinuxTable(temp.path);
+  expect(table.marked('MARK', 'x')).toEqual([10]);
+  write('112999');
+  expect(table.marked('MARK', 'x')).toEqual([]);
+});
+
 test('ps is asked in a fixed language and asked nothing for nobody', () => {
   const asked: string[] = [];
   const table = createPsTable((program, args) => {

@@ -89,12 +89,16 @@ test('a pid that the system has given to another process is no longer the marked
   mkdirSync(folder);
   writeFileSync(join(folder, 'environ'), 'MARK=x\0');
   const write = (startTime: string): void => {
-    writeFileSync(join(folder, 'stat'), statLine('a', 'S').replace('42', '10').replace('112586', startTime));
+    writeFileSync(
+      join(folder, 'stat'),
+      statLine('a', 'S').replace('42 (a) S 7', '10 (a) S 0').replace('112586', startTime),
+    );
   };
   write('112586');
   const table = createLinuxTable(temp.path);
   expect(table.marked('MARK', 'x')).toEqual([10]);
   write('112999');
+  writeFileSync(join(folder, 'environ'), 'OTHER=y\0');
   expect(table.marked('MARK', 'x')).toEqual([]);
 });
 

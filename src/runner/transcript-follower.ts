@@ -5,6 +5,8 @@
 import type { World } from '../world/world.ts';
 import { LineSplitter } from './line-splitter.ts';
 
+/** Looks at first follow each other closely: what is written while the watch is being set up gives no hint. */
+const firstPollMs = 16;
 const pollMs = 500;
 const chunkBytes = 1024 * 1024;
 
@@ -51,16 +53,16 @@ export function followTranscript(
         return new Uint8Array(0);
       }
     });
-  const poll = () => {
+  const poll = (nextMs: number) => {
     if (!open) return;
     look();
     // Handling a line may have closed us.
-    if (open) cancelPoll = world.clock.after(pollMs, poll);
+    if (open) cancelPoll = world.clock.after(nextMs, () => poll(Math.min(2 * nextMs, pollMs)));
   };
   const unwatch = world.files.watch(folder, () => {
     if (open) look();
   });
-  cancelPoll = world.clock.after(0, poll);
+  cancelPoll = world.clock.after(0, () => poll(firstPollMs));
 
   const close = () => {
     open = false;

@@ -1,8 +1,12 @@
 /** Hints that something in a folder changed. The callers' own slow look is the truth. */
 import { watch } from 'node:fs';
 
-/** A rename makes several events and a busy worker hundreds a second; after the first they are told as one. */
-const gatherMs = 30;
+/**
+ * A rename makes several events and a busy worker hundreds a second; after the first they are told as one, for ever
+ * longer stretches while it goes on.
+ */
+const firstGatherMs = 4;
+const lastGatherMs = 32;
 
 /**
  * Watches the folder itself, not its files: a watch on a file goes deaf when the file is replaced. Without a watch
@@ -17,11 +21,11 @@ export function watchFolder(folder: string, onChange: () => void): () => void {
     stopWatching = () => {};
   };
   let isMissed = false;
-  const tell = (): void => {
+  const tell = (gatherMs = firstGatherMs): void => {
     isMissed = false;
     timer = setTimeout(() => {
       timer = undefined;
-      if (isMissed) tell();
+      if (isMissed) tell(Math.min(2 * gatherMs, lastGatherMs));
     }, gatherMs);
     onChange();
   };

@@ -3,11 +3,11 @@
  * conversation of a paused session by hand, with a real `/compact` in its own config dir, the first request after the
  * group goes on holds the session's own state and its task.
  */
-import { afterEach, expect, test } from 'bun:test';
+import { afterEach, expect } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pinnedClaude, until } from '../support/cli.ts';
-import { sampled } from '../support/long.ts';
+import { longTest } from '../support/long.ts';
 import { bash, ContextGround, said, systems } from './context-rig.ts';
 
 let ground: ContextGround;
@@ -36,7 +36,7 @@ async function compactByHand({ group, env }: ContextGround): Promise<string> {
   return `${stdout}${stderr}`;
 }
 
-test.each(sampled(systems, systems.length))(
+longTest.each(systems)(
   '%s: state and task come back after a /compact between a pause and a resume',
   async (system) => {
     const wait = bash('touch began; [ -e go ] || sleep 60');

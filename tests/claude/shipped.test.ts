@@ -177,7 +177,7 @@ longRun(
   timeoutMs,
 );
 
-run(
+longRun(
   'strict-typescript and documentation are loaded and their rules hold; every prompt reaches the model',
   async () => {
     const project = repository('api', {

@@ -45,7 +45,7 @@ const moments = [
   { at: 'before log session_completed', starts: 2 },
 ] as const;
 
-test.each(sampled(moments, 2))(
+test.each(sampled(moments, 3))(
   'killed $at',
   async ({ starts, ...crash }) => {
     const runners = new Runners(group, {

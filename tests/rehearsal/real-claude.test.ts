@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
 import { defaultScript } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, type ScriptedApiOptions, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { longTest, sampled } from '../support/long.ts';
 import { resultOf, runClaude, Sandbox, startClaude } from './claude-process.ts';
 
 const timeoutMs = 120_000;
@@ -63,7 +64,7 @@ test(
   timeoutMs,
 );
 
-test(
+longTest(
   'the default script runs and changes nothing',
   async () => {
     start(defaultScript, { nameOf: () => 'tidy' });
@@ -145,14 +146,15 @@ describe('going on', () => {
     timeoutMs,
   );
 
-  test.each<[string, Step[], object]>([
+  const compactions: readonly [string, Step[], object][] = [
     ['at a threshold', [{ ...bash(log('two')), usage: { input: 70_000 } }], { autoCompactWindow: 100_000 }],
     [
       'when the prompt is too long',
       [bash(log('two')), { status: 400, message: 'prompt is too long: 210000 tokens > 200000 maximum', times: 1 }],
       {},
     ],
-  ])(
+  ];
+  test.each(sampled(compactions, 2))(
     'a compaction %s loses no step',
     async (_, steps, settings) => {
       writeFileSync(join(sandbox.config, 'settings.json'), JSON.stringify(settings));

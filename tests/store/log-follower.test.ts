@@ -124,7 +124,7 @@ test('ends when the group is deleted, and stays silent once it was ended', () =>
   world.clock.step(0);
   rmSync(path);
   world.clock.step(500);
-  expect(problems.map(({ reason }) => reason)).toEqual(['not-found']);
+  expect(problems.map(({ reason }) => reason)).toEqual(['gone']);
   writeFileSync(path, header + eventLines(events));
   world.clock.step(5_000);
   expect({ told, waiting: world.clock.waiting }).toEqual({ told: [], waiting: 0 });

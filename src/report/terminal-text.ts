@@ -34,8 +34,10 @@ export function safeJson(value: unknown, indent = 0): string {
 /** Cuts to at most `columns` terminal columns, with an ellipsis when something was cut off. */
 export function fitColumns(text: string, columns: number): string {
   if (Bun.stringWidth(text) <= columns) return text;
-  const room = Math.max(0, columns - 1);
-  const head = Bun.sliceAnsi(text, 0, room);
-  // A character of two columns at the cut belongs to neither side.
-  return `${Bun.stringWidth(head) > room ? Bun.sliceAnsi(text, 0, room - 1) : head}…`;
+  // A character of two columns at the cut belongs to neither side, and marks that join may make what is cut off wider.
+  for (let room = columns - 1; room > 0; room -= 1) {
+    const cut = `${Bun.sliceAnsi(text, 0, room)}…`;
+    if (Bun.stringWidth(cut) <= columns) return cut;
+  }
+  return '…';
 }

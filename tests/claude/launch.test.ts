@@ -3,7 +3,6 @@
  * environment holds one login and no trace of a surrounding claude; every line into its stdin is one line.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { type WorkerArgsInput, workerArgs } from '../../src/claude/argv.ts';
 import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
 import { attemptMark, workerEnvironment } from '../../src/claude/environment.ts';
@@ -11,6 +10,7 @@ import { chooseLogin } from '../../src/claude/login.ts';
 import { estimateCost, isUnknownModel } from '../../src/claude/pricing.ts';
 import { resumePrompt } from '../../src/claude/resume-prompt.ts';
 import { noTokens } from '../../src/core/group.ts';
+import { fc } from '../support/property.ts';
 
 const args: WorkerArgsInput = {
   conversation: { kind: 'new', claudeSessionId: 'ID' },

@@ -2,8 +2,8 @@
  * Promises: every kind of line that is used is read as documented, and no line whatever makes the reader throw.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { parseLine } from '../../src/claude/messages.ts';
+import { fc } from '../support/property.ts';
 
 const read = (value: unknown) => parseLine(JSON.stringify(value));
 

@@ -3,9 +3,9 @@
  * that come late and answers to get_usage; cost never falls, and any lines give some state.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { type ClaudeMessage, parseLine } from '../../src/claude/messages.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../../src/claude/stream.ts';
+import { fc } from '../support/property.ts';
 
 const fold = (...lines: object[]): AttemptStream =>
   lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream());

@@ -1,8 +1,8 @@
 /** Promises: from the lines of a transcript comes what people want to read, once; no line makes the reader fail. */
 import { expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { TranscriptReader } from '../../src/claude/transcript-entries.ts';
 import type { TranscriptEntry } from '../../src/core/transcript.ts';
+import { fc } from '../support/property.ts';
 
 function read(...lines: object[]): TranscriptEntry[] {
   const reader = new TranscriptReader();

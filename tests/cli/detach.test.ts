@@ -6,13 +6,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
-import fc from 'fast-check';
 import { runArguments } from '../../src/cli/detach.ts';
 import { type RunWish, runWish, withRunOptions } from '../../src/cli/run-options.ts';
 import { budgetActions, limitActions } from '../../src/core/group.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { until } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { fc } from '../support/property.ts';
 import { lives, Night, obeyInterrupt } from './night.ts';
 import { launcher, User } from './user.ts';
 

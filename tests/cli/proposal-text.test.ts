@@ -1,10 +1,10 @@
 /** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
 import { expect, test } from 'bun:test';
-import fc from 'fast-check';
 import type { Piece } from '../../src/cli/merge/pieces.ts';
 import { proposalSection, proposalTitle, withSection } from '../../src/cli/merge/proposal-text.ts';
 import type { GroupState } from '../../src/core/state.ts';
 import { CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
+import { fc } from '../support/property.ts';
 
 function groupWith(result: string): { readonly state: GroupState; readonly pieces: Piece[] } {
   const log = new CoreLog()

@@ -5,9 +5,9 @@
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import fc from 'fast-check';
 import { parseHeader } from '../../src/context/cpm/state.ts';
 import { checkSkill, withSection } from '../../src/context/cpm-skills.ts';
+import { fc } from '../support/property.ts';
 
 const templates = resolve(import.meta.dir, '../../templates');
 const section = readFileSync(join(templates, 'cpm', 'state-management.md'), 'utf8');

@@ -1,8 +1,8 @@
 /** Promises: text of a project is made harmless and nothing else of it is lost, whatever it looks like, and at once. */
 import { expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { withoutStructure } from '../../src/context/cpm/state.ts';
 import { harmless } from '../../src/context/hook-call.ts';
+import { fc } from '../support/property.ts';
 
 test('an escape sequence without its end takes nothing with it', () => {
   for (const start of ['\u001b]0;t', '\u001bP', '\u001b_', '\u001bX', '\u009d', '\u0090', '\u001b[']) {

@@ -3,11 +3,11 @@
  * second time changes nothing.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { readBackCheck } from '../../src/claude/settings.ts';
 import { withMember } from '../../src/cli/hooks/json-member.ts';
 import { installedHooks, installHooks, uninstallHooks } from '../../src/context/install.ts';
 import { contextNames } from '../../src/core/group.ts';
+import { fc } from '../support/property.ts';
 
 const command = {
   bun: '/opt/a b/bun',

@@ -3,11 +3,11 @@
  * that have a choice and do not build on work in the checkout; what was begun stays as it was.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import type { IsolationMode, SessionDefinition } from '../../src/core/group.ts';
 import { checkoutsInUse, isolationOf } from '../../src/core/isolation.ts';
 import { nextStarts } from '../../src/core/schedule.ts';
 import { attemptId, CoreLog, sessionDefinition } from '../support/core-events.ts';
+import { fc } from '../support/property.ts';
 
 interface Sketch {
   readonly in?: string;

@@ -1,10 +1,10 @@
 /** Promises: a preview names waves, the longest way and caps that cannot hold, and guesses only from history. */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { historyOf, type Sample } from '../../src/core/forecast.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { previewOf } from '../../src/core/preview.ts';
 import { foldEvents, type GroupState } from '../../src/core/state.ts';
+import { fc } from '../support/property.ts';
 
 const at = '2026-01-02T03:04:05.000Z';
 const groupId = '20260102-030405-x';

@@ -6,11 +6,11 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import * as fc from 'fast-check';
 import type { Workspace } from '../../src/core/group.ts';
 import { commitWork } from '../../src/git/commit.ts';
 import { exceptOurs, isOurFile } from '../../src/git/our-files.ts';
 import { makeWorkspace } from '../../src/git/workspace.ts';
+import { fc } from '../support/property.ts';
 import { git, Repository, type Tree, writeTree } from './repository.ts';
 import { failure, made, value, WorkspaceRig } from './workspace-rig.ts';
 

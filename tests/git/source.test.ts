@@ -3,8 +3,8 @@
  * option.
  */
 import { expect, test } from 'bun:test';
-import * as fc from 'fast-check';
 import { nameOfSource, parseRef, parseRepository } from '../../src/git/source.ts';
+import { fc } from '../support/property.ts';
 
 test.each([
   ['https://git.example.org/team/templates.git', 'https://git.example.org/team/templates.git', 'templates'],

@@ -3,10 +3,10 @@
  * as GitHub demands; nothing that a session says becomes a command.
  */
 import { expect, test } from 'bun:test';
-import fc from 'fast-check';
 import type { EventBody } from '../../src/core/event.ts';
 import { plainStyle } from '../../src/report/format.ts';
 import { createGithubReporter, escapeData, escapeProperty } from '../../src/report/github-reporter.ts';
+import { fc } from '../support/property.ts';
 import { attemptId, begin, creation, eventfulRun, ids, play, session, started, usage } from './sample-run.ts';
 
 function linesOf(run: readonly EventBody[]): string[] {

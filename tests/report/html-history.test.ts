@@ -1,12 +1,12 @@
 /** Promises: the report says of every moment why a session did not run, and never counts money twice. */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import type { EventBody } from '../../src/core/event.ts';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { type ReportModel, reportModel } from '../../src/report/html/model.ts';
 import { reportPage } from '../../src/report/html/page.ts';
 import { paint, type Span, subtract, Track, union } from '../../src/report/html/spans.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
+import { fc } from '../support/property.ts';
 
 const [a, b, c] = [sid(1), sid(2), sid(3)];
 

@@ -3,13 +3,13 @@
  * nothing, says the same again, stays small, and tells of every session, failure and cure.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { noUsage, type Usage } from '../../src/core/group.ts';
 import { foldEvents } from '../../src/core/state.ts';
 import { reportModel } from '../../src/report/html/model.ts';
 import { pageStart, reportPage } from '../../src/report/html/page.ts';
 import { graphPicture } from '../../src/report/picture/graph-picture.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
+import { fc } from '../support/property.ts';
 import { readMarkup, referencesIn } from './markup-checker.ts';
 import { hostileTexts, randomLogs } from './random-log.ts';
 

@@ -3,12 +3,12 @@
  * wrote becomes markup, HTML, a mention or a reference in it.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { foldEvents } from '../../src/core/state.ts';
 import { reportModel } from '../../src/report/html/model.ts';
 import { codeBlock, escapeMarkdown, reportMarkdown } from '../../src/report/markdown.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
 import { eventfulEvents } from '../support/eventful-group.ts';
+import { fc } from '../support/property.ts';
 import { hostileTexts, randomLogs } from './random-log.ts';
 
 /** Lines outside of code blocks; a fence ends with the first row of backticks that is as long. */

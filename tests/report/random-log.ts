@@ -2,12 +2,13 @@
  * Logs that could have happened, from a list of numbers: sessions with hostile names and texts, runs that end, break
  * off and go on, limits, halts, money, worktrees, acceptance, and a clock that jumps in both directions.
  */
-import fc from 'fast-check';
+
 import type { EventBody, GroupEvent, PauseReason, StopReason } from '../../src/core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../src/core/group.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
 import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
 import { groupDefinition, groupId, processIdentity, sessionDefinition } from '../support/core-events.ts';
+import { fc } from '../support/property.ts';
 
 export interface RandomLog {
   readonly events: GroupEvent[];

@@ -1,7 +1,7 @@
 /** Promises: a command reaches the shell as it was written; nothing that could be a value is ever put into one. */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { checkedCommand, shellCommand, wholeVariable } from '../../src/template/command-text.ts';
+import { fc } from '../support/property.ts';
 
 describe('a command', () => {
   test('is taken as it stands, without blanks around it', () => {

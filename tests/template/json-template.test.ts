@@ -3,9 +3,9 @@
  * JSON is told at its place; findJsonFault agrees with the runtime's parser, equal keys apart.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { renderJson } from '../../src/template/json-template.ts';
 import { findJsonFault } from '../../src/template/json-text.ts';
+import { fc } from '../support/property.ts';
 
 const render = (text: string, values: Record<string, string>) =>
   renderJson({ text, file: 'settings.json' }, (name) => (Object.hasOwn(values, name) ? values[name] : undefined));

@@ -1,10 +1,10 @@
 /** Promises: each place is filled with what its dependency said, once; what is long goes into a file, whole. */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import type { PromptReference, SessionDefinition, Work, Workspace } from '../../src/core/group.ts';
 import type { SessionRecord, SessionState } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
 import { diffStatText, fillPrompt, valueAt } from '../../src/template/knowledge.ts';
+import { fc } from '../support/property.ts';
 
 const definition = (id: string, fields: Partial<SessionDefinition> = {}): SessionDefinition => ({
   id,

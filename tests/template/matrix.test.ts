@@ -5,9 +5,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import fc from 'fast-check';
 import { expandBraces, isPattern, matchesSegment, matchFolders } from '../../src/template/workflow-glob.ts';
 import { packageRoot } from '../support/cli.ts';
+import { fc } from '../support/property.ts';
 import { unprivileged } from '../support/unprivileged.ts';
 import { TemplateFolder, world } from './rig.ts';
 import { WorkflowFolder } from './workflow-rig.ts';

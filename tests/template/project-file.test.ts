@@ -5,8 +5,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, truncateSync } from 'node:fs';
 import { dirname } from 'node:path';
-import fc from 'fast-check';
 import { isProjectFile, loadProjectFile, projectFileFor } from '../../src/template/project-file.ts';
+import { fc } from '../support/property.ts';
 import { problemsIn, TemplateFolder, valid, world } from './rig.ts';
 
 const name = '.claude-code-agent/project.yaml';

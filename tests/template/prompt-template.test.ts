@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
-import fc from 'fast-check';
 import { loadPromptTemplate, parsePromptTemplate, renderPrompt } from '../../src/template/prompt-template.ts';
+import { fc } from '../support/property.ts';
 import { problemsIn, TemplateFolder, valid, world } from './rig.ts';
 
 let temp: TemplateFolder;

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
-import fc from 'fast-check';
+import { fc } from '../support/property.ts';
 import { WorkflowFolder } from './workflow-rig.ts';
 
 let folder: WorkflowFolder;

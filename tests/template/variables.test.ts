@@ -4,7 +4,6 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync } from 'node:fs';
-import fc from 'fast-check';
 import type { z } from 'zod';
 import { checkYaml, readYaml } from '../../src/store/yaml-text.ts';
 import {
@@ -14,6 +13,7 @@ import {
   variableList,
   variableMap,
 } from '../../src/template/variables.ts';
+import { fc } from '../support/property.ts';
 import { problemsIn, TemplateFolder, valid, world } from './rig.ts';
 
 let temp: TemplateFolder;

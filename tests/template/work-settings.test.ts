@@ -3,8 +3,8 @@
  * out, and refused where a session asks for it itself.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { type WorkWish, workFaults, workSettings } from '../../src/template/work-settings.ts';
+import { fc } from '../support/property.ts';
 
 const repository = '/p/.git';
 const maybe = <T>(one: fc.Arbitrary<T>) => fc.option(one, { nil: undefined });

@@ -4,10 +4,10 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import type { Problem } from '../../src/store/yaml-text.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../src/template/workflow.ts';
 import { isLongRun } from '../support/long.ts';
+import { fc } from '../support/property.ts';
 import { exampleWorkflow, WorkflowFolder } from './workflow-rig.ts';
 
 /** Ten thousand inputs in the long tests, a quarter of them otherwise. */

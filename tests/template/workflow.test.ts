@@ -3,8 +3,8 @@
  * places for later results where they stand in the prompt. Not covered: how a group is made of the drafts.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { fillLater } from '../../src/template/render.ts';
+import { fc } from '../support/property.ts';
 import { exampleWorkflow, WorkflowFolder } from './workflow-rig.ts';
 
 let folder: WorkflowFolder;

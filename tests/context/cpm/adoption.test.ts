@@ -5,9 +5,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { adopt } from '../../../src/context/cpm/adoption.ts';
 import type { ContextFiles } from '../../../src/context/hook-call.ts';
+import { fc } from '../../support/property.ts';
 import { other as newId, own as oldId, Project, progress, realFiles } from './rig.ts';
 
 let project: Project;

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { type ContextFiles, charactersMax } from '../../../src/context/hook-call.ts';
+import { fc } from '../../support/property.ts';
 import { other, own, Project, progress, realFiles } from './rig.ts';
 
 let project: Project;

@@ -1,9 +1,9 @@
 /** Promises: names, headers and cuts of progress files hold for any text. */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { cpmInstructions } from '../../../src/context/cpm/instructions.ts';
 import { layOut, type Shown } from '../../../src/context/cpm/layout.ts';
 import * as state from '../../../src/context/cpm/state.ts';
+import { fc } from '../../support/property.ts';
 import { own } from './rig.ts';
 
 describe('names', () => {

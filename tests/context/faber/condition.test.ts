@@ -3,8 +3,8 @@
  * what objects inherit, or throws; paths into the state are read in all their spellings.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { parseCondition, parsePath, valueAt } from '../../../src/context/faber/condition.ts';
+import { fc } from '../../support/property.ts';
 
 const state = { status: 'in_progress', n: 3, empty: '', list: ['a'], artifacts: { spec_path: 'specs/x.md', 'a b': 1 } };
 

@@ -1,7 +1,7 @@
 /** Promises: JSON is read like the runtime reads it, and what is wrong has its line and column. */
 import { expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { fieldOf, readJson } from '../../../src/context/faber/json-text.ts';
+import { fc } from '../../support/property.ts';
 
 test.each([
   ['', 1, 1, 'ends too early'],

@@ -3,7 +3,6 @@
  * compactions and phases are recorded; whatever else stands in the state stays, in whatever form others wrote it.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { type JsonObject, listOf, objectOf } from '../../../src/context/faber/json-text.ts';
 import {
   beginSession,
@@ -18,6 +17,7 @@ import {
   recordLoads,
   type Who,
 } from '../../../src/context/faber/state.ts';
+import { fc } from '../../support/property.ts';
 import { fresh, minute, startMs } from './rig.ts';
 
 function who(sessionId: string, more: Partial<Who> = {}): Who {

@@ -3,9 +3,9 @@
  * changes; what is read is what stands there.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import { parse } from 'yaml';
 import { newResumeFile, readResumeFile, recordSession } from '../../../src/context/handover/resume-file.ts';
+import { fc } from '../../support/property.ts';
 
 const at = '2026-01-06T15:30:00.000Z';
 const record = (text: string, id = 'bbb222') => recordSession(text, id, at) as string;

@@ -1,6 +1,5 @@
 /** Promises: foreign text is one harmless line of known width; styles never change it; wrapping loses nothing. */
 import { expect, test } from 'bun:test';
-import fc from 'fast-check';
 import {
   type Cell,
   cellsOf,
@@ -14,6 +13,7 @@ import {
   wrapCells,
 } from '../../../src/report/dashboard/cells.ts';
 import { colourStyle, type Tone } from '../../../src/report/format.ts';
+import { fc } from '../../support/property.ts';
 
 const nasty = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -28,6 +28,7 @@ const nasty = fc.oneof(
     '漢字',
     '🇩🇪',
     'e\u0301',
+    '𗀀ൗ',
   ),
 );
 const hostile = fc.array(nasty, { maxLength: 12 }).map((parts) => parts.join(''));

@@ -3,7 +3,6 @@
  * visible rows are made; filters, panes and questions show what they say.
  */
 import { describe, expect, test } from 'bun:test';
-import fc from 'fast-check';
 import type { EventBody } from '../../../src/core/event.ts';
 import { whyNot } from '../../../src/core/why.ts';
 import { plainRow } from '../../../src/report/dashboard/cells.ts';
@@ -11,6 +10,7 @@ import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
 import { firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
 import { formatClock } from '../../../src/report/format.ts';
+import { fc } from '../../support/property.ts';
 import { begin, creation, session, started } from '../sample-run.ts';
 import { expectGolden } from './golden.ts';
 import { fold, frame, sceneEvents, sceneLimit, sessionId, startMs, textOf, type Wanted } from './scene.ts';

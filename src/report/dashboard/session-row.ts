@@ -3,6 +3,7 @@
  * that a terminal which measures it differently shifts nothing.
  */
 import { addUsage, type Usage } from '../../core/group.ts';
+import { isHeldBack } from '../../core/plan.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
@@ -184,7 +185,7 @@ function signOf({ state, runner }: View, record: SessionRecord, glyphs: Glyphs):
       return { glyph: glyphs.paused, tone: 'warn' };
     case 'pending':
       if (explain(state, record).reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
-      if (isHeldBack(state, record)) return { glyph: glyphs.paused, tone: 'warn' };
+      if (isHeldBack(record)) return { glyph: glyphs.paused, tone: 'warn' };
       return { glyph: glyphs.pending, tone: 'dim' };
     case 'running': {
       const { attempt } = record.state;
@@ -206,11 +207,6 @@ export function usageNow({ state, live, nowMs, runner }: View, record: SessionRe
   const until = runner === 'none' ? Date.parse(state.updatedAt) : nowMs;
   const durationMs = record.usage.durationMs + Math.max(0, until - Date.parse(attempt.startedAt));
   return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
-}
-
-/** Of a pending one: a user does not want it to start. */
-function isHeldBack({ status }: GroupState, { queued }: SessionRecord): boolean {
-  return status === 'running' && !queued;
 }
 
 interface Said {
@@ -239,12 +235,10 @@ function doingNow(view: View, record: SessionRecord): Doing {
     }
     const waiting = waits.length > 0 ? `waits for ${listTitles(state, waits)}` : undefined;
     // Told first: it waits for others whether it is held back or not.
-    if (isHeldBack(state, record)) {
-      const text = waiting === undefined ? 'held back: p lets it start' : `held back (p): ${waiting}`;
-      return { tool: { text, tone: 'warn' } };
-    }
+    if (isHeldBack(record)) return { tool: { text: heldBack(view, record, waiting), tone: 'warn' } };
     if (waiting !== undefined) return { tool: { text: waiting, tone: 'dim' } };
   }
+  if (isHeldBack(record)) return { tool: { text: heldBack(view, record, why.reason), tone: 'warn' } };
   if (record.queued && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
     const again = `again in ${formatDuration(record.notBeforeMs - nowMs)}`;
     return { tool: { text: `${again}: ${why.message ?? ''}`, tone: 'warn' } };
@@ -252,6 +246,14 @@ function doingNow(view: View, record: SessionRecord): Doing {
   if (record.state.status === 'pending') return {};
   const tone = record.state.status === 'failed' ? 'bad' : 'warn';
   return { tool: { text: reasoned(why.reason ?? record.state.status, why.message), tone } };
+}
+
+/** `also`: what it would wait for if it were not held back, or why it rests. */
+function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: string | undefined): string {
+  // Without a runner only the whole group can go on, and that takes everything along.
+  if (runner === 'none') return also === undefined ? 'held back until P' : `held back until P: ${also}`;
+  if (also !== undefined) return `held back (p): ${also}`;
+  return status === 'pending' ? 'held back: p lets it start' : 'held back: p lets it go on';
 }
 
 function runningNow({ state, live, runner }: View, record: SessionRecord, attempt: Attempt): Doing {

@@ -11,7 +11,7 @@ import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
 import { firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
 import { formatClock } from '../../../src/report/format.ts';
 import { fc } from '../../support/property.ts';
-import { begin, creation, session, started } from '../sample-run.ts';
+import { attemptId, begin, creation, session, started, usage } from '../sample-run.ts';
 import { expectGolden } from './golden.ts';
 import { fold, frame, sceneEvents, sceneLimit, sessionId, startMs, textOf, type Wanted } from './scene.ts';
 
@@ -154,6 +154,20 @@ test('a session that is held back looks so, whatever it waits for', () => {
   });
 });
 
+test('a session at a limit that is held back looks other than one that goes on by itself', () => {
+  const api = { sessionId: sessionId(2) };
+  const atLimit = {
+    type: 'session_paused',
+    ...api,
+    attemptId: attemptId(sessionId(2)),
+    reason: 'limit',
+    message: 'A usage or rate limit was reached.',
+    usage: usage(0.1, 10, 10, 1000),
+  } as const;
+  const { state } = fold([...sceneEvents, atLimit, { type: 'session_queued', ...api, queued: false }]);
+  expect(textOf(frame({ columns: 120, view: { state } }))).toMatch(/002 api .* held back \(p\): limit\n/);
+});
+
 test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {
   const { state } = fold(
     sceneEvents.map((event) =>
@@ -167,7 +181,11 @@ test('a rehearsal is marked as one at every usual width, and its sessions are st
 });
 
 test('the keys fit on a terminal of 80 columns', () => {
-  const last = textOf(frame()).trimEnd().split('\n').at(-1) ?? '';
+  const last =
+    textOf(frame({ ui: { selected: sessionId(2) } }))
+      .trimEnd()
+      .split('\n')
+      .at(-1) ?? '';
   for (const hint of ['enter open', 'p pause', 'f problems', '? help', 'q quit']) expect(last).toContain(hint);
 });
 

@@ -7,7 +7,7 @@ import { explanation } from './progress.ts';
 import { type Circumstances, decide, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
-import { cacheWait, warmUps } from './warm-cache.ts';
+import { cacheWait, type WarmUps, warmUps } from './warm-cache.ts';
 
 export interface Why {
   readonly sessionId: SessionId;
@@ -19,11 +19,35 @@ export interface Why {
 
 /** One answer for every session that is not running and not completed, in the order in which they were added. */
 export function whyNot(state: GroupState, circumstances: Circumstances): Why[] {
-  const plan = planOf(state);
-  const general = whyNoneStarts(state, circumstances);
-  return [...state.sessions.values()]
-    .filter(({ state: { status } }) => status !== 'running' && status !== 'completed')
-    .map((record) => whyOne(state, plan, record, general, circumstances));
+  const ask = whyAsker(state, circumstances);
+  return [...state.sessions.values()].flatMap((record) => ask(record) ?? []);
+}
+
+/**
+ * The same for those who ask about a few of many, as long as the state stays as it is: nothing is looked at before the
+ * first question. Null for a session that runs or is completed.
+ */
+export function whyAsker(state: GroupState, circumstances: Circumstances): (record: SessionRecord) => Why | null {
+  let moment: Moment | undefined;
+  return (record) => {
+    const { status } = record.state;
+    if (status === 'running' || status === 'completed') return null;
+    moment ??= {
+      plan: planOf(state),
+      general: whyNoneStarts(state, circumstances),
+      warming: warmUps(state, circumstances),
+      nowMs: circumstances.nowMs ?? 0,
+    };
+    return whyOne(state, record, moment);
+  };
+}
+
+/** What all answers at one moment have in common. */
+interface Moment {
+  readonly plan: Plan;
+  readonly general: General;
+  readonly warming: WarmUps;
+  readonly nowMs: number;
 }
 
 type General = { readonly reason: string; readonly message: string };
@@ -70,14 +94,7 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
   return aboutToStart;
 }
 
-function whyOne(
-  state: GroupState,
-  plan: Plan,
-  record: SessionRecord,
-  general: General,
-  circumstances: Circumstances,
-): Why {
-  const { nowMs = 0 } = circumstances;
+function whyOne(state: GroupState, record: SessionRecord, { plan, general, warming, nowMs }: Moment): Why {
   const { id } = record.definition;
   const { status } = record.state;
   const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
@@ -107,7 +124,7 @@ function whyOne(
   }
   if (general.reason === 'cache') {
     // Each kind of sessions waits for one of its own.
-    const leader = warmUps(state, circumstances).leaderFor(record);
+    const leader = warming.leaderFor(record);
     const { reason, message } = leader === null ? aboutToStart : cacheWait(state, leader);
     return answer(reason, message);
   }

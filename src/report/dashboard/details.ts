@@ -14,7 +14,7 @@ import {
 import { safeText } from '../terminal-text.ts';
 import type { Line } from '../transcript/line.ts';
 import { markdownLines } from '../transcript/markdown.ts';
-import { listTitles, statusTone, titleOf } from '../wording.ts';
+import { listTitles, statusTone, titleOf, withLocalTimes } from '../wording.ts';
 import {
   type Cell,
   cellsOf,
@@ -91,7 +91,7 @@ function tabLines(view: View, record: SessionRecord, tab: Tab, columns: number):
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;
   switch (tab) {
     case 'now':
-      return nowLines(view, record, material?.why, columns);
+      return nowLines(view, record, columns);
     case 'log': {
       const log = material?.log ?? [];
       if (log.length === 0) return [[{ text: 'Nothing was printed so far.', tone: 'dim' }]];
@@ -135,7 +135,7 @@ function textLines(text: string, columns: number, tone?: Tone): Cell[][] {
   );
 }
 
-function nowLines(view: View, record: SessionRecord, why: string | undefined, columns: number): Cell[][] {
+function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] {
   const { state } = view;
   const { definition } = record;
   const { status } = record.state;
@@ -152,7 +152,7 @@ function nowLines(view: View, record: SessionRecord, why: string | undefined, co
   const add = (name: string, text: string | undefined, tone?: Tone): void => {
     if (text !== undefined && text.trim() !== '') lines.push(...named(name, text, columns, tone));
   };
-  add('why', why ?? explained.message, status === 'failed' ? 'bad' : 'warn');
+  add('why', whySentence(view, record) ?? explained.message, status === 'failed' ? 'bad' : 'warn');
   add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
   const now = view.live.get(definition.id);
   add('tool', now?.currentTool, 'accent');
@@ -173,6 +173,14 @@ function nowLines(view: View, record: SessionRecord, why: string | undefined, co
     say('result', result);
   }
   return lines;
+}
+
+/** With the group's next step where nobody runs it; absent when the session runs or is completed. */
+function whySentence({ state, runner, why, nowMs }: View, record: SessionRecord): string | undefined {
+  const answer = why?.(record) ?? null;
+  if (answer === null) return undefined;
+  const isIdle = state.status === 'running' && runner === 'none' && answer.reason === 'slot';
+  return isIdle ? "The group's runner is gone." : withLocalTimes(answer.message, nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */

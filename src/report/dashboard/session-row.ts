@@ -8,11 +8,11 @@ import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
-import { listTitles, projectName, titleOf } from '../wording.ts';
+import { listTitles, projectName, titleOf, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
-import { blockersOf, explain, reasoned, type Terminal, type View } from './view.ts';
+import { blockersOf, explain, limitNow, reasoned, type Terminal, type View } from './view.ts';
 
 /** Widths in columns; 0 = not shown. */
 export interface Layout {
@@ -241,11 +241,34 @@ function doingNow(view: View, record: SessionRecord): Doing {
   if (isHeldBack(record)) return { tool: { text: heldBack(view, record, why.reason), tone: 'warn' } };
   if (record.queued && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
     const again = `again in ${formatDuration(record.notBeforeMs - nowMs)}`;
-    return { tool: { text: `${again}: ${why.message ?? ''}`, tone: 'warn' } };
+    return { tool: { text: `${again}: ${withLocalTimes(why.message ?? '', nowMs)}`, tone: 'warn' } };
   }
+  const keeps = record.queued ? waitingNow(view, record) : undefined;
+  if (keeps !== undefined) return { tool: keeps };
   if (record.state.status === 'pending') return {};
   const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-  return { tool: { text: reasoned(why.reason ?? record.state.status, why.message), tone } };
+  return { tool: { text: withLocalTimes(reasoned(why.reason ?? record.state.status, why.message), nowMs), tone } };
+}
+
+/** What keeps a session that could start from starting, in a few words. */
+const waitWords: Readonly<Record<string, string>> = {
+  cache: 'waits for prompt cache',
+  slot: 'waits for a free slot',
+  starting: 'waits while others start',
+  checkout: 'waits for the checkout',
+  money: 'waits for money',
+  memory: 'waits for free memory',
+  disk: 'waits for free disk space',
+};
+
+/** Absent where it is plain from the head, or where nobody is there to start anything. */
+function waitingNow({ state, runner, why, nowMs }: View, record: SessionRecord): Said | undefined {
+  if (state.status !== 'running' || runner === 'none') return undefined;
+  const reason = why?.(record)?.reason ?? '';
+  const limit = reason === 'limit' ? limitNow(state, nowMs) : null;
+  if (limit !== null) return { text: limit, tone: 'warn' };
+  const text = waitWords[reason];
+  return text === undefined ? undefined : { text, tone: 'dim' };
 }
 
 /** `also`: what it would wait for if it were not held back, or why it rests. */

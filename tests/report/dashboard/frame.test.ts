@@ -4,7 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
-import { whyNot } from '../../../src/core/why.ts';
+import type { GroupConfig } from '../../../src/core/group.ts';
+import type { Circumstances } from '../../../src/core/schedule.ts';
+import { whyAsker, whyNot } from '../../../src/core/why.ts';
 import { plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
@@ -166,6 +168,32 @@ test('a session at a limit that is held back looks other than one that goes on b
   } as const;
   const { state } = fold([...sceneEvents, atLimit, { type: 'session_queued', ...api, queued: false }]);
   expect(textOf(frame({ columns: 120, view: { state } }))).toMatch(/002 api .* held back \(p\): limit\n/);
+});
+
+test('what waits for a limit, a slot or the prompt cache says so', () => {
+  const ids = [1, 2, 3, 4].map(sessionId);
+  const [first = '', ...others] = ids;
+  const rowsOf = (config: Partial<GroupConfig>, circumstances: Partial<Circumstances>, ...more: EventBody[]) => {
+    const sessions = ids.map((id) => session(id));
+    const { state } = fold([
+      ...creation({ maxConcurrentSessions: 4, ...config }, sessions),
+      started,
+      ...begin(first),
+      ...more,
+    ]);
+    const why = whyAsker(state, { preparingMax: 9, nowMs: Date.parse(state.updatedAt), ...circumstances });
+    return [60, 80, 120].map((columns) => textOf(frame({ columns, view: { state, why } })));
+  };
+  const times = others.length;
+  for (const text of rowsOf({}, { answered: new Set() })) {
+    expect(text.match(/waits for prompt cache\n/g)).toHaveLength(times);
+  }
+  for (const text of rowsOf({ maxConcurrentSessions: 1 }, {})) {
+    expect(text.match(/waits for a free slot\n/g)).toHaveLength(times);
+  }
+  const gate = { untilMs: Date.parse(sceneLimit), mayProbe: false };
+  const rows = rowsOf({}, { gate }, { type: 'limit_reached', resetsAt: sceneLimit });
+  for (const text of rows) expect(text.match(/ {2,}limit: goes on in 58m 25/g)).toHaveLength(times);
 });
 
 test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {

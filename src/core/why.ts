@@ -105,19 +105,20 @@ function whyOne(state: GroupState, record: SessionRecord, { plan, general, warmi
   }
   if (own.reason === 'blocked') return answer('blocked', own.message ?? '');
   if (status === 'failed' && !record.queued) return answer(own.reason ?? 'failed', own.message ?? '');
-  if (own.reason === 'waiting') {
-    const labels = (own.waitsFor ?? []).map((other) => sessionLabel(other, state.sessions.get(other)?.definition.name));
-    const waits = `It waits for ${labels.join(', ')}`;
-    if (state.status !== 'running' || record.queued) return answer('waiting', `${waits}.`);
-    return answer('held', `${waits} and is held back. Let it go on with: session resume.`);
+  const labels = (own.waitsFor ?? []).map((other) => sessionLabel(other, state.sessions.get(other)?.definition.name));
+  const waits = `It waits for ${labels.join(', ')}`;
+  if (own.reason === 'waiting') return answer('waiting', `${waits}.`);
+  if (own.reason === 'held') {
+    const held = labels.length > 0 ? `${waits} and is held back.` : 'It is held back.';
+    const others = state.status === 'running' ? '' : '; group resume starts it as well';
+    return answer('held', `${held} Let it go on with: session resume${others}.`);
   }
   if (state.status === 'running' && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
     const time = new Date(record.notBeforeMs).toISOString();
     return answer('backoff', `A transient failure is tried again at ${time}. ${own.message ?? ''}`.trim());
   }
   if (state.status === 'running' && !record.queued) {
-    const message = own.message ?? 'It is held back.';
-    return answer(own.reason ?? 'held', `${message} Let it go on with: session resume.`);
+    return answer(own.reason ?? status, `${own.message ?? ''} Let it go on with: session resume.`);
   }
   if (state.status === 'running' && state.only !== undefined && !state.only.has(id)) {
     return answer('not-asked-for', 'Only other sessions were asked for in this run.');

@@ -27,7 +27,7 @@ import {
   wrapCells,
   wrapLed,
 } from './cells.ts';
-import { usageNow } from './session-row.ts';
+import { leftAlone, usageNow } from './session-row.ts';
 import { type Tab, tabs, type Ui } from './ui.ts';
 import { explain, type Terminal, type View } from './view.ts';
 
@@ -175,12 +175,16 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   return lines;
 }
 
-/** With the group's next step where nobody runs it; absent when the session runs or is completed. */
+/** With the next step where nobody runs the group; absent when the session runs well or is completed. */
 function whySentence({ state, runner, why, nowMs }: View, record: SessionRecord): string | undefined {
+  if (record.state.status === 'running' && runner === 'none') {
+    const does = leftAlone(state);
+    return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone; P lets it go on.`;
+  }
   const answer = why?.(record) ?? null;
   if (answer === null) return undefined;
-  const isIdle = state.status === 'running' && runner === 'none' && answer.reason === 'slot';
-  return isIdle ? "The group's runner is gone." : withLocalTimes(answer.message, nowMs);
+  const isIdle = state.status === 'running' && runner === 'none' && /^(slot|frozen)$/.test(answer.reason);
+  return isIdle ? "The group's runner is gone; P lets it go on." : withLocalTimes(answer.message, nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */

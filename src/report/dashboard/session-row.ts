@@ -282,7 +282,7 @@ function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: 
 function runningNow({ state, live, runner }: View, record: SessionRecord, attempt: Attempt): Doing {
   const now = live.get(record.definition.id);
   const words = now?.lastText === undefined ? {} : { words: { text: plainWords(now.lastText, wordsColumnsMax) } };
-  if (runner === 'none') return { tool: { text: 'works on by itself, or has ended', tone: 'warn' }, ...words };
+  if (runner === 'none') return { tool: { text: leftAlone(state), tone: 'warn' }, ...words };
   if (attempt.stopping !== undefined)
     return { tool: { text: `stopping (${attempt.stopping})`, tone: 'warn' }, ...words };
   if (state.frozenUntil !== undefined) {
@@ -295,6 +295,11 @@ function runningNow({ state, live, runner }: View, record: SessionRecord, attemp
   if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };
   const idle = { text: attempt.identified ? 'waits for the model' : 'claude is starting', tone: 'dim' } as const;
   return now?.lastText === undefined ? { tool: idle } : { idle, ...words };
+}
+
+/** What a session does whose runner is gone: nobody is there to let go on what was halted. */
+export function leftAlone({ frozenUntil }: GroupState): string {
+  return frozenUntil === undefined ? 'works on by itself, or has ended' : 'halted where it stood';
 }
 
 function completedWith({ state }: SessionRecord): Doing {

@@ -170,6 +170,13 @@ test('a session at a limit that is held back looks other than one that goes on b
   expect(textOf(frame({ columns: 120, view: { state } }))).toMatch(/002 api .* held back \(p\): limit\n/);
 });
 
+test('what was held back keeps its sign when the run is over', () => {
+  const held: EventBody = { type: 'session_queued', sessionId: sessionId(3), queued: false };
+  const { state } = fold([...sceneEvents, held, { type: 'group_paused', reason: 'user', message: 'Paused.' }]);
+  const text = textOf(frame({ columns: 120, view: { state, runner: 'none' } }));
+  expect(text).toMatch(new RegExp(`\\n ${unicodeGlyphs.paused} .*003 web .* held back until P: waits for 002 api\\n`));
+});
+
 test('what waits for a limit, a slot or the prompt cache says so', () => {
   const ids = [1, 2, 3, 4].map(sessionId);
   const [first = '', ...others] = ids;
@@ -194,6 +201,22 @@ test('what waits for a limit, a slot or the prompt cache says so', () => {
   const gate = { untilMs: Date.parse(sceneLimit), mayProbe: false };
   const rows = rowsOf({}, { gate }, { type: 'limit_reached', resetsAt: sceneLimit });
   for (const text of rows) expect(text.match(/ {2,}limit: goes on in 58m 25/g)).toHaveLength(times);
+});
+
+test('what was halted does not work on by itself when its runner is gone, and the pane says what helps', () => {
+  const rowAndWhy = (...more: EventBody[]) => {
+    const { state } = fold([...sceneEvents, ...more]);
+    const why = whyAsker(state, { preparingMax: 9 });
+    const ui = { selected: sessionId(2), pane: 'split' } as const;
+    const text = textOf(frame({ columns: 120, view: { state, runner: 'none', why }, ui }));
+    return [/002 api .* {2}(\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
+  };
+  const next = "The group's runner is gone; P lets it go on.";
+  expect(rowAndWhy({ type: 'group_frozen', until: sceneLimit })).toEqual([
+    'halted where it stood',
+    `Halted where it stood. ${next}`,
+  ]);
+  expect(rowAndWhy()).toEqual(['works on by itself, or has ended', `Works on by itself, or has ended. ${next}`]);
 });
 
 test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {

@@ -155,14 +155,26 @@ export function cellsOf(styled: string): Cell[] {
   return cells;
 }
 
-/** Lines of at most `columns` columns that together say what the cells say; words stay whole where they can. */
+/**
+ * Lines of at most `columns` columns that together say what the cells say; words stay whole where they can, and blanks
+ * at which a line was broken are left out.
+ */
 export function wrapCells(cells: readonly Cell[], columns: number): Cell[][] {
   const text = cells.map((cell) => cell.text).join('');
   if (columns <= 0) return [];
   if (Bun.stringWidth(text) <= columns) return [[...cells]];
   const lines = Bun.wrapAnsi(text, columns, { hard: true, trim: false }).split('\n');
   const rest = cells.map((cell) => ({ ...cell }));
-  return lines.map((line) => takeCells(rest, line.length));
+  const [first = [], ...more] = lines.map((line) => takeCells(rest, line.length));
+  return [first, ...more.map(withoutLead).filter((line) => line.length > 0)];
+}
+
+/** Without the blanks at its beginning. */
+function withoutLead(cells: readonly Cell[]): Cell[] {
+  const begin = cells.findIndex(({ text }) => text.trimStart() !== '');
+  return begin < 0
+    ? []
+    : cells.slice(begin).map((cell, index) => (index === 0 ? { ...cell, text: cell.text.trimStart() } : cell));
 }
 
 /** Like `wrapCells` for a line whose `lead` stands before the text; what follows stands below the text. */

@@ -1,7 +1,7 @@
-/** The last row: the open question or input, else what the last key came to, else the keys. */
+/** The last rows: what the last key came to, and below it the open question or input, else the keys. */
 import { safeText } from '../terminal-text.ts';
-import { titleOf } from '../wording.ts';
-import { type Cell, endOf, foreign, plainWidths, type Row, rowBetween, rowOf, widthOf } from './cells.ts';
+import { titleOf, withLocalTimes } from '../wording.ts';
+import { type Cell, endOf, foreign, plainWidths, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
 import { staysFor, toggleOf } from './keys.ts';
 import type { Mode, Ui } from './ui.ts';
 import type { Terminal, View } from './view.ts';
@@ -20,6 +20,7 @@ export interface ListPosition {
   readonly all: number;
 }
 
+/** A notice of the view takes the place of the keys: it is for terminals that have no rows to spare for it. */
 export function footerRow(view: View, ui: Ui, terminal: Terminal, position: ListPosition): Footer {
   const { columns } = terminal;
   switch (ui.mode.kind) {
@@ -74,6 +75,19 @@ function input(label: string, text: string, { columns, glyphs }: Terminal): Foot
 function bottomRow(view: View, ui: Ui, { columns }: Terminal, position: ListPosition): Row {
   const right = where(ui, position);
   return rowBetween(hints(view, ui, columns - widthOf(right) - 1), right, columns);
+}
+
+/** So much of the list gives way to what a key came to. */
+const noticeRowsMax = 4;
+const noticeColumnsMax = 1_000;
+
+/** What the last key came to, for above the last row: whole where `rowsMax` allows, for it often ends in a command. */
+export function noticeRows({ notice, nowMs }: View, { columns }: Terminal, rowsMax: number): Row[] {
+  if (notice === undefined) return [];
+  const text = foreign(withLocalTimes(notice.text, nowMs), noticeColumnsMax);
+  const said: Cell = notice.tone === undefined ? { text } : { text, tone: notice.tone };
+  const lines = wrapCells([said], columns - 2).slice(0, Math.max(0, Math.min(noticeRowsMax, rowsMax)));
+  return lines.map((line) => rowOf([{ text: ' ' }, ...line], columns));
 }
 
 function hints(view: View, ui: Ui, columns: number): Cell[] {

@@ -6,7 +6,7 @@
 import type { SessionId } from '../../core/group.ts';
 import { asciiRow, type Row, rowOf } from './cells.ts';
 import { paneRows } from './details.ts';
-import { footerRow } from './footer.ts';
+import { footerRow, noticeRows } from './footer.ts';
 import { headerRows } from './header.ts';
 import { helpRows } from './help.ts';
 import type { Lane } from './order.ts';
@@ -39,7 +39,8 @@ export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
   const head = [...headerRows(view, terminal), rule];
   // In a small terminal the sessions come first.
   while (head.length > 1 && rows - head.length - 1 < listRowsMin) head.pop();
-  const room = Math.max(1, rows - head.length - 1);
+  const notice = noticeRows(view, terminal, rows - head.length - 1 - listRowsMin);
+  const room = Math.max(1, rows - head.length - 1 - notice.length);
   const heights = divide(room, chosen.pane, ids.length);
   const { index, ...ui } = settled(chosen, ids, heights.list);
   const selected = view.state.sessions.get(ids[index] ?? '');
@@ -63,8 +64,9 @@ export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
     listed: ids.length,
     all: view.state.sessions.size,
   };
-  const footer = footerRow(view, ui, terminal, position);
-  const whole = [...head, ...filled, footer.row].slice(-rows);
+  const { notice: _said, ...quiet } = view;
+  const footer = footerRow(notice.length > 0 ? quiet : view, ui, terminal, position);
+  const whole = [...head, ...filled, ...notice, footer.row].slice(-rows);
   const all = terminal.glyphs.isAscii ? whole.map(asciiRow) : whole;
   return {
     rows: all,

@@ -11,6 +11,7 @@ import { plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
 import { firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
+import type { View } from '../../../src/report/dashboard/view.ts';
 import { formatClock } from '../../../src/report/format.ts';
 import { fc } from '../../support/property.ts';
 import { attemptId, begin, creation, session, started, usage } from '../sample-run.ts';
@@ -70,18 +71,31 @@ const anyUi: fc.Arbitrary<Partial<Ui>> = fc.record({
   ),
 });
 
+const anyNotice: fc.Arbitrary<Partial<View>> = fc.constantFrom(
+  {},
+  { notice: { text: 'Frozen.' } },
+  { notice: { text: `It was refused: ${'漢字 and more '.repeat(40)}`, tone: 'bad' } },
+);
+
 test('whatever is chosen, every size is filled exactly', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 230 }), fc.integer({ min: 1, max: 70 }), anyUi, fc.boolean(), (...wanted) => {
-      const [columns, rows, ui, isAscii] = wanted;
-      const shown = frame({ columns, rows, ui, ...(isAscii ? { ascii: true } : {}) });
-      expect(shown.rows).toHaveLength(rows);
-      for (const row of shown.rows) expect(Bun.stringWidth(plainRow(row))).toBe(columns);
-      if (shown.cursor !== undefined) {
-        expect(shown.cursor.x).toBeLessThan(columns);
-        expect(shown.cursor.y).toBe(rows - 1);
-      }
-    }),
+    fc.property(
+      fc.integer({ min: 1, max: 230 }),
+      fc.integer({ min: 1, max: 70 }),
+      anyUi,
+      anyNotice,
+      fc.boolean(),
+      (...wanted) => {
+        const [columns, rows, ui, view, isAscii] = wanted;
+        const shown = frame({ columns, rows, ui, view, ...(isAscii ? { ascii: true } : {}) });
+        expect(shown.rows).toHaveLength(rows);
+        for (const row of shown.rows) expect(Bun.stringWidth(plainRow(row))).toBe(columns);
+        if (shown.cursor !== undefined) {
+          expect(shown.cursor.x).toBeLessThan(columns);
+          expect(shown.cursor.y).toBe(rows - 1);
+        }
+      },
+    ),
   );
 });
 
@@ -229,6 +243,23 @@ test('a rehearsal is marked as one at every usual width, and its sessions are st
     const [title = ''] = textOf(frame({ columns, view: { state } })).split('\n');
     expect(title).toMatch(/ rehearsal .*\/9/);
   }
+});
+
+test('what a key came to is told whole, above the keys; where there is no room, in their place', () => {
+  const command = 'claude-code-agent session pause 20260104-143022-auth/002-api';
+  const text = `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${command}`;
+  for (const columns of [70, 100, 200]) {
+    const lines = textOf(frame({ columns, view: { notice: { text } } }))
+      .trimEnd()
+      .split('\n');
+    expect(lines.at(-1)).toContain('q quit');
+    expect(lines.join('')).toContain(command);
+    expect(lines).toHaveLength(24);
+  }
+  const small = textOf(frame({ rows: 6, view: { notice: { text } } }))
+    .trimEnd()
+    .split('\n');
+  expect(small.at(-1)).toStartWith(' Nobody runs the group.');
 });
 
 test('the keys fit on a terminal of 80 columns', () => {

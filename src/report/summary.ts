@@ -108,7 +108,7 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
   const running = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
   const budget = state.group.config.maxBudgetUsd;
   const money = formatMoney(usage.costUsd, usage.estimated);
-  const why = conditionOf(state) ?? state.reason;
+  const why = conditionOf(state, atMs) ?? state.reason;
   const reason = why === undefined ? '' : ` (${safeLine(why, 60)})`;
   const parts = [
     `${style(statusTone(state.status), state.status)}${reason}`,

@@ -5,7 +5,7 @@ import type { SessionId } from '../core/group.ts';
 import { sessionNumber } from '../core/id.ts';
 import { planOf } from '../core/plan.ts';
 import type { GroupState } from '../core/state.ts';
-import { formatClock, formatDate, formatDuration, formatMoment, type Tone } from './format.ts';
+import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
 const labelColumnsMax = 32;
@@ -61,14 +61,14 @@ export function withCommands(state: GroupState, sentence: string): string {
 }
 
 /** What is special about a running group, in words: frozen, being paused, held by a usage limit; null = nothing. */
-export function conditionOf(state: GroupState): string | null {
+export function conditionOf(state: GroupState, nowMs: number): string | null {
   if (state.status !== 'running') return null;
   if (state.pausing !== undefined) {
     return state.draining ? 'pausing: running sessions finish first' : `pausing: ${state.pausing}`;
   }
-  if (state.frozenUntil !== undefined) return `frozen until ${formatClock(state.frozenUntil)}`;
+  if (state.frozenUntil !== undefined) return `frozen until ${formatMoment(state.frozenUntil, nowMs)}`;
   if (state.limitResetsAt === undefined) return null;
-  return `usage limit until ${formatDate(state.limitResetsAt)}`;
+  return `usage limit until ${formatMoment(state.limitResetsAt, nowMs)}`;
 }
 
 const isoTime = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;

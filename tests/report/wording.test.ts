@@ -1,7 +1,7 @@
 /** Promises: in sentences commands can be typed, and times are told as a person at this place and moment reads them. */
 import { expect, test } from 'bun:test';
 import { formatClock, formatDate, formatMoment } from '../../src/report/format.ts';
-import { withCommands, withLocalTimes } from '../../src/report/wording.ts';
+import { conditionOf, withCommands, withLocalTimes } from '../../src/report/wording.ts';
 import { fold, sceneEvents } from './dashboard/scene.ts';
 
 const nowMs = new Date(2026, 0, 4, 14, 30, 0).getTime();
@@ -39,4 +39,12 @@ test.each([false, true])('commands can be typed as they stand, in a rehearsal: %
   );
   const typed = `claude-code-agent group resume ${id}`;
   expect(withCommands(state, typed)).toBe(typed);
+});
+
+test('a limit that is lifted today is told by the clock, one of another day with its date', () => {
+  const { state } = fold(sceneEvents);
+  const resetsAt = state.limitResetsAt ?? '';
+  const atMs = Date.parse(resetsAt);
+  expect(conditionOf(state, atMs)).toBe(`usage limit until ${formatClock(resetsAt)}`);
+  expect(conditionOf(state, atMs - dayMs)).toBe(`usage limit until ${formatDate(resetsAt)}`);
 });

@@ -95,7 +95,7 @@ function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: S
   const { state } = loaded.value;
   const { live, isInterrupted } = standingOf(world, loaded.value);
   const usage = [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
-  const condition = conditionOf(state);
+  const condition = conditionOf(state, world.clock.now());
   const running = condition === null ? state.status : `${state.status} (${condition})`;
   return {
     meta: { ...groupMeta(state), cost: usage.costUsd, ...(usage.estimated ? { estimated: true } : {}) },

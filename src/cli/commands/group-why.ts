@@ -10,7 +10,7 @@ import { answeredOf } from '../../core/warm-cache.ts';
 import { whyNot } from '../../core/why.ts';
 import { formatClock, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
-import { runLine, sessionTitle, statusTone } from '../../report/wording.ts';
+import { runLine, sessionTitle, statusTone, withLocalTimes } from '../../report/wording.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from '../../runner/limit-gate.ts';
 import { watchRoom } from '../../runner/room.ts';
 import { attemptUsages } from '../attempt-usage.ts';
@@ -81,7 +81,7 @@ function lines(context: Context, { state }: LoadedGroup, answers: readonly Answe
     sessionTitle(id, name),
     { text: status, tone: statusTone(status) },
     reason,
-    safeLine(message, sentenceColumnsMax),
+    safeLine(withLocalTimes(message, context.world.clock.now()), sentenceColumnsMax),
   ]);
   return formatTable(columns, rows, context.stdout.style);
 }

@@ -70,7 +70,12 @@ export function isHeldBack({ state, queued }: SessionRecord): boolean {
 
 /** Pauses after which a session is queued again at once. */
 const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
-  ...(['interrupted', 'slice', 'limit', 'transient', 'stall', 'not-accepted'] as const),
+  'interrupted',
+  'slice',
+  'limit',
+  'transient',
+  'stall',
+  'not-accepted',
 ]);
 
 function build(state: GroupState): Plan {

@@ -2,6 +2,7 @@
  * The plan of a run: which sessions could start now, kept up to date event by event, so that asking costs the same
  * in a group of ten and of ten thousand. Rebuilt only when sessions or dependencies change.
  */
+import type { PauseReason } from './event.ts';
 import { assert } from './failure.ts';
 import { buildGraph, dependentsOf, type SessionGraph } from './graph.ts';
 import type { SessionId } from './group.ts';
@@ -60,6 +61,17 @@ export function isHopeless(state: GroupState, id: SessionId): boolean {
   const record = state.sessions.get(id);
   return record?.state.status === 'failed' && !record.queued;
 }
+
+/** A user does not want it to start, or to go on by itself. What stopped for good on its own is not meant. */
+export function isHeldBack({ state, queued }: SessionRecord): boolean {
+  if (queued) return false;
+  return state.status === 'pending' || (state.status === 'paused' && goesOnByItself.has(state.reason));
+}
+
+/** Pauses after which a session is queued again at once. */
+const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
+  ...(['interrupted', 'slice', 'limit', 'transient', 'stall', 'not-accepted'] as const),
+]);
 
 function build(state: GroupState): Plan {
   const graph = buildGraph([...state.sessions.values()].map((record) => record.definition));

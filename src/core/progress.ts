@@ -1,7 +1,7 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
 import { addTokens, addUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
-import { allBlockers, isHopeless, type Plan, planOf } from './plan.ts';
+import { allBlockers, isHeldBack, isHopeless, type Plan, planOf } from './plan.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
@@ -158,16 +158,21 @@ function pendingExplanation(
   record: SessionRecord,
   blocked: View['blocked'] | undefined,
 ): Explanation {
-  if (!state.group.config.respectDependencies) return {};
-  const unmet = record.definition.dependsOn.filter((id) => !plan.completed.has(id));
-  if (unmet.length === 0) return {};
-  const culprits = blocked ? (blocked.get(record.definition.id) ?? []) : blockers(state, plan, record);
+  const unmet = state.group.config.respectDependencies
+    ? record.definition.dependsOn.filter((id) => !plan.completed.has(id))
+    : [];
+  const waits = unmet.length === 0 ? {} : { waitsFor: unmet };
+  const culprits =
+    unmet.length === 0 ? [] : blocked ? (blocked.get(record.definition.id) ?? []) : blockers(state, plan, record);
   if (culprits.length > 0) {
     const labels = culprits.map((id) => sessionLabel(id, state.sessions.get(id)?.definition.name));
     const message = `Blocked by ${labels.join(', ')}, which failed. Try again with: group run --retry-failed.`;
-    return { reason: 'blocked', message, waitsFor: unmet };
+    return { reason: 'blocked', message, ...waits };
   }
-  return { reason: 'waiting', waitsFor: unmet };
+  // The first run of a group starts all of it.
+  if (isHeldBack(record) && state.status !== 'created')
+    return { reason: 'held', message: 'It is held back.', ...waits };
+  return unmet.length === 0 ? {} : { reason: 'waiting', ...waits };
 }
 
 /** Failed sessions, direct or indirect dependencies, that will not be retried in this run. */

@@ -2,7 +2,7 @@
 import { isOwnDry } from './budget.ts';
 import { needsPerson } from './failure.ts';
 import { sessionLabel } from './id.ts';
-import { allBlockers, type Plan } from './plan.ts';
+import { allBlockers, isHeldBack, type Plan } from './plan.ts';
 import type { Decision } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
@@ -23,12 +23,13 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   if (dry !== undefined) return [settleOwnDry(state, dry)];
   if (counts.paused > 0) {
     const noun = counts.paused === 1 ? 'session is' : 'sessions are';
-    const message = `${counts.paused} ${noun} paused. Go on with: group resume.`;
+    const message = `${counts.paused} ${noun} paused${heldNote(state)}. Go on with: group resume.`;
     return [{ do: 'settle', status: 'paused', reason: 'sessions-paused', message }];
   }
-  const waiting = [...sessions.values()].some((record) => record.state.status === 'pending' && !record.queued);
-  if (waiting || state.only !== undefined) {
-    const message = 'What was asked for is done; other sessions wait. Go on with: group resume.';
+  const held = heldNote(state);
+  if (held !== '' || state.only !== undefined) {
+    const others = held === '' ? '; other sessions wait' : held;
+    const message = `What was asked for is done${others}. Go on with: group resume.`;
     return [{ do: 'settle', status: 'paused', reason: 'sessions-waiting', message }];
   }
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
@@ -48,8 +49,21 @@ function settleFailed(state: GroupState, plan: Plan): Settle {
   const blocked = [...allBlockers(state, plan).keys()].filter((id) => sessions.get(id)?.state.status === 'pending');
   const rest = blocked.length > 0 ? ` and ${blocked.length} blocked by ${counts.failed === 1 ? 'it' : 'them'}` : '';
   const noun = counts.failed === 1 ? 'session' : 'sessions';
-  const message = `${counts.failed} ${noun} failed${rest}. See: group show. Then: group run --retry-failed.`;
+  const what = `${counts.failed} ${noun} failed${rest}${heldNote(state)}`;
+  const message = `${what}. See: group show. Then: group run --retry-failed.`;
   return { do: 'settle', status: 'failed', reason: 'sessions-failed', message };
+}
+
+const namesMax = 8;
+
+/** `; 003 and web are held back`: the next run starts them too, so whoever held them back is to be reminded. */
+function heldNote({ sessions }: GroupState): string {
+  const held = [...sessions.values()].filter(isHeldBack).map(({ definition: { id, name } }) => sessionLabel(id, name));
+  if (held.length === 0) return '';
+  const rest = held.length - namesMax;
+  const names = rest > 0 ? [...held.slice(0, namesMax), `${rest} more`] : held;
+  const listed = names.length === 1 ? names[0] : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+  return `; ${listed} ${held.length === 1 ? 'is' : 'are'} held back and would start too`;
 }
 
 /** Sessions are ready, slots are free, and still nothing starts: only the budget can be the reason. */

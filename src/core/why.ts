@@ -7,7 +7,7 @@ import { explanation } from './progress.ts';
 import { type Circumstances, decide, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
-import { cacheWait, warmUps } from './warm-cache.ts';
+import { cacheWait, type WarmUps, warmUps } from './warm-cache.ts';
 
 export interface Why {
   readonly sessionId: SessionId;
@@ -19,11 +19,35 @@ export interface Why {
 
 /** One answer for every session that is not running and not completed, in the order in which they were added. */
 export function whyNot(state: GroupState, circumstances: Circumstances): Why[] {
-  const plan = planOf(state);
-  const general = whyNoneStarts(state, circumstances);
-  return [...state.sessions.values()]
-    .filter(({ state: { status } }) => status !== 'running' && status !== 'completed')
-    .map((record) => whyOne(state, plan, record, general, circumstances));
+  const ask = whyAsker(state, circumstances);
+  return [...state.sessions.values()].flatMap((record) => ask(record) ?? []);
+}
+
+/**
+ * The same for those who ask about a few of many, as long as the state stays as it is: nothing is looked at before the
+ * first question. Null for a session that runs or is completed.
+ */
+export function whyAsker(state: GroupState, circumstances: Circumstances): (record: SessionRecord) => Why | null {
+  let moment: Moment | undefined;
+  return (record) => {
+    const { status } = record.state;
+    if (status === 'running' || status === 'completed') return null;
+    moment ??= {
+      plan: planOf(state),
+      general: whyNoneStarts(state, circumstances),
+      warming: warmUps(state, circumstances),
+      nowMs: circumstances.nowMs ?? 0,
+    };
+    return whyOne(state, record, moment);
+  };
+}
+
+/** What all answers at one moment have in common. */
+interface Moment {
+  readonly plan: Plan;
+  readonly general: General;
+  readonly warming: WarmUps;
+  readonly nowMs: number;
 }
 
 type General = { readonly reason: string; readonly message: string };
@@ -70,14 +94,7 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
   return aboutToStart;
 }
 
-function whyOne(
-  state: GroupState,
-  plan: Plan,
-  record: SessionRecord,
-  general: General,
-  circumstances: Circumstances,
-): Why {
-  const { nowMs = 0 } = circumstances;
+function whyOne(state: GroupState, record: SessionRecord, { plan, general, warming, nowMs }: Moment): Why {
   const { id } = record.definition;
   const { status } = record.state;
   const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
@@ -88,26 +105,27 @@ function whyOne(
   }
   if (own.reason === 'blocked') return answer('blocked', own.message ?? '');
   if (status === 'failed' && !record.queued) return answer(own.reason ?? 'failed', own.message ?? '');
-  if (own.reason === 'waiting') {
-    const labels = (own.waitsFor ?? []).map((other) => sessionLabel(other, state.sessions.get(other)?.definition.name));
-    const waits = `It waits for ${labels.join(', ')}`;
-    if (state.status !== 'running' || record.queued) return answer('waiting', `${waits}.`);
-    return answer('held', `${waits} and is held back. Let it go on with: session resume.`);
+  const labels = (own.waitsFor ?? []).map((other) => sessionLabel(other, state.sessions.get(other)?.definition.name));
+  const waits = `It waits for ${labels.join(', ')}`;
+  if (own.reason === 'waiting') return answer('waiting', `${waits}.`);
+  if (own.reason === 'held') {
+    const held = labels.length > 0 ? `${waits} and is held back.` : 'It is held back.';
+    const others = state.status === 'running' ? '' : '; group resume starts it as well';
+    return answer('held', `${held} Let it go on with: session resume${others}.`);
   }
   if (state.status === 'running' && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
     const time = new Date(record.notBeforeMs).toISOString();
     return answer('backoff', `A transient failure is tried again at ${time}. ${own.message ?? ''}`.trim());
   }
   if (state.status === 'running' && !record.queued) {
-    const message = own.message ?? 'It is held back.';
-    return answer(own.reason ?? 'held', `${message} Let it go on with: session resume.`);
+    return answer(own.reason ?? status, `${own.message ?? ''} Let it go on with: session resume.`);
   }
   if (state.status === 'running' && state.only !== undefined && !state.only.has(id)) {
     return answer('not-asked-for', 'Only other sessions were asked for in this run.');
   }
   if (general.reason === 'cache') {
     // Each kind of sessions waits for one of its own.
-    const leader = warmUps(state, circumstances).leaderFor(record);
+    const leader = warming.leaderFor(record);
     const { reason, message } = leader === null ? aboutToStart : cacheWait(state, leader);
     return answer(reason, message);
   }

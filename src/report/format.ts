@@ -84,6 +84,12 @@ export function formatDate(at: string): string {
   return `${day} ${pad2(date.getHours())}:${pad2(date.getMinutes())}`;
 }
 
+/** The clock, with the date where it is another day than that of `nowMs`. */
+export function formatMoment(at: string, nowMs: number): string {
+  const isToday = new Date(at).toDateString() === new Date(nowMs).toDateString();
+  return isToday ? formatClock(at) : formatDate(at);
+}
+
 function pad2(value: number): string {
   return String(value).padStart(2, '0');
 }

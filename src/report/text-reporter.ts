@@ -6,8 +6,8 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import {
   formatClock,
-  formatDate,
   formatDuration,
+  formatMoment,
   formatMoney,
   formatTokens,
   padColumns,
@@ -183,7 +183,10 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
     case 'group_thawed':
       return 'goes on';
     case 'limit_reached':
-      return style('warn', `${limitWords(event)}; nothing starts before ${clockOrDate(event.resetsAt, event.at)}`);
+      return style(
+        'warn',
+        `${limitWords(event)}; nothing starts before ${formatMoment(event.resetsAt, Date.parse(event.at))}`,
+      );
     case 'limit_lifted':
       return style('good', 'limit lifted');
     case 'group_paused':
@@ -208,12 +211,6 @@ function describeMerge({ into, repository, sessionIds }: MergedRepository): stri
 
 function limitWords({ limitType }: Extract<GroupEvent, { type: 'limit_reached' }>): string {
   return limitType === 'throttled' ? 'the server throttles requests' : 'usage limit reached';
-}
-
-/** A clock alone would be taken for today's. */
-function clockOrDate(at: string, now: string): string {
-  const isToday = new Date(at).toDateString() === new Date(now).toDateString();
-  return isToday ? formatClock(at) : formatDate(at);
 }
 
 function describeRun(

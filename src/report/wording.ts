@@ -5,7 +5,7 @@ import type { SessionId } from '../core/group.ts';
 import { sessionNumber } from '../core/id.ts';
 import { planOf } from '../core/plan.ts';
 import type { GroupState } from '../core/state.ts';
-import { formatClock, formatDate, type Tone } from './format.ts';
+import { formatClock, formatDate, formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
 const labelColumnsMax = 32;
@@ -58,6 +58,16 @@ export function conditionOf(state: GroupState): string | null {
   if (state.frozenUntil !== undefined) return `frozen until ${formatClock(state.frozenUntil)}`;
   if (state.limitResetsAt === undefined) return null;
   return `usage limit until ${formatDate(state.limitResetsAt)}`;
+}
+
+const isoTime = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
+
+/** A sentence in which times are told as a person at this place and moment reads them. */
+export function withLocalTimes(sentence: string, nowMs: number): string {
+  return sentence.replaceAll(isoTime, (at) => {
+    const leftMs = Date.parse(at) - nowMs;
+    return leftMs > 0 ? `${formatMoment(at, nowMs)} (in ${formatDuration(leftMs)})` : formatMoment(at, nowMs);
+  });
 }
 
 /** Sessions that cannot start because this one failed: all its direct and indirect dependents that are pending. */

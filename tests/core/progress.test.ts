@@ -8,6 +8,7 @@ import { planOf } from '../../src/core/plan.ts';
 import { explanation, type GroupProgress, groupProgress, type LiveSession } from '../../src/core/progress.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
+import { whyNot } from '../../src/core/why.ts';
 import { fc } from '../support/core-check.ts';
 import { CoreDriver } from '../support/core-driver.ts';
 import { CoreLog, type Outcome, sessionDefinition, sid, usage } from '../support/core-events.ts';
@@ -65,6 +66,16 @@ describe('explanations', () => {
     const sessions = byId(progressOf(fourSessions().start(a).pause(a)));
     expect(sessions[a]).toMatchObject({ status: 'paused', reason: 'user', message: 'Paused.' });
     expect(sessions[b]).toMatchObject({ reason: 'waiting' });
+  });
+
+  test('a session that is held back stays so when the run ends, and the next run takes it along', () => {
+    const log = fourSessions().add({ type: 'session_queued', sessionId: d, queued: false });
+    expect(byId(progressOf(log))[d]).toMatchObject({ reason: 'held' });
+    log.start(a).pause(a).add({ type: 'group_paused', reason: 'user', message: 'x' });
+    expect(byId(progressOf(log))[d]).toMatchObject({ status: 'pending', reason: 'held' });
+    const why = whyNot(log.state, { preparingMax: 9 }).find(({ sessionId }) => sessionId === d);
+    expect(why?.message).toBe('It is held back. Let it go on with: session resume; group resume starts it as well.');
+    expect(byId(progressOf(log.run()))[d]).not.toHaveProperty('reason');
   });
 
   test('a running session prepares until claude has said who it is', () => {

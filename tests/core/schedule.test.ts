@@ -120,6 +120,19 @@ describe('trouble', () => {
     ]);
   });
 
+  test('what was held back is named when the run ends', () => {
+    const log = threeSessions().run();
+    for (const id of [b, c]) log.add({ type: 'session_queued', sessionId: id, queued: false });
+    log.start(a).complete(a);
+    const others = '002 and 003 are held back and would start too.';
+    const message = `What was asked for is done; ${others} Go on with: group resume.`;
+    expect(decide(log.state, capacity)).toMatchObject([{ status: 'paused', message }]);
+    const failed = threeSessions().run().add({ type: 'session_queued', sessionId: b, queued: false }).start(a).fail(a);
+    expect(decide(failed.state, capacity)).toMatchObject([
+      { status: 'failed', message: expect.stringContaining('1 session failed; 002 is held back and would start too.') },
+    ]);
+  });
+
   test('an empty group is complete', () => {
     expect(decide(new CoreLog().run().state, capacity)).toEqual([{ do: 'settle', status: 'completed' }]);
   });

@@ -44,6 +44,21 @@ describe('a session that does not run waits for', () => {
     expect(waits(model, b)).toEqual(['dependency 0-6', 'slot 6-7']);
   });
 
+  test('the prompt cache, as long as another of its kind fills it and a slot is free', () => {
+    const three = [1, 2, 3].map((number) => sessionDefinition(number));
+    const log = started({ maxConcurrentSessions: 3 }, ...three);
+    const model = modelOf(idle(log.start(a), 2).start(b).start(c));
+    expect(waits(model, a)).toEqual(['slot 0-1']);
+    expect(waits(model, b)).toEqual(['slot 0-1', 'cache 1-6']);
+    expect(waits(model, c)).toEqual(['slot 0-1', 'cache 1-6', 'slot 6-9']);
+    const long = modelOf(idle(started({}, ...three).start(a), 30));
+    expect(waits(long, b)).toEqual(['slot 0-1', 'cache 1-16', 'slot 16-33']);
+    const full = modelOf(idle(started({ maxConcurrentSessions: 1 }, ...three).start(a), 2));
+    expect(waits(full, b)).toEqual(['slot 0-5']);
+    const cold = modelOf(idle(started({ warmCache: false }, ...three).start(a), 2));
+    expect(waits(cold, b)).toEqual(['slot 0-5']);
+  });
+
   test('nobody, when dependencies do not count', () => {
     const log = started({ respectDependencies: false }, sessionDefinition(1), sessionDefinition(2, [1]));
     expect(waits(modelOf(idle(log, 2).start(a)), b)).toEqual(['slot 0-5']);

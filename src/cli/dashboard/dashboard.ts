@@ -10,6 +10,7 @@ import type { Glyphs } from '../../report/dashboard/glyphs.ts';
 import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
 import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
+import { watchRoom } from '../../runner/room.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
@@ -17,7 +18,7 @@ import type { GroupReference } from '../resolve.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
-import { whySession } from './why.ts';
+import { askWhy } from './why.ts';
 import { asking, type GroupWish, grant } from './wishes.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
@@ -53,7 +54,7 @@ export class Dashboard {
   #frame: Frame;
   #notice: (Notice & { readonly untilMs: number }) | undefined;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
-  #why: { readonly sessionId: SessionId; readonly text: string | undefined } | undefined;
+  readonly #room: ReturnType<typeof watchRoom>;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -63,6 +64,7 @@ export class Dashboard {
   constructor(options: DashboardOptions) {
     this.#options = options;
     this.#world = options.context.world;
+    this.#room = watchRoom(this.#world, options.group.root);
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
     this.#ui = this.#frame.ui;
@@ -110,7 +112,6 @@ export class Dashboard {
   #tick(): void {
     this.#cancelTick = this.#world.clock.after(tickMs, () => {
       this.#guarded(() => {
-        this.#why = undefined;
         this.changed();
         this.#tidy();
       });
@@ -153,6 +154,7 @@ export class Dashboard {
       live,
       runner,
       nowMs,
+      why: askWhy(this.#world, this.#room, source),
       ...(this.#notice === undefined ? {} : { notice: this.#notice }),
       ...(material === undefined ? {} : { material }),
     };
@@ -178,15 +180,10 @@ export class Dashboard {
       }
       this.#tail.refresh();
     }
-    if (tab === 'now' && this.#why?.sessionId !== selected) {
-      this.#why = { sessionId: selected, text: whySession(this.#world, group.root, source, selected) };
-    }
-    const why = this.#why?.sessionId === selected ? this.#why.text : undefined;
     return {
       sessionId: selected,
       log: this.#tail?.sessionId === selected ? this.#tail.lines : [],
       attempts: source.attempts.get(selected) ?? [],
-      ...(why === undefined ? {} : { why }),
     };
   }
 

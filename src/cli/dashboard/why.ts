@@ -1,27 +1,32 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
-import type { SessionId } from '../../core/group.ts';
 import type { Circumstances } from '../../core/schedule.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
 import { answeredOf } from '../../core/warm-cache.ts';
-import { whyNot } from '../../core/why.ts';
-import { watchRoom } from '../../runner/room.ts';
+import { type Why, whyAsker } from '../../core/why.ts';
+import type { watchRoom } from '../../runner/room.ts';
 import type { World } from '../../world/world.ts';
 import type { Source } from './source.ts';
 
-/** A sentence; absent when the session runs or is completed, or when nobody runs the group. */
-export function whySession(world: World, root: string, source: Source, id: SessionId): string | undefined {
-  const { state, live, runner } = source;
+type Room = ReturnType<typeof watchRoom>;
+
+/** To be asked while the state stays as it is; nothing is looked at before that. `room`: see watchRoom. */
+export function askWhy(world: World, room: Room, source: Source): (record: SessionRecord) => Why | null {
+  let ask: ReturnType<typeof whyAsker> | undefined;
+  return (record) => {
+    ask ??= whyAsker(source.state, circumstancesOf(world, room, source));
+    return ask(record);
+  };
+}
+
+function circumstancesOf(world: World, room: Room, { state, live }: Source): Circumstances {
   const known = state.limitResetsAt;
-  const room = watchRoom(world, root)(state.group.config, 0);
-  const circumstances: Circumstances = {
+  const space = room(state.group.config, 0);
+  return {
     preparingMax: 2 * world.machine.cores,
     nowMs: world.clock.now(),
     liveUsd: new Map([...live].map(([session, { usage }]) => [session, usage.costUsd])),
     answered: answeredOf([...live].map(([session, { usage }]) => [session, usage])),
     ...(known === undefined ? {} : { gate: { untilMs: Date.parse(known), mayProbe: false } }),
-    ...(room === undefined ? {} : { room }),
+    ...(space === undefined ? {} : { room: space }),
   };
-  const why = whyNot(state, circumstances).find(({ sessionId }) => sessionId === id);
-  if (why === undefined) return undefined;
-  const isIdle = state.status === 'running' && runner === 'none' && why.reason === 'slot';
-  return isIdle ? "The group's runner is gone." : why.message;
 }

@@ -104,18 +104,29 @@ async function askAboutSession(
 ): Promise<Notice> {
   const runId = liveRunner(world, group);
   if (runId === null) return { text: withoutRunner(state, wish), tone: 'warn' };
+  // As it stood when the key was pressed: the state goes on while the answer is waited for.
+  const text = granted(state, wish);
   const answer = await askRunner(world, group, runId, bodyOf(wish));
   if (answer === 'runner-gone') return runnerGone;
-  if (!answer.ok) return refused(answer.failure);
-  return { text: `${titleOf(state, wish.sessionId)} ${granted[wish.do]}.`, tone: 'good' };
+  return answer.ok ? { text, tone: 'good' } : refused(answer.failure);
 }
 
-const granted: Readonly<Record<SessionWish['do'], string>> = {
-  'pause-session': 'is being paused',
-  'resume-session': 'goes on as soon as there is a slot',
-  'retry-session': 'is tried again as soon as there is a slot',
-  say: 'is told',
-};
+/** What comes of the wish, in one sentence. */
+export function granted(state: GroupState, { do: wanted, sessionId }: SessionWish): string {
+  const title = titleOf(state, sessionId);
+  const status = state.sessions.get(sessionId)?.state.status;
+  switch (wanted) {
+    case 'pause-session':
+      if (status === 'running') return `${title} is being paused.`;
+      return `${title} is held back; p lets it ${status === 'pending' ? 'start' : 'go on'}.`;
+    case 'resume-session':
+      return `${title} ${status === 'pending' ? 'starts' : 'goes on'} as soon as nothing else keeps it.`;
+    case 'retry-session':
+      return `${title} is tried again as soon as there is a slot.`;
+    case 'say':
+      return `${title} is told.`;
+  }
+}
 
 function bodyOf(wish: SessionWish): RequestBody {
   const { sessionId } = wish;

@@ -14,7 +14,7 @@ import {
 import { safeText } from '../terminal-text.ts';
 import type { Line } from '../transcript/line.ts';
 import { markdownLines } from '../transcript/markdown.ts';
-import { listTitles, statusTone, titleOf } from '../wording.ts';
+import { listTitles, statusTone, titleOf, withLocalTimes } from '../wording.ts';
 import {
   type Cell,
   cellsOf,
@@ -27,7 +27,7 @@ import {
   wrapCells,
   wrapLed,
 } from './cells.ts';
-import { usageNow } from './session-row.ts';
+import { leftAlone, usageNow } from './session-row.ts';
 import { type Tab, tabs, type Ui } from './ui.ts';
 import { explain, type Terminal, type View } from './view.ts';
 
@@ -91,7 +91,7 @@ function tabLines(view: View, record: SessionRecord, tab: Tab, columns: number):
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;
   switch (tab) {
     case 'now':
-      return nowLines(view, record, material?.why, columns);
+      return nowLines(view, record, columns);
     case 'log': {
       const log = material?.log ?? [];
       if (log.length === 0) return [[{ text: 'Nothing was printed so far.', tone: 'dim' }]];
@@ -135,7 +135,7 @@ function textLines(text: string, columns: number, tone?: Tone): Cell[][] {
   );
 }
 
-function nowLines(view: View, record: SessionRecord, why: string | undefined, columns: number): Cell[][] {
+function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] {
   const { state } = view;
   const { definition } = record;
   const { status } = record.state;
@@ -152,7 +152,7 @@ function nowLines(view: View, record: SessionRecord, why: string | undefined, co
   const add = (name: string, text: string | undefined, tone?: Tone): void => {
     if (text !== undefined && text.trim() !== '') lines.push(...named(name, text, columns, tone));
   };
-  add('why', why ?? explained.message, status === 'failed' ? 'bad' : 'warn');
+  add('why', whySentence(view, record) ?? explained.message, status === 'failed' ? 'bad' : 'warn');
   add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
   const now = view.live.get(definition.id);
   add('tool', now?.currentTool, 'accent');
@@ -173,6 +173,18 @@ function nowLines(view: View, record: SessionRecord, why: string | undefined, co
     say('result', result);
   }
   return lines;
+}
+
+/** With the next step where nobody runs the group; absent when the session runs well or is completed. */
+function whySentence({ state, runner, why, nowMs }: View, record: SessionRecord): string | undefined {
+  if (record.state.status === 'running' && runner === 'none') {
+    const does = leftAlone(state);
+    return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone; P lets it go on.`;
+  }
+  const answer = why?.(record) ?? null;
+  if (answer === null) return undefined;
+  const isIdle = state.status === 'running' && runner === 'none' && /^(slot|frozen)$/.test(answer.reason);
+  return isIdle ? "The group's runner is gone; P lets it go on." : withLocalTimes(answer.message, nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */

@@ -2,6 +2,7 @@
 import { safeText } from '../terminal-text.ts';
 import { titleOf } from '../wording.ts';
 import { type Cell, endOf, foreign, plainWidths, type Row, rowBetween, rowOf, widthOf } from './cells.ts';
+import { toggleOf } from './keys.ts';
 import type { Mode, Ui } from './ui.ts';
 import type { Terminal, View } from './view.ts';
 
@@ -102,8 +103,9 @@ function actions({ state, runner }: View, { selected }: Ui): string[] {
     if (status === 'completed' || status === 'archived') return [];
     return [status === 'created' ? 'P start' : 'P go on'];
   }
-  const isPaused = state.sessions.get(selected ?? '')?.state.status === 'paused';
-  return [isPaused ? 'p resume' : 'p pause', 'r retry', 's say'];
+  const record = state.sessions.get(selected ?? '');
+  const toggle = record === undefined ? null : toggleOf(record);
+  return [...(toggle === null ? [] : [`p ${toggle.word}`]), 'r retry', 's say'];
 }
 
 function where(ui: Ui, { first, last, listed, all }: ListPosition): Cell[] {

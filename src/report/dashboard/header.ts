@@ -1,11 +1,11 @@
 /** The head of the dashboard: the group, how far it is, its money, and what holds it up. */
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
-import { formatClock, formatDuration, formatMoney, formatTokens, plural, type Tone } from '../format.ts';
-import { statusTone } from '../wording.ts';
+import { formatDuration, formatMoney, formatTokens, plural, type Tone } from '../format.ts';
+import { statusTone, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
-import { reasoned, type Terminal, type View } from './view.ts';
+import { limitNow, momentIn, reasoned, type Terminal, type View } from './view.ts';
 
 const sentenceColumnsMax = 400;
 const heldRowsMax = 2;
@@ -134,7 +134,7 @@ function heldBy({ state, nowMs, runner }: View): { readonly text: string; readon
     case 'paused':
     case 'failed': {
       const tone = state.status === 'failed' ? 'bad' : 'warn';
-      return { text: foreign(reasoned(state.reason, state.message), sentenceColumnsMax), tone };
+      return { text: foreign(withLocalTimes(reasoned(state.reason, state.message), nowMs), sentenceColumnsMax), tone };
     }
     default:
       return null;
@@ -142,7 +142,6 @@ function heldBy({ state, nowMs, runner }: View): { readonly text: string; readon
 }
 
 function conditionNow(state: GroupState, nowMs: number): { readonly text: string; readonly tone: Tone } | null {
-  const until = (at: string): string => `${formatDuration(Date.parse(at) - nowMs)} (${formatClock(at)})`;
   if (state.pausing !== undefined) {
     const running = plural(state.counts.running, 'session');
     const text = state.draining
@@ -151,14 +150,11 @@ function conditionNow(state: GroupState, nowMs: number): { readonly text: string
     return { text, tone: 'warn' };
   }
   if (state.frozenUntil !== undefined) {
-    return { text: `frozen: everything is halted; it becomes a pause in ${until(state.frozenUntil)}`, tone: 'warn' };
+    return {
+      text: `frozen: everything is halted; it becomes a pause in ${momentIn(state.frozenUntil, nowMs)}`,
+      tone: 'warn',
+    };
   }
-  if (state.limitResetsAt !== undefined) {
-    const isOver = Date.parse(state.limitResetsAt) <= nowMs;
-    const text = isOver
-      ? 'usage limit: over, one session tries first'
-      : `usage limit: goes on in ${until(state.limitResetsAt)}`;
-    return { text, tone: 'warn' };
-  }
-  return null;
+  const limit = limitNow(state, nowMs);
+  return limit === null ? null : { text: `usage ${limit}`, tone: 'warn' };
 }

@@ -11,7 +11,7 @@ const keys: readonly (readonly [keys: string, meaning: string])[] = [
   ['tab, left right', 'details: now, log, prompt, config, attempts'],
   ['1 2 3 4 5', 'the same, each by its number'],
   ['l', 'the log of the session on the whole screen'],
-  ['p', 'pause the session, or let it go on'],
+  ['p', 'pause the session, hold it back, or let it go on'],
   ['r', 'try a failed session again'],
   ['s', 'say something to the session'],
   ['P', 'pause the whole group, start it, or let it go on'],

@@ -288,21 +288,27 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
   }
 }
 
+export interface Toggle {
+  readonly do: 'pause-session' | 'resume-session';
+  /** What the key does, in one word. */
+  readonly word: 'pause' | 'hold' | 'start' | 'resume';
+}
+
+/** What `p` does to this session; null = nothing. */
+export function toggleOf({ state: { status }, queued }: SessionRecord): Toggle | null {
+  if (status === 'running') return { do: 'pause-session', word: 'pause' };
+  if (status === 'completed') return null;
+  // It would start, or go on, by itself.
+  if (queued) return { do: 'pause-session', word: 'hold' };
+  if (status === 'failed') return null;
+  return { do: 'resume-session', word: status === 'pending' ? 'start' : 'resume' };
+}
+
 function pauseOrResume(state: GroupState, record: SessionRecord): Wish {
-  const sessionId = record.definition.id;
-  switch (record.state.status) {
-    case 'running':
-      return { do: 'pause-session', sessionId };
-    case 'paused':
-      return { do: record.queued ? 'pause-session' : 'resume-session', sessionId };
-    case 'pending':
-      return { do: record.queued ? 'pause-session' : 'resume-session', sessionId };
-    case 'failed':
-      if (record.queued) return { do: 'pause-session', sessionId };
-      return notNow(state, record, 'Try it again with r.');
-    case 'completed':
-      return notNow(state, record, 'Its result stays as it is.');
-  }
+  const toggle = toggleOf(record);
+  if (toggle !== null) return { do: toggle.do, sessionId: record.definition.id };
+  const next = record.state.status === 'failed' ? 'Try it again with r.' : 'Its result stays as it is.';
+  return notNow(state, record, next);
 }
 
 function notNow(state: GroupState, { definition, state: { status } }: SessionRecord, next: string): Wish {

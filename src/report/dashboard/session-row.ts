@@ -3,15 +3,16 @@
  * that a terminal which measures it differently shifts nothing.
  */
 import { addUsage, type Usage } from '../../core/group.ts';
+import { isHeldBack } from '../../core/plan.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
-import { listTitles, projectName, titleOf } from '../wording.ts';
+import { listTitles, projectName, titleOf, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
-import { blockersOf, explain, reasoned, type Terminal, type View } from './view.ts';
+import { blockersOf, explain, limitNow, reasoned, type Terminal, type View } from './view.ts';
 
 /** Widths in columns; 0 = not shown. */
 export interface Layout {
@@ -184,7 +185,7 @@ function signOf({ state, runner }: View, record: SessionRecord, glyphs: Glyphs):
       return { glyph: glyphs.paused, tone: 'warn' };
     case 'pending':
       if (explain(state, record).reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
-      if (isHeldBack(state, record)) return { glyph: glyphs.paused, tone: 'warn' };
+      if (isHeldBack(record)) return { glyph: glyphs.paused, tone: 'warn' };
       return { glyph: glyphs.pending, tone: 'dim' };
     case 'running': {
       const { attempt } = record.state;
@@ -206,11 +207,6 @@ export function usageNow({ live, nowMs, runner }: View, record: SessionRecord): 
   const attemptMs = runner === 'none' ? (now?.durationMs ?? 0) : Math.max(0, nowMs - Date.parse(attempt.startedAt));
   const durationMs = record.usage.durationMs + attemptMs;
   return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
-}
-
-/** Of a pending one: a user does not want it to start. */
-function isHeldBack({ status }: GroupState, { queued }: SessionRecord): boolean {
-  return status === 'running' && !queued;
 }
 
 interface Said {
@@ -239,25 +235,54 @@ function doingNow(view: View, record: SessionRecord): Doing {
     }
     const waiting = waits.length > 0 ? `waits for ${listTitles(state, waits)}` : undefined;
     // Told first: it waits for others whether it is held back or not.
-    if (isHeldBack(state, record)) {
-      const text = waiting === undefined ? 'held back: p lets it start' : `held back (p): ${waiting}`;
-      return { tool: { text, tone: 'warn' } };
-    }
+    if (isHeldBack(record)) return { tool: { text: heldBack(view, record, waiting), tone: 'warn' } };
     if (waiting !== undefined) return { tool: { text: waiting, tone: 'dim' } };
   }
+  if (isHeldBack(record)) return { tool: { text: heldBack(view, record, why.reason), tone: 'warn' } };
   if (record.queued && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
     const again = `again in ${formatDuration(record.notBeforeMs - nowMs)}`;
-    return { tool: { text: `${again}: ${why.message ?? ''}`, tone: 'warn' } };
+    return { tool: { text: `${again}: ${withLocalTimes(why.message ?? '', nowMs)}`, tone: 'warn' } };
   }
+  const keeps = record.queued ? waitingNow(view, record) : undefined;
+  if (keeps !== undefined) return { tool: keeps };
   if (record.state.status === 'pending') return {};
   const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-  return { tool: { text: reasoned(why.reason ?? record.state.status, why.message), tone } };
+  return { tool: { text: withLocalTimes(reasoned(why.reason ?? record.state.status, why.message), nowMs), tone } };
+}
+
+/** What keeps a session that could start from starting, in a few words. */
+const waitWords: Readonly<Record<string, string>> = {
+  cache: 'waits for prompt cache',
+  slot: 'waits for a free slot',
+  starting: 'waits while others start',
+  checkout: 'waits for the checkout',
+  money: 'waits for money',
+  memory: 'waits for free memory',
+  disk: 'waits for free disk space',
+};
+
+/** Absent where it is plain from the head, or where nobody is there to start anything. */
+function waitingNow({ state, runner, why, nowMs }: View, record: SessionRecord): Said | undefined {
+  if (state.status !== 'running' || runner === 'none') return undefined;
+  const reason = why?.(record)?.reason ?? '';
+  const limit = reason === 'limit' ? limitNow(state, nowMs) : null;
+  if (limit !== null) return { text: limit, tone: 'warn' };
+  const text = waitWords[reason];
+  return text === undefined ? undefined : { text, tone: 'dim' };
+}
+
+/** `also`: what it would wait for if it were not held back, or why it rests. */
+function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: string | undefined): string {
+  // Without a runner only the whole group can go on, and that takes everything along.
+  if (runner === 'none') return also === undefined ? 'held back until P' : `held back until P: ${also}`;
+  if (also !== undefined) return `held back (p): ${also}`;
+  return status === 'pending' ? 'held back: p lets it start' : 'held back: p lets it go on';
 }
 
 function runningNow({ state, live, runner }: View, record: SessionRecord, attempt: Attempt): Doing {
   const now = live.get(record.definition.id);
   const words = now?.lastText === undefined ? {} : { words: { text: plainWords(now.lastText, wordsColumnsMax) } };
-  if (runner === 'none') return { tool: { text: 'works on by itself, or has ended', tone: 'warn' }, ...words };
+  if (runner === 'none') return { tool: { text: leftAlone(state), tone: 'warn' }, ...words };
   if (attempt.stopping !== undefined)
     return { tool: { text: `stopping (${attempt.stopping})`, tone: 'warn' }, ...words };
   if (state.frozenUntil !== undefined) {
@@ -270,6 +295,11 @@ function runningNow({ state, live, runner }: View, record: SessionRecord, attemp
   if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };
   const idle = { text: attempt.identified ? 'waits for the model' : 'claude is starting', tone: 'dim' } as const;
   return now?.lastText === undefined ? { tool: idle } : { idle, ...words };
+}
+
+/** What a session does whose runner is gone: nobody is there to let go on what was halted. */
+export function leftAlone({ frozenUntil }: GroupState): string {
+  return frozenUntil === undefined ? 'works on by itself, or has ended' : 'halted where it stood';
 }
 
 function completedWith({ state }: SessionRecord): Doing {

@@ -4,7 +4,8 @@ import { allBlockers, planOf } from '../../core/plan.ts';
 import { explanation } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import type { Tone } from '../format.ts';
+import type { Why } from '../../core/why.ts';
+import { formatDuration, formatMoment, type Tone } from '../format.ts';
 import type { LiveView } from '../reporter.ts';
 import type { Line } from '../transcript/line.ts';
 import { projectName, titleOf } from '../wording.ts';
@@ -33,6 +34,8 @@ export interface View {
   /** ms since 1970. */
   readonly nowMs: number;
   readonly runner: Runner;
+  /** Why a session is not running, by all that can be seen of the machine; null when it runs or is completed. */
+  readonly why?: (record: SessionRecord) => Why | null;
   /** What a key came to; absent = nothing to say. */
   readonly notice?: Notice;
   /** Of the selected session; absent while no pane is open. */
@@ -45,8 +48,6 @@ export interface Material {
   /** Harmless lines, styled by `colourStyle`. */
   readonly log: readonly Line[];
   readonly attempts: readonly AttemptNote[];
-  /** Why it is not running, a sentence; absent when it runs or is completed. */
-  readonly why?: string;
 }
 
 export interface Terminal {
@@ -74,6 +75,18 @@ export function explain(state: GroupState, record: SessionRecord): ReturnType<ty
 /** A reason code and its sentence; that a user wanted it needs no code. */
 export function reasoned(reason: string | undefined, message = ''): string {
   return reason === undefined || (reason === 'user' && message !== '') ? message : `${reason}: ${message}`;
+}
+
+/** `21s (13:45:23)`. */
+export function momentIn(at: string, nowMs: number): string {
+  return `${formatDuration(Date.parse(at) - nowMs)} (${formatMoment(at, nowMs)})`;
+}
+
+/** How long a usage limit still holds; null = none does. */
+export function limitNow({ limitResetsAt }: GroupState, nowMs: number): string | null {
+  if (limitResetsAt === undefined) return null;
+  const isOver = Date.parse(limitResetsAt) <= nowMs;
+  return isOver ? 'limit: over, one session tries first' : `limit: goes on in ${momentIn(limitResetsAt, nowMs)}`;
 }
 
 /** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */

@@ -9,6 +9,7 @@ import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, initialState, reduce } from '../../core/state.ts';
 import { type Piece, type Span, Track } from './spans.ts';
+import { Warmth } from './warmth.ts';
 
 export interface AttemptHistory {
   readonly id: string;
@@ -74,6 +75,8 @@ export interface History {
   readonly dry: readonly Span[];
   /** So many sessions had failed that nothing new started. */
   readonly errors: readonly Span[];
+  /** Another of its kind was to fill the prompt cache first. */
+  readonly warming: ReadonlyMap<SessionId, readonly Span[]>;
   readonly spendings: readonly Spending[];
   readonly notes: readonly Note[];
   /** Begin of the first run; absent while there was none. */
@@ -110,6 +113,7 @@ class Historian {
   private readonly limits = new Track();
   private readonly dry = new Track();
   private readonly errors = new Track();
+  private readonly warmth = new Warmth();
   private readonly gaps: Piece<GapReason>[] = [];
   private readonly spendings: Spending[] = [];
   private readonly notes: Note[] = [];
@@ -144,6 +148,7 @@ class Historian {
       limits: this.limits.spans(to),
       dry: this.dry.spans(to),
       errors: this.errors.spans(to),
+      warming: this.state === undefined ? new Map() : this.warmth.spans(this.state, to),
       spendings: this.spendings,
       notes: this.notes,
       ...(this.from === undefined ? {} : { from: this.from }),
@@ -183,6 +188,7 @@ class Historian {
     this.limits.set(state.limitResetsAt !== undefined, at);
     this.dry.set(this.isDry, at);
     const tooMany = state.failures >= state.group.config.errorThreshold;
+    this.warmth.take(state, at);
     this.errors.set(isRunning && (state.needsPerson || tooMany), at);
   }
 

@@ -3,8 +3,21 @@ import type { SessionId } from '../../core/group.ts';
 import type { History, SessionHistory, Stretch } from './history.ts';
 import { type Piece, paint, type Span, union } from './spans.ts';
 
-export const waitReasons = ['slot', 'dependency', 'blocked', 'limit', 'budget', 'backoff', 'paused', 'errors'] as const;
-/** `slot`: nothing stood in its way but that others ran. `errors`: nothing new starts because too much failed. */
+export const waitReasons = [
+  'slot',
+  'cache',
+  'dependency',
+  'blocked',
+  'limit',
+  'budget',
+  'backoff',
+  'paused',
+  'errors',
+] as const;
+/**
+ * `slot`: nothing stood in its way but that others ran. `cache`: one of its kind was to fill the prompt cache first.
+ * `errors`: nothing new starts because too much failed.
+ */
 export type WaitReason = (typeof waitReasons)[number];
 
 export type Wait = Piece<WaitReason>;
@@ -36,7 +49,9 @@ export function waitsOf(history: History, graph: Graph): Map<SessionId, Wait[]> 
     if (hopeless.length > 0) blocked.set(id, hopeless);
     const session = history.sessions.get(id);
     if (session === undefined) continue;
-    const waits = session.stretches.flatMap((stretch) => waitsIn(stretch, { history, unmet, hopeless, from }));
+    const waits = session.stretches.flatMap((stretch) =>
+      waitsIn(stretch, { history, warming: history.warming.get(id) ?? [], unmet, hopeless, from }),
+    );
     if (waits.length > 0) found.set(id, waits);
   }
   return found;
@@ -48,13 +63,14 @@ function failuresOf(session: SessionHistory | undefined): Span[] {
 
 interface Circumstances {
   readonly history: History;
+  readonly warming: readonly Span[];
   readonly unmet: readonly Span[];
   readonly hopeless: readonly Span[];
   readonly from: number;
 }
 
 /** Later layers hide earlier ones: the last that applies is what a person would name first. */
-function waitsIn(stretch: Stretch, { history, unmet, hopeless, from }: Circumstances): Wait[] {
+function waitsIn(stretch: Stretch, { history, warming, unmet, hopeless, from }: Circumstances): Wait[] {
   const begin = Math.max(stretch.from, from);
   if (stretch.rest === 'failed' || stretch.to <= begin) return [];
   const whole: Span = { from: begin, to: stretch.to };
@@ -62,6 +78,7 @@ function waitsIn(stretch: Stretch, { history, unmet, hopeless, from }: Circumsta
   const lay = (spans: readonly Span[], kind: WaitReason): void => {
     pieces = paint(pieces, spans, kind);
   };
+  lay(warming, 'cache');
   lay(history.errors, 'errors');
   lay(history.dry, 'budget');
   if (stretch.notBefore !== undefined) {

@@ -13,6 +13,7 @@ const light: Readonly<Record<string, string>> = {
   pending: '#818b98',
   blocked: '#a475f9',
   'wait-slot': '#aab4be',
+  'wait-cache': '#8fc7ea',
   'wait-dependency': '#d8dee4',
   'wait-blocked': '#c297ff',
   'wait-limit': '#e85aad',
@@ -42,6 +43,7 @@ const dark: Readonly<Record<string, string>> = {
   pending: '#848d97',
   blocked: '#a475f9',
   'wait-slot': '#656c76',
+  'wait-cache': '#2f6f96',
   'wait-dependency': '#373e47',
   'wait-blocked': '#7947c7',
   'wait-limit': '#db61a2',
@@ -75,7 +77,7 @@ function each(names: readonly string[], rule: (name: string) => string): string[
 }
 
 const statuses = ['completed', 'running', 'failed', 'paused', 'pending', 'blocked'];
-const waits = ['slot', 'dependency', 'blocked', 'limit', 'budget', 'backoff', 'paused', 'errors'];
+const waits = ['slot', 'cache', 'dependency', 'blocked', 'limit', 'budget', 'backoff', 'paused', 'errors'];
 
 /** Rules for everything that pictures draw; `themeStyle` must come with them. */
 export const pictureStyle = [

@@ -138,6 +138,7 @@ function rowOf(session: ReportSession, index: number, drawing: Drawing, { href, 
 /** What a wait is called. */
 export const waitWords = {
   slot: 'waited for a free slot',
+  cache: 'waited for the prompt cache',
   dependency: 'waited for its dependencies',
   blocked: 'blocked by a failed session',
   limit: 'held by a usage limit',

@@ -4,14 +4,16 @@
  */
 import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
-import { whyNot } from '../../../src/core/why.ts';
+import type { GroupConfig } from '../../../src/core/group.ts';
+import type { Circumstances } from '../../../src/core/schedule.ts';
+import { whyAsker, whyNot } from '../../../src/core/why.ts';
 import { plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
 import { firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
 import { formatClock } from '../../../src/report/format.ts';
 import { fc } from '../../support/property.ts';
-import { begin, creation, session, started } from '../sample-run.ts';
+import { attemptId, begin, creation, session, started, usage } from '../sample-run.ts';
 import { expectGolden } from './golden.ts';
 import { fold, frame, sceneEvents, sceneLimit, sessionId, startMs, textOf, type Wanted } from './scene.ts';
 
@@ -154,6 +156,69 @@ test('a session that is held back looks so, whatever it waits for', () => {
   });
 });
 
+test('a session at a limit that is held back looks other than one that goes on by itself', () => {
+  const api = { sessionId: sessionId(2) };
+  const atLimit = {
+    type: 'session_paused',
+    ...api,
+    attemptId: attemptId(sessionId(2)),
+    reason: 'limit',
+    message: 'A usage or rate limit was reached.',
+    usage: usage(0.1, 10, 10, 1000),
+  } as const;
+  const { state } = fold([...sceneEvents, atLimit, { type: 'session_queued', ...api, queued: false }]);
+  expect(textOf(frame({ columns: 120, view: { state } }))).toMatch(/002 api .* held back \(p\): limit\n/);
+});
+
+test('what was held back keeps its sign when the run is over', () => {
+  const held: EventBody = { type: 'session_queued', sessionId: sessionId(3), queued: false };
+  const { state } = fold([...sceneEvents, held, { type: 'group_paused', reason: 'user', message: 'Paused.' }]);
+  const text = textOf(frame({ columns: 120, view: { state, runner: 'none' } }));
+  expect(text).toMatch(new RegExp(`\\n ${unicodeGlyphs.paused} .*003 web .* held back until P: waits for 002 api\\n`));
+});
+
+test('what waits for a limit, a slot or the prompt cache says so', () => {
+  const ids = [1, 2, 3, 4].map(sessionId);
+  const [first = '', ...others] = ids;
+  const rowsOf = (config: Partial<GroupConfig>, circumstances: Partial<Circumstances>, ...more: EventBody[]) => {
+    const sessions = ids.map((id) => session(id));
+    const { state } = fold([
+      ...creation({ maxConcurrentSessions: 4, ...config }, sessions),
+      started,
+      ...begin(first),
+      ...more,
+    ]);
+    const why = whyAsker(state, { preparingMax: 9, nowMs: Date.parse(state.updatedAt), ...circumstances });
+    return [60, 80, 120].map((columns) => textOf(frame({ columns, view: { state, why } })));
+  };
+  const times = others.length;
+  for (const text of rowsOf({}, { answered: new Set() })) {
+    expect(text.match(/waits for prompt cache\n/g)).toHaveLength(times);
+  }
+  for (const text of rowsOf({ maxConcurrentSessions: 1 }, {})) {
+    expect(text.match(/waits for a free slot\n/g)).toHaveLength(times);
+  }
+  const gate = { untilMs: Date.parse(sceneLimit), mayProbe: false };
+  const rows = rowsOf({}, { gate }, { type: 'limit_reached', resetsAt: sceneLimit });
+  for (const text of rows) expect(text.match(/ {2,}limit: goes on in 58m 25/g)).toHaveLength(times);
+});
+
+test('what was halted does not work on by itself when its runner is gone, and the pane says what helps', () => {
+  const rowAndWhy = (...more: EventBody[]) => {
+    const { state } = fold([...sceneEvents, ...more]);
+    const why = whyAsker(state, { preparingMax: 9 });
+    const ui = { selected: sessionId(2), pane: 'split' } as const;
+    const text = textOf(frame({ columns: 120, view: { state, runner: 'none', why }, ui }));
+    return [/002 api .* {2}(\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
+  };
+  const next = "The group's runner is gone; P lets it go on.";
+  expect(rowAndWhy({ type: 'group_frozen', until: sceneLimit })).toEqual([
+    'halted where it stood',
+    `Halted where it stood. ${next}`,
+  ]);
+  expect(rowAndWhy()).toEqual(['works on by itself, or has ended', `Works on by itself, or has ended. ${next}`]);
+});
+
 test('a rehearsal is marked as one at every usual width, and its sessions are still counted', () => {
   const { state } = fold(
     sceneEvents.map((event) =>
@@ -167,7 +232,11 @@ test('a rehearsal is marked as one at every usual width, and its sessions are st
 });
 
 test('the keys fit on a terminal of 80 columns', () => {
-  const last = textOf(frame()).trimEnd().split('\n').at(-1) ?? '';
+  const last =
+    textOf(frame({ ui: { selected: sessionId(2) } }))
+      .trimEnd()
+      .split('\n')
+      .at(-1) ?? '';
   for (const hint of ['enter open', 'p pause', 'f problems', '? help', 'q quit']) expect(last).toContain(hint);
 });
 

@@ -1,10 +1,11 @@
 /** Promises: each key does what the help says; what cannot be done now is said; typed text presses no keys. */
 import { expect, test } from 'bun:test';
+import type { EventBody } from '../../../src/core/event.ts';
 import { type Press, press, type Wish } from '../../../src/report/dashboard/keys.ts';
 import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
 import { listedSessions, type Runner } from '../../../src/report/dashboard/view.ts';
-import { creation, session, started } from '../sample-run.ts';
-import { fold, sceneEvents, sceneLimit, sessionId } from './scene.ts';
+import { attemptId, creation, session, started, usage } from '../sample-run.ts';
+import { fold, frame, sceneEvents, sceneLimit, sessionId, textOf } from './scene.ts';
 
 const { state } = fold(sceneEvents);
 const text = (typed: string): Press => ({ text: typed });
@@ -71,11 +72,37 @@ test.each([
   expect(pressed([text(key)], { number }).wishes).toEqual([wish]);
 });
 
-test('a paused session goes on, one that is going on by itself is held back', () => {
-  const record = state.sessions.get(sessionId(8));
-  expect(record?.state.status).toBe('paused');
-  const wish = record?.queued ? 'pause-session' : 'resume-session';
-  expect(pressed([text('p')], { number: 8 }).wishes).toEqual([{ do: wish, sessionId: sessionId(8) }]);
+/** The scene after these events, with what the key p does to the session and what the last row says about it. */
+function toggled(number: number, ...events: EventBody[]) {
+  const { state: shown } = fold([...sceneEvents, ...events]);
+  const last = textOf(frame({ columns: 120, view: { state: shown }, ui: { selected: sessionId(number) } }));
+  const [wish] = pressed([text('p')], { number, state: shown }).wishes;
+  return { does: wish?.do, says: /\bp (\w+)/.exec(last.trimEnd().split('\n').at(-1) ?? '')?.[1] };
+}
+
+const queued = (number: number, isQueued: boolean): EventBody => ({
+  type: 'session_queued',
+  sessionId: sessionId(number),
+  queued: isQueued,
+});
+const atLimit: EventBody = {
+  type: 'session_paused',
+  sessionId: sessionId(2),
+  attemptId: attemptId(sessionId(2)),
+  reason: 'limit',
+  message: 'A usage or rate limit was reached.',
+  usage: usage(0.1, 10, 10, 1000),
+};
+
+test('p does what the last row says: pause what runs, hold what would go on by itself, let go what is held', () => {
+  expect(toggled(2)).toEqual({ does: 'pause-session', says: 'pause' });
+  expect(toggled(2, atLimit)).toEqual({ does: 'pause-session', says: 'hold' });
+  expect(toggled(2, atLimit, queued(2, false))).toEqual({ does: 'resume-session', says: 'resume' });
+  expect(toggled(3)).toEqual({ does: 'pause-session', says: 'hold' });
+  expect(toggled(3, queued(3, false))).toEqual({ does: 'resume-session', says: 'start' });
+  expect(toggled(8)).toEqual({ does: 'resume-session', says: 'resume' });
+  expect(toggled(6, queued(6, true))).toEqual({ does: 'pause-session', says: 'hold' });
+  for (const number of [1, 6]) expect(toggled(number)).toEqual({ does: 'tell', says: undefined });
 });
 
 test('a message is typed, pasted, corrected and sent; nothing of it is a key', () => {

@@ -49,6 +49,17 @@ export function resumeLine({ group, run }: GroupState): string {
   return `claude-code-agent group resume ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;
 }
 
+/** A sentence of the core, which knows only the names of the commands, with lines that can be typed. */
+export function withCommands(state: GroupState, sentence: string): string {
+  const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
+  return sentence
+    .replaceAll(/(?<!claude-code-agent )\bgroup resume\b/g, resumeLine(state))
+    .replaceAll(/(?<!claude-code-agent )\bgroup run --retry-failed\b/g, () => {
+      return `claude-code-agent group run ${state.group.id} --retry-failed${rehearse}`;
+    })
+    .replaceAll(/(?<!claude-code-agent )\bgroup (show|why)\b/g, `claude-code-agent group $1 ${state.group.id}`);
+}
+
 /** What is special about a running group, in words: frozen, being paused, held by a usage limit; null = nothing. */
 export function conditionOf(state: GroupState): string | null {
   if (state.status !== 'running') return null;

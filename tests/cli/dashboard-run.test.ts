@@ -131,9 +131,9 @@ test('what is frozen or about to pause stays so, whoever wants to leave', async 
   await user.event(group, 'group_frozen');
   await terminal.shows('Frozen;');
   terminal.type('q');
-  await terminal.shows('Leave the sessions');
+  await terminal.shows('Everything is frozen. Pause it now and leave (p)?');
   terminal.type('l');
-  await terminal.shows('Everything is frozen');
+  await terminal.until((text) => !text.includes('Pause it now'));
   terminal.type('P');
   await user.event(group, 'group_thawed');
   await terminal.shows('It goes on where it stood');
@@ -142,9 +142,9 @@ test('what is frozen or about to pause stays so, whoever wants to leave', async 
   terminal.type('d');
   await user.event(group, 'group_pausing');
   terminal.type('q');
-  await terminal.shows('Leave the sessions');
+  await terminal.shows('It pauses when what runs has finished.');
   terminal.type('l');
-  await terminal.shows('It pauses when what runs has finished');
+  await terminal.until((text) => !text.includes('Pause it now'));
   await api.succeed(0.1);
   expect(await terminal.exited).toBe(3);
   const types = user.events(group).map(({ type }) => type);

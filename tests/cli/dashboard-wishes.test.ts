@@ -1,6 +1,7 @@
 /** Promises: what a key came to is told as it is, by how the session or the group stands. */
 import { expect, test } from 'bun:test';
-import { granted } from '../../src/cli/dashboard/wishes.ts';
+import { becameOf, granted } from '../../src/cli/dashboard/wishes.ts';
+import type { EventBody } from '../../src/core/event.ts';
 import { fold, sceneEvents, sessionId } from '../report/dashboard/scene.ts';
 
 test('only what runs is being paused; what waits is held back', () => {
@@ -12,4 +13,21 @@ test('only what runs is being paused; what waits is held back', () => {
   expect(told(8, 'pause-session')).toBe('008 billing is held back; p lets it go on.');
   expect(told(3, 'resume-session')).toStartWith('003 web starts');
   expect(told(8, 'resume-session')).toStartWith('008 billing goes on');
+});
+
+test('a group that stopped at once is not said to go on, and one that starts does not go on', () => {
+  const after = (...more: EventBody[]) => fold([...sceneEvents, ...more]).state;
+  expect(becameOf('paused', after(), 7).text).toBe('It goes on, with a runner of its own (pid 7).');
+  expect(becameOf('created', after(), 7).text).toBe('It runs, with a runner of its own (pid 7).');
+  const dry = after({ type: 'group_paused', reason: 'budget', message: 'The budget is used up.' });
+  expect(becameOf('paused', dry, 7)).toEqual({
+    text: 'It stopped at once. budget: The budget is used up.',
+    tone: 'warn',
+  });
+  const failed = after({ type: 'group_failed', reason: 'sessions-failed', message: '1 session failed.' });
+  expect(becameOf('created', failed, 7)).toMatchObject({
+    text: expect.stringContaining('1 session failed.'),
+    tone: 'bad',
+  });
+  expect(becameOf('created', null, 7).tone).toBe('bad');
 });

@@ -1,7 +1,8 @@
-/** Promises: times in sentences are told as a person at this place and moment reads them. */
+/** Promises: in sentences commands can be typed, and times are told as a person at this place and moment reads them. */
 import { expect, test } from 'bun:test';
 import { formatClock, formatDate, formatMoment } from '../../src/report/format.ts';
-import { withLocalTimes } from '../../src/report/wording.ts';
+import { withCommands, withLocalTimes } from '../../src/report/wording.ts';
+import { fold, sceneEvents } from './dashboard/scene.ts';
 
 const nowMs = new Date(2026, 0, 4, 14, 30, 0).getTime();
 const after = (ms: number): string => new Date(nowMs + ms).toISOString();
@@ -20,4 +21,22 @@ test('what is to come says how long it takes', () => {
   const past = after(-21_000).replace('.000Z', 'Z');
   expect(withLocalTimes(`Lifted at ${past}.`, nowMs)).toBe(`Lifted at ${formatClock(past)}.`);
   expect(withLocalTimes('It waits for 001.', nowMs)).toBe('It waits for 001.');
+});
+
+test.each([false, true])('commands can be typed as they stand, in a rehearsal: %p', (rehearsal) => {
+  const { state } = fold(
+    sceneEvents.map((body) =>
+      body.type === 'group_started' ? { ...body, run: { ...body.run, ...(rehearsal ? { rehearsal } : {}) } } : body,
+    ),
+  );
+  const more = rehearsal ? ' --rehearse' : '';
+  const { id } = state.group;
+  expect(withCommands(state, 'Log in, then run `group resume`.')).toBe(
+    `Log in, then run \`claude-code-agent group resume ${id}${more}\`.`,
+  );
+  expect(withCommands(state, 'See: group show. Then: group run --retry-failed.')).toBe(
+    `See: claude-code-agent group show ${id}. Then: claude-code-agent group run ${id} --retry-failed${more}.`,
+  );
+  const typed = `claude-code-agent group resume ${id}`;
+  expect(withCommands(state, typed)).toBe(typed);
 });

@@ -226,6 +226,7 @@ export class Dashboard {
   #ask(wish: GroupWish): void {
     const { context, group, source, onTrouble } = this.#options;
     this.tell(asking(source.state, wish));
-    grant(context, group, source.state, wish).then((notice) => this.tell(notice), onTrouble);
+    const tell = (notice: Notice): void => this.tell(notice);
+    grant(context, group, source.state, wish, tell).then(tell, onTrouble);
   }
 }

@@ -2,15 +2,18 @@
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
+import type { GroupStatus } from '../../core/status.ts';
 import type { Wish } from '../../report/dashboard/keys.ts';
-import type { Notice } from '../../report/dashboard/view.ts';
+import { type Notice, reasoned } from '../../report/dashboard/view.ts';
 import { formatClock } from '../../report/format.ts';
 import { titleOf } from '../../report/wording.ts';
 import type { RequestBody } from '../../store/requests.ts';
+import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import { liveRunner } from '../change-group.ts';
 import { type Context, programName } from '../context.ts';
 import { startDetached } from '../detach.ts';
+import { LogReader } from '../log-reader.ts';
 import { pauseAndTell, type ToldPause } from '../pause-group.ts';
 import { askRunner } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
@@ -26,21 +29,27 @@ type SessionWish = Exclude<GroupWish, { do: 'pause-group' | 'resume-group' }>;
 /** What is said at once, while the answer is waited for. */
 export function asking(state: GroupState, wish: GroupWish): Notice {
   if (wish.do === 'pause-group') return { text: 'Pausing the group…' };
-  if (wish.do === 'resume-group') return { text: 'Letting the group go on…' };
+  if (wish.do === 'resume-group') {
+    return { text: state.status === 'created' ? 'Starting the group…' : 'Letting the group go on…' };
+  }
   return { text: `Asking the runner about ${titleOf(state, wish.sessionId)}…` };
 }
 
-/** What came of the wish, in one sentence. Never fails: what the system refuses is such a sentence too. */
+/**
+ * What came of the wish, in one sentence; `tell` gets what is known before that. Never fails: what the system refuses
+ * is such a sentence too.
+ */
 export async function grant(
   context: Context,
   group: GroupReference,
   state: GroupState,
   wish: GroupWish,
+  tell: (notice: Notice) => void,
 ): Promise<Notice> {
   const { world } = context;
   try {
     if (wish.do === 'pause-group') return paused(await pauseAndTell(context, group, wish.mode));
-    if (wish.do === 'resume-group') return await resumeGroup(context, group, state);
+    if (wish.do === 'resume-group') return await resumeGroup(context, group, state, tell);
     return await askAboutSession(world, group, state, wish);
   } catch (error) {
     return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
@@ -69,8 +78,14 @@ function paused(told: Result<ToldPause>): Notice {
 }
 
 /** Thaws a frozen group; one that nobody runs gets a runner of its own, which does not end with this dashboard. */
-async function resumeGroup(context: Context, group: GroupReference, state: GroupState): Promise<Notice> {
+async function resumeGroup(
+  context: Context,
+  group: GroupReference,
+  state: GroupState,
+  tell: (notice: Notice) => void,
+): Promise<Notice> {
   const { world } = context;
+  const before = state.status;
   const runId = liveRunner(world, group);
   if (runId !== null && state.frozenUntil !== undefined) {
     const answer = await askRunner(world, group, runId, { kind: 'thaw' });
@@ -91,7 +106,43 @@ async function resumeGroup(context: Context, group: GroupReference, state: Group
     const text = said.startsWith(`${programName}: `) ? said.slice(programName.length + 2) : said;
     return { text, tone: 'bad' };
   }
-  return { text: `It goes on, with a runner of its own (pid ${started.value.pid}).`, tone: 'good' };
+  const { pid } = started.value;
+  tell({ text: `It has a runner of its own now (pid ${pid})…` });
+  return becameOf(before, await soonAfter(world, group), pid);
+}
+
+/** A missing login or a used up budget shows within this time, milliseconds. */
+const firstMomentMs = 4_000;
+const lookMs = 250;
+
+/** The group a moment later, or as soon as it does not run any more; null when its log is gone. */
+async function soonAfter(world: World, group: GroupReference): Promise<GroupState | null> {
+  const log = new LogReader(world, group.paths.events);
+  const untilMs = world.clock.now() + firstMomentMs;
+  log.read();
+  while (log.state?.status === 'running' && !log.isBroken && world.clock.now() < untilMs) {
+    await delay(world.clock, lookMs);
+    log.read();
+  }
+  return log.state;
+}
+
+/** What became of a group that was `before` when it got a runner of its own. */
+export function becameOf(before: GroupStatus, state: GroupState | null, pid: number): Notice {
+  if (state === null) return { text: 'The log of the group is gone.', tone: 'bad' };
+  switch (state.status) {
+    case 'running': {
+      const what = before === 'created' ? 'It runs' : 'It goes on';
+      return { text: `${what}, with a runner of its own (pid ${pid}).`, tone: 'good' };
+    }
+    case 'paused':
+    case 'failed': {
+      const text = `It stopped at once. ${reasoned(state.reason, state.message)}`;
+      return { text, tone: state.status === 'failed' ? 'bad' : 'warn' };
+    }
+    default:
+      return { text: `The group is ${state.status}.`, tone: 'good' };
+  }
 }
 
 const runnerGone: Notice = { text: 'The runner is gone. P lets the group go on.', tone: 'bad' };

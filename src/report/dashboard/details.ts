@@ -14,7 +14,7 @@ import {
 import { safeText } from '../terminal-text.ts';
 import type { Line } from '../transcript/line.ts';
 import { markdownLines } from '../transcript/markdown.ts';
-import { listTitles, statusTone, titleOf, withLocalTimes } from '../wording.ts';
+import { listTitles, statusTone, titleOf, withCommands, withLocalTimes } from '../wording.ts';
 import {
   type Cell,
   cellsOf,
@@ -184,7 +184,9 @@ function whySentence({ state, runner, why, nowMs }: View, record: SessionRecord)
   const answer = why?.(record) ?? null;
   if (answer === null) return undefined;
   const isIdle = state.status === 'running' && runner === 'none' && /^(slot|frozen)$/.test(answer.reason);
-  return isIdle ? "The group's runner is gone; P lets it go on." : withLocalTimes(answer.message, nowMs);
+  return isIdle
+    ? "The group's runner is gone; P lets it go on."
+    : withLocalTimes(withCommands(state, answer.message), nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */

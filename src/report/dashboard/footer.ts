@@ -2,7 +2,7 @@
 import { safeText } from '../terminal-text.ts';
 import { titleOf } from '../wording.ts';
 import { type Cell, endOf, foreign, plainWidths, type Row, rowBetween, rowOf, widthOf } from './cells.ts';
-import { toggleOf } from './keys.ts';
+import { staysFor, toggleOf } from './keys.ts';
 import type { Mode, Ui } from './ui.ts';
 import type { Terminal, View } from './view.ts';
 
@@ -31,7 +31,7 @@ export function footerRow(view: View, ui: Ui, terminal: Terminal, position: List
     case 'ask-start':
     case 'ask-go-on':
     case 'ask-leave':
-      return { row: rowOf([{ text: ` ${question(ui.mode.kind, columns - 1)}`, tone: 'warn' }], columns) };
+      return { row: rowOf([{ text: ` ${question(ui.mode.kind, view, columns - 1)}`, tone: 'warn' }], columns) };
     default:
       return { row: bottomRow(view, ui, terminal, position) };
   }
@@ -43,12 +43,21 @@ type Question = Extract<Mode['kind'], `ask-${string}`>;
 const questions: Readonly<Record<Question, readonly [question: string, otherwise: string]>> = {
   'ask-leave': ['Leave the sessions running (l), or pause them (p)?', 'stay'],
   'ask-pause': ['Pause all: now (y), when running sessions have finished (d), freeze (f)?', 'no'],
-  'ask-start': ['Start the group, with a runner of its own (y)?', 'no'],
+  'ask-start': ['Start the group for real, with a runner of its own (y)?', 'no'],
   'ask-go-on': ['Nobody runs the group. Go on (y), or pause what still works (p)?', 'no'],
 };
 
-function question(kind: Question, columns: number): string {
-  const [asked, otherwise] = questions[kind];
+/** Where leaving would undo what was asked for. */
+const stays = {
+  frozen: 'Everything is frozen. Pause it now and leave (p)?',
+  draining: 'It pauses when what runs has finished. Pause it now and leave (p)?',
+  pausing: 'It is being paused, and this ends then; Ctrl-C leaves at once.',
+} as const;
+
+function question(kind: Question, { state }: View, columns: number): string {
+  const [usual, otherwise] = questions[kind];
+  const stay = kind === 'ask-leave' ? staysFor(state) : null;
+  const asked = stay === null ? usual : stays[stay];
   const whole = `${asked} Any other key: ${otherwise}.`;
   return whole.length <= columns ? whole : asked;
 }

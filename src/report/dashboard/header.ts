@@ -2,7 +2,7 @@
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { formatDuration, formatMoney, formatTokens, plural, type Tone } from '../format.ts';
-import { statusTone, withLocalTimes } from '../wording.ts';
+import { statusTone, withCommands, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { limitNow, momentIn, reasoned, type Terminal, type View } from './view.ts';
@@ -134,7 +134,13 @@ function heldBy({ state, nowMs, runner }: View): { readonly text: string; readon
     case 'paused':
     case 'failed': {
       const tone = state.status === 'failed' ? 'bad' : 'warn';
-      return { text: foreign(withLocalTimes(reasoned(state.reason, state.message), nowMs), sentenceColumnsMax), tone };
+      return {
+        text: foreign(
+          withLocalTimes(withCommands(state, reasoned(state.reason, state.message)), nowMs),
+          sentenceColumnsMax,
+        ),
+        tone,
+      };
     }
     default:
       return null;

@@ -85,7 +85,7 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
     case 'ask-go-on':
       return answered(ui, key, { y: { do: 'resume-group' }, p: { do: 'pause-group', mode: 'now' } });
     case 'ask-leave':
-      return answered(ui, key, { l: { do: 'leave' }, p: { do: 'pause-group', mode: 'now' } });
+      return answered(ui, key, staysFor(situation.state) === null ? { l: { do: 'leave' }, ...pauseOnly } : pauseOnly);
     case 'browse':
       return 'key' in key ? move(ui, key.key, situation) : command(ui, key, situation);
   }
@@ -148,6 +148,18 @@ const pauseAnswers: Answers = {
 };
 
 type Answers = Readonly<Record<string, Wish>>;
+
+const pauseOnly: Answers = { p: { do: 'pause-group', mode: 'now' } };
+
+/**
+ * Why the runner behind the dashboard should not be left now; null = it may be. The next runner would begin by letting
+ * everything go on, and so undo what was asked of this one.
+ */
+export function staysFor({ pausing, draining, frozenUntil }: GroupState): 'frozen' | 'draining' | 'pausing' | null {
+  if (frozenUntil !== undefined) return 'frozen';
+  if (pausing === undefined) return null;
+  return draining ? 'draining' : 'pausing';
+}
 
 /** Any other key is a no. */
 function answered(ui: Ui, key: Press, answers: Answers): Pressed {

@@ -174,6 +174,25 @@ test('q leaves a watcher at once and asks the runner', () => {
   expect(pressed([named('ctrl-c')], { runner }).wishes).toEqual([{ do: 'interrupt' }]);
 });
 
+test('leaving is offered only where it undoes nothing that was asked for', () => {
+  const runner = 'here';
+  const held: EventBody[] = [
+    { type: 'group_frozen', until: sceneLimit },
+    { type: 'group_pausing', reason: 'user', mode: 'drain' },
+    { type: 'group_pausing', reason: 'user' },
+  ];
+  for (const event of held) {
+    const { state: shown } = fold([...sceneEvents, event]);
+    expect(pressed([text('q'), text('l')], { runner, state: shown }).wishes).toEqual([]);
+    expect(pressed([text('q'), text('p')], { runner, state: shown }).wishes).toMatchObject([{ do: 'pause-group' }]);
+    const asked = textOf(frame({ view: { state: shown, runner }, ui: { mode: { kind: 'ask-leave' } } }));
+    expect(asked).not.toContain('(l)');
+  }
+  const usual = textOf(frame({ view: { runner }, ui: { mode: { kind: 'ask-leave' } } }));
+  expect(usual).toContain('Leave the sessions running (l)');
+  expect(textOf(frame({ ui: { mode: { kind: 'ask-start' } } }))).toContain('Start the group for real');
+});
+
 test('a text that arrives at once, pasted by mistake, presses nothing', () => {
   expect(pressed([text('rm -rf q'), { text: 'q', isPasted: true }])).toEqual({
     ui: { ...firstUi, selected: sessionId(1) },

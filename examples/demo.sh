@@ -20,6 +20,7 @@ for group in "$work"/data/session-groups/*/; do
     [ ! -f "${session}transcript.jsonl" ] || echo "  transcript   ${session}transcript.jsonl"
   done
 done
+echo "  commands     export CLAUDE_CODE_AGENT_HOME='$work/data'"
 for project in "$work"/projects/*/; do
   [ ! -d "$project" ] || echo "  diff         git -C '${project%/}' diff"
 done

@@ -78,6 +78,11 @@ export interface ResultMessage {
   readonly origin?: string;
 }
 
+/** The turn was stopped from outside. */
+export function isAborted({ terminalReason }: ResultMessage): boolean {
+  return terminalReason?.startsWith('aborted') === true;
+}
+
 export interface ApiRetryMessage {
   readonly kind: 'api-retry';
   readonly attempt: number;

@@ -38,18 +38,22 @@ function promptWords(input: ResumePromptInput): string {
   const { task, kind, continues, failure, rejection, contextLost = false, messages = [] } = input;
   const said = messages.flatMap((text) => [added, text]);
   if (kind === 'start') return [task, ...said].join('\n\n');
-  const why = rejection !== undefined ? rejected(rejection) : kind === 'retry' ? retryReason(failure) : pauseReason;
-  const lostNote = contextLost && continues ? [lost] : [];
+  const paused = continues ? `${pauseReason} ${pauseIsNoRefusal}` : pauseReason;
+  const why = rejection !== undefined ? rejected(rejection) : kind === 'retry' ? retryReason(failure) : paused;
+  // Announced by the opening, the task comes first in a new conversation; a known one ends with the reminder of it.
+  if (!continues) return [task, why, fresh, ...said].join('\n\n');
+  const lostNote = contextLost ? [lost] : [];
   const look = rejection === undefined ? [check] : [];
-  const parts = continues ? [why, ...lostNote, ...look, again, task] : [why, fresh, task];
-  return [...parts, ...said].join('\n\n');
+  return [why, ...lostNote, ...look, again, task, ...said].join('\n\n');
 }
 
 const added = 'The user adds:';
 
-const pauseReason =
-  'The session runner paused this session and has now resumed it. Nobody rejected anything: if the conversation says ' +
-  'that a tool use was refused, or that you should stop and wait for the user, that was only the pause.';
+const pauseReason = 'The session runner paused this session and has now resumed it.';
+
+const pauseIsNoRefusal =
+  'Nobody rejected anything: if the conversation says that a tool use was refused, or that you should stop and wait ' +
+  'for the user, that was only the pause.';
 
 function retryReason(failure: string | undefined): string {
   const reason = failure === undefined || failure === '' ? '' : ` The reason: ${failure}`;

@@ -5,7 +5,7 @@
 import type { FileEdit, TranscriptEntry } from '../core/transcript.ts';
 import { editOf } from './file-edits.ts';
 import { isObject, type JsonObject, number, object, objects, text } from './lenient.ts';
-import { type ClaudeMessage, contentText, parseObject, type ResultMessage } from './messages.ts';
+import { type ClaudeMessage, contentText, isAborted, parseObject, type ResultMessage } from './messages.ts';
 import { targetOf } from './stream.ts';
 import { clip } from './text.ts';
 
@@ -163,8 +163,10 @@ export class TranscriptReader {
     return {
       kind: 'result',
       isError: message.isError,
+      ...(isAborted(message) ? { interrupted: true as const } : {}),
       ...(isNew ? { text: clip(said, textChars) } : {}),
-      errors: message.errors,
+      // What claude notes for its makers about an abort is no news to whoever asked for it.
+      errors: message.errors.filter((error) => !(isAborted(message) && error.startsWith('[ede_diagnostic]'))),
       denied: message.denials.map(({ tool }) => tool),
       turns: message.numTurns,
       durationMs: message.durationMs,

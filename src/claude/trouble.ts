@@ -3,7 +3,7 @@
  */
 import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
-import type { ResultMessage } from './messages.ts';
+import { isAborted, type ResultMessage } from './messages.ts';
 import type { AttemptStream } from './stream.ts';
 import { oneLine } from './text.ts';
 
@@ -69,7 +69,7 @@ function claudeError(result: ResultMessage, said: string): Verdict {
     const next = 'Retry the session: it starts its task anew.';
     return failed('claude-error', 'claude could not find the conversation to continue', said, next);
   }
-  if (result.terminalReason?.startsWith('aborted') === true) {
+  if (isAborted(result)) {
     const next = 'Something other than this program interrupted claude; retry the session.';
     return failed('claude-error', 'claude was interrupted from outside', said, next);
   }

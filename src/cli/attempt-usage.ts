@@ -13,9 +13,17 @@ import type { World } from '../world/world.ts';
 
 const chunkBytes = 1024 * 1024;
 
-/** One entry for each running session; none while its work is being accepted, for then its attempt is counted. */
-export function attemptUsages(world: World, paths: GroupPaths, state: GroupState): Map<SessionId, Usage> {
-  return new AttemptUsages(world, paths).of(state);
+/**
+ * One entry for each running session; none while its work is being accepted, for then its attempt is counted. Times
+ * grow only with `hasRunner`: a worker that nobody watches may long have said all it has to say, and waits for input.
+ */
+export function attemptUsages(
+  world: World,
+  paths: GroupPaths,
+  state: GroupState,
+  hasRunner = false,
+): Map<SessionId, Usage> {
+  return new AttemptUsages(world, paths).of(state, hasRunner);
 }
 
 /** For who asks again and again: of a transcript only what was added is read. */
@@ -29,7 +37,7 @@ export class AttemptUsages {
     this.#paths = paths;
   }
 
-  of(state: GroupState): Map<SessionId, Usage> {
+  of(state: GroupState, hasRunner = false): Map<SessionId, Usage> {
     const usages = new Map<SessionId, Usage>();
     const readings = new Map<string, Reading>();
     for (const id of state.running) {
@@ -40,18 +48,18 @@ export class AttemptUsages {
       readings.set(attempt.id, reading);
       const { transcript } = sessionPaths(this.#paths, id);
       reading.readOn(this.#world, transcript);
-      usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt)));
+      usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt, hasRunner)));
     }
     this.#readings = readings;
     return usages;
   }
 }
 
-/** Milliseconds. One whose process is gone worked until it printed something last. */
-function durationOf({ clock, files, processes }: World, transcript: string, attempt: Attempt): number {
-  const { process, startedAt } = attempt;
-  const lives = process !== undefined && processes.isAlive(process);
-  const untilMs = lives ? clock.now() : (files.info(transcript)?.mtimeMs ?? 0);
+/** Milliseconds. One whose process is gone, or that nobody watches, worked until it printed something last. */
+function durationOf(world: World, transcript: string, { process, startedAt }: Attempt, hasRunner: boolean): number {
+  const { clock, files, processes } = world;
+  const isWatched = hasRunner && process !== undefined && processes.isAlive(process);
+  const untilMs = isWatched ? clock.now() : (files.info(transcript)?.mtimeMs ?? 0);
   return Math.max(0, untilMs - Date.parse(startedAt));
 }
 

@@ -53,7 +53,9 @@ export function readLive(world: World, progressFile: string, state: GroupState):
 /** progress.json counts all attempts together; what ended attempts used is taken off again. */
 function liveSession(session: Partial<SessionProgress>, record: SessionRecord, nowMs: number): LiveSession {
   const { usage } = record;
-  const startedAt = record.state.status === 'running' ? Date.parse(record.state.attempt.startedAt) : nowMs;
+  const attempt = record.state.status === 'running' ? record.state.attempt : undefined;
+  // While its work is accepted, its attempt is counted already.
+  const startedAt = attempt === undefined || attempt.accepting !== undefined ? nowMs : Date.parse(attempt.startedAt);
   return {
     ...(typeof session.currentTool === 'string' ? { currentTool: session.currentTool } : {}),
     ...(typeof session.lastText === 'string' ? { lastText: session.lastText } : {}),

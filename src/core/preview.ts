@@ -85,11 +85,15 @@ function wavesOf(state: GroupState, open: readonly SessionId[]): SessionId[][] {
   return waves;
 }
 
-/** One at a time, nobody would have to wait for another. */
+/**
+ * One at a time, nobody would have to wait for another, nor does who has no slot yet. What an earlier wave has filled,
+ * later ones find filled: they begin right after it.
+ */
 function warmUpsOf(state: GroupState, waves: readonly (readonly SessionId[])[]): WarmUp[] {
   const { warmCache, maxConcurrentSessions } = state.group.config;
   if (warmCache === false || maxConcurrentSessions < 2) return [];
   const { chain } = planOf(state).graph;
+  const filled = new Set<string>();
   return waves.flatMap((wave, index) => {
     const kinds = new Map<string, SessionId[]>();
     for (const id of wave) {
@@ -100,10 +104,12 @@ function warmUpsOf(state: GroupState, waves: readonly (readonly SessionId[])[]):
       alike.push(id);
       kinds.set(kind, alike);
     }
-    return [...kinds.values()].flatMap((ids): WarmUp[] => {
+    return [...kinds].flatMap(([kind, ids]): WarmUp[] => {
+      if (filled.has(kind)) return [];
+      filled.add(kind);
       if (ids.length < similarMin) return [];
       const first = ids.reduce((best, id) => ((chain.get(id) ?? 0) > (chain.get(best) ?? 0) ? id : best));
-      return [{ wave: index + 1, first, others: ids.length - 1 }];
+      return [{ wave: index + 1, first, others: Math.min(ids.length, maxConcurrentSessions) - 1 }];
     });
   });
 }

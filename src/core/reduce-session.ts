@@ -12,7 +12,7 @@ import {
 } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import { nextSessionStatus } from './status.ts';
-import { cacheKind } from './warm-cache.ts';
+import { cacheKind, isAnswered } from './warm-cache.ts';
 
 export type SessionEvent = Extract<GroupEvent, { sessionId: SessionId }>;
 
@@ -303,7 +303,8 @@ function endAttempt(
   record.endedAt = event.at;
   // What its worker used was counted when it ended.
   if (attempt.accepting) return;
-  state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
+  // Without an answer it has left nothing in the prompt cache for others to read.
+  if (isAnswered(event.usage)) state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
   state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));
   record.usage = addUsage(record.usage, event.usage);
   state.usage = addUsage(state.usage, event.usage);

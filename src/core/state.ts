@@ -50,7 +50,7 @@ export interface GroupState {
   usage: Usage;
   /** Sum of the caps of running attempts, US dollars. */
   reservedUsd: number;
-  /** When the worker of a session of each kind (warm-cache.ts) last ended, ms since 1970. */
+  /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */
   readonly endedMs: Map<string, number>;
   budgetWarned: boolean;
   budgetExceeded: boolean;

@@ -79,6 +79,8 @@ export type TranscriptEntry =
   | {
       readonly kind: 'result';
       readonly isError: boolean;
+      /** It was stopped in the middle, by its runner or its user: no error of its own. */
+      readonly interrupted?: true;
       readonly text?: string;
       readonly errors: readonly string[];
       readonly denied: readonly string[];

@@ -58,8 +58,13 @@ export interface Answers {
 /** Who was answered, by what attempts have used so far: for those who see no more of them than that. */
 export function answeredOf(attempts: Iterable<readonly [SessionId, Pick<Usage, 'tokens'>]>): Set<SessionId> {
   const answered = new Set<SessionId>();
-  for (const [id, { tokens }] of attempts) if (Object.values(tokens).some((count) => count > 0)) answered.add(id);
+  for (const [id, usage] of attempts) if (isAnswered(usage)) answered.add(id);
   return answered;
+}
+
+/** The model has answered an attempt that used this much. */
+export function isAnswered({ tokens }: Pick<Usage, 'tokens'>): boolean {
+  return Object.values(tokens).some((count) => count > 0);
 }
 
 export interface WarmUps {

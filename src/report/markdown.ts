@@ -7,6 +7,7 @@ import type { GroupState } from '../core/state.ts';
 import { formatCount, formatDuration, formatMoney, formatTokens, inputTokens, plural } from './format.ts';
 import { mermaidGraph } from './graph.ts';
 import type { ReportModel, ReportSession } from './html/model.ts';
+import { shownStatus } from './html/overview.ts';
 import { formatUtc } from './html/times.ts';
 import { cleanText } from './picture/markup.ts';
 import { safeLine } from './terminal-text.ts';
@@ -29,7 +30,7 @@ export function reportMarkdown(state: GroupState, model: ReportModel): string {
 
 function headOf(model: ReportModel): string {
   const { name, status, reason, condition, counts, sessions, cost, tokens, elapsedMs, rehearsal, description } = model;
-  const shown = model.interrupted ? 'interrupted' : status;
+  const shown = shownStatus(model);
   const why = condition ?? reason;
   const money = formatMoney(cost.spentUsd, cost.estimated);
   const facts = [

@@ -126,7 +126,8 @@ function cacheLines(state: GroupState, { warmUps }: Preview, style: Style): stri
   if (warmUps.length === 0) return [];
   const lines = warmUps.map(({ wave, first, others }) => {
     const leader = titleOf(state, first);
-    return `  wave ${wave}: ${others} similar sessions wait some seconds for the first answer to ${leader}`;
+    const who = `${plural(others, 'similar session')} ${others === 1 ? 'waits' : 'wait'}`;
+    return `  wave ${wave}: ${who} some seconds for the first answer to ${leader}`;
   });
   return ['', style('dim', 'Prompt cache, filled by the first and read by the others'), ...lines];
 }

@@ -101,8 +101,9 @@ function sessionRow(
   ];
 }
 
-/** One line: status, sessions done, cost, tokens, time. */
-export function totalsLine(state: GroupState, live: LiveView, atMs: number, style: Style): string {
+/** One line: status, sessions done, cost, tokens, time. `hasRunner` as in nextSteps. */
+export function totalsLine(state: GroupState, live: LiveView, atMs: number, style: Style, hasRunner = false): string {
+  const status = state.status === 'running' && !hasRunner ? 'interrupted' : state.status;
   let usage = state.usage;
   for (const id of state.running) usage = addUsage(usage, live.get(id)?.usage ?? noUsage);
   const running = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
@@ -111,7 +112,7 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
   const why = conditionOf(state, atMs) ?? state.reason;
   const reason = why === undefined ? '' : ` (${safeLine(why, 60)})`;
   const parts = [
-    `${style(statusTone(state.status), state.status)}${reason}`,
+    `${style(statusTone(status), status)}${reason}`,
     `${state.counts.completed} of ${plural(state.sessions.size, 'session')} completed`,
     budget === undefined ? money : `${money} of ${formatMoney(budget)}`,
     formatTokens(usage.tokens),

@@ -78,14 +78,23 @@ export function workPlanLines(state: GroupState, ids: readonly SessionId[], styl
     const definition = definitionOf(state, id);
     if (definition === undefined) return [];
     const accept = acceptText(definition);
-    const setup = isolationOf(state, id) === 'worktree' ? setupText(definition) : undefined;
+    const setup = isSetUp(state, id) ? setupText(definition) : undefined;
     return [...(setup === undefined ? [] : [`setup ${setup}`]), ...(accept === undefined ? [] : [`accept ${accept}`])];
+  });
+  const idle = collect(ids, (id) => {
+    const setup = definitionOf(state, id)?.setup;
+    return setup === undefined || isSetUp(state, id) ? [] : [`setup ${commandText(setup)}`];
   });
   return [
     ...section(state, 'Works in', places, style),
     ...section(state, 'Shell commands that are run', commands, style),
+    ...section(state, 'Not run, because only a worktree is set up', idle, style),
     ...eventCommandLines(state, style),
   ];
+}
+
+function isSetUp(state: GroupState, id: SessionId): boolean {
+  return isolationOf(state, id) === 'worktree';
 }
 
 function eventCommandLines({ group }: GroupState, style: Style): string[] {

@@ -29,6 +29,15 @@ export function judgeUnfinished(world: World, attempt: Attempt, transcriptBytes:
 }
 
 /**
+ * How long ago the living worker of an attempt said something last, milliseconds. Nobody knows whether it worked since,
+ * so that time does not count as its own.
+ */
+export function silentForMs({ clock, files }: World, attempt: Attempt, transcript: string): number {
+  const saidAtMs = Math.max(Date.parse(attempt.startedAt), files.info(transcript)?.mtimeMs ?? 0);
+  return Math.max(0, clock.now() - saidAtMs);
+}
+
+/**
  * Ends all processes of an attempt that was judged `restart`. False when its worker spoke while it was being ended:
  * then it had begun to work, and what it printed decides as for any other that is gone.
  */

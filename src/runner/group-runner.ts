@@ -12,7 +12,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { Acceptances } from './acceptances.ts';
-import { endSilently, judgeUnfinished } from './adopt.ts';
+import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
@@ -278,12 +278,13 @@ export class GroupRunner {
   }
 
   /** The worker of the session's running attempt; occupies a slot until its end was handled. */
-  #newWorker(sessionId: SessionId): Worker {
+  #newWorker(sessionId: SessionId, idleMs = 0): Worker {
     const { paths, state } = this.#writer;
     const record = state.sessions.get(sessionId) as SessionRecord;
     const options = workerOptions(paths, state, record, runningAttempt(this.#writer.state, sessionId));
-    const worker = new Worker(this.#world, { ...options, expectHook: true, emit: this.enqueue });
-    this.#workers.set(sessionId, { worker, startedAtMs: options.startedAtMs, release: this.#occupySlot() });
+    const startedAtMs = options.startedAtMs + idleMs;
+    const worker = new Worker(this.#world, { ...options, startedAtMs, expectHook: true, emit: this.enqueue });
+    this.#workers.set(sessionId, { worker, startedAtMs, release: this.#occupySlot() });
     return worker;
   }
 
@@ -326,7 +327,8 @@ export class GroupRunner {
       // It spoke only while it was being ended: whatever it said, it was interrupted.
       const isEnded = adoption.do === 'restart';
       this.#adopted.set(attempt.id, { stopBegun: isEnded || attempt.stopping !== undefined });
-      const worker = this.#newWorker(sessionId);
+      const idleMs = adoption.do === 'adopt' ? silentForMs(this.#world, attempt, transcript) : 0;
+      const worker = this.#newWorker(sessionId, idleMs);
       if (adoption.do === 'adopt') {
         worker.adopt(adoption.process, attempt.stopping);
         // An earlier runner may have died while it had everything frozen.

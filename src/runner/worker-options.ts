@@ -12,7 +12,7 @@ export interface WorkerOptions {
   readonly paths: SessionPaths;
   /** Bytes of the transcript before this attempt. */
   readonly offset: number;
-  /** Begin of the attempt, ms since 1970. */
+  /** Begin of the attempt, ms since 1970; later by as long as it was silent while nobody watched it. */
   readonly startedAtMs: number;
   /** A successful SessionStart hook must show in the stream, else the session is flagged. */
   readonly expectHook: boolean;

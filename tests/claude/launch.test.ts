@@ -249,11 +249,25 @@ describe('resumePrompt', () => {
     expect(resumePrompt({ task: 'T', kind: 'resume', continues: true })).not.toContain(first.slice(0, 21));
   });
 
-  test('a later one says what happened, and ends with the task', () => {
+  test('in a new conversation the task follows its announcement, then comes what happened before', () => {
+    const opening = 'The task of this session:\n\nT\n\n';
+    const end = '\n\nYou do not have the earlier conversation, but its changes may be in the files already.';
+    const fresh = { task: 'T', continues: false } as const;
+    const retried = resumePrompt({ ...fresh, kind: 'retry', failure: 'The API answered 529.', messages: ['Hurry.'] });
+    expect(retried).toStartWith(`${opening}The previous attempt at this task failed`);
+    expect(retried).toContain(`The reason: The API answered 529.${end}`);
+    expect(retried).toEndWith('\n\nThe user adds:\n\nHurry.');
+    const resumed = resumePrompt({ ...fresh, kind: 'resume' });
+    expect(resumed).toStartWith(`${opening}The session runner paused this session and has now resumed it.${end}`);
+    const rejection = { message: 'The tests failed.', output: '' };
+    expect(resumePrompt({ ...fresh, kind: 'resume', rejection })).toStartWith(
+      `${opening}You said that the task is done`,
+    );
+  });
+
+  test('in a known one it says what happened, and ends with the task', () => {
     const resumed = resumePrompt({ task: 'T', kind: 'resume', continues: true });
     expect(resumed).toMatch(/Nobody rejected anything[\s\S]*may have taken effect[\s\S]*\n\nT$/);
-    const fresh = resumePrompt({ task: 'T', kind: 'resume', continues: false });
-    expect(fresh).toMatch(/do not have the earlier conversation[\s\S]*\n\nT$/);
     const retry = resumePrompt({ task: 'T', kind: 'retry', continues: true, failure: 'The API answered 529.' });
     expect(retry).toMatch(/failed.*The reason: The API answered 529\.[\s\S]*\n\nT$/);
   });

@@ -3,9 +3,12 @@
  * several attempts; half lines, large files and hostile content do no harm.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { appendFileSync, closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { openGroupWriter } from '../../src/store/group-writer.ts';
+import { until } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { Ground, type SessionPlan, sessionId, story } from './bad-input/ground.ts';
 import { lives, Night, obeyInterrupt } from './night.ts';
 import { launcher } from './user.ts';
 
@@ -104,6 +107,78 @@ test('--follow passes over a pause after which the session goes on by itself', a
   expect(stdout).toContain('== attempt 1 paused (transient)');
   expect(stdout).toContain('fine now\n');
   expect(stdout.trimEnd().split('\n').at(-1)).toStartWith('== attempt 2 completed');
+}, 60_000);
+
+/** A stored group that this process runs, so to speak; its session `api` works. */
+function held(ground: Ground, ...more: SessionPlan[]) {
+  const group = ground.make('auth', [{ name: 'api' }, ...more], [story.started, story.intended, story.spawned]);
+  const opened = openGroupWriter(ground.world, ground.data, group, 'the-runner');
+  if (!opened.ok) throw new Error(opened.failure.message);
+  return { group, writer: opened.value };
+}
+
+/** `session logs --follow` as it prints: `seen` resolves once the text is there. */
+function following(ground: Ground, reference: string) {
+  const command = [launcher, 'session', 'logs', reference, '--follow'];
+  const child = Bun.spawn(command, { env: ground.env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
+  const printed = { stdout: '', stderr: '' };
+  const read = async (name: keyof typeof printed) => {
+    for await (const part of child[name].pipeThrough(new TextDecoderStream())) printed[name] += part;
+  };
+  const ended = Promise.all([read('stdout'), read('stderr'), child.exited]);
+  return {
+    ended: ended.then(([, , code]) => ({ code, ...printed })),
+    seen: (text: string) => until(() => Object.values(printed).join('').includes(text) || child.exitCode !== null),
+  };
+}
+
+test('--follow waits while a session alone is paused, for its group is still run', async () => {
+  const ground = new Ground();
+  try {
+    const { group, writer } = held(ground);
+    const follow = following(ground, `${group}/api`);
+    await follow.seen('attempt 1 started');
+    writer.record([story.paused]);
+    await follow.seen('attempt 1 paused');
+    const again = { sessionId: sessionId(1), attemptId: 'second' };
+    writer.record([
+      { type: 'session_queued', sessionId: again.sessionId, queued: true },
+      { ...story.intended, attempt: { id: 'second', number: 2, kind: 'resume', offset: 0 } },
+      { ...story.completed, ...again },
+    ]);
+    const { code, stdout, stderr } = await follow.ended;
+    writer.close();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('== attempt 2 completed');
+  } finally {
+    ground.remove();
+  }
+}, 60_000);
+
+test('--follow names the cure when nobody runs the group any more, and fails when the group is gone', async () => {
+  const ground = new Ground();
+  try {
+    const { group, writer } = held(ground, { name: 'web', needs: [1] });
+    const [left, gone] = [following(ground, `${group}/web`), following(ground, `${group}/api`)];
+    await gone.seen('attempt 1 started');
+    writer.close();
+    expect(await left.ended).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(
+        'Session 002 web is pending, and nobody runs its group.\n' +
+          `The group was interrupted. Next: claude-code-agent group run ${group}`,
+      ),
+    });
+    // Its worker is of another machine and counts as gone with its runner.
+    expect((await gone.ended).stderr).toContain('is running, and nobody runs its group.');
+    const created = ground.make('later', [{ name: 'one' }]);
+    const waiting = following(ground, `${created}/one`);
+    await waiting.seen('Waiting until');
+    rmSync(ground.paths(created).folder, { recursive: true });
+    expect(await waiting.ended).toMatchObject({ code: 1, stderr: expect.stringContaining('its group was deleted') });
+  } finally {
+    ground.remove();
+  }
 }, 60_000);
 
 test('--raw is byte for byte, with --grep the lines that match', async () => {

@@ -199,6 +199,14 @@ Shell commands that are run
   expect((await user.json<{ config: object }>('group', 'show', shared)).config).toMatchObject({ shareCheckouts: true });
 });
 
+test('a plan says of a setup command that it is not run where there is no worktree', async () => {
+  const group = await user.ok('group', 'create', 'alone');
+  await user.ok('session', 'add', group, '--project', repository('api'), '--prompt', 'hi', '--setup', 'npm ci');
+  const { stdout } = await user.run('group', 'plan', group);
+  expect(stdout).toContain('\nNot run, because only a worktree is set up\n  setup npm ci: 001\n');
+  expect(stdout).not.toContain('Shell commands that are run');
+});
+
 test('a branch is promised only of sessions that may have one', async () => {
   const project = repository('api');
   const group = await user.ok('group', 'create', 'work');

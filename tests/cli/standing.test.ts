@@ -1,10 +1,16 @@
-/** Promises: a group that ends while it is looked at is never called interrupted. */
+/**
+ * Promises: a group that ends while it is looked at is never called interrupted; of one that is, every command tells
+ * the same times and costs.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { utimesSync } from 'node:fs';
 import { standingOf } from '../../src/cli/live-view.ts';
 import { type GroupReference, loadWithRunner } from '../../src/cli/resolve.ts';
+import { readLog } from '../../src/store/event-log.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
+import { sessionPaths } from '../../src/store/paths.ts';
 import type { World } from '../../src/world/world.ts';
-import { Ground, story } from './bad-input/ground.ts';
+import { Ground, sessionId, story } from './bad-input/ground.ts';
 
 let user: Ground;
 beforeEach(() => {
@@ -49,4 +55,45 @@ test('one that nobody runs is', () => {
   const group = user.make('auth', [{ name: 'api' }], [story.started]);
   const loaded = loadWithRunner(user.world, { root: user.data, groupId: group, paths: user.paths(group) });
   expect(loaded.ok && standingOf(user.world, loaded.value).isInterrupted).toBe(true);
+});
+
+/** Its worker lives and has nothing to do; it said something last nine seconds after its start. Its group. */
+function leftAlone(): string {
+  const worker = user.world.processes.identify(process.pid);
+  if (worker === null) throw new Error('This process is not there.');
+  const group = user.make(
+    'auth',
+    [{ name: 'api' }],
+    [story.started, story.intended, { ...story.spawned, process: worker }],
+  );
+  const log = readLog(user.world, user.paths(group).events);
+  const begun = log.ok ? log.value.find(({ type }) => type === 'session_starting') : undefined;
+  const { folder, transcript } = sessionPaths(user.paths(group), sessionId(1));
+  user.world.files.makeFolder(folder);
+  const tokens = { input_tokens: 7, output_tokens: 3 };
+  const answer = { id: 'm', model: 'claude-opus-4-8', content: [{ type: 'text', text: 'Done.' }], usage: tokens };
+  user.world.files.writeAtomic(transcript, `${JSON.stringify({ type: 'assistant', message: answer })}\n`);
+  const saidAt = (Date.parse(begun?.at ?? '') + 9000) / 1000;
+  utimesSync(transcript, saidAt, saidAt);
+  return group;
+}
+
+test('a session that nobody watches has worked until it said something last, for every command', async () => {
+  const group = leftAlone();
+  const shown = await user.json<{ cost: number; tokens: object; durationMs: number }>(
+    'session',
+    'show',
+    `${group}/api`,
+  );
+  expect(shown).toMatchObject({ status: 'running', durationMs: 9000, tokens: { input: 7, output: 3 } });
+  expect(shown.cost).toBeGreaterThan(0);
+  const report = await user.json<{ sessions: object[] }>('group', 'report', group);
+  expect(report.sessions).toMatchObject([{ durationMs: 9000, costUsd: shown.cost }]);
+  expect(await user.ok('session', 'show', `${group}/api`)).toContain('\nTime: 9s\n');
+  expect(await user.ok('session', 'list', group)).toContain(' 9s ');
+  const lines = (await user.ok('group', 'show', group)).split('\n');
+  expect(lines.filter((line) => line.startsWith('auth: '))).toEqual([
+    expect.stringContaining('auth: interrupted, 0 of'),
+  ]);
+  expect(await user.ok('group', 'report', group, '--html', '-')).toContain('<title>auth: interrupted</title>');
 });

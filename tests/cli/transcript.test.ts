@@ -56,6 +56,14 @@ test('text, tools, outcomes and the result', () => {
   ]);
 });
 
+test('a turn that was stopped was interrupted and has not failed', () => {
+  const result = { type: 'result', subtype: 'error_during_execution', is_error: true, num_turns: 2 };
+  const note = { errors: ['[ede_diagnostic] result_type=user last_content_type=n/a'] };
+  const [stopped] = read({ ...result, ...note, terminal_reason: 'aborted_tools' });
+  expect(stopped).toStartWith('-- interrupted: ');
+  expect(read({ ...result, ...note }).map((line) => line.slice(0, 10))).toEqual(['! [ede_dia', '-- failed:']);
+});
+
 test('an outcome names its call where another one stands between them', () => {
   const lines = read(
     call('a', 'Read', { file_path: 'a' }),

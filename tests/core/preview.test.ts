@@ -67,7 +67,8 @@ describe('historyOf', () => {
 
 describe('previewOf', () => {
   test('names who goes first where three or more of a wave are similar and would start together', () => {
-    const sessions = [{}, {}, {}, { model: 'haiku' }, { after: [1] }, { after: [1] }, { after: [1] }];
+    const haiku = { model: 'haiku', after: [1] };
+    const sessions = [{}, {}, {}, { model: 'opus' }, haiku, haiku, haiku];
     expect(previewOf(stateOf(sessions), none).warmUps).toEqual([
       { wave: 1, first: idOf(1), others: 2 },
       { wave: 2, first: idOf(4), others: 2 },
@@ -75,6 +76,13 @@ describe('previewOf', () => {
     for (const config of [{ warmCache: false }, { maxConcurrentSessions: 1 }]) {
       expect(previewOf(stateOf(sessions, config), none).warmUps).toEqual([]);
     }
+  });
+
+  test('says that nobody waits for what an earlier wave has filled, nor without a slot', () => {
+    const fan = [{}, { after: [0] }, { after: [0] }, { after: [0] }, { after: [0] }];
+    expect(previewOf(stateOf(fan), none).warmUps).toEqual([]);
+    const two = previewOf(stateOf([{}, {}, {}, {}], { maxConcurrentSessions: 2 }), none);
+    expect(two.warmUps).toEqual([{ wave: 1, first: idOf(0), others: 1 }]);
   });
 
   test('puts a session into the first wave after all it depends on', () => {

@@ -77,7 +77,7 @@ describe('nobody waits for longer than it is worth', () => {
   test.each<[string, (log: CoreLog) => unknown]>([
     ['fails at once', (log) => log.fail(a)],
     ['is paused', (log) => log.pause(a)],
-    ['loses its connection and waits', (log) => log.pause(a, noUsage, 'transient')],
+    ['loses its connection and waits', (log) => log.pause(a, usage(0.1, 5), 'transient')],
     ['is done', (log) => log.complete(a, usage(1))],
   ])('when the first one %s', (_, end) => {
     const log = group({ errorThreshold: 9 }).start(a);
@@ -115,16 +115,23 @@ describe('nobody waits for longer than it is worth', () => {
   });
 
   test('when one of the kind was answered before, as long as the server keeps it', () => {
-    const log = group({}, {}, {}, {}, {}).start(a).complete(a);
+    const log = group({}, {}, {}, {}, {}).start(a).complete(a, usage(1, 5));
     expect(starts(log, now(log, [], keptMs - 1))).toEqual([b, c, d]);
     expect(starts(log, now(log, [], keptMs))).toEqual([b]);
+  });
+
+  test('one that ended without an answer has filled nothing: the next one goes first', () => {
+    const log = group({}, {}, {}, {}, {}).start(a).pause(a);
+    expect(starts(log)).toEqual([b]);
+    log.intend(b);
+    expect(starts(log, now(log, [b]))).toEqual([c, d]);
   });
 
   test('a resume after a long pause warms up anew', () => {
     const log = group();
     for (const id of [a, b, c]) log.start(id);
     log.add({ type: 'group_pausing', reason: 'user' });
-    for (const id of [a, b, c]) log.pause(id, usage(1));
+    for (const id of [a, b, c]) log.pause(id, usage(1, 5));
     log.add({ type: 'group_paused', reason: 'user', message: 'x' });
     log.run();
     expect(starts(log)).toEqual([a, b, c]);
@@ -139,7 +146,7 @@ describe('beside what else decides', () => {
     for (const number of [2, 3, 4]) log.addSession(sessionDefinition(number, [1]));
     log.run();
     expect(starts(log)).toEqual([a]);
-    log.start(a).complete(a, usage(1));
+    log.start(a).complete(a, usage(1, 5));
     expect(starts(log)).toEqual([b, c, d]);
   });
 

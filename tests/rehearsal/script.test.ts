@@ -15,6 +15,17 @@ function messageOf(text: string): string {
 }
 
 describe('parseScript', () => {
+  test('reads the script of the documentation, which names every key of a step', () => {
+    const text = readFileSync(resolve(import.meta.dir, '../../docs/rehearsal.md'), 'utf8');
+    const [, block = ''] = /```yaml\n([\s\S]*?)```/.exec(text) ?? [];
+    expect(parseScript(block, 'rehearsal.md')).toMatchObject({ ok: true });
+    const source = readFileSync(resolve(import.meta.dir, '../../src/rehearsal/script.ts'), 'utf8');
+    const step = source.slice(source.indexOf('const step ='), source.indexOf('.check('));
+    const keys = [...step.matchAll(/^ {6,}(\w+): /gm)].map(([, key]) => key);
+    expect(keys.length).toBeGreaterThan(12);
+    expect(keys.filter((key) => !text.includes(`\`${key}\``))).toEqual([]);
+  });
+
   test('reads YAML and JSON', () => {
     const expected: RehearsalScript = { version: 1, sessions: { '2': { steps: [{ text: 'hi' }] } } };
     expect(parseScript('version: 1\nsessions:\n  2:\n    steps:\n      - text: hi\n', 'x')).toEqual({

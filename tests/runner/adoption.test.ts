@@ -71,6 +71,30 @@ test('a worker that ended while nobody watched is completed by what it printed',
   expect(group.events().filter((event) => event.type === 'session_starting').length).toBe(2);
 });
 
+test('the time in which a worker had nothing to do and nobody watched is not its own', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const first = group.run(rig.env);
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await fake.prompt();
+  await fake.init();
+  await first.event('session_identified');
+  first.signal('SIGHUP');
+  await first.result;
+  await fake.succeed(0.03);
+  const hourMs = 3_600_000;
+  const { clock } = group.world;
+  const { now } = clock;
+  clock.now = () => now() + hourMs;
+
+  const second = group.run(rig.env);
+  await second.event('session_adopted');
+  fake.exit(0);
+  expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  const { usage } = group.state().sessions.get(group.id('one')) ?? {};
+  expect(usage?.costUsd).toBeCloseTo(0.03);
+  expect(usage?.durationMs).toBeLessThan(hourMs);
+});
+
 test('a worker that died without a result is interrupted and tried again as the next attempt', async () => {
   group = makeGroup([{ name: 'one' }]);
   const first = group.run(rig.env);

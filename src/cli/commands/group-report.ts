@@ -90,8 +90,8 @@ async function loadModel(context: Context, reference: string): Promise<Result<Lo
   const state = foldLog(paths.events, groupId, events.value);
   if (!state.ok) return state;
   const { reportModel } = await import('../../report/html/model.ts');
-  const live = attemptUsages(world, paths, state.value);
   const hasRunner = liveRunner(world, group.value) !== null;
+  const live = attemptUsages(world, paths, state.value, hasRunner);
   return ok({
     state: state.value,
     model: reportModel(state.value, events.value, world.clock.now(), { live, hasRunner }),

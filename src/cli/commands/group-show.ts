@@ -54,7 +54,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
     '',
     ...sessionTable(state, standing.live, order, style, isTerminal ? columns : undefined),
     '',
-    totalsLine(state, standing.live, standing.atMs, style),
+    totalsLine(state, standing.live, standing.atMs, style, !standing.isInterrupted),
     ...(trouble.length > 0 ? ['', ...trouble] : []),
     '',
     ...nextSteps(state, !standing.isInterrupted),

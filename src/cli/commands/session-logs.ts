@@ -2,6 +2,8 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { fail, ok } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
+import { nextSteps } from '../../report/summary.ts';
 import { runLine, titleOf } from '../../report/wording.ts';
 import { delay } from '../../world/clock.ts';
 import { liveRunner } from '../change-group.ts';
@@ -31,7 +33,7 @@ export function define(command: Command, context: Context): void {
   command
     .description(description)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
-    .option('--follow', 'go on until the session is over, over all its attempts')
+    .option('--follow', 'go on until the session is over, over all its attempts, while its group is run')
     .option('--raw', 'the stream-json lines, byte for byte as claude printed them')
     .option('--grep <regexp>', 'only lines that match', parsePattern)
     .option('--json', 'print one JSON document')
@@ -57,7 +59,7 @@ async function logs(context: Context, reference: string, wish: Wish): Promise<Wo
   }
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  const { printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, wish));
+  const { log, printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, wish));
   const title = titleOf(session.value.state, session.value.sessionId);
   let goesOn = await look();
   if (wish.follow && goesOn && session.value.state.status === 'created') {
@@ -71,7 +73,26 @@ async function logs(context: Context, reference: string, wish: Wish): Promise<Wo
   }
   printer.finish(goesOn);
   if (printer.isEmpty) context.stderr.line(`Session ${title} has not printed anything yet.`);
+  if (!wish.follow || goesOn) return ok(exitCode.done);
+  if (log.isBroken) {
+    return fail(
+      'gone',
+      `Session ${title} cannot be followed: its group was deleted, or its log is damaged.`,
+      seeGroups,
+    );
+  }
+  for (const line of leftBehind(session.value, log.state)) context.stderr.line(line);
   return ok(exitCode.done);
+}
+
+const seeGroups = 'See: claude-code-agent group list';
+
+/** Why following ended before the session did, and what lets it go on; nothing when the session is over. */
+function leftBehind({ sessionId }: LoadedSession, state: GroupState | null): readonly string[] {
+  const status = state?.sessions.get(sessionId)?.state.status;
+  if (state === null || status === undefined) return ['The session was removed.'];
+  if (status === 'completed' || status === 'failed') return [];
+  return [`Session ${titleOf(state, sessionId)} is ${status}, and nobody runs its group.`, ...nextSteps(state)];
 }
 
 function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep }: Wish): TranscriptSink {
@@ -94,7 +115,7 @@ function openTranscript({ world, stdout }: Context, session: LoadedSession, sink
     await printer.printTo(goesOn ? size : printer.size);
     return goesOn;
   };
-  return { printer, look };
+  return { log, printer, look };
 }
 
 /** False when the session has ended, or when nobody is left who could make it go on. */
@@ -110,9 +131,11 @@ function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, wor
     }
     case 'completed':
       return false;
-    case 'pending':
-      return hasRunner;
-    default:
+    case 'failed':
       return hasRunner && record.queued;
+    // Whoever paused it by itself may let it go on for as long as its group is run.
+    case 'pending':
+    case 'paused':
+      return hasRunner;
   }
 }

@@ -1,9 +1,9 @@
 /** `session show`: everything about one session. */
 import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
-import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage } from '../../core/group.ts';
+import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
-import { explanation } from '../../core/progress.ts';
+import { explanation, type LiveSession } from '../../core/progress.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
 import { listTitles, sessionTitle, statusTone } from '../../report/wording.ts';
@@ -49,18 +49,19 @@ function showConfig(context: Context, reference: string, json: boolean): Work {
 function show(context: Context, reference: string, json: boolean): Work {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  if (json) context.stdout.line(safeJson(sessionMeta(session.value.record), 2));
-  else for (const line of describe(context, session.value)) context.stdout.line(line);
+  const { record, sessionId } = session.value;
+  const now = standingOf(context.world, session.value).live.get(sessionId);
+  const usage = addUsage(record.usage, now?.usage ?? noUsage);
+  if (json) context.stdout.line(safeJson(sessionMeta({ ...record, usage }), 2));
+  else for (const line of describe(context, session.value, usage, now)) context.stdout.line(line);
   return ok(exitCode.done);
 }
 
-function describe(context: Context, session: LoadedSession): string[] {
+/** `used`: by all attempts, the running one included. */
+function describe(context: Context, session: LoadedSession, used: Usage, now: LiveSession | undefined): string[] {
   const { record, state, sessionId } = session;
   const { definition } = record;
   const { style } = context.stdout;
-  const { live } = standingOf(context.world, session);
-  const now = live.get(sessionId);
-  const used = addUsage(record.usage, now?.usage ?? noUsage);
   const why = explanation(state, planOf(state), record);
   const { status } = record.state;
   const reason = why.reason === undefined ? '' : ` (${why.reason})`;

@@ -76,7 +76,8 @@ async function watched(context: Context, group: LoadedGroup, openScreen: OpenScr
 function conclude({ stdout, world }: Context, { state, live, runner }: Source): Work {
   const isRunning = state.status === 'running';
   const atMs = isRunning && runner === 'none' ? Date.parse(state.updatedAt) : world.clock.now();
-  stdout.line(totalsLine(state, live, atMs, stdout.style));
-  for (const line of nextSteps(state, runner !== 'none')) stdout.line(line);
+  const hasRunner = runner !== 'none';
+  stdout.line(totalsLine(state, live, atMs, stdout.style, hasRunner));
+  for (const line of nextSteps(state, hasRunner)) stdout.line(line);
   return ok(isRunning || state.status === 'created' ? exitCode.done : exitCodeForStatus(state.status));
 }

@@ -198,14 +198,14 @@ function signOf({ state, runner }: View, record: SessionRecord, glyphs: Glyphs):
 }
 
 /** All attempts together, the running one included. */
-export function usageNow({ state, live, nowMs, runner }: View, record: SessionRecord): Usage {
+export function usageNow({ live, nowMs, runner }: View, record: SessionRecord): Usage {
   if (record.state.status !== 'running') return record.usage;
   const { attempt } = record.state;
   // While work is accepted, its worker is gone and counted already.
   if (attempt.accepting !== undefined) return record.usage;
   const now = live.get(record.definition.id)?.usage;
-  const until = runner === 'none' ? Date.parse(state.updatedAt) : nowMs;
-  const durationMs = record.usage.durationMs + Math.max(0, until - Date.parse(attempt.startedAt));
+  const attemptMs = runner === 'none' ? (now?.durationMs ?? 0) : Math.max(0, nowMs - Date.parse(attempt.startedAt));
+  const durationMs = record.usage.durationMs + attemptMs;
   return { ...(now === undefined ? record.usage : addUsage(record.usage, now)), durationMs };
 }
 

@@ -5,6 +5,11 @@ import { anchorOf, type ReportModel, type ReportSession } from './model.ts';
 import { foreign, pill } from './parts.ts';
 import { formatUtc } from './times.ts';
 
+/** One that nobody runs is not running, whatever its log says. */
+export function shownStatus({ interrupted, status }: ReportModel): string {
+  return interrupted ? 'interrupted' : status;
+}
+
 export function headerOf(model: ReportModel): Markup {
   const { name, description, status, reason, condition, asOf, rehearsal, interrupted } = model;
   const running = status === 'running' && !interrupted ? ' The group is still running; this is how it stood then.' : '';
@@ -12,7 +17,7 @@ export function headerOf(model: ReportModel): Markup {
   return el(
     'header',
     {},
-    el('h1', {}, foreign(name, 400), ' ', pill(interrupted ? 'interrupted' : status, condition ?? reason)),
+    el('h1', {}, foreign(name, 400), ' ', pill(shownStatus(model), condition ?? reason)),
     description === '' ? null : el('p', {}, foreign(description, 4000)),
     el('p', { class: 'dim' }, `As of ${formatUtc(asOf)}.${running}${play}`),
   );

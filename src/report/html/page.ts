@@ -10,7 +10,7 @@ import { timelinePicture, waitWords } from '../picture/timeline-picture.ts';
 import { safeLine } from '../terminal-text.ts';
 import { anchorOf, type ReportModel } from './model.ts';
 import { moneyOf } from './money.ts';
-import { headerOf, notesOf, summaryOf, troublesOf } from './overview.ts';
+import { headerOf, notesOf, shownStatus, summaryOf, troublesOf } from './overview.ts';
 import { legend } from './parts.ts';
 import { sessionsOf } from './sessions.ts';
 import { pageStyle } from './style.ts';
@@ -31,7 +31,7 @@ export function reportPage(state: GroupState, model: ReportModel): string {
     el('meta', { name: 'color-scheme', content: 'light dark' }),
     el('meta', { name: 'referrer', content: 'no-referrer' }),
     el('meta', { name: 'robots', content: 'noindex' }),
-    el('title', {}, `${safeLine(model.name, 60)}: ${model.status}`),
+    el('title', {}, `${safeLine(model.name, 60)}: ${shownStatus(model)}`),
     styleElement(pageStyle),
   );
   const main = el(

@@ -179,8 +179,9 @@ export class EntryLines {
   }
 
   #result(entry: EntryOf<'result'>): Line[] {
-    const { isError, errors, denied, turns, durationMs, costUsd, tokens } = entry;
-    const ended = isError ? this.#style('bad', 'failed') : this.#style('good', 'done');
+    const { isError, interrupted, errors, denied, turns, durationMs, costUsd, tokens } = entry;
+    const failed = interrupted ? this.#style('warn', 'interrupted') : this.#style('bad', 'failed');
+    const ended = isError ? failed : this.#style('good', 'done');
     const money = this.#tellsAttempts ? [] : [formatMoney(costUsd), formatTokens(tokens)];
     const parts = [...money, plural(turns, 'turn'), formatDuration(durationMs)];
     const refused = denied.length === 0 ? [] : [this.#warning(`denied: ${[...new Set(denied)].join(', ')}`)];

@@ -6,7 +6,7 @@ import type { GroupStatus } from '../../core/status.ts';
 import type { Wish } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
 import { formatClock } from '../../report/format.ts';
-import { titleOf } from '../../report/wording.ts';
+import { titleOf, withCommands } from '../../report/wording.ts';
 import type { RequestBody } from '../../store/requests.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
@@ -137,7 +137,7 @@ export function becameOf(before: GroupStatus, state: GroupState | null, pid: num
     }
     case 'paused':
     case 'failed': {
-      const text = `It stopped at once. ${reasoned(state.reason, state.message)}`;
+      const text = `It stopped at once. ${withCommands(state, reasoned(state.reason, state.message))}`;
       return { text, tone: state.status === 'failed' ? 'bad' : 'warn' };
     }
     default:

@@ -57,14 +57,19 @@ function makeFolder(path: string, access: FileAccess = 'private'): void {
   else mkdirSync(path, { recursive: true });
 }
 
-/** How often a path is asked for whose entry is there all the same; a link that leads nowhere stays like that. */
+/** How often a link is followed whose entry is there all the same; one that leads nowhere stays like that. */
 const realPathTries = 10;
 
 /** Asked for the path of a file just while it is replaced, the runtime says that there is none. */
 function realPath(path: string): string | null {
   for (let attempt = 1; ; attempt += 1) {
     const real = unlessMissing(() => realpathSync(path), null);
-    if (real !== null || attempt === realPathTries || entryKind(path) === null) return real;
+    if (real !== null || attempt === realPathTries) return real;
+    const kind = entryKind(path);
+    if (kind === null) return null;
+    if (kind === 'link') continue;
+    const folder = realPath(dirname(path));
+    return folder === null ? null : join(folder, basename(path));
   }
 }
 

@@ -246,10 +246,10 @@ describe('the terminal is given back', () => {
   test('for as long as Ctrl-Z has stopped it', async () => {
     const group = await user.group('auth', { api: [] });
     const watching = `'${launcher}' group watch ${group}`;
-    // Neither time does the cursor stand where a line begins.
+    // Neither time does the cursor stand where a line begins. The shell stays until its last word was read.
     const [before, after] = ['printf "typed ahead"', 'printf "half a line"'];
     const stopped = 'echo "stopped with $?"; read -r line';
-    const script = `set -m; ${before}; ${watching}; ${stopped}; ${after}; fg >/dev/null; echo over`;
+    const script = `set -m; ${before}; ${watching}; ${stopped}; ${after}; fg >/dev/null; echo over; read -r line`;
     const terminal = open(['/bin/bash', '--norc', '-c', script]);
     await terminal.shows('001 api');
     expect(terminal.lines()[0]).toStartWith(' auth  created');

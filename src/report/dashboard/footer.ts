@@ -1,4 +1,5 @@
 /** The last rows: what the last key came to, and below it the open question or input, else the keys. */
+import type { SessionStatus } from '../../core/status.ts';
 import { safeText } from '../terminal-text.ts';
 import { titleOf, withLocalTimes } from '../wording.ts';
 import { type Cell, endOf, foreign, plainWidths, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
@@ -128,7 +129,13 @@ function actions({ state, runner }: View, { selected }: Ui): string[] {
   }
   const record = state.sessions.get(selected ?? '');
   const toggle = record === undefined ? null : toggleOf(record);
-  return [...(toggle === null ? [] : [`p ${toggle.word}`]), 'r retry', 's say'];
+  const is = (wanted: SessionStatus): boolean => record?.state.status === wanted;
+  return [
+    ...(toggle === null ? [] : [`p ${toggle.word}`]),
+    ...(is('failed') ? ['r retry'] : []),
+    ...(record === undefined || is('completed') ? [] : ['s say']),
+    'P group',
+  ];
 }
 
 function where(ui: Ui, { first, last, listed, all }: ListPosition): Cell[] {

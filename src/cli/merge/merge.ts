@@ -11,16 +11,10 @@ import { type MergeJournal, type Move, writeMergeJournal } from '../../store/mer
 import type { Context } from '../context.ts';
 import { type CleanUp, cleanUpSessions } from '../worktree-cleanup.ts';
 import { atHandOver } from './advice.ts';
-import { endMerge, finishMerge, settleMerge } from './finish.ts';
-import {
-  checkCheckouts,
-  type HandOver,
-  type HandOverWish,
-  placeName,
-  planHandOver,
-  type RepositoryPlan,
-} from './plan.ts';
-import { scratchPlace, type Task, Workbench } from './workbench.ts';
+import { beginHandOver } from './begin.ts';
+import { endMerge, settleMerge } from './finish.ts';
+import { checkCheckouts, type HandOver, type HandOverWish, placeName, type RepositoryPlan } from './plan.ts';
+import { scratchPlace, type Task, type Workbench } from './workbench.ts';
 
 export interface MergeWish extends HandOverWish {
   readonly dryRun: boolean;
@@ -56,19 +50,14 @@ export async function mergeGroup(context: Context, writer: GroupWriter, wish: Me
 }
 
 async function mergeNow(context: Context, writer: GroupWriter, wish: MergeWish): Promise<Result<MergeReport>> {
-  if (!wish.dryRun) {
-    const finished = await finishMerge(context, writer);
-    if (!finished.ok) return finished;
-  }
-  const mark = context.world.random.uuid();
-  const bench = new Workbench(context, writer.paths, writer.state, mark);
-  const handOver = await planHandOver(bench.git, writer.state, wish);
-  if (!handOver.ok) return handOver;
-  const prepared = await prepare(bench, writer, handOver.value, wish);
+  const begun = await beginHandOver(context, writer, wish);
+  if (!begun.ok) return begun;
+  const { bench, handOver, mark } = begun.value;
+  const prepared = await prepare(bench, writer, handOver, wish);
   if (!prepared.ok) return prepared;
   const report = {
     outcome: 'nothing' as MergeReport['outcome'],
-    handOver: handOver.value,
+    handOver,
     prepared: prepared.value,
     moves: [],
     contained: new Set<SessionId>(),

@@ -12,19 +12,12 @@ import { type Proposal, readProposals, writeProposals } from '../../store/pull-r
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Context } from '../context.ts';
 import { atHandOver } from './advice.ts';
-import { endMerge, finishMerge } from './finish.ts';
+import { beginHandOver } from './begin.ts';
+import { endMerge } from './finish.ts';
 import { checkGh, createArgs, editArgs, findRequest, text } from './gh.ts';
-import {
-  checkCheckouts,
-  type HandOver,
-  type HandOverWish,
-  placeName,
-  planHandOver,
-  type RepositoryPlan,
-  say,
-} from './plan.ts';
+import { checkCheckouts, type HandOver, type HandOverWish, placeName, type RepositoryPlan, say } from './plan.ts';
 import { proposalSection, proposalTitle, type Related, withSection } from './proposal-text.ts';
-import { type Integrated, scratchPlace, type Task, Workbench } from './workbench.ts';
+import { type Integrated, scratchPlace, type Task, type Workbench } from './workbench.ts';
 
 /** So many groups of the same slug push into one remote repository. */
 const namesMax = 50;
@@ -76,17 +69,12 @@ export async function proposeGroup(
 }
 
 async function proposeNow(context: Context, writer: GroupWriter, wish: ProposalWish): Promise<Result<ProposalReport>> {
-  if (!wish.dryRun) {
-    const finished = await finishMerge(context, writer);
-    if (!finished.ok) return finished;
-  }
-  const mark = context.world.random.uuid();
-  const bench = new Workbench(context, writer.paths, writer.state, mark);
-  const handOver = await planHandOver(bench.git, writer.state, wish);
-  if (!handOver.ok) return handOver;
-  const places = await choosePlaces(bench, writer, handOver.value, wish);
+  const begun = await beginHandOver(context, writer, wish);
+  if (!begun.ok) return begun;
+  const { bench, handOver, mark } = begun.value;
+  const places = await choosePlaces(bench, writer, handOver, wish);
   if (!places.ok) return places;
-  const report = { handOver: handOver.value, places: places.value, proposed: [] };
+  const report = { handOver, places: places.value, proposed: [] };
   if (places.value.length === 0) return ok({ ...report, outcome: 'nothing' });
   if (wish.dryRun) return ok({ ...report, outcome: 'planned' });
   const ready = await checkHosts(context, places.value);

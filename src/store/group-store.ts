@@ -57,7 +57,7 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
 
 /** A runner that was killed had no time to write down what it had logged last. */
 function isStale({ files }: World, { meta, events }: GroupPaths, { status }: GroupMeta): boolean {
-  return activeGroupStatuses.has(status) && (files.info(events)?.mtimeMs ?? 0) > (files.info(meta)?.mtimeMs ?? 0);
+  return activeGroupStatuses.has(status) && (files.info(events)?.mtimeMs ?? 0) >= (files.info(meta)?.mtimeMs ?? 0);
 }
 
 /** meta.json is only a view: when it cannot be read, whatever it is, the log tells the same. */

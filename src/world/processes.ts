@@ -11,6 +11,7 @@ import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
 import { describeSpawnError, locateProgram } from './program.ts';
 import { runProgram } from './program-run.ts';
+import { openSubreaperImage } from './subreaper-image.ts';
 import {
   type ExitStatus,
   type Processes,
@@ -132,8 +133,22 @@ class SystemProcesses implements Processes {
 function commandFor(program: string, { keepsOrphans, endsOrphans }: SpawnOptions): string[] {
   if (!(keepsOrphans || endsOrphans) || process.platform !== 'linux') return [program];
   accessSync(program, constants.X_OK);
-  const manner = endsOrphans ? 'supervise' : 'become';
-  return [process.execPath, ...isolatedBunFlags, join(import.meta.dir, 'subreaper-exec.ts'), manner, program];
+  return endsOrphans ? [...subreaperExec('supervise'), program] : [...becomingSubreaper(), program];
+}
+
+function subreaperExec(manner: 'become' | 'supervise'): string[] {
+  return [process.execPath, ...isolatedBunFlags, join(import.meta.dir, 'subreaper-exec.ts'), manner];
+}
+
+let becoming: string[] | undefined;
+
+/** The image in memory where there can be one: it starts in a tenth of the time. */
+function becomingSubreaper(): string[] {
+  if (becoming === undefined) {
+    const image = openSubreaperImage();
+    becoming = image === null ? subreaperExec('become') : [image];
+  }
+  return becoming;
 }
 
 interface StandardFiles {

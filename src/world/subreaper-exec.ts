@@ -3,6 +3,8 @@
  * process that is left behind goes to the nearest ancestor that asked for it, and that wish survives an exec. So tools
  * that a worker starts cannot leave its tree, not even by daemonising with an emptied environment.
  *
+ * `become` is for machines where subreaper-image.ts cannot be used.
+ *
  * Usage: subreaper-exec.ts become|supervise PROGRAM ARGUMENT... (absolute path). `become` turns this process into the
  * program; `supervise` waits for it and ends all that it left behind. Ends with 127 when it cannot be executed.
  */
@@ -10,7 +12,8 @@ import { dlopen, ptr } from 'bun:ffi';
 import { linuxNames } from './libc-names.ts';
 
 const childSubreaper = 36;
-const brokenPipe = 13;
+/** SIGPIPE and SIGXFSZ: Bun ignores them, and what is ignored stays so across an exec. */
+const ignoredByBun = [13, 25];
 const defaultAction = null;
 const anyChild = -1;
 const doNotWait = 1;
@@ -37,8 +40,7 @@ for (const name of linuxNames) {
       return answer === 0;
     };
     if (manner === 'supervise') break;
-    // Bun ignores it, and what is ignored stays so across an exec.
-    symbols.signal(brokenPipe, defaultAction);
+    for (const signal of ignoredByBun) symbols.signal(signal, defaultAction);
     const texts = words.map((word) => Buffer.from(`${word}\0`));
     const argv = new BigUint64Array([...texts.map((text) => BigInt(ptr(text))), 0n]);
     symbols.execv(ptr(texts[0] as Buffer), ptr(argv));

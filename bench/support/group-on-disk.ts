@@ -1,5 +1,5 @@
 /** Groups in a temporary data root, of any size. */
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
@@ -26,8 +26,22 @@ export interface BenchGroup {
   readonly env: Readonly<Record<string, string>>;
 }
 
-export function makeFolder(): BenchFolder {
-  const path = realpathSync(mkdtempSync(join(tmpdir(), 'cca-bench-')));
+/**
+ * Where files are kept in memory; the temporary folder where there is no such place. What a disk takes for a write that
+ * must not be lost differs a hundredfold from machine to machine and hides what a program takes.
+ */
+export function memoryPlace(): string {
+  try {
+    accessSync('/dev/shm', constants.W_OK);
+    return '/dev/shm';
+  } catch {
+    return tmpdir();
+  }
+}
+
+/** An empty data root and what belongs to it, in a new folder in `place`. */
+export function makeFolder(place = tmpdir()): BenchFolder {
+  const path = realpathSync(mkdtempSync(join(place, 'cca-bench-')));
   const [home, root, project] = ['home', 'data', 'project'].map((name) => join(path, name)) as [string, string, string];
   for (const folder of [home, root, project]) mkdirSync(folder);
   return {

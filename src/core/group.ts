@@ -7,6 +7,8 @@
 export type GroupId = string;
 /** `NNN-uuid`, see id.ts. The uuid is also the Claude session id of the first attempt. */
 export type SessionId = string;
+/** Sessions of which something is true, for whoever asks for one at a time. */
+export type SessionSet = Pick<ReadonlySet<SessionId>, 'has'>;
 
 export const permissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'default', 'dontAsk', 'plan'] as const;
 /** The modes of `claude --permission-mode`. */

@@ -4,7 +4,7 @@
  */
 import { deservesNewSlice, judgeBudget, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
-import type { SessionId } from './group.ts';
+import type { SessionId, SessionSet } from './group.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
@@ -73,12 +73,12 @@ export interface Circumstances {
   readonly preparingMax: number;
   /** ms since 1970; absent = no session waits for a time. */
   readonly nowMs?: number;
-  /** What running attempts have cost so far, US dollars; absent = nothing. */
+  /** What running attempts have cost so far, US dollars; absent = nothing, or there is no cap that it counts for. */
   readonly liveUsd?: ReadonlyMap<SessionId, number>;
   /** Running sessions of which a tool is at work; absent = none. */
-  readonly busy?: ReadonlySet<SessionId>;
+  readonly busy?: SessionSet;
   /** Running sessions that the model has answered in this attempt; absent = not known, then none waits for another. */
-  readonly answered?: ReadonlySet<SessionId>;
+  readonly answered?: SessionSet;
   /** Absent = no usage limit holds. */
   readonly gate?: Gate;
   /** Fewer slots than the settings allow, because a usage limit is near. */

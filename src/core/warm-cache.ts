@@ -7,7 +7,7 @@
  * * It can hold nobody up for good: a session waits only for a running one, and not longer than `warmUpMs` after that
  *   one's start. It needs no memory of its own: what has ended is in the log, what has answered in the transcripts.
  */
-import type { GroupDefinition, SessionDefinition, SessionId, Usage } from './group.ts';
+import type { GroupDefinition, SessionDefinition, SessionId, SessionSet, Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { planOf } from './plan.ts';
 import type { Wait } from './schedule.ts';
@@ -50,7 +50,7 @@ function ownKind(definition: SessionDefinition): string {
 /** What is known of the moment, see Circumstances. */
 export interface Answers {
   /** Running sessions that the model has answered in this attempt; absent = not known, then nobody waits. */
-  readonly answered?: ReadonlySet<SessionId>;
+  readonly answered?: SessionSet;
   /** ms since 1970. */
   readonly nowMs?: number;
 }
@@ -132,7 +132,7 @@ interface Kind {
   leader: SessionId | null;
 }
 
-function look(state: GroupState, kind: string, answered: ReadonlySet<SessionId>, nowMs: number): Kind {
+function look(state: GroupState, kind: string, answered: SessionSet, nowMs: number): Kind {
   const begun = begunOf(state, kind);
   const leader = begun[0]?.id ?? null;
   const endedMs = state.endedMs.get(kind) ?? Number.NEGATIVE_INFINITY;

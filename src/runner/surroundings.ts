@@ -1,7 +1,7 @@
 /** What `decide` must know besides the state: costs so far, the gate of the login, room on the machine, the time. */
 import { throttled } from '../claude/trouble.ts';
 import type { EventBody } from '../core/event.ts';
-import type { SessionId } from '../core/group.ts';
+import type { SessionId, SessionSet } from '../core/group.ts';
 import { planOf } from '../core/plan.ts';
 import type { Circumstances, Gate } from '../core/schedule.ts';
 import type { GroupState } from '../core/state.ts';
@@ -64,21 +64,37 @@ export class Surroundings {
     return [{ type: 'limit_reached', resetsAt, ...(reading.limitType ? { limitType: reading.limitType } : {}) }];
   }
 
+  /** Asked for at every step of a run, so nothing is gathered that this state has no use for. */
   circumstances(state: GroupState): Circumstances {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
-    const starting = [...this.#workers.values()].filter(({ worker }) => !worker.stream.sawInit).length;
     const waiting = planOf(state).ready.length > 0;
-    const room = waiting ? this.#room(state.group.config, starting) : undefined;
+    const room = waiting ? this.#room(state.group.config, this.#starting()) : undefined;
     return {
       preparingMax: 2 * this.#world.machine.cores,
       nowMs,
-      liveUsd: this.#liveUsd(),
-      busy: new Set([...this.#workers].flatMap(([id, { worker }]) => (worker.stream.openTools.size > 0 ? [id] : []))),
-      answered: new Set([...this.#workers].flatMap(([id, { worker }]) => (worker.stream.messages > 0 ? [id] : []))),
+      busy: this.#among((worker) => worker.stream.openTools.size > 0),
+      answered: this.#among((worker) => worker.stream.messages > 0),
+      ...(state.group.config.maxBudgetUsd === undefined ? {} : { liveUsd: this.#liveUsd() }),
       ...(gate === null ? {} : { gate }),
       ...(this.#gate.isNear() ? { slotsMax: 1 } : {}),
       ...(room === undefined ? {} : { room }),
+    };
+  }
+
+  /** Workers that have printed nothing yet. */
+  #starting(): number {
+    let starting = 0;
+    for (const { worker } of this.#workers.values()) if (!worker.stream.sawInit) starting += 1;
+    return starting;
+  }
+
+  #among(isOne: (worker: Worker) => boolean): SessionSet {
+    return {
+      has: (id) => {
+        const active = this.#workers.get(id);
+        return active !== undefined && isOne(active.worker);
+      },
     };
   }
 

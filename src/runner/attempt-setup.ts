@@ -172,8 +172,9 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     rehearsal: options.rehearsalUrl !== undefined,
   });
   const { fifo, transcript, stderr } = paths;
+  const { subreaper: keepsOrphans } = options.paths;
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr };
-  return ok({ spawn: { program, args, cwd: folder, env, ...streams, keepsOrphans: true }, prompt });
+  return ok({ spawn: { program, args, cwd: folder, env, ...streams, keepsOrphans }, prompt });
 }
 
 /** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */

@@ -25,6 +25,8 @@ export interface GroupPaths {
   readonly templates: string;
   /** The workflow the group was made from, as it was then. */
   readonly workflow: string;
+  /** The small program that workers are started by, see world/subreaper-image.ts. */
+  readonly subreaper: string;
 }
 
 export interface SessionPaths {
@@ -112,6 +114,7 @@ export function groupPathsIn(folder: string): GroupPaths {
     sharedConfig: at('shared-config'),
     templates: at('templates'),
     workflow: at('workflow.yaml'),
+    subreaper: at('subreaper'),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Starting, finding, following and signalling processes, ours and those an earlier runner left behind. */
-import { accessSync, closeSync, constants, openSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
@@ -11,7 +11,7 @@ import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
 import { describeSpawnError, locateProgram } from './program.ts';
 import { runProgram } from './program-run.ts';
-import { openSubreaperImage } from './subreaper-image.ts';
+import { installSubreaper } from './subreaper-image.ts';
 import {
   type ExitStatus,
   type Processes,
@@ -129,26 +129,28 @@ class SystemProcesses implements Processes {
   }
 }
 
-/** The program itself, or our own that starts it (see subreaper-exec.ts). Throws when it cannot be executed. */
+/** The program itself, or our own that starts it. Throws when it cannot be executed. */
 function commandFor(program: string, { keepsOrphans, endsOrphans }: SpawnOptions): string[] {
-  if (!(keepsOrphans || endsOrphans) || process.platform !== 'linux') return [program];
+  if ((keepsOrphans === undefined && !endsOrphans) || process.platform !== 'linux') return [program];
   accessSync(program, constants.X_OK);
-  return endsOrphans ? [...subreaperExec('supervise'), program] : [...becomingSubreaper(), program];
+  if (keepsOrphans === undefined || endsOrphans) return [...subreaperExec('supervise'), program];
+  return [...becomeSubreaper(keepsOrphans), program];
 }
 
 function subreaperExec(manner: 'become' | 'supervise'): string[] {
   return [process.execPath, ...isolatedBunFlags, join(import.meta.dir, 'subreaper-exec.ts'), manner];
 }
 
-let becoming: string[] | undefined;
+/** By path of the image; a run asks for the same one every time. */
+const subreapers = new Map<string, string[]>();
 
-/** The image in memory where there can be one: it starts in a tenth of the time. */
-function becomingSubreaper(): string[] {
-  if (becoming === undefined) {
-    const image = openSubreaperImage();
-    becoming = image === null ? subreaperExec('become') : [image];
-  }
-  return becoming;
+function becomeSubreaper(path: string): string[] {
+  const known = subreapers.get(path);
+  // A program that was removed since is put there again.
+  if (known !== undefined && (known[0] !== path || existsSync(path))) return known;
+  const found = installSubreaper(path) ? [path] : subreaperExec('become');
+  subreapers.set(path, found);
+  return found;
 }
 
 interface StandardFiles {

@@ -1,16 +1,12 @@
 /**
- * The smallest program that does what subreaper-exec.ts does with `become`: a few instructions in a file that is in
- * memory only. Starting Bun for as much takes 8 ms of CPU for every worker, this a tenth of one.
+ * The smallest program that does what subreaper-exec.ts does with `become`: a file of a few instructions. Starting Bun
+ * for as much takes 8 ms of CPU for every worker, this a tenth of one.
  */
-import { dlopen } from 'bun:ffi';
-import { closeSync, writeSync } from 'node:fs';
-import { linuxNames } from './libc-names.ts';
+import { chmodSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
-/** Flags of memfd_create(2). Linux before 6.3 does not know the second, and lets such files be executed without it. */
-const closeOnExec = 0x01;
-const executable = 0x10;
 /** What the program answers when it was told no program, or one that cannot be executed. */
 const cannotExecute = 127;
+const fileMode = 0o700;
 
 /** Where the image is put in its process, and where in it the instructions begin: behind the two headers of elf(5). */
 const address = 0x400000;
@@ -116,38 +112,38 @@ export function subreaperImage(arch: string): Uint8Array | null {
 }
 
 /**
- * A path by which children of this process, and only they, can execute the image for as long as this process lives;
- * null where that cannot be done: another system or machine, or one that executes nothing that is not on a disk.
+ * Puts the image where nothing of that name is, or something else; true when programs can be started by it. They cannot
+ * on another system or machine, on a disk that nothing is executed from, or where nothing can be written.
  */
-export function openSubreaperImage(): string | null {
+export function installSubreaper(path: string): boolean {
   const image = process.platform === 'linux' ? subreaperImage(process.arch) : null;
-  const fd = image === null ? null : createMemoryFile();
-  if (image === null || fd === null) return null;
-  const path = `/proc/self/fd/${fd}`;
+  if (image === null) return false;
   try {
-    writeSync(fd, image);
+    if (!isThere(path, image)) write(path, image);
     const tried = Bun.spawnSync([path], { env: {}, stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' });
-    if (tried.exitCode === cannotExecute) return path;
+    return tried.exitCode === cannotExecute;
   } catch {
     // Whatever forbids it, there is another way.
+    return false;
   }
-  closeSync(fd);
-  return null;
 }
 
-function createMemoryFile(): number | null {
-  for (const name of linuxNames) {
-    try {
-      const { symbols } = dlopen(name, { memfd_create: { args: ['cstring', 'u32'], returns: 'i32' } } as const);
-      const create = (flags: number): number => symbols.memfd_create(Buffer.from('subreaper\0'), flags);
-      let fd = create(closeOnExec | executable);
-      if (fd === -1) fd = create(closeOnExec);
-      return fd === -1 ? null : fd;
-    } catch {
-      // The next name of the library may be the one this system knows.
-    }
+function isThere(path: string, image: Uint8Array): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found?.isFile() === true && (found.mode & 0o777) === fileMode && readFileSync(path).equals(image);
+}
+
+/** As a whole or not at all, for a process of another runner may be executing what is there. */
+function write(path: string, image: Uint8Array): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  rmSync(temporary, { force: true });
+  try {
+    writeFileSync(temporary, image, { flag: 'wx', mode: fileMode });
+    chmodSync(temporary, fileMode);
+    renameSync(temporary, path);
+  } finally {
+    rmSync(temporary, { force: true });
   }
-  return null;
 }
 
 function words(values: readonly number[]): Uint8Array {

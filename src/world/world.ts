@@ -106,9 +106,10 @@ export interface SpawnOptions {
   readonly stderrFile: string;
   /**
    * Processes that lose their parent stay below this one while it lives, so that `findDescendants` finds them whatever
-   * they did to their environment. Only on Linux; elsewhere it has no effect.
+   * they did to their environment. Only on Linux; elsewhere it has no effect. The path of a file of ours, which is made
+   * when it is missing: the small program by which that is done.
    */
-  readonly keepsOrphans?: true;
+  readonly keepsOrphans?: string;
   /**
    * All that it left behind is ended (SIGTERM, 300 ms, SIGKILL) before it counts as ended itself, whatever that did to
    * its environment, its session and its parents. It keeps its orphans as well. Only on Linux.

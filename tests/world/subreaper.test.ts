@@ -3,24 +3,42 @@
  * signals), and what it starts and loses stays below it, however it got there: by the image in memory, or by Bun where
  * there can be none.
  */
-import { expect, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { afterAll, expect, test } from 'bun:test';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { openSubreaperImage, subreaperImage } from '../../src/world/subreaper-image.ts';
-import { basePath, makeTempFolder, until } from './rig.ts';
+import { createProcTable } from '../../src/world/proc-table.ts';
+import { createProcesses } from '../../src/world/processes.ts';
+import { installSubreaper, subreaperImage } from '../../src/world/subreaper-image.ts';
+import { basePath, exitOf, makeTempFolder, until, unwrap } from './rig.ts';
 
 const script = join(import.meta.dir, '..', '..', 'src', 'world', 'subreaper-exec.ts');
-const ways: [string, readonly string[]][] = [['Bun', [process.execPath, ...isolatedBunFlags, script, 'become']]];
-const image = openSubreaperImage();
-if (image !== null) ways.push(['the image', [image]]);
+const byBun = [process.execPath, ...isolatedBunFlags, script, 'become'];
+const temp = makeTempFolder();
+const image = join(temp.path, 'subreaper');
+const hasImage = installSubreaper(image);
+const ways: [string, readonly string[]][] = [
+  ['Bun', byBun],
+  ...(hasImage ? [['the image', [image]] as [string, string[]]] : []),
+];
+
+afterAll(() => temp.remove());
 
 const run = (way: readonly string[], ...command: string[]) =>
   Bun.spawnSync([...way, ...command], { env: { PATH: basePath, MARK: 'a b' }, stdin: 'ignore', stderr: 'pipe' });
 
 test('there is an image on every machine that claude runs on', () => {
-  const known = process.platform === 'linux' && ['x64', 'arm64'].includes(process.arch);
-  expect(image !== null).toBe(known);
+  expect(hasImage).toBe(process.platform === 'linux' && ['x64', 'arm64'].includes(process.arch));
   expect(subreaperImage('s390x')).toBeNull();
 });
 
@@ -49,16 +67,11 @@ test.each(ways)('by %s: no signal is ignored or blocked', (_, way) => {
 });
 
 test.each(ways)('by %s: what cannot be executed is said', (_, way) => {
-  const temp = makeTempFolder();
-  try {
-    const program = join(temp.path, 'program');
-    writeFileSync(program, '#!/nonexistent/interpreter\n', { mode: 0o755 });
-    const { exitCode, stderr } = run(way, program);
-    expect(stderr.toString()).toStartWith('cannot execute ');
-    expect(exitCode).toBe(127);
-  } finally {
-    temp.remove();
-  }
+  const program = join(temp.path, 'program');
+  writeFileSync(program, '#!/nonexistent/interpreter\n', { mode: 0o755 });
+  const { exitCode, stderr } = run(way, program);
+  expect(stderr.toString()).toStartWith('cannot execute ');
+  expect(exitCode).toBe(127);
 });
 
 test.each(ways)('by %s: a daemon without a mark stays below the process', async (_, way) => {
@@ -74,4 +87,52 @@ test.each(ways)('by %s: a daemon without a mark stays below the process', async 
     program.kill('SIGKILL');
     await program.exited;
   }
+});
+
+const good = Buffer.from(subreaperImage(process.arch) ?? []);
+
+test.skipIf(!hasImage).each<[string, (path: string) => void]>([
+  ['nothing', () => {}],
+  ['a torn copy', (path) => writeFileSync(path, good.subarray(0, 100), { mode: 0o700 })],
+  ['another program', (path) => writeFileSync(path, '#!/bin/sh\nexit 127\n', { mode: 0o700 })],
+  ['a copy that is not executable', (path) => writeFileSync(path, good, { mode: 0o600 })],
+  [
+    'a copy that others may write',
+    (path) => {
+      writeFileSync(path, good);
+      chmodSync(path, 0o777);
+    },
+  ],
+  ['a link to a program', (path) => symlinkSync('/bin/sh', path)],
+])('where %s is, the image is put as a whole', (name, spoil) => {
+  const folder = join(temp.path, name);
+  const path = join(folder, 'subreaper');
+  mkdirSync(folder);
+  spoil(path);
+  expect(installSubreaper(path)).toBe(true);
+  expect(readdirSync(folder)).toEqual(['subreaper']);
+  expect(readFileSync(path).equals(good)).toBe(true);
+  expect(lstatSync(path).mode & 0o777).toBe(0o700);
+});
+
+test('where nothing can be put, there is none', () => {
+  const folder = join(temp.path, 'taken', 'subreaper');
+  mkdirSync(join(folder, 'x'), { recursive: true });
+  expect(installSubreaper(folder)).toBe(false);
+  expect(readdirSync(join(temp.path, 'taken'))).toEqual(['subreaper']);
+  expect(installSubreaper(join(temp.path, 'nowhere', 'subreaper'))).toBe(false);
+});
+
+test('a program that was removed meanwhile does not keep workers from starting', async () => {
+  const path = join(temp.path, 'subreaper-of-a-run');
+  const processes = createProcesses(createProcTable());
+  const out = join(temp.path, 'out');
+  for (let count = 1; count <= 2; count += 1) {
+    const files = { stdoutFile: out, stderrFile: join(temp.path, 'err') };
+    const command = { program: '/bin/echo', args: ['worked'], cwd: temp.path, env: {}, keepsOrphans: path, ...files };
+    expect(await exitOf(unwrap(processes.spawn(command)))).toEqual({ kind: 'exited', code: 0 });
+    expect(existsSync(path)).toBe(hasImage);
+    rmSync(path, { force: true });
+  }
+  expect(readFileSync(out, 'utf8')).toBe('worked\nworked\n');
 });

@@ -18,6 +18,8 @@ export function gatherProcesses(
   attemptId: string,
   worker: ProcessIdentity | undefined,
 ): ProcessIdentity[] {
+  // A worker keeps its orphans. Most have nothing running when they end, and looking at all processes takes long.
+  if (worker && world.processes.isChildless(worker)) return [worker];
   const found = new Map<number, ProcessIdentity>();
   if (worker && world.processes.isAlive(worker)) {
     found.set(worker.pid, worker);

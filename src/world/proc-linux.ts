@@ -20,6 +20,16 @@ export function createLinuxTable(root: string): ProcTable {
   return {
     find: (wanted) => wanted.flatMap((pid) => parseStat(stat(pid)) ?? []),
     all: () => cache.look().map((known) => known.entry),
+    isChildless(pid) {
+      const threads = `${root}/${pid}/task`;
+      try {
+        // Each thread has the children it made; those of a thread that ends go to another one.
+        return readdirSync(threads).every((thread) => readFileSync(`${threads}/${thread}/children`).length === 0);
+      } catch {
+        // The process or one of its threads has just ended, or the kernel was built without these files.
+        return false;
+      }
+    },
     marked(name, value) {
       const mark = Buffer.from(`${name}=${value}`);
       const marked = cache.look().filter(({ entry, environment }) => holdsEntry(environment, mark) && isStill(entry));

@@ -101,6 +101,10 @@ class SystemProcesses implements Processes {
     return this.#identities(found.filter((entry) => entry.startTime === seen.get(entry.pid)?.startTime));
   }
 
+  isChildless(identity: ProcessIdentity): boolean {
+    return this.#table.isChildless(identity.pid) && this.isAlive(identity);
+  }
+
   signal(identity: ProcessIdentity, signal: SignalName): boolean {
     if (!this.isAlive(identity)) return false;
     try {

@@ -152,6 +152,11 @@ export interface Processes {
   findMarked(name: string, value: string): ProcessIdentity[];
   /** Living descendants of the given process and the members of their sessions, the process itself left out. */
   findDescendants(pid: number): ProcessIdentity[];
+  /**
+   * That very process lives and has no children. False also when that is not known at once. Of a process that keeps its
+   * orphans it means that it has no descendants at all, wherever they went.
+   */
+  isChildless(identity: ProcessIdentity): boolean;
   /** Sends a signal if that very process still lives; false when it does not. EPERM counts as not sent. */
   signal(identity: ProcessIdentity, signal: SignalName): boolean;
 }

@@ -251,6 +251,12 @@ export class VirtualRunner {
         for (const process of found) this.machine.checks.gathered(this, process);
         return found.map(({ identity }) => identity);
       },
+      isChildless: (identity) => {
+        const process = this.#lives() ? table.find(identity) : null;
+        if (process === null || table.descendants(identity.pid).length > 0) return false;
+        // What left the tree is the worker's child again, for a worker keeps its orphans.
+        return process.mark === undefined || table.marked(process.mark).length === 1;
+      },
       signal: (identity, signal) => {
         if (!this.#lives()) return false;
         if (signal === 'SIGTERM' || signal === 'SIGKILL') this.machine.checks.ends(this, identity);

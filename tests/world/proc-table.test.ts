@@ -64,6 +64,20 @@ test('a mark is found as a whole entry only, and unreadable processes are passed
   expect(createLinuxTable(temp.path).marked('MARK', 'x').sort()).toEqual([10, 11, 14]);
 });
 
+test('children are those of all threads; there may be some where the kernel does not tell', () => {
+  const childrenOf = (thread: string): string => join(temp.path, '10', 'task', thread, 'children');
+  for (const thread of ['10', '11']) mkdirSync(join(temp.path, '10', 'task', thread), { recursive: true });
+  const table = createLinuxTable(temp.path);
+  writeFileSync(childrenOf('10'), '');
+  expect(table.isChildless(10)).toBe(false);
+  writeFileSync(childrenOf('11'), '');
+  expect(table.isChildless(10)).toBe(true);
+  writeFileSync(childrenOf('11'), '12 ');
+  expect(table.isChildless(10)).toBe(false);
+  expect(table.isChildless(13)).toBe(false);
+  expect(createPsTable(() => '').isChildless(10)).toBe(false);
+});
+
 const macOutput = `
     1     0     1 Ss   Sun Nov  2 01:03:00 2025
   501     1   501 S+   Sat Nov 22 00:56:54 2025

@@ -191,4 +191,19 @@ test('the tree finds a child without environment, one in its own session, and an
   processes.signal(processes.identify(Number(inner))!, 'SIGKILL');
 });
 
+test('a process has children or none, and a dead one has no answer', async () => {
+  const alone = shell.start('exec sleep 600');
+  const parent = shell.start('sleep 600 & echo $!; wait');
+  const [child] = await shell.printed(1);
+  await until(() => processes.isChildless(alone.identity) === (process.platform === 'linux'));
+  expect(processes.isChildless(parent.identity)).toBe(false);
+  expect(processes.isChildless(child!)).toBe(process.platform === 'linux');
+  expect(processes.isChildless({ ...alone.identity, startTime: '1' })).toBe(false);
+  const self = processes.identify(process.pid);
+  expect(processes.isChildless(self!)).toBe(false);
+  processes.signal(alone.identity, 'SIGKILL');
+  await exitOf(alone);
+  expect(processes.isChildless(alone.identity)).toBe(false);
+});
+
 const byPid = (a: { pid: number }, b: { pid: number }): number => a.pid - b.pid;

@@ -32,6 +32,8 @@ const ways: [string, readonly string[]][] = [
   ...(hasImage ? [['the image', [image]] as [string, string[]]] : []),
 ];
 
+const processes = createProcesses(createProcTable());
+
 afterAll(() => temp.remove());
 
 const run = (way: readonly string[], ...command: string[]) =>
@@ -81,7 +83,9 @@ test.each(ways)('by %s: a daemon without a mark stays below the process', async 
   const pid = Number(new TextDecoder().decode(value));
   const isBelow = () => readFileSync(`/proc/${pid}/status`, 'utf8').includes(`\nPPid:\t${program.pid}\n`);
   try {
-    await until(() => (isBelow() ? true : undefined));
+    await until(isBelow);
+    const worker = processes.identify(program.pid);
+    expect(worker !== null && processes.isChildless(worker)).toBe(false);
   } finally {
     process.kill(pid, 'SIGKILL');
     program.kill('SIGKILL');
@@ -125,7 +129,6 @@ test('where nothing can be put, there is none', () => {
 
 test('a program that was removed meanwhile does not keep workers from starting', async () => {
   const path = join(temp.path, 'subreaper-of-a-run');
-  const processes = createProcesses(createProcTable());
   const out = join(temp.path, 'out');
   for (let count = 1; count <= 2; count += 1) {
     const files = { stdoutFile: out, stderrFile: join(temp.path, 'err') };

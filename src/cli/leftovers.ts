@@ -24,7 +24,10 @@ export function foreignWorker(world: World, state: GroupState): ReturnType<typeo
  */
 export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise<void> {
   const open = new Set<string>();
-  for (const line of (world.files.readText(paths.events) ?? '').split('\n')) {
+  // A folder cannot be read as text, and reading a FIFO waits for a writer that never comes.
+  const isFile = world.files.info(paths.events)?.kind === 'file';
+  const text = isFile ? world.files.readText(paths.events) : null;
+  for (const line of (text ?? '').split('\n')) {
     const id = attemptId.exec(line)?.[1];
     if (id === undefined) continue;
     if (attemptEnd.test(line)) open.delete(id);

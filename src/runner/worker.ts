@@ -13,6 +13,7 @@ import { delay } from '../world/clock.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, World } from '../world/world.ts';
 import type { WorkerNews } from './facts.ts';
 import type { Preparation } from './launch.ts';
+import { notedProcesses, noteProcesses } from './noted-processes.ts';
 import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
@@ -106,6 +107,7 @@ export class Worker {
   adopt(process: RunningProcess, stopping: StopReason | undefined): void {
     // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled: false };
+    this.#known = notedProcesses(this.#world, this.#options);
     this.#follow(process, this.#options.offset);
     this.#isHistory = true;
     this.#follower?.drain();
@@ -121,6 +123,7 @@ export class Worker {
   async bury(stopping: StopReason | undefined, signalled = false): Promise<void> {
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#isHistory = true;
+    this.#known = notedProcesses(this.#world, this.#options);
     this.#follower = this.#newFollower(this.#options.offset);
     await this.#finish({ kind: 'unknown' }, 'after-crash');
   }
@@ -181,6 +184,7 @@ export class Worker {
     const found = gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
     // Should claude end by itself, what it started is known all the same; what was known when it was told to stays so.
     this.#known = this.#stop || this.#endedByUs ? [...this.#known, ...found] : found;
+    noteProcesses(this.#world, this.#options, this.#known);
     return found;
   }
 
@@ -254,10 +258,7 @@ export class Worker {
       return;
     }
     this.#endedByUs = true;
-    // Added to what a stop found: claude may be gone by now, and its tree with it.
-    if (this.#process) {
-      this.#known.push(...gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity));
-    }
+    this.gather();
     this.#signalThenKill();
   }
 
@@ -274,7 +275,7 @@ export class Worker {
     if (this.#over || !this.#process) return;
     // A success that stood there before the signal is finished work; one that claude prints while it dies is not.
     if (this.#stop) this.#stop.signalled = !this.stream.successBeforeAnswer;
-    this.#known.push(...gatherProcesses(this.#world, this.#options.attemptId, this.#process.identity));
+    this.gather();
     this.#signalThenKill();
   }
 
@@ -283,7 +284,7 @@ export class Worker {
     if (!identity) return;
     this.#world.processes.signal(identity, 'SIGTERM');
     this.#after(termGraceMs, () => {
-      this.#known.push(...gatherProcesses(this.#world, this.#options.attemptId, identity));
+      this.gather();
       this.#world.processes.signal(identity, 'SIGKILL');
     });
   }
@@ -361,9 +362,9 @@ export class Worker {
 
   /** That something cannot be tidied is no reason to call the session failed. */
   #tidyUp(): void {
-    const { fifo, config, tmp } = this.#options.paths;
+    const { fifo, processes, config, tmp } = this.#options.paths;
     try {
-      this.#world.files.remove(fifo);
+      for (const path of [fifo, processes]) this.#world.files.remove(path);
       // claude and its tools made files there with the user's umask.
       for (const folder of [config, tmp]) this.#world.files.makePrivate(folder);
     } catch {}

@@ -38,6 +38,8 @@ export interface SessionPaths {
   readonly prompt: string;
   readonly stderr: string;
   readonly fifo: string;
+  /** The processes that were there when its worker was last looked at or told to end; gone after its end. */
+  readonly processes: string;
   readonly hooksLog: string;
   readonly workerSettings: string;
   /** Folder with what was too long for the prompt. */
@@ -130,6 +132,7 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     prompt: at('prompt.md'),
     stderr: at('stderr.log'),
     fifo: at('stdin.fifo'),
+    processes: at('processes.json'),
     hooksLog: at('hooks.log'),
     workerSettings: at('worker-settings.json'),
     inputs: at('inputs'),

@@ -24,6 +24,10 @@ export function describeSpawnError(program: string, error: unknown): ReturnType<
   const code = errorCode(error);
   if (code === 'EACCES' || code === 'ENOEXEC') return programMissing(program, `cannot be executed (${code})`);
   if (code === 'ENOENT') return programMissing(program, 'names an interpreter that does not exist');
+  if (code === 'ETXTBSY') {
+    const next = 'Wait until it is installed or updated as a whole, then run the command again.';
+    return fail('spawn-failed', `Another process is still writing the program ${program}.`, next);
+  }
   const next = 'Check the limits of this machine (processes, memory, open files), then run the command again.';
   return fail('spawn-failed', `Cannot start ${program}: ${code === '' ? String(error) : code}.`, next);
 }

@@ -3,8 +3,9 @@
  * deleted; ids stand alone on stdout; `--json` prints exactly one document.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFifo } from '../../src/world/libc.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -88,6 +89,17 @@ test('a damaged group is listed as such and hides no other', async () => {
   expect(stderr).toContain(bad);
   expect(await user.run('group', 'show', bad)).toMatchObject({ code: 1, stdout: '' });
   expect(await user.run('group', 'delete', bad, '--force')).toMatchObject({ code: 0 });
+  expect(existsSync(folder)).toBe(false);
+});
+
+test.each(['fifo', 'folder'])('a group whose log is a %s can be deleted all the same', async (kind) => {
+  const group = await user.ok('group', 'create', 'odd');
+  const folder = join(user.data, 'session-groups', group);
+  const log = join(folder, 'events.jsonl');
+  rmSync(log);
+  if (kind === 'folder') mkdirSync(log);
+  else makeFifo(log, 0o600);
+  expect(await user.run('group', 'delete', group, '--force')).toMatchObject({ code: 0 });
   expect(existsSync(folder)).toBe(false);
 });
 

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { createFifos } from '../../src/world/fifo.ts';
 import { createProcTable } from '../../src/world/proc-table.ts';
 import { createProcesses } from '../../src/world/processes.ts';
+import { describeSpawnError } from '../../src/world/program.ts';
 import type { SpawnOptions } from '../../src/world/world.ts';
 import { basePath, exitOf, linesOf, makeTempFolder, Shell, until } from './rig.ts';
 
@@ -106,6 +107,13 @@ test('what is missing is named: the folder first, then the program, then the res
   expect(failureOf({ stdinFifo: at('none') })).toBe('spawn-failed');
   expect(failureOf({ stdoutFile: join(temp.path, 'none', 'out') })).toBe('spawn-failed');
   expect(failureOf({ args: ['x'.repeat(3_000_000)] })).toBe('spawn-failed');
+});
+
+test('a program that is just being installed is to be waited for', () => {
+  const error = Object.assign(new Error('busy'), { code: 'ETXTBSY' });
+  const described = describeSpawnError('/bin/tool', error);
+  expect(described).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
+  expect(JSON.stringify(described)).toContain('still writing the program /bin/tool');
 });
 
 test('a program is found relative to the folder and on the PATH of the child', async () => {

@@ -1,0 +1,45 @@
+/**
+ * The processes of an attempt in a file beside its transcript, written before its worker is told to end. Should the
+ * runner be killed before they have ended, the next one could not find them: a tool that wiped its environment has no
+ * mark, and no tree holds it any more once claude is gone.
+ */
+import type { ProcessIdentity } from '../core/event.ts';
+import { fields, isNumber, isText, listOf, parseJson } from '../store/shape.ts';
+import type { World } from '../world/world.ts';
+import type { WorkerOptions } from './worker-options.ts';
+
+interface Note {
+  readonly attemptId: string;
+  readonly processes: readonly ProcessIdentity[];
+}
+
+type Whose = Pick<WorkerOptions, 'attemptId' | 'paths'>;
+
+const isNote = fields({
+  attemptId: isText,
+  processes: listOf(fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText })),
+});
+
+/** Without effect when the worker is all there is, which the log knows, and on a disk that takes no more. */
+export function noteProcesses(
+  { files }: World,
+  { attemptId, paths }: Whose,
+  processes: readonly ProcessIdentity[],
+): void {
+  if (processes.length < 2) return;
+  try {
+    files.writeAtomic(paths.processes, `${JSON.stringify({ attemptId, processes } satisfies Note)}\n`);
+  } catch {}
+}
+
+/** What was noted last for this attempt; one of them that has ended since is told by its start time. */
+export function notedProcesses({ files }: World, { attemptId, paths }: Whose): ProcessIdentity[] {
+  try {
+    const note = parseJson(files.readText(paths.processes) ?? '');
+    if (!isNote(note)) return [];
+    const { attemptId: whose, processes } = note as Note;
+    return whose === attemptId ? [...processes] : [];
+  } catch {
+    return [];
+  }
+}

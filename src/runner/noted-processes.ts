@@ -13,7 +13,7 @@ interface Note {
   readonly processes: readonly ProcessIdentity[];
 }
 
-type Whose = Pick<WorkerOptions, 'attemptId' | 'paths'>;
+export type Whose = Pick<WorkerOptions, 'attemptId' | 'paths'>;
 
 const isNote = fields({
   attemptId: isText,

@@ -11,11 +11,10 @@ import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from
 import type { ProcessIdentity, StopReason } from '../core/event.ts';
 import { delay } from '../world/clock.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, World } from '../world/world.ts';
+import { AttemptProcesses } from './attempt-processes.ts';
 import type { WorkerNews } from './facts.ts';
 import type { Preparation } from './launch.ts';
-import { notedProcesses, noteProcesses } from './noted-processes.ts';
 import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
-import { gatherProcesses, reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
 import { WorkerNotes } from './worker-notes.ts';
@@ -23,8 +22,6 @@ import type { WorkerOptions } from './worker-options.ts';
 
 /** How long claude may take to confirm an interrupt before it is signalled. */
 const interruptGraceMs = 5_000;
-/** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
-const termGraceMs = 8_000;
 /** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
 const nextTurnMs = 1_000;
 const meterMs = 10_000;
@@ -55,7 +52,7 @@ export class Worker {
   #inTurn = false;
   #stop: Stop | null = null;
   #endedByUs = false;
-  #known: ProcessIdentity[] = [];
+  readonly #processes: AttemptProcesses;
   #timers: (() => void)[] = [];
   #lastMeterMs = 0;
   #requests = 0;
@@ -69,6 +66,7 @@ export class Worker {
     this.#world = world;
     this.#options = options;
     this.stream = emptyStream(options.prices);
+    this.#processes = new AttemptProcesses(world, options);
     this.#said = new SaidTexts(options.attemptId, options.told);
   }
 
@@ -107,7 +105,7 @@ export class Worker {
   adopt(process: RunningProcess, stopping: StopReason | undefined): void {
     // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled: false };
-    this.#known = notedProcesses(this.#world, this.#options);
+    this.#processes.recall();
     this.#follow(process, this.#options.offset);
     this.#isHistory = true;
     this.#follower?.drain();
@@ -123,7 +121,7 @@ export class Worker {
   async bury(stopping: StopReason | undefined, signalled = false): Promise<void> {
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#isHistory = true;
-    this.#known = notedProcesses(this.#world, this.#options);
+    this.#processes.recall();
     this.#follower = this.#newFollower(this.#options.offset);
     await this.#finish({ kind: 'unknown' }, 'after-crash');
   }
@@ -147,7 +145,8 @@ export class Worker {
 
   #beginStop(): void {
     if (!this.#process || this.#over || this.#endedByUs) return;
-    this.gather();
+    this.#processes.beginEnd();
+    this.#processes.look();
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
     if (this.stream.lines === 0) {
       this.#terminate();
@@ -181,11 +180,7 @@ export class Worker {
 
   /** The living processes of the attempt, the worker included; they are also noted, for when it must be ended. */
   gather(): ProcessIdentity[] {
-    const found = gatherProcesses(this.#world, this.#options.attemptId, this.#process?.identity);
-    // Should claude end by itself, what it started is known all the same; what was known when it was told to stays so.
-    this.#known = this.#stop || this.#endedByUs ? [...this.#known, ...found] : found;
-    noteProcesses(this.#world, this.#options, this.#known);
-    return found;
+    return this.#processes.look();
   }
 
   /** Lets go of a worker that is to work on without us. */
@@ -210,6 +205,7 @@ export class Worker {
 
   #follow(process: RunningProcess, offset: number): void {
     this.#process = process;
+    this.#processes.worker = process.identity;
     this.#fifo = this.#world.fifos.openWriter(this.#options.paths.fifo);
     this.#follower = this.#newFollower(offset);
     process.onExit((status) => {
@@ -258,8 +254,7 @@ export class Worker {
       return;
     }
     this.#endedByUs = true;
-    this.gather();
-    this.#signalThenKill();
+    this.#processes.terminate();
   }
 
   /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */
@@ -275,18 +270,7 @@ export class Worker {
     if (this.#over || !this.#process) return;
     // A success that stood there before the signal is finished work; one that claude prints while it dies is not.
     if (this.#stop) this.#stop.signalled = !this.stream.successBeforeAnswer;
-    this.gather();
-    this.#signalThenKill();
-  }
-
-  #signalThenKill(): void {
-    const identity = this.#process?.identity;
-    if (!identity) return;
-    this.#world.processes.signal(identity, 'SIGTERM');
-    this.#after(termGraceMs, () => {
-      this.gather();
-      this.#world.processes.signal(identity, 'SIGKILL');
-    });
+    this.#processes.terminate();
   }
 
   #meterRegularly(): void {
@@ -300,6 +284,8 @@ export class Worker {
     if (this.#stop || this.#endedByUs || this.stream.lines === 0) return;
     if (Math.abs(now - this.#lastMeterMs) < meterGapMs) return;
     this.#lastMeterMs = now;
+    // Often a tool has just ended: what it left running must be known should claude be killed from outside.
+    this.gather();
     this.#requests += 1;
     this.#fifo?.writeLine(usageRequest(String(this.#requests)));
   }
@@ -336,8 +322,7 @@ export class Worker {
 
   /** Ends what is left of the worker, whatever could be read of it, and judges it. */
   async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<Outcome> {
-    const { attemptId } = this.#options;
-    const reaped = await reap(this.#world, attemptId, this.#known);
+    const reaped = await this.#processes.reap();
     this.#tidyUp();
     const outcome = judge({
       stream: this.stream,
@@ -393,6 +378,7 @@ export class Worker {
   #release(): void {
     for (const cancel of this.#timers) cancel();
     this.#timers = [];
+    this.#processes.leave();
     this.#follower?.close();
     this.#fifo?.close();
     this.#fifo = null;

@@ -140,6 +140,16 @@ describe('notices', () => {
     expect(judgeBudget(log.state).notices).toEqual([]);
   });
 
+  test('what running sessions have cost so far counts, for the warning and for the end', () => {
+    const live = (usd: number) => judgeBudget(stateWith({ maxBudgetUsd: 10 }, 4, 5), new Map([[sid(2), usd]]));
+    expect(live(3.9)).toEqual({ notices: [], isOver: false });
+    expect(live(4)).toMatchObject({ notices: [{ do: 'warn-budget', usage: 8 }], isOver: false });
+    expect(live(6)).toMatchObject({
+      notices: [{ do: 'warn-budget' }, { do: 'exceed-budget', usage: 10 }],
+      isOver: true,
+    });
+  });
+
   test('no cap, no notice', () => expect(judgeBudget(stateWith({}, 1000)).notices).toEqual([]));
 });
 

@@ -108,7 +108,7 @@ test('that a limit is near is known to every run until its window ends, whatever
   expect(gate.isNear()).toBe(false);
 });
 
-test('before the reset nobody is let through, and after it one run alone, unless that one is gone or sends nothing', () => {
+test('nobody is let through before the reset, then one run alone, unless it is gone or sends nothing', () => {
   gate.close(nowMs + 60_000, 'five_hour');
   nowMs += 59_999;
   expect(gate.claimProbe()).toBe(false);

@@ -1,6 +1,6 @@
 /**
  * Promises: what an earlier runner left is judged by what is certain: a worker that has spoken is never begun again,
- * one that has not is; what it wrote is read to the last byte; and nothing it started outlives it. Processes are made up.
+ * one that has not is; what it wrote is read to the last byte; nothing it started outlives it. Processes are made up.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -83,7 +83,7 @@ const attempt = (process?: ProcessIdentity): Attempt => ({
   ...(process === undefined ? {} : { process }),
 });
 
-test('what has spoken is followed or counted, never begun again; what has not is begun again or was seen to end', () => {
+test('what has spoken is followed or counted, never begun again', () => {
   const worker = { pid: 10, marked: true };
   const judged = (here: readonly MadeUp[], bytes: number, process?: ProcessIdentity) =>
     judgeUnfinished(withProcesses(...here).world, attempt(process), bytes).do;

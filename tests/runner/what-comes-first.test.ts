@@ -105,6 +105,48 @@ test('the first signal while a drain goes on pauses what runs: nothing is left a
   expect(alive(fake.hello.pid)).toBe(false);
 });
 
+test('a signal during a freeze: what is halted goes on first, or it could not hear that it is to pause', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin();
+  await run.event('session_identified');
+  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
+  run.signal('SIGTERM');
+  await obey(fake);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  const types = group.events().map(({ type }) => type);
+  expect(types.indexOf('group_thawed')).toBeGreaterThan(types.indexOf('group_frozen'));
+  expect(types.indexOf('group_pausing')).toBeGreaterThan(types.indexOf('group_thawed'));
+  expect(alive(fake.hello.pid)).toBe(false);
+});
+
+test('a session is paused during a freeze: it alone goes on, as far as that takes', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin();
+  await run.event('session_identified');
+  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
+  expect(await run.ask({ kind: 'pause-session', sessionId: group.id('one') })).toMatchObject({ done: true });
+  await obey(fake);
+  await run.event('session_paused');
+  expect(await run.ask({ kind: 'thaw' })).toMatchObject({ done: true });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(alive(fake.hello.pid)).toBe(false);
+});
+
+test('a terminal that closes during a freeze frees what is halted: nobody else would', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env);
+  const fake = await begin();
+  await run.event('session_identified');
+  expect(await run.ask({ kind: 'pause', mode: 'freeze' })).toMatchObject({ done: true });
+  run.signal('SIGHUP');
+  expect(await run.result).toMatchObject({ kind: 'left' });
+  await fake.succeed(0.03);
+  expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().sessions.get(group.id('one'))?.attempts).toBe(1);
+});
+
 test('a worker that was halted when its runner died goes on as soon as it is adopted', async () => {
   group = makeGroup([{ name: 'one' }]);
   const first = group.run(rig.env);

@@ -113,6 +113,24 @@ test('an append that does not fit is taken back as a whole', async () => {
   expect(files.readText(at('log'))).toBe('kept\nEFBIG 5\n');
 });
 
+test('an append that does not fit takes back nothing that somebody else has put behind it', async () => {
+  const code = `
+    const fs = require('node:fs');
+    const [source, path] = process.argv.slice(1);
+    const realWrite = fs.writeSync;
+    let calls = 0;
+    fs.writeSync = (fd, bytes) => {
+      calls += 1;
+      if (calls === 1) return realWrite(fd, bytes.subarray(0, 3));
+      fs.appendFileSync(path, 'of another');
+      throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    };
+    const file = (await import(source + '/files.ts')).createFiles().openAppend(path);
+    try { file.append('half a line'); } catch (error) { if (error.code !== 'ENOSPC') throw error; }`;
+  await runInShell(':', code, [sourceFolder, at('log')]);
+  expect(files.readText(at('log'))).toBe('halof another');
+});
+
 test('bytes are read from any offset, short at the end', () => {
   writeFileSync(at('data'), '0123456789');
   const read = (offset: number, max: number): string =>

@@ -3,7 +3,7 @@
  * and cutting keep every other byte; what is missing is an answer, not an error. Not covered: power cuts.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, existsSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../src/world/files.ts';
 import { makeTempFolder, runInShell, sourceFolder } from './rig.ts';
@@ -129,6 +129,19 @@ test('an append that does not fit takes back nothing that somebody else has put 
     try { file.append('half a line'); } catch (error) { if (error.code !== 'ENOSPC') throw error; }`;
   await runInShell(':', code, [sourceFolder, at('log')]);
   expect(files.readText(at('log'))).toBe('halof another');
+});
+
+test('what other programs made is taken from everybody but its owner, who keeps what he had', () => {
+  mkdirSync(at('made', 'inner'), { recursive: true });
+  const modes = { 'made/plain': 0o664, 'made/inner/program': 0o775, 'made/inner/sealed': 0o444 };
+  for (const [name, mode] of Object.entries(modes)) {
+    writeFileSync(at(name), '');
+    chmodSync(at(name), mode);
+  }
+  for (const name of ['made', 'made/inner']) chmodSync(at(name), 0o2777);
+  files.makePrivate(at('made'));
+  const now = ['made', 'made/inner', ...Object.keys(modes)].map((name) => modeOf(at(name)).toString(8));
+  expect(now).toEqual(['700', '700', '600', '700', '400']);
 });
 
 test('bytes are read from any offset, short at the end', () => {

@@ -1,6 +1,6 @@
 /**
- * Promises: what a runner left that is gone is stopped from outside with its cost known and nothing left of it: a worker
- * that was halted, and a command that was judging the work.
+ * Promises: what a runner left that is gone is stopped from outside with its cost known and nothing left of it: a
+ * worker that was halted, and a command that was judging the work.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { attemptMark } from '../../src/claude/environment.ts';
@@ -61,7 +61,9 @@ test('a command that judges the work ends with the stop, and the work stays done
   const writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'stop'));
   await stopGroup(group.world, writer, 'user');
   writer.close();
-  expect(alive(command.pid)).toBe(false);
+  const isLeft = alive(command.pid);
+  command.kill('SIGKILL');
+  expect(isLeft).toBe(false);
   const record = group.state().sessions.get(group.id('one'));
   expect(record?.state).toMatchObject({ status: 'paused', reason: 'user' });
   expect(record?.finished).toEqual({ result: 'done' });

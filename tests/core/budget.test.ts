@@ -3,7 +3,7 @@
  * overshoots its own flag; own caps hold; slices are never too small to be of use; notices come once.
  */
 import { describe, expect, test } from 'bun:test';
-import { isOwnDry, judgeBudget, type Slice, sliceFor } from '../../src/core/budget.ts';
+import { deservesNewSlice, isOwnDry, judgeBudget, type Slice, sliceFor } from '../../src/core/budget.ts';
 import { type BudgetAction, type GroupConfig, noUsage } from '../../src/core/group.ts';
 import { decide } from '../../src/core/schedule.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
@@ -75,6 +75,33 @@ describe('a slice', () => {
   });
 });
 
+describe('a new slice while a session works', () => {
+  /** Whether one of two sessions, of which both hold half a dollar, deserves more once it has spent this much. */
+  const deserves = (maxBudgetUsd: number, spent: number, own: { maxBudgetUsd?: number } = {}) => {
+    const log = new CoreLog({ maxBudgetUsd });
+    for (const number of [1, 2]) log.addSession(sessionDefinition(number, [], own));
+    log.run().start(sid(1), 'start', 0.5).start(sid(2), 'start', 0.5);
+    return deservesNewSlice(log.state, log.state.sessions.get(sid(1)) as SessionRecord, spent, 1);
+  };
+
+  test('is due at four fifths, and not when it is used up: then claude ends by itself', () => {
+    expect([0.39, 0.4, 0.49, 0.5].map((spent) => deserves(3, spent))).toEqual([false, true, true, false]);
+  });
+
+  test('is worth an interruption only when it is much larger than what is left of the old one', () => {
+    // Of 1.2 dollars 0.5 stay with the other one; what this one has spent is gone as well, and 0.3 would be left.
+    expect(deserves(1.2, 0.4)).toBe(true);
+    expect(deserves(1.05, 0.4)).toBe(false);
+    expect(deserves(1, 0.4)).toBe(false);
+  });
+
+  test('does not help where the own cap is reached', () => {
+    expect(deserves(3, 0.4, { maxBudgetUsd: 0.5 })).toBe(false);
+    expect(deserves(3, 0.4, { maxBudgetUsd: 0.55 })).toBe(false);
+    expect(deserves(3, 0.4, { maxBudgetUsd: 1 })).toBe(true);
+  });
+});
+
 describe('notices', () => {
   test.each([
     [0.79, []],
@@ -111,6 +138,16 @@ describe('notices', () => {
       .pause(sid(1), usage(0.9))
       .add({ type: 'session_removed', sessionId: sid(1) });
     expect(judgeBudget(log.state).notices).toEqual([]);
+  });
+
+  test('what running sessions have cost so far counts, for the warning and for the end', () => {
+    const live = (usd: number) => judgeBudget(stateWith({ maxBudgetUsd: 10 }, 4, 5), new Map([[sid(2), usd]]));
+    expect(live(3.9)).toEqual({ notices: [], isOver: false });
+    expect(live(4)).toMatchObject({ notices: [{ do: 'warn-budget', usage: 8 }], isOver: false });
+    expect(live(6)).toMatchObject({
+      notices: [{ do: 'warn-budget' }, { do: 'exceed-budget', usage: 10 }],
+      isOver: true,
+    });
   });
 
   test('no cap, no notice', () => expect(judgeBudget(stateWith({}, 1000)).notices).toEqual([]));

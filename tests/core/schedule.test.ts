@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage } from '../../src/core/group.ts';
-import { type Circumstances, decide } from '../../src/core/schedule.ts';
+import { type Circumstances, decide, nextStarts } from '../../src/core/schedule.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 
 const capacity: Circumstances = { preparingMax: 9 };
@@ -135,5 +135,41 @@ describe('trouble', () => {
 
   test('an empty group is complete', () => {
     expect(decide(new CoreLog().run().state, capacity)).toEqual([{ do: 'settle', status: 'completed' }]);
+  });
+});
+
+describe('after a usage limit', () => {
+  const gate = { untilMs: 1_000, mayProbe: true };
+  const starts = (log: CoreLog, more: Partial<Circumstances>) =>
+    nextStarts(log.state, { ...capacity, ...more }).starts.map(({ sessionId }) => sessionId);
+
+  test('nothing starts before the reset, then one, and no other while that one runs', () => {
+    const log = threeSessions().run();
+    expect(starts(log, { gate: { ...gate, mayProbe: false } })).toEqual([]);
+    const [first, ...others] = starts(log, { gate });
+    expect([first, others]).toEqual([expect.any(String), []]);
+    log.start(first as string);
+    expect(starts(log, { gate })).toEqual([]);
+    expect(starts(log, {}).length).toBeGreaterThan(0);
+  });
+});
+
+describe('a delay', () => {
+  const nowMs = Date.parse('2026-01-02T04:00:00.000Z');
+  const delayed = (delayMs: number) => {
+    const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
+    const retryAt = new Date(nowMs + delayMs).toISOString();
+    const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };
+    log.add({ type: 'session_paused', ...of, reason: 'transient', message: 'x', usage: noUsage, retryAt });
+    return nextStarts(log.state, { ...capacity, nowMs });
+  };
+
+  test('is waited for', () => {
+    expect(delayed(600_000)).toMatchObject({ starts: [], wait: { reason: 'backoff', untilMs: nowMs + 600_000 } });
+    expect(delayed(0).starts).toHaveLength(1);
+  });
+
+  test('that is longer than any was chosen by a clock that has been set back since, and is over', () => {
+    expect(delayed(24 * 3_600_000).starts).toHaveLength(1);
   });
 });

@@ -23,6 +23,10 @@ function refuses(log: CoreLog, body: EventBody, words: string): void {
   expect(log.state).toStrictEqual(before as never);
 }
 
+function attempt(log: CoreLog): { readonly sessionId: string; readonly attemptId: string } {
+  return { sessionId: a, attemptId: attemptId(a, log.state.sessions.get(a)?.attempts ?? 0) };
+}
+
 describe('the log', () => {
   test('an empty one has no state', () => expect(foldEvents([])).toBeNull());
 
@@ -130,6 +134,48 @@ describe('attempts', () => {
     expect(log.state.sessions.get(a)?.state).toMatchObject({ attempt: { stopping: 'budget' } });
     expect(log.state.pausing).toBe('signal');
   });
+
+  test('but a person who pauses a session that was only to be resumed is obeyed', () => {
+    for (const first of ['slice', 'stall'] as const) {
+      const log = twoSessions().start(a);
+      for (const reason of [first, 'budget', 'user', 'signal'] as const) {
+        log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason });
+      }
+      expect(log.state.sessions.get(a)?.state).toMatchObject({ attempt: { stopping: 'user' } });
+    }
+  });
+});
+
+describe('what the user says', () => {
+  const say: EventBody = { type: 'session_message', sessionId: a, text: 'Use tabs.' };
+  const identified: EventBody = {
+    type: 'session_identified',
+    sessionId: a,
+    attemptId: attemptId(a, 1),
+    claudeSessionId: 'other',
+  };
+  const record = (log: CoreLog) => log.state.sessions.get(a);
+
+  test('before an attempt is in its first request', () => {
+    const log = twoSessions().add(say);
+    expect(record(log)?.messages).toEqual(['Use tabs.']);
+    expect(record(log.start(a))?.messages).toEqual([]);
+  });
+
+  test('while it is being stopped waits for the next one, also when claude says only then who it is', () => {
+    const log = twoSessions();
+    log.intend(a);
+    log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason: 'user' }, say, identified);
+    expect(record(log)?.messages).toEqual(['Use tabs.']);
+  });
+
+  test('to one whose work only has to be accepted gives it another turn', () => {
+    const of = { sessionId: a, attemptId: attemptId(a, 1) };
+    const accepting = twoSessions().start(a);
+    accepting.add({ type: 'session_accepting', ...of, result: 'Done.', usage: usage(1) }).pause(a);
+    expect(record(accepting)?.finished).toEqual({ result: 'Done.' });
+    expect(record(accepting.add(say))?.finished).toBeUndefined();
+  });
 });
 
 describe('queueing', () => {
@@ -166,7 +212,44 @@ describe('queueing', () => {
   });
 });
 
+test('a person who asks for a start begins all counts anew', () => {
+  const log = twoSessions();
+  for (const reason of ['transient', 'stall', 'not-accepted'] as const) {
+    log.start(a, log.state.sessions.get(a)?.attempts === 0 ? 'start' : 'resume');
+    log.add({ type: 'session_paused', ...attempt(log), reason, message: 'x', usage: noUsage });
+  }
+  const counts = () => {
+    const { transients, transientsInAll, stalls, rejections } = log.state.sessions.get(a) ?? {};
+    return { transients, transientsInAll, stalls, rejections };
+  };
+  expect(counts()).toEqual({ transients: 1, transientsInAll: 1, stalls: 1, rejections: 1 });
+  log.add({ type: 'session_queued', sessionId: a, queued: true });
+  expect(counts()).toEqual({ transients: 0, transientsInAll: undefined, stalls: 0, rejections: undefined });
+});
+
 describe('the group', () => {
+  test('a run that was cut off while everything was halted does not keep the next one halted', () => {
+    const log = twoSessions().add({ type: 'group_frozen', until: '2026-01-02T03:05:05.000Z' });
+    expect(log.state.frozenUntil).toBeDefined();
+    expect(log.run().state.frozenUntil).toBeUndefined();
+  });
+
+  test('after a merge what begins there begins with it, and elsewhere where it did before', () => {
+    const log = twoSessions().start(a).start(b);
+    for (const [id, repository] of [
+      [a, '/one'],
+      [b, '/two'],
+    ] as const) {
+      const workspace = { path: '/w', folder: '/w', repository, branch: 'x', base: 'c'.repeat(40), target: 'main' };
+      log.add({ type: 'session_isolated', sessionId: id, attemptId: attemptId(id, 1), workspace }).complete(id);
+    }
+    log.add({ type: 'group_completed' });
+    const merged = { repository: '/one', into: 'main', from: 'c'.repeat(40), to: 'd'.repeat(40), sessionIds: [a] };
+    log.add({ type: 'group_merged', merged: [merged] });
+    expect([...log.state.bases.keys()]).toEqual(['/two']);
+    expect([a, b].map((id) => log.state.sessions.get(id)?.mergedInto)).toEqual(['main', undefined]);
+  });
+
   test('a new run forgets the failures, the reason and the exceeded budget of the last one', () => {
     const log = twoSessions().start(a).fail(a, noUsage, 'not-logged-in');
     log.add({ type: 'budget_exceeded', sessionId: a, action: 'paused', usage: 1, limit: 1 });

@@ -7,10 +7,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/environment.ts';
 import type { SessionDefinition } from '../../src/core/group.ts';
+import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { until } from '../support/cli.ts';
 import { markedProcesses, removeGroup } from '../support/crash-rig.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { unwrap } from '../support/store-world.ts';
 
 let rig: Rig;
 const groups: GroupFixture[] = [];
@@ -39,6 +41,10 @@ async function turn(group: GroupFixture): Promise<{ fake: Invocation; prompt: st
 const turnsOf = (group: GroupFixture) =>
   rig.invocations.filter(({ claudeSessionId }) => claudeSessionId === group.claudeId('a')).length;
 const recordOf = (group: GroupFixture) => group.state().sessions.get(group.id('a'));
+const attemptOf = (group: GroupFixture) => {
+  const state = recordOf(group)?.state;
+  return state?.status === 'running' ? state.attempt.id : '';
+};
 const log = (group: GroupFixture) => readFileSync(group.session('a').acceptLog, 'utf8');
 
 /** Waits until `go` exists in the project, and leaves word that it began. */
@@ -187,3 +193,25 @@ test('a budget that is used up by the last turn does not keep its work from bein
   release(group);
   expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
+
+test.each([
+  ['signal', 'completed'],
+  ['user', 'paused'],
+] as const)(
+  'a stop (%s) that was begun by a runner that is gone: the next one leaves the work %s',
+  async (reason, end) => {
+    const group = make({ accept: held });
+    const run = group.run(rig.env);
+    await (await turn(group)).fake.succeed(0.02);
+    await until(() => began(group) === 1);
+    run.signal('SIGHUP');
+    await run.result;
+    const writer = unwrap(openGroupWriter(group.world, group.root, group.groupId, 'gone'));
+    const attempt = { sessionId: group.id('a'), attemptId: attemptOf(group) };
+    writer.record([{ type: 'session_stopping', ...attempt, reason }]);
+    writer.close();
+    release(group);
+    expect(await group.run(rig.env).result).toMatchObject({ kind: 'settled', status: end });
+    expect(turnsOf(group)).toBe(1);
+  },
+);

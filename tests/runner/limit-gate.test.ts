@@ -107,3 +107,18 @@ test('that a limit is near is known to every run until its window ends, whatever
   nowMs += 60_000;
   expect(gate.isNear()).toBe(false);
 });
+
+test('nobody is let through before the reset, then one run alone, unless it is gone or sends nothing', () => {
+  gate.close(nowMs + 60_000, 'five_hour');
+  nowMs += 59_999;
+  expect(gate.claimProbe()).toBe(false);
+  nowMs += 1;
+  expect([gate.claimProbe(), open('run-2').claimProbe()]).toEqual([true, false]);
+  expect([gate.read()?.probe, open('run-2').read()?.probe]).toEqual(['mine', 'other']);
+  nowMs += 10 * 60_000;
+  expect(open('run-2').claimProbe()).toBe(true);
+  const { processes } = world;
+  world = { ...world, processes: { ...processes, isAlive: () => false } };
+  expect(open('run-3').read()?.probe).toBe('nobody');
+  expect(open('run-3').claimProbe()).toBe(true);
+});

@@ -3,6 +3,9 @@
  * of it is left: one that ignores SIGTERM, one that forks a daemon, one that closes its output and lives on.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 
@@ -54,7 +57,12 @@ test('one that closes its output after the result and lives on leaves nothing', 
   group = makeGroup([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin();
-  const daemon = await fake.spawn(['setsid', 'sleep', '600'], 'wiped');
+  // Its parent ends at once, so neither a mark nor the tree below its parent leads to it.
+  const note = join(group.project('one'), 'daemon');
+  await fake.spawn(['sh', '-c', `setsid sleep 600 & echo $! > '${note}.new'; mv '${note}.new' '${note}'`], 'wiped');
+  await until(() => existsSync(note));
+  const daemon = Number(readFileSync(note, 'utf8'));
+  expect(alive(daemon)).toBe(true);
   await fake.succeed(0.03);
   await fake.closeOutput();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });

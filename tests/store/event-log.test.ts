@@ -120,6 +120,16 @@ describe('damage before the end', () => {
   });
 });
 
+test('a new log is with the disk before anybody is told of it', () => {
+  const durable: unknown[] = [];
+  const writeAtomic: typeof world.files.writeAtomic = (to, text, options) => {
+    durable.push(options?.durable);
+    world.files.writeAtomic(to, text, options);
+  };
+  createLog({ ...world, files: { ...world.files, writeAtomic } }, path, groupId, events.slice(0, 1)).close();
+  expect(durable).toEqual([true]);
+});
+
 describe('an append that fails', () => {
   const batch = events.slice(1, 4);
   for (const [what, call] of [
@@ -139,6 +149,19 @@ describe('an append that fails', () => {
       expect(unwrap(readLog(world, path))).toEqual(events.slice(0, 4));
     });
   }
+
+  test('is taken back to the byte, whatever letters stand before it', () => {
+    const faulty = faultyFiles(world.files);
+    const log = createLog({ ...world, files: faulty.files }, path, groupId, events.slice(0, 1));
+    const answer = { type: 'request_answered', requestId: 'ü', done: false, message: 'Größe: 5 €, 日本' } as const;
+    log.append([new CoreLog().next(answer)]);
+    const before = readFileSync(path);
+    expect(log.size).toBe(before.length);
+    faulty.fault = { call: faulty.calls.length + 1, how: 'fails', code: 'ENOSPC' };
+    expect(() => log.append(batch)).toThrow('ENOSPC');
+    expect(readFileSync(path).equals(before)).toBe(true);
+    log.close();
+  });
 
   test('and cannot be taken back closes the log for further events; the next open cuts it', () => {
     const faulty = faultyFiles(world.files);

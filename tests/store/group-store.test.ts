@@ -215,6 +215,9 @@ describe('listGroups', () => {
     writeFileSync(meta, changed);
     utimesSync(meta, new Date(1), new Date(1));
     expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
+    // Both may have been written within one tick of the clock, the log last.
+    utimesSync(events, new Date(1), new Date(1));
+    expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
     // A damaged log does not make the group unknown.
     writeFileSync(events, 'nothing');
     expect(listGroups(world, root)).toMatchObject([{ id: idA, meta: { status: 'running' } }]);

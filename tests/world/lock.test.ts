@@ -3,8 +3,10 @@
  * not kept by what the holder started; asking who holds it neither takes nor disturbs it. Not covered: network disks.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { lockShared, tryFlock } from '../../src/world/libc.ts';
+import { createLocks } from '../../src/world/lock.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import type { LockHolder } from '../../src/world/world.ts';
 import { makeTempFolder, sourceFolder, until } from './rig.ts';
@@ -48,7 +50,8 @@ test('the second is refused and told who holds it, until the first lets go', () 
   lock?.release();
   lock?.release();
   expect(locks.holder(path)).toBeNull();
-  expect(existsSync(path)).toBe(true);
+  // A note that stays would name a living process, and whoever meets an asker would take the lock for held.
+  expect(readFileSync(path, 'utf8')).toBe('');
   const next = locks.tryLock(path, { ...me, runId: 'a' });
   expect(locks.holder(path)?.runId).toBe('a');
   next?.release();
@@ -111,4 +114,43 @@ test('a torn or foreign note does not hide that the lock is held, nor hold a fre
   const lock = locks.tryLock(path, me);
   expect(lock).not.toBeNull();
   lock?.release();
+});
+
+test('who asks just then does not keep the lock of a dead holder, whose note is still there', () => {
+  writeFileSync(path, JSON.stringify(me));
+  const asker = openSync(path, 'r');
+  expect(tryFlock(asker, lockShared, path)).toBe(true);
+  const seen: LockHolder[] = [];
+  const afterAsking = createLocks((holder) => {
+    seen.push(holder);
+    closeSync(asker);
+    return false;
+  });
+  const lock = afterAsking.tryLock(path, { ...me, runId: 'next' });
+  expect(seen).toEqual([me]);
+  expect(locks.holder(path)?.runId).toBe('next');
+  lock?.release();
+});
+
+test('a file that was replaced between opening and locking it is not locked beside the new one', async () => {
+  const code = `
+    const fs = require('node:fs');
+    const [source, path] = process.argv.slice(1);
+    const realOpen = fs.openSync;
+    let locks, first;
+    let opened = 0;
+    fs.openSync = (...given) => {
+      const fd = realOpen(...given);
+      opened += 1;
+      if (opened > 1) return fd;
+      fs.rmSync(path);
+      first = locks.tryLock(path, { identity: { pid: 1, startTime: '', host: '', bootId: '' }, runId: 'first' });
+      return fd;
+    };
+    const { createLocks } = await import(source + '/lock.ts');
+    locks = createLocks(() => true);
+    const second = locks.tryLock(path, { identity: { pid: 2, startTime: '', host: '', bootId: '' }, runId: 'second' });
+    console.log(first !== null, second !== null);`;
+  const child = Bun.spawn([process.execPath, '-e', code, sourceFolder, path], { stdout: 'pipe' });
+  expect(await child.stdout.text()).toBe('true false\n');
 });

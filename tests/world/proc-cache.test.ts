@@ -1,5 +1,5 @@
-/** Promises: nothing is read twice in a row but what may have changed. Not covered: time passing. */
-import { expect, test } from 'bun:test';
+/** Promises: nothing is read twice in a row but what may have changed, and nothing is believed for long. */
+import { expect, spyOn, test } from 'bun:test';
 import { ProcCache } from '../../src/world/proc-cache.ts';
 
 /** A process table of which every read is noted. */
@@ -48,4 +48,19 @@ test('a process in the middle of an exec, without an environment, is read again 
   delete environments[5];
   expect(again().read).toEqual([5]);
   expect(again().read).toEqual([]);
+});
+
+test('after a second everything is read again: a process may have begun a session of its own', () => {
+  const now = spyOn(performance, 'now');
+  try {
+    const { look } = table({ 1: 0, 5: 1 });
+    now.mockReturnValue(5_000);
+    expect(look(1, 5).read).toEqual([1, 5]);
+    now.mockReturnValue(5_999);
+    expect(look(1, 5).read).toEqual([]);
+    now.mockReturnValue(6_000);
+    expect(look(1, 5).read).toEqual([1, 5]);
+  } finally {
+    now.mockRestore();
+  }
 });

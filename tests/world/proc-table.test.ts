@@ -151,3 +151,15 @@ test.skipIf(Bun.which('ps') === null)('with a real ps, processes are told, follo
   expect(await ended).toEqual({ kind: 'unknown' });
   expect(processes.isAlive(worker.identity)).toBe(false);
 });
+
+test('a pid that was given to another process since the table was read is no descendant', () => {
+  const entry = (pid: number, startTime: string) => ({ pid, parent: 10, session: 10, startTime, zombie: false });
+  const table = {
+    all: () => [entry(11, '1'), entry(12, '1')],
+    find: () => [entry(11, '1'), entry(12, '2')],
+    marked: () => [],
+    forget: () => {},
+    bootId: () => 'boot',
+  };
+  expect(createProcesses(table).findDescendants(10)).toMatchObject([{ pid: 11, startTime: '1' }]);
+});

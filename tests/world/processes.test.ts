@@ -152,6 +152,13 @@ test('a zombie does not live', async () => {
   expect(processes.findDescendants(parent.identity.pid)).toEqual([]);
 });
 
+test('what has just been started is seen at once, also by whoever has just looked', () => {
+  const before = processes.findDescendants(process.pid);
+  const { identity } = shell.start('exec sleep 600');
+  expect(before).not.toContainEqual(identity);
+  expect(processes.findDescendants(process.pid)).toContainEqual(identity);
+});
+
 test('a pid that was used again is another process', () => {
   const { identity } = shell.start('exec sleep 600');
   const strangers = [

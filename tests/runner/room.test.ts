@@ -1,0 +1,44 @@
+/** Promises: no worker starts that memory or disk has no room for, those counted that have not grown yet. */
+import { expect, test } from 'bun:test';
+import { defaultGroupConfig } from '../../src/core/group.ts';
+import { watchRoom } from '../../src/runner/room.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+
+const worker = 120 * 1024 ** 2;
+const config = { ...defaultGroupConfig, minFreeMemoryBytes: 1_000 };
+
+/** What the room is on a machine with so much free; `nowMs` is moved by the test. */
+function machine(memory: number, disk: number) {
+  const real = createRealWorld();
+  const free = { memory, disk, nowMs: 0 };
+  const room = watchRoom(
+    {
+      ...real,
+      clock: { ...real.clock, now: () => free.nowMs },
+      machine: { ...real.machine, freeMemoryBytes: () => free.memory },
+      files: { ...real.files, freeBytes: () => free.disk },
+    },
+    '/data',
+  );
+  return { free, starts: (starting: number) => room(config, starting) };
+}
+
+test('memory is kept free, and what is just starting has its share already', () => {
+  const { starts } = machine(3 * worker + 1_000, 10 ** 12);
+  expect([0, 1, 3, 4].map((starting) => starts(starting)?.starts)).toEqual([3, 2, 0, 0]);
+  expect(machine(3 * worker + 999, 10 ** 12).starts(0)).toMatchObject({ starts: 2, reason: 'memory' });
+});
+
+test('nothing starts below half a gigabyte of disk', () => {
+  expect(machine(10 ** 12, 500 * 1000 ** 2 - 1).starts(0)).toMatchObject({ starts: 0, reason: 'disk' });
+  expect(machine(10 ** 12, 500 * 1000 ** 2).starts(0)?.starts).toBeGreaterThan(0);
+});
+
+test('the machine is asked again after a second', () => {
+  const { free, starts } = machine(3 * worker + 1_000, 10 ** 12);
+  expect(starts(0)?.starts).toBe(3);
+  Object.assign(free, { memory: 0, nowMs: 999 });
+  expect(starts(0)?.starts).toBe(3);
+  free.nowMs = 1_000;
+  expect(starts(0)?.starts).toBe(0);
+});

@@ -1,0 +1,158 @@
+/**
+ * Promises: what an earlier runner left is judged by what is certain: a worker that has spoken is never begun again,
+ * one that has not is; what it wrote is read to the last byte; nothing it started outlives it. Processes are made up.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import type { ProcessIdentity } from '../../src/core/event.ts';
+import type { Attempt } from '../../src/core/session-state.ts';
+import { judgeUnfinished } from '../../src/runner/adopt.ts';
+import { closeHalfLine } from '../../src/runner/half-line.ts';
+import { reap } from '../../src/runner/reap.ts';
+import { followTranscript } from '../../src/runner/transcript-follower.ts';
+import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
+import type { Processes, World } from '../../src/world/world.ts';
+import { groupId, sid } from '../support/core-events.ts';
+import { type SteppedWorld, steppedWorld, temporaryFolder } from '../support/store-world.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let world: SteppedWorld;
+let transcript: string;
+let paths: ReturnType<typeof sessionPaths>;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  world = steppedWorld();
+  paths = sessionPaths(groupPaths(folder.path, groupId), sid(1));
+  mkdirSync(paths.folder, { recursive: true });
+  transcript = paths.transcript;
+});
+afterEach(() => folder.remove());
+
+const mark = 'the-attempt';
+const identity = (pid: number, startTime = String(pid)): ProcessIdentity => {
+  const { host, bootId } = world.machine.self;
+  return { pid, startTime, host, bootId };
+};
+
+interface MadeUp {
+  readonly pid: number;
+  /** Null once its parent has ended, when nothing else leads to it. */
+  parent?: number | null;
+  readonly marked?: boolean;
+  readonly startTime?: string;
+  /** Only SIGKILL ends it. */
+  readonly isDeaf?: boolean;
+  /** What it starts when it is asked to end. */
+  readonly heirs?: readonly MadeUp[];
+}
+
+/** A world with these processes alone; `living` are the pids that are left. */
+function withProcesses(...all: MadeUp[]): { world: World; living: () => number[] } {
+  const present = new Map(all.map((process) => [process.pid, { ...process }]));
+  const name = ({ pid, startTime }: MadeUp) => identity(pid, startTime);
+  const lives = ({ pid }: ProcessIdentity) => present.has(pid);
+  const below = (pid: number): MadeUp[] =>
+    [...present.values()].filter(({ parent }) => parent === pid).flatMap((child) => [child, ...below(child.pid)]);
+  const processes: Processes = {
+    ...world.processes,
+    isAlive: lives,
+    attach: (of) => (lives(of) ? { identity: of, onExit: () => {} } : null),
+    findMarked: (_, value) => [...present.values()].filter(({ marked }) => marked && value === mark).map(name),
+    findDescendants: (pid) => below(pid).map(name),
+    signal(of, signal) {
+      const process = present.get(of.pid);
+      if (process === undefined || (process.isDeaf && signal !== 'SIGKILL')) return process !== undefined;
+      present.delete(of.pid);
+      for (const child of present.values()) if (child.parent === of.pid) child.parent = null;
+      for (const heir of process.heirs ?? []) present.set(heir.pid, { ...heir });
+      return true;
+    },
+  };
+  // Nothing has to be waited for where signals work at once.
+  const after = (_: number, action: () => void) => {
+    queueMicrotask(action);
+    return () => {};
+  };
+  const clock = { now: () => 0, after };
+  return { world: { ...world, clock, processes }, living: () => [...present.keys()] };
+}
+
+const attempt = (process?: ProcessIdentity): Attempt => ({
+  ...{ id: mark, number: 1, kind: 'start', offset: 100, startedAt: '2026-01-02T03:04:05.000Z', identified: false },
+  ...(process === undefined ? {} : { process }),
+});
+
+test('what has spoken is followed or counted, never begun again', () => {
+  const worker = { pid: 10, marked: true };
+  const judged = (here: readonly MadeUp[], bytes: number, process?: ProcessIdentity) =>
+    judgeUnfinished(withProcesses(...here).world, attempt(process), bytes).do;
+  expect([100, 101].map((bytes) => judged([worker], bytes, identity(10)))).toEqual(['restart', 'adopt']);
+  expect([100, 101].map((bytes) => judged([], bytes, identity(10)))).toEqual(['bury', 'bury']);
+  // The runner died before it had written down which process it was.
+  expect([100, 101].map((bytes) => judged([worker], bytes))).toEqual(['restart', 'adopt']);
+  expect([100, 101].map((bytes) => judged([], bytes))).toEqual(['restart', 'bury']);
+  const earlier = { ...identity(10), bootId: 'an earlier boot' };
+  expect([100, 101].map((bytes) => judged([worker], bytes, earlier))).toEqual(['bury', 'bury']);
+});
+
+test('of several with the mark the worker is the oldest, whatever their numbers: tools inherit the mark', () => {
+  const [tool, worker, later] = [
+    { pid: 7, marked: true, startTime: '1000' },
+    { pid: 30_000, marked: true, startTime: '999' },
+    { pid: 30_001, marked: true, startTime: '999' },
+  ];
+  const judged = judgeUnfinished(withProcesses(tool, later, worker).world, attempt(), 101);
+  expect(judged).toMatchObject({ do: 'adopt', process: { identity: { pid: 30_000 } } });
+});
+
+test('below a half line the next attempt begins with a line of its own, and has said nothing yet', () => {
+  for (const [before, after] of [
+    ['', ''],
+    ['{"whole":1}\n', '{"whole":1}\n'],
+    ['{"whole":1}\n{"hal', '{"whole":1}\n{"hal\n'],
+  ] as const) {
+    writeFileSync(transcript, before);
+    expect(closeHalfLine(world, paths)).toBe(Buffer.byteLength(after));
+    expect(world.files.readText(transcript)).toBe(after);
+  }
+});
+
+test('a transcript is read from its offset, whole lines as they come, and at the end a half one too', () => {
+  const lines: string[] = [];
+  writeFileSync(transcript, 'earlier\nerste ü\nzwe');
+  const follower = followTranscript(world, transcript, paths.folder, 8, (line) => lines.push(line));
+  world.clock.step(1_000);
+  expect(lines).toEqual(['erste ü']);
+  const rest = Buffer.from('ite €\nlast, unended');
+  appendFileSync(transcript, rest.subarray(0, 5));
+  world.clock.step(1_000);
+  appendFileSync(transcript, rest.subarray(5));
+  world.clock.step(1_000);
+  expect(lines).toEqual(['erste ü', 'zweite €']);
+  follower.finish();
+  expect(lines).toEqual(['erste ü', 'zweite €', 'last, unended']);
+  appendFileSync(transcript, '\nafter the end\n');
+  world.clock.step(1_000);
+  expect(lines).toHaveLength(3);
+});
+
+test('a deaf tool without a mark is ended although its parent, which alone led to it, went first', async () => {
+  const { world: here, living } = withProcesses({ pid: 10 }, { pid: 11, parent: 10, isDeaf: true }, { pid: 99 });
+  expect(await reap(here, mark, [identity(10)])).toBe(2);
+  expect(living()).toEqual([99]);
+});
+
+test('what is started while the rest is being ended is ended as well', async () => {
+  const last: MadeUp = { pid: 13, marked: true };
+  const heirs: MadeUp[] = [{ pid: 12, marked: true, heirs: [last] }];
+  const { world: here, living } = withProcesses({ pid: 11, marked: true, heirs }, { pid: 99 });
+  expect(await reap(here, mark, [])).toBe(3);
+  expect(living()).toEqual([99]);
+});
+
+test('what ends at no signal is told, after a while', async () => {
+  const { world: here } = withProcesses({ pid: 11, marked: true });
+  const stuck = { ...here, processes: { ...here.processes, signal: () => false } };
+  expect(await reap(stuck, mark, [])).toBe(-1);
+});

@@ -158,6 +158,7 @@ test('a pid that was given to another process since the table was read is no des
     all: () => [entry(11, '1'), entry(12, '1')],
     find: () => [entry(11, '1'), entry(12, '2')],
     marked: () => [],
+    isChildless: () => false,
     forget: () => {},
     bootId: () => 'boot',
   };

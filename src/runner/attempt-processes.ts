@@ -11,13 +11,17 @@ import { gatherProcesses, reap } from './reap.ts';
 const termGraceMs = 8_000;
 /** The first look at one that was told to end; each further one comes after twice the time. */
 const firstLookMs = 15;
+/** Between two looks at what tools left, from the first signal to the one nobody can ignore, and in all. */
+const clearing = { lookMs: 20, graceMs: 300, mostMs: 3_000 };
 
 export class AttemptProcesses {
   readonly #world: World;
   readonly #whose: Whose;
   #worker: ProcessIdentity | undefined;
-  #known: ProcessIdentity[] = [];
-  #isEnding = false;
+  #known: readonly ProcessIdentity[] = [];
+  /** Those that claude itself needs, its MCP servers above all; null = nobody looked in time. */
+  #own: readonly ProcessIdentity[] | null = null;
+  #isClearing = false;
   #timers: (() => void)[] = [];
 
   constructor(world: World, whose: Whose) {
@@ -35,30 +39,69 @@ export class AttemptProcesses {
     this.#known = notedProcesses(this.#world, this.#whose);
   }
 
-  /** From now on nothing that was seen is forgotten: claude may end at any moment, and its tree with it. */
-  beginEnd(): void {
-    this.#isEnding = true;
+  /** To be called before its first tool runs: whatever is there by now belongs to claude, what comes later to tools. */
+  noteOwn(): void {
+    this.#own ??= this.look();
   }
 
   /** The living processes, claude included. They are also noted, for when they must be ended. */
   look(): ProcessIdentity[] {
     const found = gatherProcesses(this.#world, this.#whose.attemptId, this.#worker);
-    this.#known = this.#isEnding ? this.#merged(found) : found;
-    noteProcesses(this.#world, this.#whose, this.#known);
+    this.#keep(found);
     return found;
   }
 
-  #merged(found: readonly ProcessIdentity[]): ProcessIdentity[] {
-    const keys = new Set(this.#known.map(({ pid, startTime }) => `${pid} ${startTime}`));
-    return [...this.#known, ...found.filter(({ pid, startTime }) => !keys.has(`${pid} ${startTime}`))];
+  /** What left the tree is not forgotten while it lives: claude may end at any moment, and everything else with it. */
+  #keep(found: readonly ProcessIdentity[]): void {
+    const keys = new Set(found.map(keyOf));
+    const others = this.#known.filter((process) => !keys.has(keyOf(process)) && this.#world.processes.isAlive(process));
+    this.#known = [...found, ...others];
+    noteProcesses(this.#world, this.#whose, this.#known);
   }
 
-  /** Tells claude to end, and kills it when it does not. What it and its tools start meanwhile is seen as well. */
+  /**
+   * Tells claude to end, and kills it when it does not. What its tools left running is ended before: while claude lives
+   * nothing of that can get lost, even what is just being started.
+   */
   terminate(): void {
-    this.beginEnd();
-    this.look();
     const worker = this.#worker;
-    if (worker === undefined) return;
+    if (this.#isClearing || worker === undefined) return;
+    this.look();
+    this.#isClearing = true;
+    this.#clear(worker, new Map(), 0);
+  }
+
+  /** `asked`: when each process was asked to end, in milliseconds from the first look. */
+  #clear(worker: ProcessIdentity, asked: Map<string, number>, atMs: number): void {
+    const left = this.#leftByTools();
+    // What comes back for so long is kept alive by claude itself.
+    if (left.length === 0 || atMs > clearing.mostMs) {
+      this.#isClearing = false;
+      this.#signal(worker);
+      return;
+    }
+    this.#keep(left);
+    for (const process of left) {
+      const askedMs = asked.get(keyOf(process));
+      if (askedMs === undefined) asked.set(keyOf(process), atMs);
+      else if (atMs - askedMs < clearing.graceMs) continue;
+      this.#world.processes.signal(process, askedMs === undefined ? 'SIGTERM' : 'SIGKILL');
+    }
+    this.#after(clearing.lookMs, () => this.#clear(worker, asked, atMs + clearing.lookMs));
+  }
+
+  /** None when it is not known which belong to claude, which ends its MCP servers itself. */
+  #leftByTools(): ProcessIdentity[] {
+    const { processes } = this.#world;
+    const children = this.#worker === undefined ? null : processes.findChildren(this.#worker);
+    if (this.#own === null || children === null) return [];
+    const own = new Set(this.#own.map(keyOf));
+    const left = children.filter((child) => !own.has(keyOf(child)));
+    return left.flatMap((child) => [child, ...processes.findDescendants(child.pid)]);
+  }
+
+  /** What it and its hooks start meanwhile is seen as well. */
+  #signal(worker: ProcessIdentity): void {
     this.#world.processes.signal(worker, 'SIGTERM');
     this.#lookAgain(firstLookMs);
     this.#after(termGraceMs, () => {
@@ -88,4 +131,8 @@ export class AttemptProcesses {
   reap(): Promise<number> {
     return reap(this.#world, this.#whose.attemptId, this.#known);
   }
+}
+
+function keyOf({ pid, startTime }: ProcessIdentity): string {
+  return `${pid} ${startTime}`;
 }

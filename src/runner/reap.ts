@@ -19,7 +19,7 @@ export function gatherProcesses(
   worker: ProcessIdentity | undefined,
 ): ProcessIdentity[] {
   // A worker keeps its orphans. Most have nothing running when they end, and looking at all processes takes long.
-  if (worker && world.processes.isChildless(worker)) return [worker];
+  if (worker && world.processes.findChildren(worker)?.length === 0) return [worker];
   const found = new Map<number, ProcessIdentity>();
   if (worker && world.processes.isAlive(worker)) {
     found.set(worker.pid, worker);

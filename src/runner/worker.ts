@@ -145,8 +145,7 @@ export class Worker {
 
   #beginStop(): void {
     if (!this.#process || this.#over || this.#endedByUs) return;
-    this.#processes.beginEnd();
-    this.#processes.look();
+    this.gather();
     // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
     if (this.stream.lines === 0) {
       this.#terminate();
@@ -222,6 +221,7 @@ export class Worker {
     if (isSilent && this.stream.messages > 0) this.#emit({ kind: 'answered' });
     this.notes.line(message, this.stream, this.#isHistory ? Number.NEGATIVE_INFINITY : this.#world.clock.now());
     if (!this.#isHistory) this.#said.heard(message, line);
+    if (message.kind === 'init' && !this.#isHistory) this.#processes.noteOwn();
     if (message.kind === 'init' || message.kind === 'result') this.#inTurn = message.kind === 'init';
     this.#announce();
     this.#emit({ kind: 'activity' });

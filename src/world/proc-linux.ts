@@ -20,14 +20,16 @@ export function createLinuxTable(root: string): ProcTable {
   return {
     find: (wanted) => wanted.flatMap((pid) => parseStat(stat(pid)) ?? []),
     all: () => cache.look().map((known) => known.entry),
-    isChildless(pid) {
+    children(pid) {
       const threads = `${root}/${pid}/task`;
       try {
         // Each thread has the children it made; those of a thread that ends go to another one.
-        return readdirSync(threads).every((thread) => readFileSync(`${threads}/${thread}/children`).length === 0);
+        return readdirSync(threads).flatMap((thread) =>
+          numbers(readFileSync(`${threads}/${thread}/children`, 'latin1')),
+        );
       } catch {
         // The process or one of its threads has just ended, or the kernel was built without these files.
-        return false;
+        return null;
       }
     },
     marked(name, value) {
@@ -38,6 +40,10 @@ export function createLinuxTable(root: string): ProcTable {
     forget: () => cache.forget(),
     bootId: () => readFileSync(`${root}/sys/kernel/random/boot_id`, 'utf8').trim(),
   };
+}
+
+function numbers(text: string): number[] {
+  return text.split(' ').flatMap((word) => (word === '' ? [] : [Number(word)]));
 }
 
 /** Null for a process that has ended (ENOENT, ESRCH), that is somebody else's (EACCES) or hidden (EPERM). */

@@ -16,8 +16,8 @@ export function createPsTable(ask: Ask = askSystem): ProcTable {
     find: (pids) => (pids.length === 0 ? [] : parsePs(ask('ps', ['-o', columns, '-p', pids.join(',')]))),
     all: () => parsePs(ask('ps', ['-ax', '-o', columns])),
     marked: (name, value) => parseMarked(ask('ps', ['-axEww', '-o', 'pid=,command=']), `${name}=${value}`),
-    // Another run of ps would tell, which takes as long as asking for all.
-    isChildless: () => false,
+    // Another run of ps would tell, but not of one moment.
+    children: () => null,
     forget: () => {},
     bootId: () => ask('sysctl', ['-n', 'kern.bootsessionuuid']).trim(),
   };

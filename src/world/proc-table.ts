@@ -23,8 +23,8 @@ export interface ProcTable {
   find(pids: readonly number[]): ProcEntry[];
   /** All processes; one that ended within the last second may still be among them. */
   all(): ProcEntry[];
-  /** It has no children now. False also when the system does not tell that without looking at all processes. */
-  isChildless(pid: number): boolean;
+  /** Its children at this moment, those included that have just ended; null when the system does not tell at once. */
+  children(pid: number): number[] | null;
   /** Pids of processes whose environment holds or held exactly `name=value`, as far as we may see it. */
   marked(name: string, value: string): number[];
   /** To be told after anything that may have changed the processes: what was seen before it is not to be believed. */

@@ -21,6 +21,9 @@ import {
   writeFailure,
 } from './world.ts';
 
+/** A process that starts children faster than we can look, so often in a row, is left to the look at all processes. */
+const childrenTries = 20;
+
 export function createProcesses(table: ProcTable): Processes {
   return new SystemProcesses(table);
 }
@@ -101,8 +104,17 @@ class SystemProcesses implements Processes {
     return this.#identities(found.filter((entry) => entry.startTime === seen.get(entry.pid)?.startTime));
   }
 
-  isChildless(identity: ProcessIdentity): boolean {
-    return this.#table.isChildless(identity.pid) && this.isAlive(identity);
+  findChildren(identity: ProcessIdentity): ProcessIdentity[] | null {
+    let before = this.#table.children(identity.pid);
+    for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
+      const living = this.#identities(this.#table.find(before));
+      if (living.length > 0) return this.isAlive(identity) ? living : null;
+      // They ended while we looked, perhaps after they had started others.
+      const now = this.#table.children(identity.pid);
+      if (now !== null && now.join() === before.join()) return this.isAlive(identity) ? [] : null;
+      before = now;
+    }
+    return null;
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {

@@ -153,10 +153,10 @@ export interface Processes {
   /** Living descendants of the given process and the members of their sessions, the process itself left out. */
   findDescendants(pid: number): ProcessIdentity[];
   /**
-   * That very process lives and has no children. False also when that is not known at once. Of a process that keeps its
-   * orphans it means that it has no descendants at all, wherever they went.
+   * Living children of that very process; null when it does not live or that is not known at once. When a process that
+   * keeps its orphans has none, it had at that moment no descendants at all, wherever they had gone.
    */
-  isChildless(identity: ProcessIdentity): boolean;
+  findChildren(identity: ProcessIdentity): ProcessIdentity[] | null;
   /** Sends a signal if that very process still lives; false when it does not. EPERM counts as not sent. */
   signal(identity: ProcessIdentity, signal: SignalName): boolean;
 }

@@ -41,7 +41,7 @@ async function leaveSilentWorker(): Promise<World> {
       isAlive: (identity) => processes.isAlive(identity),
       findMarked: (name, value) => processes.findMarked(name, value),
       findDescendants: (pid) => processes.findDescendants(pid),
-      isChildless: (identity) => processes.isChildless(identity),
+      findChildren: (identity) => processes.findChildren(identity),
       signal: (identity, name) => {
         appendFileSync(group.session('one').transcript, words);
         words = '';

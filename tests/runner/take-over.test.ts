@@ -57,6 +57,7 @@ function withProcesses(...all: MadeUp[]): { world: World; living: () => number[]
   const processes: Processes = {
     ...world.processes,
     isAlive: lives,
+    findChildren: () => null,
     attach: (of) => (lives(of) ? { identity: of, onExit: () => {} } : null),
     findMarked: (_, value) => [...present.values()].filter(({ marked }) => marked && value === mark).map(name),
     findDescendants: (pid) => below(pid).map(name),

@@ -251,11 +251,9 @@ export class VirtualRunner {
         for (const process of found) this.machine.checks.gathered(this, process);
         return found.map(({ identity }) => identity);
       },
-      isChildless: (identity) => {
+      findChildren: (identity) => {
         const process = this.#lives() ? table.find(identity) : null;
-        if (process === null || table.descendants(identity.pid).length > 0) return false;
-        // What left the tree is the worker's child again, for a worker keeps its orphans.
-        return process.mark === undefined || table.marked(process.mark).length === 1;
+        return process === null ? null : table.children(process).map(({ identity: child }) => child);
       },
       signal: (identity, signal) => {
         if (!this.#lives()) return false;

@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ProcessIdentity } from '../../src/core/event.ts';
 import { createLinuxTable, parseStat } from '../../src/world/proc-linux.ts';
 import { createPsTable, parseMarked, parsePs } from '../../src/world/proc-ps.ts';
 import { createProcesses } from '../../src/world/processes.ts';
@@ -64,18 +65,44 @@ test('a mark is found as a whole entry only, and unreadable processes are passed
   expect(createLinuxTable(temp.path).marked('MARK', 'x').sort()).toEqual([10, 11, 14]);
 });
 
-test('children are those of all threads; there may be some where the kernel does not tell', () => {
+test('children are those of all threads; nobody knows where the kernel does not tell', () => {
   const childrenOf = (thread: string): string => join(temp.path, '10', 'task', thread, 'children');
   for (const thread of ['10', '11']) mkdirSync(join(temp.path, '10', 'task', thread), { recursive: true });
   const table = createLinuxTable(temp.path);
   writeFileSync(childrenOf('10'), '');
-  expect(table.isChildless(10)).toBe(false);
+  expect(table.children(10)).toBeNull();
   writeFileSync(childrenOf('11'), '');
-  expect(table.isChildless(10)).toBe(true);
-  writeFileSync(childrenOf('11'), '12 ');
-  expect(table.isChildless(10)).toBe(false);
-  expect(table.isChildless(13)).toBe(false);
-  expect(createPsTable(() => '').isChildless(10)).toBe(false);
+  expect(table.children(10)).toEqual([]);
+  writeFileSync(childrenOf('10'), '12 13 ');
+  writeFileSync(childrenOf('11'), '14 ');
+  expect(table.children(10)?.sort()).toEqual([12, 13, 14]);
+  expect(table.children(13)).toBeNull();
+  expect(createPsTable(() => '').children(10)).toBeNull();
+});
+
+test('children that ended while they were looked at are asked for again: they may have left others', () => {
+  const entry = (pid: number, zombie = false) => ({ pid, parent: 10, session: 10, startTime: '1', zombie });
+  const processes = (lists: (number[] | null)[], living: number[]) =>
+    createProcesses({
+      all: () => [],
+      find: (pids) => pids.filter((pid) => living.includes(pid)).map((pid) => entry(pid, pid === 19)),
+      children: () => (lists.length > 1 ? (lists.shift() as number[] | null) : (lists[0] as number[] | null)),
+      marked: () => [],
+      forget: () => {},
+      bootId: () => 'boot',
+    });
+  const parent = (of: ReturnType<typeof processes>) => of.identify(10) as ProcessIdentity;
+  const childrenIn = (lists: (number[] | null)[], living = [10, 14, 19]) => {
+    const made = processes(lists, living);
+    return made.findChildren(parent(made))?.map(({ pid }) => pid) ?? null;
+  };
+  expect(childrenIn([[]])).toEqual([]);
+  expect(childrenIn([[11], [12], [13], [14]])).toEqual([14]);
+  expect(childrenIn([[11], []])).toEqual([]);
+  expect(childrenIn([[19], [19, 14]])).toEqual([14]);
+  expect(childrenIn([[19], [19]])).toEqual([]);
+  expect(childrenIn([[11], null])).toBeNull();
+  expect(childrenIn(Array.from({ length: 60 }, (_, index) => [100 + index]))).toBeNull();
 });
 
 const macOutput = `
@@ -158,7 +185,7 @@ test('a pid that was given to another process since the table was read is no des
     all: () => [entry(11, '1'), entry(12, '1')],
     find: () => [entry(11, '1'), entry(12, '2')],
     marked: () => [],
-    isChildless: () => false,
+    children: () => null,
     forget: () => {},
     bootId: () => 'boot',
   };

@@ -1,0 +1,154 @@
+/**
+ * Promises: what tools left running is ended while claude still holds it, also what is just being started; what claude
+ * needs itself is left to claude; what was once seen and still lives is ended after claude. Processes are made up.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { mkdirSync } from 'node:fs';
+import type { ProcessIdentity } from '../../src/core/event.ts';
+import { AttemptProcesses } from '../../src/runner/attempt-processes.ts';
+import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
+import type { Processes, SignalName } from '../../src/world/world.ts';
+import { groupId, sid } from '../support/core-events.ts';
+import { type SteppedWorld, steppedWorld, temporaryFolder } from '../support/store-world.ts';
+
+const claude = 10;
+let folder: ReturnType<typeof temporaryFolder>;
+let world: SteppedWorld;
+/** Parents of what lives. */
+let parents: Map<number, number>;
+let signals: string[];
+let deaf: Set<number>;
+/** What a process starts when it is told to end. */
+let heirs: Map<number, number>;
+let processes: AttemptProcesses;
+
+const name = (pid: number): ProcessIdentity => ({ ...world.machine.self, pid, startTime: String(pid) });
+const childrenOf = (pid: number): number[] =>
+  [...parents].flatMap(([child, parent]) => (parent === pid ? [child] : []));
+const below = (pid: number): number[] => childrenOf(pid).flatMap((child) => [child, ...below(child)]);
+
+function signal({ pid }: ProcessIdentity, kind: SignalName): boolean {
+  if (!parents.has(pid)) return false;
+  signals.push(`${kind} ${pid}`);
+  if (kind === 'SIGTERM' && deaf.has(pid)) return true;
+  const heir = heirs.get(pid);
+  if (heir !== undefined) parents.set(heir, pid);
+  // Orphans go to claude; when that is gone, to nobody who is known.
+  for (const child of childrenOf(pid)) parents.set(child, pid === claude ? 1 : claude);
+  parents.delete(pid);
+  return true;
+}
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  parents = new Map([[claude, 1]]);
+  signals = [];
+  deaf = new Set();
+  heirs = new Map();
+  const real = steppedWorld();
+  const madeUp: Partial<Processes> = {
+    isAlive: ({ pid }) => parents.has(pid),
+    findChildren: ({ pid }) => (parents.has(pid) ? childrenOf(pid).map(name) : null),
+    findDescendants: (pid) => below(pid).map(name),
+    findMarked: () => [],
+    signal,
+  };
+  world = { ...real, processes: { ...real.processes, ...madeUp } };
+  const paths = sessionPaths(groupPaths(folder.path, groupId), sid(1));
+  mkdirSync(paths.folder, { recursive: true });
+  processes = new AttemptProcesses(world, { attemptId: 'the-attempt', paths });
+  processes.worker = name(claude);
+});
+afterEach(() => {
+  processes.leave();
+  folder.remove();
+});
+
+test('claude alone is told at once, and killed when it does not end', () => {
+  deaf.add(claude);
+  processes.noteOwn();
+  processes.terminate();
+  expect(signals).toEqual(['SIGTERM 10']);
+  world.clock.step(7_999);
+  expect(signals).toEqual(['SIGTERM 10']);
+  world.clock.step(1);
+  expect(signals).toEqual(['SIGTERM 10', 'SIGKILL 10']);
+});
+
+test('what tools left goes first, and what claude needs itself stays with what that started', () => {
+  parents.set(11, claude);
+  processes.noteOwn();
+  parents.set(12, 11).set(20, claude).set(21, 20);
+  processes.terminate();
+  world.clock.step(100);
+  expect(signals).toEqual(['SIGTERM 20', 'SIGTERM 21', 'SIGTERM 10']);
+  expect([...parents.keys()]).toEqual([11, 12]);
+});
+
+test('one after another that starts the next when it ends gets away with nothing', () => {
+  processes.noteOwn();
+  parents.set(20, claude);
+  heirs.set(20, 21).set(21, 22);
+  processes.terminate();
+  world.clock.step(100);
+  expect(signals).toEqual(['SIGTERM 20', 'SIGTERM 21', 'SIGTERM 22', 'SIGTERM 10']);
+  expect([...parents.keys()]).toEqual([]);
+});
+
+test('a deaf tool is killed after 300 ms, and claude is told then', () => {
+  processes.noteOwn();
+  parents.set(20, claude).set(30, claude);
+  deaf.add(20);
+  deaf.add(30);
+  processes.terminate();
+  world.clock.step(290);
+  expect(signals).toEqual(['SIGTERM 20', 'SIGTERM 30']);
+  deaf.add(claude);
+  world.clock.step(50);
+  expect(signals.slice(2)).toEqual(['SIGKILL 20', 'SIGKILL 30', 'SIGTERM 10']);
+});
+
+test('what claude brings back again and again does not keep it for ever', () => {
+  processes.noteOwn();
+  for (let pid = 20; pid < 400; pid += 1) heirs.set(pid, pid + 1);
+  parents.set(20, claude);
+  processes.terminate();
+  world.clock.step(2_900);
+  expect(signals).not.toContain('SIGTERM 10');
+  world.clock.step(200);
+  expect(signals).toContain('SIGTERM 10');
+});
+
+test('of one that was taken over nobody knows what it needs: it is told at once, the rest is ended later', async () => {
+  parents.set(20, claude);
+  processes.terminate();
+  expect(signals).toEqual(['SIGTERM 10']);
+  const reaped = processes.reap();
+  world.clock.step(1_000);
+  expect(await reaped).toBe(1);
+  expect(signals).toEqual(['SIGTERM 10', 'SIGTERM 20']);
+});
+
+test('what was seen below claude is ended after it, also when it had left the tree before', async () => {
+  processes.noteOwn();
+  parents.set(20, claude);
+  processes.look();
+  parents.set(20, 1);
+  processes.look();
+  signal(name(claude), 'SIGKILL');
+  const reaped = processes.reap();
+  world.clock.step(1_000);
+  expect(await reaped).toBe(1);
+  expect(signals).toEqual(['SIGKILL 10', 'SIGTERM 20']);
+});
+
+test('whoever lets go signals nobody any more', () => {
+  processes.noteOwn();
+  parents.set(20, claude);
+  deaf.add(20);
+  processes.terminate();
+  processes.leave();
+  world.clock.step(20_000);
+  expect(signals).toEqual(['SIGTERM 20']);
+  expect(world.clock.waiting).toBe(0);
+});

@@ -1,10 +1,12 @@
 /** Processes that a group can leave behind when its runner died: ended before its folder goes. */
 
+import { isSessionId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
+import { readNote } from '../runner/noted-processes.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
 import { refuseForeignWorkers } from '../runner/run-start.ts';
-import type { GroupPaths } from '../store/paths.ts';
+import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 
@@ -20,7 +22,8 @@ export function foreignWorker(world: World, state: GroupState): ReturnType<typeo
 
 /**
  * Ends every process of attempts that began and did not end, for a group whose log cannot be read as a whole: they are
- * found by the attempt ids that can still be made out in it. The caller holds the group's lock.
+ * found by the attempt ids that can still be made out in it, and by what was noted of them. The caller holds the
+ * group's lock.
  */
 export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise<void> {
   const open = new Set<string>();
@@ -33,7 +36,15 @@ export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise
     if (attemptEnd.test(line)) open.delete(id);
     else open.add(id);
   }
-  for (const id of open) await reap(world, id, gatherProcesses(world, id, undefined));
+  const notes = world.files
+    .list(paths.sessions)
+    .filter(isSessionId)
+    .flatMap((id) => readNote(world, sessionPaths(paths, id).processes) ?? []);
+  for (const note of notes) open.add(note.attemptId);
+  for (const id of open) {
+    const noted = notes.filter((note) => note.attemptId === id).flatMap(({ processes }) => processes);
+    await reap(world, id, [...noted, ...gatherProcesses(world, id, undefined)]);
+  }
 }
 
 /** Ends the scripted API of a group; nothing happens when there is none. */

@@ -21,7 +21,8 @@ export class AttemptProcesses {
   #known: readonly ProcessIdentity[] = [];
   /** Those that claude itself needs, its MCP servers above all; null = nobody looked in time. */
   #own: readonly ProcessIdentity[] | null = null;
-  #isClearing = false;
+  /** The end of claude has begun: what it starts now are its own hooks. */
+  #isEnding = false;
   #timers: (() => void)[] = [];
 
   constructor(world: World, whose: Whose) {
@@ -60,23 +61,31 @@ export class AttemptProcesses {
   }
 
   /**
-   * Tells claude to end, and kills it when it does not. What its tools left running is ended before: while claude lives
-   * nothing of that can get lost, even what is just being started.
+   * Ends a claude that is idle. What its tools left running is ended before: while claude lives nothing of that can get
+   * lost, even what is just being started.
    */
-  terminate(): void {
-    const worker = this.#worker;
-    if (this.#isClearing || worker === undefined) return;
+  endIdle(): void {
+    if (this.#isEnding || this.#worker === undefined) return;
+    this.#isEnding = true;
     this.look();
-    this.#isClearing = true;
-    this.#clear(worker, new Map(), 0);
+    this.#clear(this.#worker, new Map(), 0);
+  }
+
+  /** Tells claude to end in the middle of its work. A tool that ended before it would be an answer to the model. */
+  terminate(): void {
+    if (this.#isEnding || this.#worker === undefined) return;
+    this.#isEnding = true;
+    this.look();
+    this.#signal(this.#worker);
   }
 
   /** `asked`: when each process was asked to end, in milliseconds from the first look. */
   #clear(worker: ProcessIdentity, asked: Map<string, number>, atMs: number): void {
-    const left = this.#leftByTools();
+    let left = this.#leftByTools();
+    // A list that is read just while one of them ends may lack the next one.
+    if (left.length === 0 && asked.size > 0) left = this.#leftByTools();
     // What comes back for so long is kept alive by claude itself.
     if (left.length === 0 || atMs > clearing.mostMs) {
-      this.#isClearing = false;
       this.#signal(worker);
       return;
     }
@@ -100,7 +109,7 @@ export class AttemptProcesses {
     return left.flatMap((child) => [child, ...processes.findDescendants(child.pid)]);
   }
 
-  /** What it and its hooks start meanwhile is seen as well. */
+  /** Tells it, and kills it when it does not end. What it and its hooks start meanwhile is seen as well. */
   #signal(worker: ProcessIdentity): void {
     this.#world.processes.signal(worker, 'SIGTERM');
     this.#lookAgain(firstLookMs);

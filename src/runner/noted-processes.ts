@@ -8,7 +8,7 @@ import { fields, isNumber, isText, listOf, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
-interface Note {
+export interface Note {
   readonly attemptId: string;
   readonly processes: readonly ProcessIdentity[];
 }
@@ -33,13 +33,17 @@ export function noteProcesses(
 }
 
 /** What was noted last for this attempt; one of them that has ended since is told by its start time. */
-export function notedProcesses({ files }: World, { attemptId, paths }: Whose): ProcessIdentity[] {
+export function notedProcesses(world: World, { attemptId, paths }: Whose): readonly ProcessIdentity[] {
+  const note = readNote(world, paths.processes);
+  return note?.attemptId === attemptId ? note.processes : [];
+}
+
+/** Null when there is none, or none that can be read. */
+export function readNote({ files }: World, path: string): Note | null {
   try {
-    const note = parseJson(files.readText(paths.processes) ?? '');
-    if (!isNote(note)) return [];
-    const { attemptId: whose, processes } = note as Note;
-    return whose === attemptId ? [...processes] : [];
+    const note = parseJson(files.readText(path) ?? '');
+    return isNote(note) ? (note as Note) : null;
   } catch {
-    return [];
+    return null;
   }
 }

@@ -254,7 +254,7 @@ export class Worker {
       return;
     }
     this.#endedByUs = true;
-    this.#processes.terminate();
+    this.#processes.endIdle();
   }
 
   /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */

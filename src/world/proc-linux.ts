@@ -4,6 +4,9 @@ import { ProcCache } from './proc-cache.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { errorCode } from './system-error.ts';
 
+/** Threads of a runtime come and go. */
+const childrenTries = 3;
+
 /** `root` is `/proc`; tests give a folder of their own. */
 export function createLinuxTable(root: string): ProcTable {
   const stat = (pid: number) => read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
@@ -22,15 +25,16 @@ export function createLinuxTable(root: string): ProcTable {
     all: () => cache.look().map((known) => known.entry),
     children(pid) {
       const threads = `${root}/${pid}/task`;
-      try {
-        // Each thread has the children it made; those of a thread that ends go to another one.
-        return readdirSync(threads).flatMap((thread) =>
-          numbers(readFileSync(`${threads}/${thread}/children`, 'latin1')),
-        );
-      } catch {
-        // The process or one of its threads has just ended, or the kernel was built without these files.
-        return null;
+      const ofThread = (thread: string) => numbers(readFileSync(`${threads}/${thread}/children`, 'latin1'));
+      for (let tries = 0; tries < childrenTries; tries += 1) {
+        try {
+          // Each thread has the children it made; those of a thread that ends go to another one.
+          return readdirSync(threads).flatMap(ofThread);
+        } catch {
+          // The process or one of its threads has just ended, or the kernel was built without these files.
+        }
       }
+      return null;
     },
     marked(name, value) {
       const mark = Buffer.from(`${name}=${value}`);

@@ -107,7 +107,9 @@ class SystemProcesses implements Processes {
   findChildren(identity: ProcessIdentity): ProcessIdentity[] | null {
     let before = this.#table.children(identity.pid);
     for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
-      const living = this.#identities(this.#table.find(before));
+      // A pid that the system has given to another process meanwhile is none of them.
+      const found = this.#table.find(before).filter((entry) => entry.parent === identity.pid);
+      const living = this.#identities(found);
       if (living.length > 0) return this.isAlive(identity) ? living : null;
       // They ended while we looked, perhaps after they had started others.
       const now = this.#table.children(identity.pid);

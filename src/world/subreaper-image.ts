@@ -133,9 +133,9 @@ function isThere(path: string, image: Uint8Array): boolean {
   return found?.isFile() === true && (found.mode & 0o777) === fileMode && readFileSync(path).equals(image);
 }
 
-/** As a whole or not at all, for a process of another runner may be executing what is there. */
+/** As a whole or not at all. A group has one runner at a time, so nobody else is writing. */
 function write(path: string, image: Uint8Array): void {
-  const temporary = `${path}.${process.pid}.tmp`;
+  const temporary = `${path}.tmp`;
   rmSync(temporary, { force: true });
   try {
     writeFileSync(temporary, image, { flag: 'wx', mode: fileMode });

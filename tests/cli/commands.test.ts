@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFifo } from '../../src/world/libc.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -90,6 +91,25 @@ test('a damaged group is listed as such and hides no other', async () => {
   expect(await user.run('group', 'show', bad)).toMatchObject({ code: 1, stdout: '' });
   expect(await user.run('group', 'delete', bad, '--force')).toMatchObject({ code: 0 });
   expect(existsSync(folder)).toBe(false);
+});
+
+test('what was noted of a session is ended with its damaged group, though nothing else names it any more', async () => {
+  const group = await user.ok('group', 'create', 'noted');
+  await user.ok('session', 'add', group, '--project', user.project('x'), '--prompt', 'work');
+  const folder = join(user.data, 'session-groups', group);
+  const [session = ''] = readdirSync(join(folder, 'sessions'));
+  const tool = Bun.spawn(['sleep', '600'], { env: {} });
+  try {
+    const note = { attemptId: crypto.randomUUID(), processes: [createRealWorld().processes.identify(tool.pid)] };
+    writeFileSync(join(folder, 'sessions', session, 'processes.json'), JSON.stringify(note));
+    writeFileSync(join(folder, 'events.jsonl'), 'no log\n');
+    expect(await user.run('group', 'delete', group, '--force')).toMatchObject({ code: 0 });
+    expect(existsSync(folder)).toBe(false);
+    await tool.exited;
+    expect(tool.signalCode).toBe('SIGTERM');
+  } finally {
+    tool.kill('SIGKILL');
+  }
 });
 
 test.each(['fifo', 'folder'])('a group whose log is a %s can be deleted all the same', async (kind) => {

@@ -67,7 +67,7 @@ afterEach(() => {
 test('claude alone is told at once, and killed when it does not end', () => {
   deaf.add(claude);
   processes.noteOwn();
-  processes.terminate();
+  processes.endIdle();
   expect(signals).toEqual(['SIGTERM 10']);
   world.clock.step(7_999);
   expect(signals).toEqual(['SIGTERM 10']);
@@ -79,7 +79,7 @@ test('what tools left goes first, and what claude needs itself stays with what t
   parents.set(11, claude);
   processes.noteOwn();
   parents.set(12, 11).set(20, claude).set(21, 20);
-  processes.terminate();
+  processes.endIdle();
   world.clock.step(100);
   expect(signals).toEqual(['SIGTERM 20', 'SIGTERM 21', 'SIGTERM 10']);
   expect([...parents.keys()]).toEqual([11, 12]);
@@ -89,7 +89,7 @@ test('one after another that starts the next when it ends gets away with nothing
   processes.noteOwn();
   parents.set(20, claude);
   heirs.set(20, 21).set(21, 22);
-  processes.terminate();
+  processes.endIdle();
   world.clock.step(100);
   expect(signals).toEqual(['SIGTERM 20', 'SIGTERM 21', 'SIGTERM 22', 'SIGTERM 10']);
   expect([...parents.keys()]).toEqual([]);
@@ -100,7 +100,7 @@ test('a deaf tool is killed after 300 ms, and claude is told then', () => {
   parents.set(20, claude).set(30, claude);
   deaf.add(20);
   deaf.add(30);
-  processes.terminate();
+  processes.endIdle();
   world.clock.step(290);
   expect(signals).toEqual(['SIGTERM 20', 'SIGTERM 30']);
   deaf.add(claude);
@@ -112,7 +112,7 @@ test('what claude brings back again and again does not keep it for ever', () => 
   processes.noteOwn();
   for (let pid = 20; pid < 400; pid += 1) heirs.set(pid, pid + 1);
   parents.set(20, claude);
-  processes.terminate();
+  processes.endIdle();
   world.clock.step(2_900);
   expect(signals).not.toContain('SIGTERM 10');
   world.clock.step(200);
@@ -121,7 +121,7 @@ test('what claude brings back again and again does not keep it for ever', () => 
 
 test('of one that was taken over nobody knows what it needs: it is told at once, the rest is ended later', async () => {
   parents.set(20, claude);
-  processes.terminate();
+  processes.endIdle();
   expect(signals).toEqual(['SIGTERM 10']);
   const reaped = processes.reap();
   world.clock.step(1_000);
@@ -142,11 +142,31 @@ test('what was seen below claude is ended after it, also when it had left the tr
   expect(signals).toEqual(['SIGKILL 10', 'SIGTERM 20']);
 });
 
+test('in the middle of its work claude goes first: a tool that ends before it would be an answer to the model', () => {
+  processes.noteOwn();
+  parents.set(20, claude);
+  processes.terminate();
+  expect(signals).toEqual(['SIGTERM 10']);
+});
+
+test('one that is told already is not told again, and its last hooks are left to it', () => {
+  deaf.add(claude);
+  processes.noteOwn();
+  processes.endIdle();
+  parents.set(20, claude);
+  processes.terminate();
+  processes.endIdle();
+  world.clock.step(7_999);
+  expect(signals).toEqual(['SIGTERM 10']);
+  world.clock.step(1);
+  expect(signals).toEqual(['SIGTERM 10', 'SIGKILL 10']);
+});
+
 test('whoever lets go signals nobody any more', () => {
   processes.noteOwn();
   parents.set(20, claude);
   deaf.add(20);
-  processes.terminate();
+  processes.endIdle();
   processes.leave();
   world.clock.step(20_000);
   expect(signals).toEqual(['SIGTERM 20']);

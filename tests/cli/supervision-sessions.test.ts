@@ -3,6 +3,8 @@
  * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { closeSync, constants, openSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { until } from '../support/cli.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { lives, Night, obeyInterrupt } from './night.ts';
@@ -164,7 +166,13 @@ test('what is said reaches a running session at once, also without a runner, and
   api.die('SIGKILL');
   // Its socket may be closed a moment before its input.
   await until(() => !lives(api));
-  expect((await user.run('session', 'say', 'auth/api', 'third')).stdout).toContain('is told with its next attempt');
+  // As a thread of it does that has not ended yet, somebody still holds its input.
+  const sessions = join(user.data, 'session-groups', group, 'sessions');
+  const [folder = ''] = readdirSync(sessions).filter((name) => name.startsWith('001-'));
+  const input = openSync(join(sessions, folder, 'stdin.fifo'), constants.O_RDWR | constants.O_NONBLOCK);
+  const third = await user.run('session', 'say', 'auth/api', 'third');
+  closeSync(input);
+  expect(third.stdout).toContain('is told with its next attempt');
   const next = user.start('group', 'run', group, '--output', 'quiet');
   const again = await user.next('api');
   expect(await again.prompt()).toContain('third');

@@ -85,7 +85,11 @@ async function sayDirectly(world: World, writer: GroupWriter, message: Message):
   if (record?.state.status === 'running' && record.state.attempt.stopping === undefined) {
     const foreign = foreignWorker(world, writer.state);
     if (foreign) return foreign;
-    const fifo = world.fifos.openWriter(sessionPaths(writer.paths, sessionId).fifo);
+    const { process } = record.state.attempt;
+    // One of several threads that a killed worker has left may still hold the other end for a moment.
+    const isListening = process === undefined || world.processes.isAlive(process);
+    const { fifo: path } = sessionPaths(writer.paths, sessionId);
+    const fifo = isListening ? world.fifos.openWriter(path) : null;
     if (fifo !== null) {
       try {
         const line = userMessage(text, record.state.attempt.id, record.told?.length ?? 0);

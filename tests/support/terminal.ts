@@ -134,11 +134,15 @@ export class TestTerminal {
     this.#child.kill(signal);
   }
 
-  /** Resolves when `condition` holds. Fails with what is on the screen when the program ends before. */
+  /**
+   * Resolves when `condition` holds of a whole picture: what a program draws as one is shown to nobody before it is
+   * complete. Fails with what is on the screen when the program ends before.
+   */
   until(condition: (text: string) => boolean): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = (): void => {
-      const isThere = condition(this.text());
+      const isWhole = !this.#emulator.modes.synchronizedOutputMode;
+      const isThere = isWhole && condition(this.text());
       if (!isThere && !this.#isOver) return;
       this.#waiting.delete(look);
       if (isThere) resolve();

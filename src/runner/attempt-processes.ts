@@ -5,7 +5,7 @@
 import type { ProcessIdentity } from '../core/event.ts';
 import type { World } from '../world/world.ts';
 import { notedProcesses, noteProcesses, type Whose } from './noted-processes.ts';
-import { gatherProcesses, reap } from './reap.ts';
+import { gatherFromAll, reap } from './reap.ts';
 
 /** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
 const termGraceMs = 8_000;
@@ -19,6 +19,8 @@ export class AttemptProcesses {
   readonly #whose: Whose;
   #worker: ProcessIdentity | undefined;
   #known: readonly ProcessIdentity[] = [];
+  /** Of those, and of others that have ended, the keys of all that stand in the note. */
+  #noted: ReadonlySet<string> = new Set();
   /** Those that claude itself needs, its MCP servers above all; null = nobody looked in time. */
   #own: readonly ProcessIdentity[] | null = null;
   /** The end of claude has begun: what it starts now are its own hooks. */
@@ -47,9 +49,19 @@ export class AttemptProcesses {
 
   /** The living processes, claude included. They are also noted, for when they must be ended. */
   look(): ProcessIdentity[] {
-    const found = gatherProcesses(this.#world, this.#whose.attemptId, this.#worker);
+    const found = this.#found(this.#branches());
     this.#keep(found);
     return found;
+  }
+
+  #branches(): ProcessIdentity[][] | null {
+    return this.#worker === undefined ? null : this.#world.processes.findBranches(this.#worker);
+  }
+
+  /** All there is, when `branches` is what is below the living worker; null: that is not known. */
+  #found(branches: readonly ProcessIdentity[][] | null): ProcessIdentity[] {
+    if (this.#worker !== undefined && branches !== null) return [this.#worker, ...branches.flat()];
+    return gatherFromAll(this.#world, this.#whose.attemptId, this.#worker);
   }
 
   /** What left the tree is not forgotten while it lives: claude may end at any moment, and everything else with it. */
@@ -57,7 +69,9 @@ export class AttemptProcesses {
     const keys = new Set(found.map(keyOf));
     const others = this.#known.filter((process) => !keys.has(keyOf(process)) && this.#world.processes.isAlive(process));
     this.#known = [...found, ...others];
-    noteProcesses(this.#world, this.#whose, this.#known);
+    // What has ended may stand in the note: nobody is mistaken for it.
+    if (this.#known.every((process) => this.#noted.has(keyOf(process)))) return;
+    if (noteProcesses(this.#world, this.#whose, this.#known)) this.#noted = new Set(this.#known.map(keyOf));
   }
 
   /**
@@ -67,8 +81,9 @@ export class AttemptProcesses {
   endIdle(): void {
     if (this.#isEnding || this.#worker === undefined) return;
     this.#isEnding = true;
-    this.look();
-    this.#clear(this.#worker, new Map(), 0);
+    const branches = this.#branches();
+    this.#keep(this.#found(branches));
+    this.#clear(this.#worker, this.#ofTools(branches), new Map(), 0);
   }
 
   /** Tells claude to end in the middle of its work. A tool that ended before it would be an answer to the model. */
@@ -80,10 +95,7 @@ export class AttemptProcesses {
   }
 
   /** `asked`: when each process was asked to end, in milliseconds from the first look. */
-  #clear(worker: ProcessIdentity, asked: Map<string, number>, atMs: number): void {
-    let left = this.#leftByTools();
-    // A list that is read just while one of them ends may lack the next one.
-    if (left.length === 0 && asked.size > 0) left = this.#leftByTools();
+  #clear(worker: ProcessIdentity, left: ProcessIdentity[], asked: Map<string, number>, atMs: number): void {
     // What comes back for so long is kept alive by claude itself.
     if (left.length === 0 || atMs > clearing.mostMs) {
       this.#signal(worker);
@@ -96,17 +108,19 @@ export class AttemptProcesses {
       else if (atMs - askedMs < clearing.graceMs) continue;
       this.#world.processes.signal(process, askedMs === undefined ? 'SIGTERM' : 'SIGKILL');
     }
-    this.#after(clearing.lookMs, () => this.#clear(worker, asked, atMs + clearing.lookMs));
+    this.#after(clearing.lookMs, () => {
+      let left = this.#ofTools(this.#branches());
+      // A list that is read just while one of them ends may lack the next one.
+      if (left.length === 0) left = this.#ofTools(this.#branches());
+      this.#clear(worker, left, asked, atMs + clearing.lookMs);
+    });
   }
 
-  /** None when it is not known which belong to claude, which ends its MCP servers itself. */
-  #leftByTools(): ProcessIdentity[] {
-    const { processes } = this.#world;
-    const children = this.#worker === undefined ? null : processes.findChildren(this.#worker);
-    if (this.#own === null || children === null) return [];
+  /** What tools left. None when it is not known what belongs to claude, which ends its MCP servers itself. */
+  #ofTools(branches: readonly ProcessIdentity[][] | null): ProcessIdentity[] {
+    if (this.#own === null || branches === null) return [];
     const own = new Set(this.#own.map(keyOf));
-    const left = children.filter((child) => !own.has(keyOf(child)));
-    return left.flatMap((child) => [child, ...processes.findDescendants(child.pid)]);
+    return branches.filter(([child]) => child !== undefined && !own.has(keyOf(child))).flat();
   }
 
   /** Tells it, and kills it when it does not end. What it and its hooks start meanwhile is seen as well. */

@@ -20,16 +20,19 @@ const isNote = fields({
   processes: listOf(fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText })),
 });
 
-/** Without effect when the worker is all there is, which the log knows, and on a disk that takes no more. */
+/** False when it was not noted: the worker is all there is, which the log knows, or the disk takes no more. */
 export function noteProcesses(
   { files }: World,
   { attemptId, paths }: Whose,
   processes: readonly ProcessIdentity[],
-): void {
-  if (processes.length < 2) return;
+): boolean {
+  if (processes.length < 2) return false;
   try {
     files.writeAtomic(paths.processes, `${JSON.stringify({ attemptId, processes } satisfies Note)}\n`);
-  } catch {}
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** What was noted last for this attempt; one of them that has ended since is told by its start time. */

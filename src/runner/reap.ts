@@ -18,8 +18,13 @@ export function gatherProcesses(
   attemptId: string,
   worker: ProcessIdentity | undefined,
 ): ProcessIdentity[] {
-  // A worker keeps its orphans. Most have nothing running when they end, and looking at all processes takes long.
-  if (worker && world.processes.findChildren(worker)?.length === 0) return [worker];
+  // A worker keeps its orphans, and looking at all processes takes long.
+  const branches = worker && world.processes.findBranches(worker);
+  return branches ? [worker, ...branches.flat()] : gatherFromAll(world, attemptId, worker);
+}
+
+/** The same for a worker that has ended, or of which the system does not tell what is below it. */
+export function gatherFromAll(world: World, attemptId: string, worker: ProcessIdentity | undefined): ProcessIdentity[] {
   const found = new Map<number, ProcessIdentity>();
   if (worker && world.processes.isAlive(worker)) {
     found.set(worker.pid, worker);

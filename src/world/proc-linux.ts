@@ -23,13 +23,13 @@ export function createLinuxTable(root: string): ProcTable {
   return {
     find: (wanted) => wanted.flatMap((pid) => parseStat(stat(pid)) ?? []),
     all: () => cache.look().map((known) => known.entry),
-    children(pid) {
-      const threads = `${root}/${pid}/task`;
-      const ofThread = (thread: string) => numbers(readFileSync(`${threads}/${thread}/children`, 'latin1'));
+    children(pid, threads = 'all') {
+      const folder = `${root}/${pid}/task`;
+      const ofThread = (thread: string) => numbers(readFileSync(`${folder}/${thread}/children`, 'latin1'));
       for (let tries = 0; tries < childrenTries; tries += 1) {
         try {
           // Each thread has the children it made; those of a thread that ends go to another one.
-          return readdirSync(threads).flatMap(ofThread);
+          return threads === 'first' ? ofThread(String(pid)) : readdirSync(folder).flatMap(ofThread);
         } catch {
           // The process or one of its threads has just ended, or the kernel was built without these files.
         }
@@ -68,11 +68,11 @@ export function parseStat(text: string): ProcEntry | null {
   const end = text.lastIndexOf(')');
   const fields = text.slice(end + 2).split(' ');
   const [state, parent, , session] = fields;
-  const startTime = fields[19];
+  const [threads, , startTime] = fields.slice(17, 20);
   const pid = Number.parseInt(text, 10);
   if (end === -1 || startTime === undefined || Number.isNaN(pid)) return null;
   const zombie = state === 'Z' || state === 'X' || state === 'x';
-  return { pid, parent: Number(parent), session: Number(session), startTime, zombie };
+  return { pid, parent: Number(parent), session: Number(session), isSingle: threads === '1', startTime, zombie };
 }
 
 /** PF_KTHREAD among the flags, the ninth field: a thread of the kernel has no environment. */

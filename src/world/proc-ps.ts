@@ -30,7 +30,8 @@ export function parsePs(text: string): ProcEntry[] {
     if (match === null) return [];
     const [pid, parent, session] = match.slice(1, 4).map(Number) as [number, number, number];
     const [state, start] = match.slice(4) as [string, string];
-    return [{ pid, parent, session, startTime: start.replace(/\s+/g, ' '), zombie: state.startsWith('Z') }];
+    const startTime = start.replace(/\s+/g, ' ');
+    return [{ pid, parent, session, startTime, zombie: state.startsWith('Z') }];
   });
 }
 

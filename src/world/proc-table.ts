@@ -13,6 +13,8 @@ export interface ProcEntry {
   readonly session: number;
   /** In the system's own unit, as text; with the pid it names a process for good. */
   readonly startTime: string;
+  /** It has one thread; absent = nobody knows. */
+  readonly isSingle?: boolean;
   /** Ended, but its parent has not asked for its status yet. */
   readonly zombie: boolean;
 }
@@ -23,8 +25,11 @@ export interface ProcTable {
   find(pids: readonly number[]): ProcEntry[];
   /** All processes; one that ended within the last second may still be among them. */
   all(): ProcEntry[];
-  /** Its children at this moment, those included that have just ended; null when the system does not tell at once. */
-  children(pid: number): number[] | null;
+  /**
+   * Its children at this moment, those included that have just ended; null when the system does not tell at once.
+   * `first`: of its first thread alone, for a process that has no other.
+   */
+  children(pid: number, threads?: 'all' | 'first'): number[] | null;
   /** Pids of processes whose environment holds or held exactly `name=value`, as far as we may see it. */
   marked(name: string, value: string): number[];
   /** To be told after anything that may have changed the processes: what was seen before it is not to be believed. */

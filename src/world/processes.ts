@@ -21,7 +21,7 @@ import {
   writeFailure,
 } from './world.ts';
 
-/** A process that starts children faster than we can look, so often in a row, is left to the look at all processes. */
+/** How often the children of a process are read that change faster than we can look. */
 const childrenTries = 20;
 
 export function createProcesses(table: ProcTable): Processes {
@@ -104,19 +104,42 @@ class SystemProcesses implements Processes {
     return this.#identities(found.filter((entry) => entry.startTime === seen.get(entry.pid)?.startTime));
   }
 
-  findChildren(identity: ProcessIdentity): ProcessIdentity[] | null {
+  findBranches(identity: ProcessIdentity): ProcessIdentity[][] | null {
     let before = this.#table.children(identity.pid);
+    let seen: ProcessIdentity[][] = [];
     for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
-      // A pid that the system has given to another process meanwhile is none of them.
-      const found = this.#table.find(before).filter((entry) => entry.parent === identity.pid);
-      const living = this.#identities(found);
-      if (living.length > 0) return this.isAlive(identity) ? living : null;
-      // They ended while we looked, perhaps after they had started others.
+      const branches = this.#branches(before, identity.pid);
+      seen = branches?.filter((branch) => branch.length > 0) ?? seen;
+      // What ended while we looked, at any depth, has left its children to this one.
       const now = this.#table.children(identity.pid);
-      if (now !== null && now.join() === before.join()) return this.isAlive(identity) ? [] : null;
+      const isWhole = branches !== null && now !== null && now.join() === before.join();
+      if (isWhole) return this.isAlive(identity) ? seen : null;
       before = now;
     }
-    return null;
+    // Something is there at any rate, even if more of it was started than could be read.
+    return before !== null && seen.length > 0 && this.isAlive(identity) ? seen : null;
+  }
+
+  /** For each of these children of `parent` what lives of it and below it; null when one could not be asked. */
+  #branches(pids: readonly number[], parent: number): ProcessIdentity[][] | null {
+    // A pid that the system has given to another process meanwhile is none of them.
+    const children = this.#table.find(pids).filter((entry) => entry.parent === parent);
+    const branches: ProcessIdentity[][] = [];
+    for (const entry of children) {
+      const below = this.#below(entry);
+      if (below === null) return null;
+      branches.push([...this.#identities([entry]), ...below]);
+    }
+    return branches;
+  }
+
+  #below(entry: ProcEntry): ProcessIdentity[] | null {
+    // The children of one that has ended went to another before it was a zombie.
+    if (entry.zombie && entry.isSingle) return [];
+    const children = this.#table.children(entry.pid, entry.isSingle ? 'first' : 'all');
+    // One that has ended meanwhile has left them to another, which is asked again.
+    if (children === null) return this.#table.find([entry.pid])[0]?.startTime === entry.startTime ? null : [];
+    return this.#branches(children, entry.pid)?.flat() ?? null;
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {

@@ -153,10 +153,12 @@ export interface Processes {
   /** Living descendants of the given process and the members of their sessions, the process itself left out. */
   findDescendants(pid: number): ProcessIdentity[];
   /**
-   * Living children of that very process; null when it does not live or that is not known at once. When a process that
-   * keeps its orphans has none, it had at that moment no descendants at all, wherever they had gone.
+   * What lives below that very process: for each of its children the child, then all below it. Null when it does not
+   * live or that is not known at once. Of a process that keeps its orphans these are all descendants, wherever they had
+   * gone, but for what is started while they are read; and it costs as much as there are, however many others the
+   * machine has.
    */
-  findChildren(identity: ProcessIdentity): ProcessIdentity[] | null;
+  findBranches(identity: ProcessIdentity): ProcessIdentity[][] | null;
   /** Sends a signal if that very process still lives; false when it does not. EPERM counts as not sent. */
   signal(identity: ProcessIdentity, signal: SignalName): boolean;
 }

@@ -41,7 +41,7 @@ async function leaveSilentWorker(): Promise<World> {
       isAlive: (identity) => processes.isAlive(identity),
       findMarked: (name, value) => processes.findMarked(name, value),
       findDescendants: (pid) => processes.findDescendants(pid),
-      findChildren: (identity) => processes.findChildren(identity),
+      findBranches: (identity) => processes.findBranches(identity),
       signal: (identity, name) => {
         appendFileSync(group.session('one').transcript, words);
         words = '';

@@ -20,6 +20,8 @@ let signals: string[];
 let deaf: Set<number>;
 /** What a process starts when it is told to end. */
 let heirs: Map<number, number>;
+/** How often marked processes were looked for among all. */
+let searches: number;
 let processes: AttemptProcesses;
 
 const name = (pid: number): ProcessIdentity => ({ ...world.machine.self, pid, startTime: String(pid) });
@@ -43,14 +45,19 @@ beforeEach(() => {
   folder = temporaryFolder();
   parents = new Map([[claude, 1]]);
   signals = [];
+  searches = 0;
   deaf = new Set();
   heirs = new Map();
   const real = steppedWorld();
   const madeUp: Partial<Processes> = {
     isAlive: ({ pid }) => parents.has(pid),
-    findChildren: ({ pid }) => (parents.has(pid) ? childrenOf(pid).map(name) : null),
+    findBranches: ({ pid }) =>
+      parents.has(pid) ? childrenOf(pid).map((child) => [child, ...below(child)].map(name)) : null,
     findDescendants: (pid) => below(pid).map(name),
-    findMarked: () => [],
+    findMarked: () => {
+      searches += 1;
+      return [];
+    },
     signal,
   };
   world = { ...real, processes: { ...real.processes, ...madeUp } };
@@ -140,6 +147,47 @@ test('what was seen below claude is ended after it, also when it had left the tr
   world.clock.step(1_000);
   expect(await reaped).toBe(1);
   expect(signals).toEqual(['SIGKILL 10', 'SIGTERM 20']);
+});
+
+test('all processes are looked at only when the worker has ended, or the system does not tell what is below it', async () => {
+  parents.set(20, claude);
+  expect(processes.look()).toEqual([name(claude), name(20)]);
+  expect(searches).toBe(0);
+  const { findBranches } = world.processes;
+  world.processes.findBranches = () => null;
+  expect(processes.look()).toEqual([name(claude), name(20)]);
+  expect(searches).toBe(1);
+  world.processes.findBranches = findBranches;
+  signal(name(20), 'SIGKILL');
+  signal(name(claude), 'SIGKILL');
+  expect(await processes.reap()).toBe(0);
+  expect(searches).toBe(2);
+});
+
+test('what was seen is noted once, and again when something new is seen', () => {
+  const { writeAtomic } = world.files;
+  let isFull = false;
+  let notes = 0;
+  world.files.writeAtomic = (path, text) => {
+    if (!path.endsWith('processes.json')) return writeAtomic(path, text);
+    if (isFull) throw new Error('ENOSPC');
+    notes += 1;
+    writeAtomic(path, text);
+  };
+  const looksAfter = (change: () => void) => {
+    change();
+    processes.look();
+    processes.look();
+    return notes;
+  };
+  expect(looksAfter(() => {})).toBe(0);
+  expect(looksAfter(() => parents.set(20, claude))).toBe(1);
+  expect(looksAfter(() => parents.set(21, 20))).toBe(2);
+  expect(looksAfter(() => parents.delete(21))).toBe(2);
+  isFull = true;
+  expect(looksAfter(() => parents.set(22, 20))).toBe(2);
+  isFull = false;
+  expect(looksAfter(() => {})).toBe(3);
 });
 
 test('in the middle of its work claude goes first: a tool that ends before it would be an answer to the model', () => {

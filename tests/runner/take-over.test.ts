@@ -57,7 +57,7 @@ function withProcesses(...all: MadeUp[]): { world: World; living: () => number[]
   const processes: Processes = {
     ...world.processes,
     isAlive: lives,
-    findChildren: () => null,
+    findBranches: () => null,
     attach: (of) => (lives(of) ? { identity: of, onExit: () => {} } : null),
     findMarked: (_, value) => [...present.values()].filter(({ marked }) => marked && value === mark).map(name),
     findDescendants: (pid) => below(pid).map(name),
@@ -122,7 +122,7 @@ test('below a half line the next attempt begins with a line of its own, and has 
 test('a transcript is read from its offset, whole lines as they come, and at the end a half one too', () => {
   const lines: string[] = [];
   writeFileSync(transcript, 'earlier\nerste ü\nzwe');
-  const follower = followTranscript(world, transcript, paths.folder, 8, (line) => lines.push(line));
+  const follower = followTranscript(world, transcript, 8, (line) => lines.push(line));
   world.clock.step(1_000);
   expect(lines).toEqual(['erste ü']);
   const rest = Buffer.from('ite €\nlast, unended');

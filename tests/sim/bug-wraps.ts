@@ -96,7 +96,7 @@ export const overlooksCommands: Wrap = (world, { machine }) => {
     isAlive: (identity) => !isCommand(identity) && processes.isAlive(identity),
     findMarked: (name, value) => processes.findMarked(name, value).filter((identity) => !isCommand(identity)),
     findDescendants: (pid) => processes.findDescendants(pid).filter((identity) => !isCommand(identity)),
-    findChildren: (identity) => (isCommand(identity) ? null : processes.findChildren(identity)),
+    findBranches: (identity) => (isCommand(identity) ? null : processes.findBranches(identity)),
     signal: (identity, signal) => !isCommand(identity) && processes.signal(identity, signal),
   });
 };
@@ -110,7 +110,7 @@ export const forgetsWorkers: Wrap = (world) =>
         return info !== null && path.endsWith(transcript) ? { ...info, size: 0 } : info;
       },
     }),
-    { isAlive: () => false, findChildren: () => null, findMarked: () => [], findDescendants: () => [] },
+    { isAlive: () => false, findBranches: () => null, findMarked: () => [], findDescendants: () => [] },
   );
 
 /** After the line in which `pattern` is found its session begins, as the log tells it. */

@@ -75,7 +75,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'only the worker itself is ended',
     invariant: invariants.leftovers,
-    wrap: (world) => withProcesses(world, { findMarked: () => [], findDescendants: () => [] }),
+    wrap: (world) => withProcesses(world, { findMarked: () => [], findDescendants: () => [], findBranches: () => [] }),
   },
   {
     name: 'the log differs from what is in memory',

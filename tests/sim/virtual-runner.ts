@@ -157,7 +157,7 @@ export class VirtualRunner {
       makePrivate: () => void this.#lives(),
       rename: (from, to) => void (this.#lives() && files.rename(from, to)),
       remove: (path) => void (this.#lives() && files.remove(path)),
-      watch: (folder, onChange) => files.watch(folder, onChange),
+      watch: (path, onChange) => files.watch(path, onChange),
     };
   }
 
@@ -251,9 +251,12 @@ export class VirtualRunner {
         for (const process of found) this.machine.checks.gathered(this, process);
         return found.map(({ identity }) => identity);
       },
-      findChildren: (identity) => {
+      findBranches: (identity) => {
         const process = this.#lives() ? table.find(identity) : null;
-        return process === null ? null : table.children(process).map(({ identity: child }) => child);
+        if (process === null) return null;
+        const branches = table.children(process).map((child) => [child, ...table.descendants(child.identity.pid)]);
+        for (const found of branches.flat()) this.machine.checks.gathered(this, found);
+        return branches.map((branch) => branch.map((found) => found.identity));
       },
       signal: (identity, signal) => {
         if (!this.#lives()) return false;

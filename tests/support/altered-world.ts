@@ -162,7 +162,7 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
     isAlive: (identity) => real.isAlive(identity),
     findMarked: (name, value) => real.findMarked(name, value),
     findDescendants: (pid) => real.findDescendants(pid),
-    findChildren: (identity) => real.findChildren(identity),
+    findBranches: (identity) => real.findBranches(identity),
     signal: (identity, signal) => moments.around(`signal ${signal}`, () => real.signal(identity, signal)),
   };
 }

@@ -23,7 +23,7 @@ const statLine = (name: string, state: string): string =>
 
 test('a stat line is read whatever the program is called', () => {
   for (const name of ['sleep', 'a b', 'x) Z 1 (y', ') R 9 9 9', '']) {
-    const expected = { pid: 42, parent: 7, session: 40, startTime: '112586', zombie: false };
+    const expected = { pid: 42, parent: 7, session: 40, isSingle: true, startTime: '112586', zombie: false };
     expect(parseStat(statLine(name, 'S'))).toEqual(expected);
   }
   expect(['Z', 'X', 'R', 'T', 'D'].map((state) => parseStat(statLine('a', state))?.zombie)).toEqual([
@@ -80,13 +80,13 @@ test('children are those of all threads; nobody knows where the kernel does not 
   expect(createPsTable(() => '').children(10)).toBeNull();
 });
 
-test('children that ended while they were looked at are asked for again: they may have left others', () => {
+test('what is below a process is read again when its children changed meanwhile: they may have left others', () => {
   const entry = (pid: number, zombie = false) => ({ pid, parent: 10, session: 10, startTime: '1', zombie });
   const processes = (lists: (number[] | null)[], living: number[]) =>
     createProcesses({
       all: () => [],
       find: (pids) => pids.filter((pid) => living.includes(pid)).map((pid) => entry(pid, pid === 19)),
-      children: () => (lists.length > 1 ? (lists.shift() as number[] | null) : (lists[0] as number[] | null)),
+      children: (pid) => (pid === 10 ? ((lists.length > 1 ? lists.shift() : lists[0]) as number[] | null) : []),
       marked: () => [],
       forget: () => {},
       bootId: () => 'boot',
@@ -94,15 +94,53 @@ test('children that ended while they were looked at are asked for again: they ma
   const parent = (of: ReturnType<typeof processes>) => of.identify(10) as ProcessIdentity;
   const childrenIn = (lists: (number[] | null)[], living = [10, 14, 19]) => {
     const made = processes(lists, living);
-    return made.findChildren(parent(made))?.map(({ pid }) => pid) ?? null;
+    return made.findBranches(parent(made))?.flatMap((branch) => branch.map(({ pid }) => pid)) ?? null;
   };
   expect(childrenIn([[]])).toEqual([]);
   expect(childrenIn([[11], [12], [13], [14]])).toEqual([14]);
   expect(childrenIn([[11], []])).toEqual([]);
   expect(childrenIn([[19], [19, 14]])).toEqual([14]);
   expect(childrenIn([[19], [19]])).toEqual([]);
+  expect(childrenIn([[14], [14, 15], [15]], [10, 14, 15])).toEqual([15]);
   expect(childrenIn([[11], null])).toBeNull();
   expect(childrenIn(Array.from({ length: 60 }, (_, index) => [100 + index]))).toBeNull();
+  // Of one that never stops starting others something is known at any rate.
+  expect(childrenIn(Array.from({ length: 60 }, (_, index) => [14, 100 + index]))).toEqual([14]);
+});
+
+test('a branch holds all below a child, also below one that has just ended, and no pid that was given away', () => {
+  const parents = new Map([
+    [10, 1],
+    [11, 10],
+    [12, 11],
+    [13, 12],
+    [14, 10],
+    [15, 14],
+    [16, 999],
+  ]);
+  const children: Record<number, number[] | null> = { 10: [11, 14, 16], 11: [12], 12: [13], 14: [15, 17] };
+  const processes = createProcesses({
+    all: () => [],
+    find: (pids) =>
+      pids.flatMap((pid) => {
+        const parent = parents.get(pid);
+        return parent === undefined ? [] : [{ pid, parent, session: 10, startTime: '1', zombie: pid === 14 }];
+      }),
+    children: (pid) => (pid in children ? (children[pid] as number[] | null) : []),
+    marked: () => [],
+    forget: () => {},
+    bootId: () => 'boot',
+  });
+  const branches = () => {
+    const found = processes.findBranches(processes.identify(10) as ProcessIdentity);
+    return found?.map((branch) => branch.map(({ pid }) => pid)) ?? null;
+  };
+  expect(branches()).toEqual([[11, 12, 13], [15]]);
+  // One of which the system does not tell: with its children left out this would pass for all there is.
+  children[12] = null;
+  expect(branches()).toBeNull();
+  parents.delete(12);
+  expect(branches()).toEqual([[11], [15]]);
 });
 
 const macOutput = `

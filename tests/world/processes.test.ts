@@ -206,20 +206,21 @@ test('the tree finds a child without environment, one in its own session, and an
   processes.signal(processes.identify(Number(inner))!, 'SIGKILL');
 });
 
-test('a process has children or none, and a dead one has no answer', async () => {
+test('a process has branches or none, and a dead one has no answer', async () => {
   const alone = shell.start('exec sleep 600');
-  const parent = shell.start('sleep 600 & echo $!; wait');
-  const [child] = await shell.printed(1);
-  const onLinux = (children: unknown) => (process.platform === 'linux' ? children : null);
-  expect(processes.findChildren(alone.identity)).toEqual(onLinux([]) as []);
-  expect(processes.findChildren(parent.identity)).toEqual(onLinux([child]) as []);
-  expect(processes.findChildren(child!)).toEqual(onLinux([]) as []);
-  expect(processes.findChildren({ ...alone.identity, startTime: '1' })).toBeNull();
+  const parent = shell.start("sleep 600 & echo $!; sh -c 'sleep 600 & echo $!; echo $$; wait'; wait");
+  const [child, grandchild, between] = await shell.printed(3);
+  const onLinux = (branches: unknown) => (process.platform === 'linux' ? branches : null);
+  expect(processes.findBranches(alone.identity)).toEqual(onLinux([]) as []);
+  expect(processes.findBranches(parent.identity)).toEqual(onLinux([[child], [between, grandchild]]) as []);
+  expect(processes.findBranches(between!)).toEqual(onLinux([[grandchild]]) as []);
+  expect(processes.findBranches(child!)).toEqual(onLinux([]) as []);
+  expect(processes.findBranches({ ...alone.identity, startTime: '1' })).toBeNull();
   const self = processes.identify(process.pid);
-  expect(processes.findChildren(self!)).toEqual(onLinux(expect.arrayContaining([alone.identity])) as []);
+  expect(processes.findBranches(self!)).toEqual(onLinux(expect.arrayContaining([[alone.identity]])) as []);
   processes.signal(alone.identity, 'SIGKILL');
   await exitOf(alone);
-  expect(processes.findChildren(alone.identity)).toBeNull();
+  expect(processes.findBranches(alone.identity)).toBeNull();
 });
 
 const byPid = (a: { pid: number }, b: { pid: number }): number => a.pid - b.pid;

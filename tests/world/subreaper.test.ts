@@ -85,7 +85,7 @@ test.each(ways)('by %s: a daemon without a mark stays below the process', async 
   try {
     await until(isBelow);
     const worker = processes.identify(program.pid);
-    expect(worker && processes.findChildren(worker)?.map((child) => child.pid)).toEqual([pid]);
+    expect(worker && processes.findBranches(worker)?.map(([child]) => child?.pid)).toEqual([pid]);
   } finally {
     process.kill(pid, 'SIGKILL');
     program.kill('SIGKILL');

@@ -46,7 +46,7 @@ export function markedGit({ world, env }: Pick<Context, 'world' | 'env'>, mark: 
         isAlive: (identity) => processes.isAlive(identity),
         findMarked: (name, value) => processes.findMarked(name, value),
         findDescendants: (pid) => processes.findDescendants(pid),
-        findChildren: (identity) => processes.findChildren(identity),
+        findBranches: (identity) => processes.findBranches(identity),
         signal: (identity, signal) => processes.signal(identity, signal),
       },
     },

@@ -37,6 +37,7 @@ export interface Snapshots {
 
 export function createSnapshots(world: World, paths: GroupPaths, state: GroupState): Snapshots {
   const sessions = new Set<SessionId>();
+  const files = new WrittenFiles(world);
   let group = false;
   let problem: Failure | null = null;
   const flush = (): void => {
@@ -45,10 +46,13 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     if (!group || world.files.info(paths.events) === null) return;
     try {
       for (const id of sessions) {
-        writeSessionSnapshot(world, paths, state, id);
+        const record = state.sessions.get(id);
+        const path = sessionPaths(paths, id).meta;
+        if (record === undefined) files.remove(path);
+        else files.write(path, renderMeta(sessionMeta(record)));
         sessions.delete(id);
       }
-      writeIfChanged(world, paths.meta, renderMeta(groupMeta(state)));
+      files.write(paths.meta, renderMeta(groupMeta(state)));
       group = false;
       problem = null;
     } catch (error) {
@@ -74,17 +78,46 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
   };
 }
 
-function writeSessionSnapshot(world: World, paths: GroupPaths, state: GroupState, id: SessionId): void {
-  const record = state.sessions.get(id);
-  const path = sessionPaths(paths, id).meta;
-  if (record === undefined) world.files.remove(path);
-  else writeIfChanged(world, path, renderMeta(sessionMeta(record)));
-}
+/**
+ * Writes what differs from the file. Comparing spares the writes when a whole group is checked for files that are lost,
+ * torn or out of date; what was written once is compared with that, and not read again.
+ */
+class WrittenFiles {
+  readonly #world: World;
+  /** Digests of the texts, by path. */
+  readonly #written = new Map<string, bigint>();
 
-/** Comparing first spares the writes when a whole group is checked for files that are lost, torn or out of date. */
-function writeIfChanged(world: World, path: string, text: string): void {
-  const before = world.files.readText(path);
-  if (before === text) return;
-  if (before === null) world.files.makeFolder(dirname(path));
-  world.files.writeAtomic(path, text);
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  write(path: string, text: string): void {
+    const { files } = this.#world;
+    const digest = Bun.hash.xxHash64(text);
+    const known = this.#written.get(path);
+    if (known === digest) return;
+    // Should it fail nobody knows what is there.
+    this.#written.delete(path);
+    const before = known === undefined ? files.readText(path) : '';
+    if (before === null) files.makeFolder(dirname(path));
+    if (before !== text) this.#replace(path, text);
+    this.#written.set(path, digest);
+  }
+
+  #replace(path: string, text: string): void {
+    const { files } = this.#world;
+    try {
+      files.writeAtomic(path, text);
+    } catch (error) {
+      // Somebody has removed the folder.
+      if (files.info(dirname(path)) !== null) throw error;
+      files.makeFolder(dirname(path));
+      files.writeAtomic(path, text);
+    }
+  }
+
+  remove(path: string): void {
+    this.#written.delete(path);
+    this.#world.files.remove(path);
+  }
 }

@@ -1,7 +1,7 @@
 /** How fast a transcript is taken in, against the least that any reader of JSON lines has to do. */
 import { appendFileSync, closeSync, mkdtempSync, openSync, readSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { parseLine } from '../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../src/claude/stream.ts';
 import { followTranscript } from '../src/runner/transcript-follower.ts';
@@ -115,7 +115,7 @@ function timeOfJq(path: string): number {
 /** What a worker does with its lines; returns their number. */
 function takeIn(path: string): number {
   const stream = emptyStream();
-  const follower = followTranscript(createRealWorld(), path, dirname(path), 0, (line) => {
+  const follower = followTranscript(createRealWorld(), path, 0, (line) => {
     foldMessage(stream, parseLine(line));
   });
   follower.finish();

@@ -80,6 +80,7 @@ export type ProjectText =
 
 export function readProjectText(files: ContextFiles, root: string, path: string, bytesMax = fileBytesMax): ProjectText {
   try {
+    if (files.entryKind(path) === null) return { ok: false, trouble: 'does not exist' };
     const realRoot = files.realPath(root);
     const real = files.realPath(path);
     if (realRoot === null || real === null) return { ok: false, trouble: 'does not exist' };

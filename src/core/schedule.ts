@@ -270,6 +270,8 @@ function closedGate(state: GroupState, { gate }: Circumstances): Wait | null {
   return { do: 'wait', reason: 'limit', message, untilMs: gate.untilMs };
 }
 
+const slotWait: Wait = { do: 'wait', reason: 'slot', message: 'All slots are taken.' };
+
 interface FreePlaces {
   readonly places: number;
   /** What is short, when it is not simply the work. */
@@ -278,6 +280,7 @@ interface FreePlaces {
 
 function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces {
   const slots = Math.min(state.group.config.maxConcurrentSessions, circumstances.slotsMax ?? Number.POSITIVE_INFINITY);
+  if (state.running.size >= slots) return { places: 0, wait: slotWait };
   let preparing = 0;
   for (const id of state.running) {
     const record = state.sessions.get(id) as SessionRecord;
@@ -286,7 +289,7 @@ function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces
     if (!identified && !accepting) preparing += 1;
   }
   const limits: FreePlaces[] = [
-    { places: slots - state.running.size, wait: { do: 'wait', reason: 'slot', message: 'All slots are taken.' } },
+    { places: slots - state.running.size, wait: slotWait },
     {
       places: circumstances.preparingMax - preparing,
       wait: { do: 'wait', reason: 'starting', message: 'Other sessions are still starting up.' },

@@ -133,14 +133,14 @@ interface Kind {
 }
 
 function look(state: GroupState, kind: string, answered: SessionSet, nowMs: number): Kind {
-  const begun = begunOf(state, kind);
-  const leader = begun[0]?.id ?? null;
   const endedMs = state.endedMs.get(kind) ?? Number.NEGATIVE_INFINITY;
+  // One of the kind has ended so lately that the cache is still kept: nobody waits, and nobody leads.
+  if (nowMs - endedMs < keptMs) return { isCold: false, leader: null };
+  const begun = begunOf(state, kind);
   // Filled, or tried for as long as it is worth. A clock that was set back keeps nobody waiting.
   const isOver = ({ id, startedAtMs }: Begun) =>
     answered.has(id) || nowMs < startedAtMs || nowMs - startedAtMs >= warmUpMs;
-  const isFilled = nowMs - endedMs < keptMs || begun.some(isOver);
-  return { isCold: !isFilled && hasCompany(state, kind, begun.length), leader };
+  return { isCold: !begun.some(isOver) && hasCompany(state, kind, begun.length), leader: begun[0]?.id ?? null };
 }
 
 interface Begun {

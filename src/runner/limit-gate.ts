@@ -113,17 +113,29 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
   const path = join(folder, `${key}.json`);
   /** A report that could not be written down yet, because another run was writing just then. */
   let unsaid: Report | null = null;
-  const load = (): GateFile | null => parse(world.files.readText(path));
+  const read = (): GateFile | null => parse(world.files.readText(path));
+  /** A step of a run asks several times; what it asks without a pause in between is answered by one reading. */
+  let known: { readonly file: GateFile | null } | null = null;
+  const load = (): GateFile | null => {
+    if (known === null) {
+      known = { file: read() };
+      queueMicrotask(() => {
+        known = null;
+      });
+    }
+    return known.file;
+  };
   /** Changes the file under its lock; `change` returning null leaves it as it is. */
   const update = (change: (file: GateFile | null) => GateFile | null): 'changed' | 'kept' | 'busy' => {
     world.files.makeFolder(folder);
     const lock = world.locks.tryLock(join(folder, `${key}.lock`), { identity: world.machine.self, runId });
     if (lock === null) return 'busy';
     try {
-      const next = change(load());
+      const next = change(read());
       if (next !== null) world.files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
       return next === null ? 'kept' : 'changed';
     } finally {
+      known = null;
       lock.release();
     }
   };
@@ -157,7 +169,8 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
     },
     open() {
       unsaid = null;
-      const nearUntilMs = load()?.nearUntilMs ?? 0;
+      known = null;
+      const nearUntilMs = read()?.nearUntilMs ?? 0;
       if (nearUntilMs <= world.clock.now()) world.files.remove(path);
       // Busy or not: whoever writes just now has met the limit again, or sees an open gate at its next look.
       else update((file) => (file === null ? null : { untilMs: 0, guesses: 0, nearUntilMs }));

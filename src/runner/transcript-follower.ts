@@ -1,5 +1,5 @@
 /**
- * Follows the file a worker writes its stream to. Folder events are hints; a slow look at the file is the truth, so a
+ * Follows the file a worker writes its stream to. File events are hints; a slow look at the file is the truth, so a
  * missed event delays a line but never loses one.
  */
 import type { World } from '../world/world.ts';
@@ -21,13 +21,10 @@ export interface TranscriptFollower {
   droppedLines(): number;
 }
 
-/**
- * Calls `onLine` for each line of `path` from byte `offset` on, in order. `folder` is the folder that holds the file.
- */
+/** Calls `onLine` for each line of `path` from byte `offset` on, in order. */
 export function followTranscript(
   world: World,
   path: string,
-  folder: string,
   offset: number,
   onLine: (line: string) => void,
 ): TranscriptFollower {
@@ -37,9 +34,12 @@ export function followTranscript(
   let cancelPoll = () => {};
 
   const readWith = (read: () => Uint8Array) => {
-    for (let chunk = read(); chunk.length > 0; chunk = read()) {
+    for (let isMore = true; isMore; ) {
+      const chunk = read();
       position += chunk.length;
       for (const line of splitter.push(chunk)) onLine(line);
+      // Fewer bytes than asked for: that was the end. What is written from now on makes a hint of its own.
+      isMore = chunk.length === chunkBytes;
     }
   };
   const read = () => world.files.readBytes(path, position, chunkBytes);
@@ -53,15 +53,25 @@ export function followTranscript(
         return new Uint8Array(0);
       }
     });
+  /** Asked twice a second of every worker, most of which have said nothing since. */
+  const hasMore = () => {
+    try {
+      return (world.files.info(path)?.size ?? 0) > position;
+    } catch {
+      return true;
+    }
+  };
   const poll = (nextMs: number) => {
     if (!open) return;
-    look();
+    if (hasMore()) look();
     // Handling a line may have closed us.
     if (open) cancelPoll = world.clock.after(nextMs, () => poll(Math.min(2 * nextMs, pollMs)));
   };
-  const unwatch = world.files.watch(folder, () => {
+  const hear = () => {
     if (open) look();
-  });
+  };
+  // The file itself, for what else is written beside it concerns nobody here.
+  const unwatch = world.files.watch(path, hear);
   cancelPoll = world.clock.after(0, () => poll(firstPollMs));
 
   const close = () => {

@@ -199,7 +199,7 @@ export class Worker {
 
   #newFollower(offset: number): TranscriptFollower {
     const { paths } = this.#options;
-    return followTranscript(this.#world, paths.transcript, paths.folder, offset, (line) => this.#onLine(line));
+    return followTranscript(this.#world, paths.transcript, offset, (line) => this.#onLine(line));
   }
 
   #follow(process: RunningProcess, offset: number): void {

@@ -1,4 +1,4 @@
-/** Hints that something in a folder changed. The callers' own slow look is the truth. */
+/** Hints that something in a folder, or in a file, changed. The callers' own slow look is the truth. */
 import { watch } from 'node:fs';
 
 /**
@@ -9,10 +9,10 @@ const firstGatherMs = 4;
 const lastGatherMs = 32;
 
 /**
- * Watches the folder itself, not its files: a watch on a file goes deaf when the file is replaced. Without a watch
- * (inotify used up, folder missing, network disk) there are simply no hints, so nothing here throws.
+ * A watch on a file goes deaf when the file is replaced, one on its folder does not. Without a watch (inotify used up,
+ * nothing there, network disk) there are simply no hints, so nothing here throws.
  */
-export function watchFolder(folder: string, onChange: () => void): () => void {
+export function watchPath(path: string, onChange: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let stopWatching = (): void => {};
   const end = (): void => {
@@ -36,7 +36,7 @@ export function watchFolder(folder: string, onChange: () => void): () => void {
     else isMissed = true;
   };
   try {
-    const watcher = watch(folder, { persistent: false }, gather);
+    const watcher = watch(path, { persistent: false }, gather);
     stopWatching = () => watcher.close();
     watcher.on('error', end);
   } catch {

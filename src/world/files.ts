@@ -22,7 +22,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { watchFolder } from './file-watch.ts';
+import { watchPath } from './file-watch.ts';
 import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, WriteOptions } from './world.ts';
@@ -48,7 +48,7 @@ export function createFiles(): Files {
     // Retried, because a process that is just ending may still add a file while its folder is emptied.
     remove: (path) => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
     freeBytes,
-    watch: watchFolder,
+    watch: watchPath,
   };
 }
 
@@ -84,9 +84,14 @@ function makePrivate(folder: string): void {
   for (const entry of unlessMissing(() => readdirSync(folder, { withFileTypes: true }), [])) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) makePrivate(path);
-    else if (entry.isFile()) unlessMissing(() => chmodSync(path, statSync(path).mode & 0o700), undefined);
+    else if (entry.isFile()) unlessMissing(() => takeRights(path), undefined);
   }
   unlessMissing(() => chmodSync(folder, 0o700), undefined);
+}
+
+function takeRights(path: string): void {
+  const { mode } = statSync(path);
+  if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700);
 }
 
 /** Opened once and read to its end: a file that is replaced meanwhile is seen wholly old or wholly new. */
@@ -226,13 +231,14 @@ function truncate(path: string, size: number): void {
 }
 
 function info(path: string): FileInfo | null {
-  const stats = unlessMissing(() => statSync(path), null);
-  return stats === null ? null : { kind: kindOf(stats), size: stats.size, mtimeMs: stats.mtimeMs };
+  // Most of what is asked for is not there, and an exception for each of those would be the dearest part of asking.
+  const stats = unlessMissing(() => statSync(path, { throwIfNoEntry: false }), undefined);
+  return stats === undefined ? null : { kind: kindOf(stats), size: stats.size, mtimeMs: stats.mtimeMs };
 }
 
 function entryKind(path: string): EntryKind | null {
-  const stats = unlessMissing(() => lstatSync(path), null);
-  if (stats === null) return null;
+  const stats = unlessMissing(() => lstatSync(path, { throwIfNoEntry: false }), undefined);
+  if (stats === undefined) return null;
   if (stats.isSymbolicLink()) return 'link';
   if (stats.isFile()) return 'file';
   return stats.isDirectory() ? 'folder' : 'other';

@@ -36,6 +36,24 @@ function meetAgain(resetsAtMs: number | undefined): number {
   return waitMs() / 1000;
 }
 
+test('what is asked in one breath is read once, and what was changed in between is known', async () => {
+  const { readText } = world.files;
+  let reads = 0;
+  world.files.readText = (path) => {
+    if (path.endsWith('key.json')) reads += 1;
+    return readText(path);
+  };
+  for (let ask = 0; ask < 5; ask += 1) expect([gate.read(), gate.isNear()]).toEqual([null, false]);
+  expect(reads).toBe(1);
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect(waitMs()).toBe(5_000);
+  gate.open();
+  expect(gate.read()).toBeNull();
+  await Promise.resolve();
+  open('run-2').close(nowMs + 7_000, 'five_hour');
+  expect(waitMs()).toBe(7_000);
+});
+
 test('a reset that is over counts as none: the waits grow', () => {
   gate.close(nowMs - 1_000, 'five_hour');
   expect(waitMs()).toBe(30_000);

@@ -34,40 +34,46 @@ export interface DiskTrouble {
   failed: number;
 }
 
-/** Who watches which folder; hints come late, twice or never. */
+interface Watcher {
+  readonly owner: Owner;
+  readonly onChange: () => void;
+}
+
+/** Who watches which path; hints come late, twice or never. */
 export class Watchers {
   readonly #timeline: Timeline;
   readonly #luck: Seeded;
-  readonly #byFolder = new Map<string, Set<{ readonly owner: Owner; readonly onChange: () => void }>>();
+  readonly #byPath = new Map<string, Set<Watcher>>();
 
   constructor(timeline: Timeline, luck: Seeded) {
     this.#timeline = timeline;
     this.#luck = luck;
   }
 
-  watch(owner: Owner, folder: string, onChange: () => void): () => void {
+  watch(owner: Owner, path: string, onChange: () => void): () => void {
     const watcher = { owner, onChange };
-    const set = this.#byFolder.get(folder) ?? new Set();
-    this.#byFolder.set(folder, set);
+    const set = this.#byPath.get(path) ?? new Set();
+    this.#byPath.set(path, set);
     set.add(watcher);
     return () => set.delete(watcher);
   }
 
-  /** Something in the folder of `path` changed. */
+  /** What has that path changed, and so did the folder that holds it. */
   changed(path: string): void {
-    const folder = path.slice(0, path.lastIndexOf('/'));
-    const set = this.#byFolder.get(folder);
-    if (set === undefined || set.size === 0) return;
-    for (const watcher of set) {
+    for (const watched of [path, path.slice(0, path.lastIndexOf('/'))]) this.#tell(this.#byPath.get(watched));
+  }
+
+  #tell(set: Set<Watcher> | undefined): void {
+    for (const watcher of set ?? []) {
       if (!watcher.owner.alive) {
-        set.delete(watcher);
+        set?.delete(watcher);
         continue;
       }
       if (this.#luck.chance(0.3)) continue;
       const hints = this.#luck.chance(0.1) ? 2 : 1;
       for (let hint = 0; hint < hints; hint += 1) {
         this.#timeline.schedule(this.#luck.delay(5, 2_000), 'watcher hint', watcher.owner, () => {
-          if (set.has(watcher)) watcher.onChange();
+          if (set?.has(watcher)) watcher.onChange();
         });
       }
     }
@@ -229,8 +235,8 @@ export class VirtualFiles implements Files {
     return full ? 0 : low ? 1e8 : 1e12;
   }
 
-  watch(folder: string, onChange: () => void): () => void {
-    return this.#parts.watchers.watch(this.#parts.owner, folder, onChange);
+  watch(path: string, onChange: () => void): () => void {
+    return this.#parts.watchers.watch(this.#parts.owner, path, onChange);
   }
 
   #place(syscall: string, path: string) {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { watchFolder } from '../../src/world/file-watch.ts';
+import { watchPath } from '../../src/world/file-watch.ts';
 import { createFiles } from '../../src/world/files.ts';
 import { makeTempFolder } from './rig.ts';
 
@@ -15,7 +15,7 @@ afterEach(() => temp.remove());
 /** Resolves with the next hint after `change`. */
 async function hintAfter(change: () => void): Promise<void> {
   const hint = Promise.withResolvers<void>();
-  const end = watchFolder(temp.path, hint.resolve);
+  const end = watchPath(temp.path, hint.resolve);
   change();
   await hint.promise;
   end();
@@ -28,11 +28,29 @@ test('appending, replacing and creating each give a hint', async () => {
   await hintAfter(() => createFiles().writeAtomic(path, 'c'));
 });
 
+test('a watched file gives hints of what is appended to it, and none of its neighbours', async () => {
+  const path = join(temp.path, 'transcript.jsonl');
+  writeFileSync(path, '');
+  const sizes: number[] = [];
+  const whole = Promise.withResolvers<void>();
+  const end = watchPath(path, () => {
+    const size = createFiles().info(path)?.size ?? 0;
+    sizes.push(size);
+    if (size === 2) whole.resolve();
+  });
+  writeFileSync(join(temp.path, 'neighbour'), 'x');
+  await hintAfter(() => createFiles().writeAtomic(join(temp.path, 'neighbour'), 'y'));
+  appendFileSync(path, 'ab');
+  await whole.promise;
+  expect(new Set(sizes)).toEqual(new Set([2]));
+  end();
+});
+
 test('a burst is told at least once after its last change', async () => {
   const path = join(temp.path, 'burst');
   const seen = Promise.withResolvers<void>();
   const files = createFiles();
-  const end = watchFolder(temp.path, () => {
+  const end = watchPath(temp.path, () => {
     if (files.info(path)?.size === 500) seen.resolve();
   });
   for (let i = 0; i < 500; i++) {
@@ -45,7 +63,7 @@ test('a burst is told at least once after its last change', async () => {
 
 test('nothing is told after the end', async () => {
   let hints = 0;
-  const ended = watchFolder(temp.path, () => hints++);
+  const ended = watchPath(temp.path, () => hints++);
   writeFileSync(join(temp.path, 'a'), '');
   ended();
   ended();
@@ -54,11 +72,11 @@ test('nothing is told after the end', async () => {
 });
 
 test('a folder that is missing or vanishes only means no hints', async () => {
-  watchFolder(join(temp.path, 'none'), () => {})();
+  watchPath(join(temp.path, 'none'), () => {})();
   const files = createFiles();
   const folder = join(temp.path, 'folder');
   files.makeFolder(folder);
-  const end = watchFolder(folder, () => {});
+  const end = watchPath(folder, () => {});
   await hintAfter(() => files.remove(folder));
   end();
 });

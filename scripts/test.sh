@@ -25,6 +25,14 @@ status=$folder/status
 export TMPDIR="$folder/tmp"
 { sh scripts/bun.sh test --parallel="$workers" --timeout 120000 "$@" 2>&1; echo $? >"$status"; } | tee "$log"
 code=$(cat "$status")
+# What cannot be tried on this machine is named; what waits for the long run is only counted.
+sed -n 's/^(skip) //p' "$log" | sort -u >"$folder/skipped"
+waiting=$(grep -c ' (in the long run)$' "$folder/skipped")
+if grep -v ' (in the long run)$' "$folder/skipped" >"$folder/missing"; then
+  echo "Skipped, because this machine or this user lacks what they need:"
+  sed 's/^/  /' "$folder/missing"
+fi
+[ "$waiting" -eq 0 ] || echo "Skipped in a short run, and tried by npm run test:long: $waiting"
 awk '/^ *[0-9]+ (pass|fail|skip|todo)$/ { n[$2] = $1 }
   END { printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"] + n["todo"] }' "$log"
 exit "$code"

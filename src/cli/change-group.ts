@@ -1,6 +1,6 @@
 /**
  * How a command changes a group. Nobody holds it: the command takes the lock and acts as a short runner. Another short
- * command holds it: wait. A runner holds it: leave a request, and wait for the event that answers it (DESIGN §3).
+ * command holds it: wait. A runner holds it: leave a request, and wait for the event that answers it.
  */
 
 import type { Result } from '../core/failure.ts';

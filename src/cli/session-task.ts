@@ -93,7 +93,7 @@ export async function readTask(
   });
 }
 
-/** DESIGN §10: a prompt beside a template fills its `{{prompt}}`, or replaces it. */
+/** A prompt beside a template fills its `{{prompt}}`, or replaces it. */
 function takesPrompt(template: PromptTemplate): boolean {
   return template.variables.some(({ name }) => name === 'prompt');
 }

@@ -47,7 +47,7 @@ export function chooseTemplates(
   return ok({ ...named.value, config: config.value });
 }
 
-/** DESIGN §10: looked up as a prompt, then as a config; one that is both is a clash. */
+/** Looked up as a prompt, then as a config; one that is both is a clash. */
 function eitherKind(context: Context, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
   const path = pathOf(context, name);
   if (path !== null) return byPath(context, path);

@@ -1,6 +1,6 @@
 /**
- * Money: reservations, slices and notices (DESIGN §6). A reservation is an attempt's own `--max-budget-usd`, so the
- * cap holds even when no runner is alive: spent + sum of reservations never exceeds it. Amounts are US dollars.
+ * Money: reservations, slices and notices. A reservation is an attempt's own `--max-budget-usd`, so the cap holds even
+ * when no runner is alive: spent + sum of reservations never exceeds it. Amounts are US dollars.
  */
 import type { Decision } from './schedule.ts';
 import { ownBudgetLeft, type SessionRecord } from './session-state.ts';

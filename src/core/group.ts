@@ -83,7 +83,7 @@ export interface ConfigTemplateRef {
   readonly digest: string;
 }
 
-/** What is generated into a session's config dir (seed §8.2). */
+/** What is generated into a session's config dir. */
 export interface SessionConfig {
   /** Our own part of CLAUDE.md: group, task, dependencies; absent = true. */
   readonly generateClaudeMd?: boolean;

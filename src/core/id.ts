@@ -1,4 +1,4 @@
-/** Ids of groups and sessions: made, checked and looked up. Formats: seed §1.2 and §2. */
+/** Ids of groups and sessions: made, checked and looked up. */
 import { fail, ok, type Result } from './failure.ts';
 import type { GroupId, SessionId } from './group.ts';
 import { joiners, unsafeCharacters, widthless } from './unsafe-text.ts';

@@ -1,6 +1,6 @@
 /**
  * `decide`: what to do next in a running group. Total and deterministic; when nothing can run there is always a
- * reason. Rules: DESIGN §4 (starting, errors, settling) and §6 (reservations).
+ * reason.
  */
 import { deservesNewSlice, judgeBudget, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';

@@ -1,5 +1,5 @@
 /**
- * Which event may happen in which status (seed §4.1, DESIGN §4). The same tables guard loading a log and writing one.
+ * Which event may happen in which status. The same tables guard loading a log and writing one.
  *
  *   group:   created → running → completed | paused | failed;  paused | failed → running;
  *            completed | failed | paused → archived;  completed | failed → paused when a session is added

@@ -1,6 +1,6 @@
 /**
- * What to do with an attempt that an earlier runner left as running (DESIGN §5, Adopt). The order of the checks is the
- * order of certainty: a living process, bytes in the transcript, a mark in some environment.
+ * What to do with an attempt that an earlier runner left as running. The order of the checks is the order of certainty:
+ * a living process, bytes in the transcript, a mark in some environment.
  */
 import { attemptMark } from '../claude/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';

@@ -1,4 +1,4 @@
-/** Halting what belongs to running sessions for a short break, without asking them (DESIGN §5). */
+/** Halting what belongs to running sessions for a short break, without asking them. */
 import type { GroupState } from '../core/state.ts';
 import type { World } from '../world/world.ts';
 import type { Worker } from './worker.ts';

@@ -1,6 +1,6 @@
 /**
- * What a session's config dir is made of (DESIGN §7): shared-config of the group, the group's and the session's config
- * templates, the session's own settings. Reads the frozen copies, so a template that changed meanwhile changes nothing.
+ * What a session's config dir is made of: shared-config of the group, the group's and the session's config templates,
+ * the session's own settings. Reads the frozen copies, so a template that changed meanwhile changes nothing.
  */
 import { join } from 'node:path';
 import { object } from '../claude/lenient.ts';

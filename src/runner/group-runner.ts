@@ -1,6 +1,6 @@
 /**
  * runner/: one run of one group. The loop drains one inbox at its own pace: facts, events, log (fsync), reduce,
- * decide, act. Logged before reduced, reduced before shown (DESIGN §4).
+ * decide, act. Logged before reduced, reduced before shown.
  */
 import type { EventBody, GroupEvent, RunInfo } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';

@@ -3,7 +3,7 @@ import type { SessionId } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 
-/** The session whose end changed the spending last (seed §7.2); the first one while none has ended. */
+/** The session whose end changed the spending last; the first one while none has ended. */
 export function lastSpender(state: GroupState): SessionId {
   const records = [...state.sessions.values()];
   let last: SessionRecord | undefined;

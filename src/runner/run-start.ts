@@ -1,4 +1,4 @@
-/** May a group run, and with which sessions? Pure: the answer is a list of events or a refusal (DESIGN §4). */
+/** May a group run, and with which sessions? Pure: the answer is a list of events or a refusal. */
 import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, SessionId } from '../core/group.ts';

@@ -13,9 +13,9 @@ import { Worker } from './worker.ts';
 import { workerOptions } from './worker-options.ts';
 
 /**
- * Stops every worker of the group by the ladder of DESIGN §5 and logs how each attempt ended. Returns when no process
- * of the group is left. Throws the system's error when an end cannot be logged. The caller holds the group's lock
- * through `writer`.
+ * Stops every worker of the group (interrupt, SIGTERM, SIGKILL) and logs how each attempt ended. Returns when no
+ * process of the group is left. Throws the system's error when an end cannot be logged. The caller holds the group's
+ * lock through `writer`.
  */
 export async function stopGroup(world: World, writer: GroupWriter, reason: StopReason): Promise<void> {
   await Promise.all([...writer.state.running].map((sessionId) => stopSession(world, writer, sessionId, reason)));

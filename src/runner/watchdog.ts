@@ -1,4 +1,4 @@
-/** Pure: which running attempts have run or been silent for too long, and what is to be done about it (DESIGN §6). */
+/** Pure: which running attempts have run or been silent for too long, and what is to be done about it. */
 import type { EventBody } from '../core/event.ts';
 import { defaultStallTimeoutMs } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';

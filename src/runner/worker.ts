@@ -1,7 +1,7 @@
 /**
  * One attempt of one session, from the prepared folder to the last process gone. A worker can do without us: its
  * stream goes to a file and its input comes from a FIFO that any later runner opens again, so the same class serves a
- * worker that we started and one that an earlier runner left behind. Ladder of a stop: DESIGN §5.
+ * worker that we started and one that an earlier runner left behind. It is stopped by an interrupt, SIGTERM, SIGKILL.
  */
 
 import { interruptRequest, usageRequest, userMessage } from '../claude/control.ts';

@@ -1,6 +1,6 @@
 /**
- * meta.json of groups and sessions (pure): the shapes of seed §3.1 and §3.2 plus additions. They are views of the
- * folded log for people, `jq` and fast listings; the program itself believes the log.
+ * meta.json of groups and sessions (pure). They are views of the folded log for people, `jq` and fast listings; the
+ * program itself believes the log.
  */
 import { fail, ok, type Result } from '../core/failure.ts';
 import {

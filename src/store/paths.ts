@@ -1,4 +1,4 @@
-/** Where everything lives on disk (seed §2, DESIGN §3). Only names are made here; nothing is read or created. */
+/** Where everything lives on disk. Only names are made here; nothing is read or created. */
 import { isAbsolute, join } from 'node:path';
 import { assert, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';

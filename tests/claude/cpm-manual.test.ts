@@ -11,13 +11,13 @@ import { installHooks } from '../../src/context/install.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { packageRoot } from '../support/cli.ts';
-import { isLongRun } from '../support/long.ts';
+import { longTestIf } from '../support/long.ts';
 import { bash, ContextGround } from './context-rig.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
 const withClaude = test.skipIf(claudeBinary === undefined);
-const longWithClaude = test.if(isLongRun && claudeBinary !== undefined);
+const longWithClaude = longTestIf(claudeBinary !== undefined);
 
 let cleanUp: () => Promise<void> = async () => {};
 afterEach(() => cleanUp());

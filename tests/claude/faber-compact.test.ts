@@ -13,7 +13,7 @@ import { installHooks } from '../../src/context/install.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { packageRoot } from '../support/cli.ts';
-import { isLongRun } from '../support/long.ts';
+import { longTestIf } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from './rig.ts';
 
 let rig: Rig;
@@ -133,7 +133,7 @@ withClaude(
   patienceMs,
 );
 
-test.if(isLongRun && claudeBinary !== undefined)(
+longTestIf(claudeBinary !== undefined)(
   'two sessions of one project, each through a /compact: each is told of the run as itself',
   async () => {
     const used = open(Array.from({ length: 8 }, (_, index) => ({ text: `reply ${index}` })));

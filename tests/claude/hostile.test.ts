@@ -12,7 +12,7 @@ import { checkProjectSettings } from '../../src/claude/project-settings.ts';
 import { configSettings } from '../../src/claude/settings.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import { isLongRun, longTest } from '../support/long.ts';
+import { longTest, longTestIf } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -113,7 +113,7 @@ describe.skipIf(claudeBinary === undefined)('our hold on a worker', () => {
     expect(await holds(everything(), 'ours')).toEqual(intact);
   });
 
-  test.if(onLinux && isLongRun)('libraries of a project work, were it not for ours', async () => {
+  longTestIf(onLinux)('libraries of a project work, were it not for ours', async () => {
     expect(await holds(brokenLibraries(), 'bare')).toMatchObject({ hook: false });
   });
 

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { User } from '../cli/user.ts';
 import { git, Repository, type Tree } from '../git/repository.ts';
-import { isLongRun } from '../support/long.ts';
+import { longTestIf } from '../support/long.ts';
 import { claudeBinary } from './rig.ts';
 
 const timeoutMs = 240_000;
@@ -69,7 +69,7 @@ async function rehearse(cwd: string, rehearsal: string, ...args: string[]): Prom
 }
 
 const run = test.skipIf(claudeBinary === undefined);
-const longRun = test.if(isLongRun && claudeBinary !== undefined);
+const longRun = longTestIf(claudeBinary !== undefined);
 
 run(
   'review-then-fix: the review changes nothing, its findings reach the repair and the check',

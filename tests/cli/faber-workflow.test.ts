@@ -2,12 +2,12 @@
  * Promises of the workflow `faber`, with the real claude in rehearsal: five sessions, one after the other, share one
  * run; each records its phase; only the first loads the context itself, the others get it from their hooks.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { claudeBinary } from '../claude/rig.ts';
 import { Repository } from '../git/repository.ts';
-import { isLongRun } from '../support/long.ts';
+import { longTestIf } from '../support/long.ts';
 import { launcher, User } from './user.ts';
 
 let user: User;
@@ -19,7 +19,7 @@ afterEach(() => user.remove());
 const bash = (command: string) => ({ tool: 'Bash', input: { command } });
 const phases = ['frame', 'architect', 'build', 'evaluate', 'release'];
 
-test.if(isLongRun && claudeBinary !== undefined)(
+longTestIf(claudeBinary !== undefined)(
   'frame, architect, build, evaluate and release share one run',
   async () => {
     const repository = new Repository(user.project('shop'));

@@ -1,7 +1,7 @@
 /**
  * Promises: where there is no /proc and processes are looked up by ps(1), a worker that a killed runner left behind is
- * adopted, and everything it started is ended with it. ps is the one of this machine, asked as macOS would be; which
- * environments macOS hides is not shown here. Linux without /proc, on which Bun itself cannot run, is refused with the
+ * adopted, and everything it started is ended with it, also where ps hides all environments, as macOS hides some. ps is
+ * the one of this machine, asked as macOS would be. Linux without /proc, on which Bun itself cannot run, is refused with the
  * cure.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
@@ -26,12 +26,15 @@ const canHideProc =
 
 const alive = (pid: number) => group.world.processes.identify(pid) !== null;
 
-test.skipIf(Bun.which('ps') === null)(
-  'adopted and reaped by what ps says',
-  async () => {
+test.skipIf(Bun.which('ps') === null).each([
+  ['ps', 'adopted and reaped by what ps says'],
+  ['blind', 'adopted and reaped where ps shows no environment: the tree tells what belongs to it'],
+] as const)(
+  'with %s: %s',
+  async (table) => {
     group = makeGroup([{ name: 'one' }]);
     const runners = new Runners(group, rig.env);
-    const first = runners.crash({ at: 'after log session_identified', table: 'ps' });
+    const first = runners.crash({ at: 'after log session_identified', table });
     const fake = await rig.nextFor(group.claudeId('one'));
     await begin(fake);
     await first;
@@ -39,7 +42,7 @@ test.skipIf(Bun.which('ps') === null)(
     const wiped = await fake.spawn(['sleep', '601'], 'wiped');
     expect([fake.hello.pid, marked, wiped].filter(alive).length).toBe(3);
 
-    const second = runners.startAltered({ table: 'ps' });
+    const second = runners.startAltered({ table });
     await finish(fake);
     expect(await second.finished).toMatchObject({ code: 0, stderr: '' });
     expect([fake.hello.pid, marked, wiped].filter(alive)).toEqual([]);

@@ -1,13 +1,18 @@
 /** Reads the group's log as any other process would, folds it, and tells what was decided last. */
 import { basename, dirname, join } from 'node:path';
-import type { GroupEvent } from '../../src/core/event.ts';
+import type { GroupEvent, StopReason } from '../../src/core/event.ts';
 import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
 import { invariants } from './checks.ts';
 import type { DecisionKind } from './coverage.ts';
 import type { Disk, FileNode } from './virtual-disk.ts';
 import type { Violation } from './virtual-machine.ts';
 
-const stopKinds: Readonly<Record<string, DecisionKind>> = {
+/** Whoever adds a reason says here what it counts as. */
+const stopKinds: Readonly<Record<StopReason, DecisionKind>> = {
+  user: 'stop',
+  signal: 'stop',
+  'error-threshold': 'stop',
+  deleted: 'stop',
   slice: 'stop-slice',
   budget: 'stop-budget',
   stall: 'stop-stall',
@@ -35,7 +40,7 @@ export function decisionsIn(text: string, before: GroupState | null): DecisionKi
       found.push((/"kind":"(\w+)"/.exec(line)?.[1] ?? 'start') as DecisionKind);
       if (before?.limitResetsAt !== undefined) found.push('probe');
     } else if (type === 'session_stopping')
-      found.push(isJudged(line, before) ? 'stop-accept' : (stopKinds[reasonIn(line)] ?? 'stop'));
+      found.push(isJudged(line, before) ? 'stop-accept' : stopKinds[reasonIn(line) as StopReason]);
     else if (type === 'session_paused' && line.includes('"retryAt"')) found.push('wait-backoff');
     else if (/^session_(?:paused|failed)$/.test(type) && reasonIn(line) === 'not-accepted') found.push('reject');
     else if (type === 'session_completed' && isJudged(line, before)) found.push('approve');
@@ -137,7 +142,7 @@ export class LogWatch {
       if (session?.status !== 'running' || session.attempt.id !== attemptId) continue;
       const { kind, stopping, accepting } = session.attempt;
       if (accepting !== undefined) return [stopping === undefined ? 'accept' : 'stop-accept'];
-      if (stopping !== undefined) return [stopKinds[stopping] ?? 'stop'];
+      if (stopping !== undefined) return [stopKinds[stopping]];
       return this.#probes.has(attemptId) ? [kind, 'probe'] : [kind];
     }
     return [];

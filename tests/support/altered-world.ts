@@ -24,12 +24,14 @@ export interface Alteration {
   /** A file that gets every moment, one a line. */
   readonly trace?: string;
   readonly clock?: 'jumping';
-  readonly table?: 'ps';
+  /** `blind`: as where ps shows no environment of others. */
+  readonly table?: 'ps' | 'blind';
 }
 
 export function alterWorld(real: World, alteration: Alteration): World {
   const moments = new Moments(alteration);
-  const processes = alteration.table === 'ps' ? createProcesses(psTable(real.machine.bootId)) : real.processes;
+  const { table } = alteration;
+  const processes = table === undefined ? real.processes : createProcesses(psTable(real.machine.bootId, table));
   return {
     ...real,
     ...(alteration.clock === 'jumping' ? { clock: { ...real.clock, now: jumpingNow(real.clock.now) } } : {}),
@@ -51,12 +53,12 @@ function jumpingNow(now: () => number): () => number {
 }
 
 /** What macOS would be asked, on Linux in the words of its own ps. `bootId` stands in for sysctl. */
-function psTable(bootId: string) {
+function psTable(bootId: string, sight: 'ps' | 'blind') {
   const table = createPsTable((program, args) => {
     const spoken = process.platform === 'linux' && args[0] === '-axEww' ? ['axeww', ...args.slice(1)] : args;
     return Bun.spawnSync([program, ...spoken], { env: { ...process.env, LC_ALL: 'C', TZ: 'UTC' } }).stdout.toString();
   });
-  return { ...table, bootId: () => bootId };
+  return { ...table, bootId: () => bootId, ...(sight === 'blind' ? { marked: () => [] } : {}) };
 }
 
 class Moments {

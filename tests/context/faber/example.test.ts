@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { claudeBinary } from '../../claude/rig.ts';
 import { packageRoot } from '../../support/cli.ts';
-import { isLongRun } from '../../support/long.ts';
+import { longTestIf } from '../../support/long.ts';
 
 const example = join(packageRoot, 'examples', 'faber-run');
 let folder: string;
@@ -34,7 +34,7 @@ async function sh(script: string, ...args: string[]): Promise<{ code: number; st
   return { code: await child.exited, stdout, stderr };
 }
 
-test.if(isLongRun && claudeBinary !== undefined)(
+longTestIf(claudeBinary !== undefined)(
   'five sessions carry a work item through one run',
   async () => {
     const ran = await sh('run.sh', join(folder, 'a folder'));

@@ -1,6 +1,6 @@
 /**
- * Promises: the rules of DESIGN §2 hold for the whole tree. Every rule is also shown a planted violation, so that a
- * rule which has gone blind is noticed.
+ * Promises: the rules of docs/architecture.md hold for the whole tree. Every rule is also shown a planted violation, so
+ * that a rule which has gone blind is noticed.
  */
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
@@ -25,6 +25,8 @@ const texts = readSources(
   /(^|\/)[\w.-]+\.(tsx?|md|sh|json|ya?ml|txt)$|^(bin|\.ci)\//,
 );
 
+const architecture = texts.find(({ path }) => path === 'docs/architecture.md')?.text ?? '';
+
 /** A tree of the given files, for planted violations. */
 function tree(files: Readonly<Record<string, string>>): SourceFile[] {
   return Object.entries(files).map(([path, text]) => ({ path, text }));
@@ -43,10 +45,19 @@ describe('the tree', () => {
   test('hooks start light', () => expect(rules.checkHookWeight(src)).toEqual([]));
   test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
   test('every folder says what it is for', () => expect(rules.checkFolders(src)).toEqual([]));
+  test('the table of folders is true', () => expect(rules.checkArchitecture(src, architecture)).toEqual([]));
   test('every event and failure has a doc line', () => expect(rules.checkUnions(src)).toEqual([]));
   test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
   test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
   test('no test is switched off', () => expect(rules.checkTestSwitches(tests)).toEqual([]));
+});
+
+test('a table of folders that says something else is told', () => {
+  const check = (doc: string) => rules.checkArchitecture(src, doc);
+  expect(check('').length).toBe(11);
+  expect(check(architecture.replace('| `state.ts` |', '| `graph.ts` |'))).toHaveLength(1);
+  expect(check(architecture.replace('| core, world, store |', '| core, store |'))).toHaveLength(1);
+  expect(check(architecture.replace('| nothing of ours |', '| world |'))).toHaveLength(1);
 });
 
 describe('imports', () => {

@@ -114,17 +114,7 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
   /** A report that could not be written down yet, because another run was writing just then. */
   let unsaid: Report | null = null;
   const read = (): GateFile | null => parse(world.files.readText(path));
-  /** A step of a run asks several times; what it asks without a pause in between is answered by one reading. */
-  let known: { readonly file: GateFile | null } | null = null;
-  const load = (): GateFile | null => {
-    if (known === null) {
-      known = { file: read() };
-      queueMicrotask(() => {
-        known = null;
-      });
-    }
-    return known.file;
-  };
+  const { get: load, forget } = inOneBreath(read);
   /** Changes the file under its lock; `change` returning null leaves it as it is. */
   const update = (change: (file: GateFile | null) => GateFile | null): 'changed' | 'kept' | 'busy' => {
     world.files.makeFolder(folder);
@@ -135,7 +125,7 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
       if (next !== null) world.files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
       return next === null ? 'kept' : 'changed';
     } finally {
-      known = null;
+      forget();
       lock.release();
     }
   };
@@ -169,7 +159,7 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
     },
     open() {
       unsaid = null;
-      known = null;
+      forget();
       const nearUntilMs = read()?.nearUntilMs ?? 0;
       if (nearUntilMs <= world.clock.now()) world.files.remove(path);
       // Busy or not: whoever writes just now has met the limit again, or sees an open gate at its next look.
@@ -185,6 +175,22 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
       return (load()?.nearUntilMs ?? 0) > world.clock.now();
     },
   };
+}
+
+/** A step of a run asks several times; what it asks without a pause in between is answered by one reading. */
+function inOneBreath<T>(read: () => T): { get(): T; forget(): void } {
+  let known: { readonly value: T } | null = null;
+  const forget = () => {
+    known = null;
+  };
+  const get = () => {
+    if (known !== null) return known.value;
+    const value = read();
+    known = { value };
+    queueMicrotask(forget);
+    return value;
+  };
+  return { get, forget };
 }
 
 function parse(text: string | null): GateFile | null {

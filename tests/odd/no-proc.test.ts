@@ -1,8 +1,8 @@
 /**
  * Promises: where there is no /proc and processes are looked up by ps(1), a worker that a killed runner left behind is
  * adopted, and everything it started is ended with it, also where ps hides all environments, as macOS hides some. ps is
- * the one of this machine, asked as macOS would be. Linux without /proc, on which Bun itself cannot run, is refused with the
- * cure.
+ * the one of this machine, asked as macOS would be. Linux without /proc, on which Bun itself cannot run, is refused
+ * with the cure.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { begin, expectSettled, expectWorkedOnce, finish, launcher, Runners } from '../support/crash-rig.ts';

@@ -149,7 +149,7 @@ test('what was seen below claude is ended after it, also when it had left the tr
   expect(signals).toEqual(['SIGKILL 10', 'SIGTERM 20']);
 });
 
-test('all processes are looked at only when the worker has ended, or the system does not tell what is below it', async () => {
+test('all processes are looked at only when the worker has ended, or when nobody tells what is below it', async () => {
   parents.set(20, claude);
   expect(processes.look()).toEqual([name(claude), name(20)]);
   expect(searches).toBe(0);

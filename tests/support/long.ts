@@ -4,16 +4,18 @@ import { test } from 'bun:test';
 /** Whether the long run was asked for: everything is tried more often. */
 export const isLongRun = process.env.TEST_LONG === '1';
 
-/** Ends the name of a test that nothing keeps from running but the wish for a short run; scripts/test.sh looks for it. */
+/** Ends the name of a test that only waits for a long run; scripts/test.sh looks for it. */
 const waits = '(in the long run)';
 
+const inLongRun = test.if(isLongRun);
+
 function waiting(name: string, ...rest: [() => Promise<void>, number?]): void {
-  test.skip(`${name} ${waits}`, ...rest);
+  inLongRun(`${name} ${waits}`, ...rest);
 }
 
 function waitingEach(rows: readonly unknown[]) {
   return (name: string, ...rest: [() => void, number?]): void => {
-    test.skip.each([...rows])(`${name} ${waits}`, ...rest);
+    inLongRun.each([...rows])(`${name} ${waits}`, ...rest);
   };
 }
 

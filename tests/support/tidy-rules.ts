@@ -249,6 +249,37 @@ export function checkFolders(files: readonly SourceFile[]): string[] {
     .map(([folder, count]) => `src/${folder}: ${count} files begin with "${folder}/: ", one has to say what it is for`);
 }
 
+/** One row: folder, the file in which it begins, what it may import. */
+const architectureRow = /^\| `(\w+)\/`[^|]*\| `([\w.-]+)` \| ([^|]+) \|/gm;
+
+/** The table of folders in docs/architecture.md says what the rules here say. */
+export function checkArchitecture(files: readonly SourceFile[], doc: string): string[] {
+  const rows = [...doc.matchAll(architectureRow)].map(([, folder = '', begins = '', words = '']) => ({
+    folder,
+    begins,
+    words: words.trim(),
+  }));
+  const folders = rows.map(({ folder }) => folder);
+  const missing = Object.keys(layers).filter((layer) => !layer.endsWith('.ts') && !folders.includes(layer));
+  return [
+    ...missing.map((folder) => `docs/architecture.md: no row for ${folder}/`),
+    ...rows.flatMap(({ folder, begins, words }, index) => {
+      const main = files.find(({ path }) => path === `src/${folder}/${begins}`);
+      const told = main?.text.replace(/^\/\*\*[\s*]*/, '').startsWith(`${folder}/: `);
+      const others = folders.filter((other) => other !== folder);
+      const said = words.startsWith('nothing') ? [] : words === 'everything' ? others : words.split(', ');
+      const meant = words.startsWith('all above') ? folders.slice(0, index) : said;
+      const allowed = layers[folder] ?? [];
+      return [
+        ...(told === true ? [] : [`docs/architecture.md: ${folder}/ does not begin in ${begins}`]),
+        ...(meant.toSorted().join() === allowed.toSorted().join()
+          ? []
+          : [`docs/architecture.md: ${folder}/ may import ${allowed.join(', ')}`]),
+      ];
+    }),
+  ];
+}
+
 /** The unions whose members are public words. */
 const documentedUnions: Readonly<Record<string, readonly string[]>> = {
   'src/core/event.ts': ['EventBody'],

@@ -7,17 +7,30 @@ import { errorCode } from './system-error.ts';
 /** Threads of a runtime come and go. */
 const childrenTries = 3;
 
-/** `root` is `/proc`; tests give a folder of their own. */
-export function createLinuxTable(root: string): ProcTable {
+/** So often a process is asked again that is just becoming another program, a millisecond apart. */
+const execTries = 50;
+
+/** `root` is `/proc`, and `pause` a millisecond; tests give a folder and a pause of their own. */
+export function createLinuxTable(root: string, pause: () => void = () => Bun.sleepSync(1)): ProcTable {
   const stat = (pid: number) => read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
   const pids = (): number[] => readdirSync(root).flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
   const cache = new ProcCache(pids, (pid) => {
     const text = stat(pid);
     const entry = parseStat(text);
     if (entry === null) return null;
-    const environment = entry.zombie || isOfKernel(text) ? null : read(`${root}/${pid}/environ`);
-    return { entry, environment };
+    return { entry, environment: entry.zombie || isOfKernel(text) ? null : environmentOf(pid) };
   });
+  /** In the middle of an exec a process has an empty one, whatever it was started with. */
+  const environmentOf = (pid: number): Buffer | null => {
+    let environment = read(`${root}/${pid}/environ`);
+    for (let tries = 0; tries < execTries && environment?.length === 0; tries += 1) {
+      const text = stat(pid);
+      environment = read(`${root}/${pid}/environ`);
+      if (environment?.length !== 0 || !isInExec(text)) break;
+      pause();
+    }
+    return environment;
+  };
   /** Not another process to which the system has given the pid since it was read. */
   const isStill = ({ pid, startTime }: ProcEntry) => parseStat(stat(pid))?.startTime === startTime;
   return {
@@ -79,6 +92,15 @@ export function parseStat(text: string): ProcEntry | null {
 function isOfKernel(text: string): boolean {
   const flags = text.slice(text.lastIndexOf(')') + 2).split(' ')[6];
   return (Number(flags) & 0x200000) !== 0;
+}
+
+/**
+ * Its new program has no place for arguments and environment yet: arg_end and env_end, the fields 49 and 51, are 0. So
+ * looks a process as well that is about to end, or of which we may not know.
+ */
+function isInExec(text: string): boolean {
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return parseStat(text)?.zombie === false && fields[46] === '0' && fields[48] === '0';
 }
 
 /** True when the NUL-separated environment holds exactly this entry. */

@@ -21,8 +21,11 @@ export function isolationOf(state: GroupState, id: SessionId): IsolationMode {
 
 /** Whether the session builds on work that lies in the checkout itself, which a worktree would be without. */
 export function buildsInPlace(state: GroupState, id: SessionId): boolean {
-  const { usesWorktrees, inPlace } = findings(state);
-  return usesWorktrees && inPlace.has(id);
+  const now = findings(state);
+  if (!now.usesWorktrees) return false;
+  // While worktrees are used nobody begins in a checkout who was not going to.
+  now.inPlace ??= inPlace(state, planOf(state));
+  return now.inPlace.has(id);
 }
 
 /** Repositories in whose checkouts a session works right now, so that no other one may begin there. */
@@ -43,20 +46,29 @@ interface Findings {
   readonly running: number;
   /** Some session of the group has, or is to get, a worktree. */
   readonly usesWorktrees: boolean;
-  /** Sessions that build on work which lies in the checkout itself: a worktree would be without it. */
-  readonly inPlace: ReadonlySet<SessionId>;
+  /** That stays so whatever begins or ends, until sessions or dependencies change. */
+  readonly isFinal: boolean;
+  /** Sessions that build on work which lies in the checkout itself; found out when somebody asks. */
+  inPlace?: ReadonlySet<SessionId>;
 }
 
 const found = new WeakMap<GroupState, Findings>();
 
-/** Found out once for all sessions, as long as nothing changes that it depends on. */
+/**
+ * Found out once for all sessions, so that a start costs the same in a group of ten and of ten thousand. What has begun
+ * in a worktree stays there; and when none may run at once with another, none of fewer may.
+ */
 function findings(state: GroupState): Findings {
   const { definitionsVersion: version, counts } = state;
   const { completed, running } = counts;
   const last = found.get(state);
-  if (last?.version === version && last.completed === completed && last.running === running) return last;
+  if (last?.version === version) {
+    if (last.isFinal || (last.completed === completed && last.running === running)) return last;
+  }
   const plan = planOf(state);
-  const now = { version, completed, running, usesWorktrees: usesWorktrees(state, plan), inPlace: inPlace(state, plan) };
+  const uses = usesWorktrees(state, plan);
+  const isFinal = !uses || [...state.sessions.values()].some(({ isolated }) => isolated === true);
+  const now: Findings = { version, completed, running, usesWorktrees: uses, isFinal };
   found.set(state, now);
   return now;
 }

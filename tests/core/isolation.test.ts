@@ -6,6 +6,7 @@ import { describe, expect, test } from 'bun:test';
 import type { IsolationMode, SessionDefinition } from '../../src/core/group.ts';
 import { checkoutsInUse, isolationOf } from '../../src/core/isolation.ts';
 import { nextStarts } from '../../src/core/schedule.ts';
+import { foldEvents, type GroupState } from '../../src/core/state.ts';
 import { attemptId, CoreLog, sessionDefinition } from '../support/core-events.ts';
 import { fc } from '../support/property.ts';
 
@@ -91,6 +92,9 @@ test('whatever starts at once in one repository, at most one of it is in the che
         expect(new Set(repositories).size).toBe(repositories.length);
         expect(checkoutsInUse(log.state).size).toBe(repositories.length);
         for (const [id, mode] of begun) expect(isolationOf(log.state, id)).toBe(mode);
+        // What is remembered from step to step is what somebody finds who has read nothing but the log.
+        const afresh = foldEvents(log.events) as GroupState;
+        for (const id of log.state.sessions.keys()) expect(isolationOf(log.state, id)).toBe(isolationOf(afresh, id));
         const running = [...log.state.running];
         if (running.length === 0) break;
         log.complete(running[(luck.next().value as number) % running.length] as string);

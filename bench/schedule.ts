@@ -58,8 +58,9 @@ async function measureFlat({ rounds }: Effort): Promise<Figure[]> {
     rounds,
   );
   const leastMs = shortestMs(tasks, wide);
-  const peerMs = median(standings.taken.get('xargs -P') ?? []);
-  return rows(standings, 'flat', peerMs, 'xargs -P', flat.targetRatio, leastMs);
+  const peer = standings.taken.get('xargs -P');
+  if (peer === undefined) return rows(standings, 'flat', leastMs, 'the sleeping alone', flat.targetRatio, leastMs);
+  return rows(standings, 'flat', median(peer), 'xargs -P', flat.targetRatio, leastMs);
 }
 
 async function measureGraph({ isQuick, rounds }: Effort): Promise<Figure[]> {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readLog } from '../src/store/event-log.ts';
 import { groupPaths } from '../src/store/paths.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
-import { type Benchmark, type Figure, formatMs, median, mib } from './support/figures.ts';
+import { type Benchmark, type Figure, formatMs, median } from './support/figures.ts';
 import { makeFolder, makeGroup, memoryPlace } from './support/group-on-disk.ts';
 import { measureRun, type RunnerFigures, runnerRows } from './support/runner-process.ts';
 import { tinyClaude } from './support/tasks.ts';
@@ -14,7 +14,7 @@ const small = { sessions: 100, concurrent: 20 };
 /** Long enough for all of them to be there at once, however slowly processes start here. */
 const workSeconds = '6';
 const filesMade = 200;
-const targets = { peakBytes: 150 * mib, cpuMsEach: 3, syncsEach: 8 };
+const targets = { peakBytes: 150e6, cpuMsEach: 3, syncsEach: 8 };
 
 export const size: Benchmark = {
   about({ isQuick }) {
@@ -81,7 +81,7 @@ function costOfFile(): number {
 /** CPU milliseconds of a whole life of the fake, its own children included. */
 function costOfFake(): number {
   const lives = Array.from({ length: 11 }, () => {
-    const env = { PATH: process.env.PATH ?? '', BENCH_STEP_SECONDS: '0' };
+    const env = { PATH: process.env.PATH ?? '', BENCH_STEPS: '3', BENCH_STEP_SECONDS: '0' };
     const { resourceUsage } = Bun.spawnSync([tinyClaude], { env, stdin: Buffer.from('{}\n'), stdout: 'ignore' });
     return Number(resourceUsage?.cpuTime.total ?? 0) / 1000;
   });

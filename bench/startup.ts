@@ -3,12 +3,14 @@ import { mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { planOf } from '../src/core/plan.ts';
 import { loadGroup } from '../src/store/group-store.ts';
+import { openGroupWriter } from '../src/store/group-writer.ts';
 import { groupPaths, groupsFolder } from '../src/store/paths.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
 import type { World } from '../src/world/world.ts';
-import { createCountingWorld } from './support/counting-world.ts';
+import { type CountingWorld, createCountingWorld } from './support/counting-world.ts';
 import { atMost, type Benchmark, type Figure, formatMs, measured, median, ratio, timed } from './support/figures.ts';
 import { type BenchFolder, inChains, makeFolder, makeGroup } from './support/group-on-disk.ts';
+import { inFlight, Story } from './support/story.ts';
 
 const launcher = join(import.meta.dir, '..', 'bin', 'claude-code-agent');
 const manyGroups = 10_000;
@@ -26,7 +28,7 @@ export const startup: Benchmark = {
   async run({ rounds }) {
     const folder = makeFolder();
     try {
-      return [...measureStart(folder, rounds), measureMany(folder, rounds), ...measureLargeGroup(rounds)];
+      return [...measureStart(folder, rounds), measureMany(folder, rounds), ...measureLargeGroups(rounds)];
     } finally {
       folder.remove();
     }
@@ -72,11 +74,14 @@ function measureMany(folder: BenchFolder, rounds: number): Figure {
   };
 }
 
-function measureLargeGroup(rounds: number): Figure[] {
+function measureLargeGroup(rounds: number, hasRun: boolean): Figure[] {
   const folder = makeFolder();
   try {
     const world = fastWorld();
-    const { groupId } = makeGroup(world, folder, { sessions: largeGroup, after: inChains(100) });
+    const shape = { sessions: largeGroup, after: inChains(inFlight), config: { maxConcurrentSessions: inFlight } };
+    const { groupId } = makeGroup(world, folder, shape);
+    if (hasRun) runThrough(world, folder, groupId);
+    const which = hasRun ? `${largeGroup} sessions that have run` : `${largeGroup} new sessions`;
     const times = (action: () => void) => Array.from({ length: rounds }, () => timed(action));
     const load = times(() => loaded(world, folder, groupId));
     const plan = Array.from({ length: rounds }, () => {
@@ -91,17 +96,29 @@ function measureLargeGroup(rounds: number): Figure[] {
     const bytes = `${((world.files.info(events)?.size ?? 0) / 1e6).toFixed(1)} MB of log`;
     return [
       {
-        ...measured(`load, plan and show ${largeGroup} sessions`, whole),
+        ...measured(`load, plan and show ${which}`, whole),
         target: atMost(median(whole), largeTargetMs),
         note: 'group show as a command, which loads, and the plan',
       },
       { ...measured('  of these: load', load), note: `in this process; ${bytes}` },
       { ...measured('  of these: the plan from scratch', plan), note: 'in this process' },
-      measured(`group graph, ${largeGroup} sessions`, command('graph')),
+      measured(`group graph, ${which}`, command('graph')),
     ];
   } finally {
     folder.remove();
   }
+}
+
+/** One in which nothing has happened yet, and one whose log holds all of a run but its last session. */
+function measureLargeGroups(rounds: number): Figure[] {
+  return [false, true].flatMap((hasRun) => measureLargeGroup(rounds, hasRun));
+}
+
+function runThrough(world: CountingWorld, folder: BenchFolder, groupId: string): void {
+  const opened = openGroupWriter(world, folder.root, groupId, 'bench');
+  if (!opened.ok) throw new Error(opened.failure.message);
+  new Story(world, opened.value).live(largeGroup, false);
+  opened.value.close();
 }
 
 function loaded(world: World, folder: BenchFolder, groupId: string) {
@@ -111,7 +128,7 @@ function loaded(world: World, folder: BenchFolder, groupId: string) {
 }
 
 /** A world that does not wait for the disk: making ten thousand groups is not what is measured. */
-function fastWorld(): World {
+function fastWorld(): CountingWorld {
   const world = createCountingWorld(createRealWorld());
   world.syncs = false;
   return Object.assign(world, { files: { ...world.files, rename: renameSync } });

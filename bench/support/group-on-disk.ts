@@ -1,5 +1,5 @@
 /** Groups in a temporary data root, of any size. */
-import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
@@ -26,16 +26,34 @@ export interface BenchGroup {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** A run starts nothing when the disk of its data root has less than half of that left. */
+const neededBytes = 1e9;
+
 /**
- * Where files are kept in memory; the temporary folder where there is no such place. What a disk takes for a write that
- * must not be lost differs a hundredfold from machine to machine and hides what a program takes.
+ * Where files are kept in memory and programs may be started from; the temporary folder where there is no such place.
+ * What a disk takes for a write that must not be lost differs a hundredfold from machine to machine and hides what a
+ * program takes.
  */
 export function memoryPlace(): string {
+  const place = '/dev/shm';
   try {
-    accessSync('/dev/shm', constants.W_OK);
-    return '/dev/shm';
+    const { bavail, bsize } = statfsSync(place);
+    return bavail * bsize >= neededBytes && startsPrograms(place) ? place : tmpdir();
   } catch {
     return tmpdir();
+  }
+}
+
+function startsPrograms(place: string): boolean {
+  const folder = mkdtempSync(join(place, 'cca-try-'));
+  try {
+    const program = join(folder, 'try');
+    writeFileSync(program, '#!/bin/sh\n', { mode: 0o700 });
+    return Bun.spawnSync([program], { stdio: ['ignore', 'ignore', 'ignore'] }).success;
+  } catch {
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 

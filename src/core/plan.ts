@@ -43,6 +43,7 @@ export function planOf(state: GroupState): Plan {
  */
 export function allBlockers(state: GroupState, plan: Plan): Map<SessionId, readonly SessionId[]> {
   const found = new Map<SessionId, readonly SessionId[]>();
+  if (state.counts.failed === 0) return found;
   for (const id of plan.graph.order) {
     const record = state.sessions.get(id);
     if (record === undefined || record.state.status === 'completed') continue;

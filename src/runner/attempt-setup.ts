@@ -24,7 +24,7 @@ import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths
 import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
-import { frozenTemplates, generatedConfig, permissionModeOf } from './generated-config.ts';
+import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
 import type { Launch } from './launch.ts';
 import { contextInstructions, contextOf, noteHandover, ownHooks } from './session-context.ts';
 import { createWorkplaces, type WorkplaceInput } from './workplace.ts';
@@ -52,6 +52,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   const claude = findClaude(world, options.callerEnv, { packageRoot: options.packageRoot, preferPinned });
   let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
+  const templates = frozenTemplates(world, options.paths);
   const workplaces = createWorkplaces(world, git);
   const rehearsalHome = options.rehearsalUrl === undefined ? undefined : homeOfRehearsal(options);
   const commandEnv = commandEnvironment(options.callerEnv, rehearsalHome);
@@ -74,7 +75,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
           options.rehearsalUrl === undefined ? checkLogin(world, program, env, folder) : Promise.resolve(ok(null));
         const loggedIn = await login;
         if (!loggedIn.ok) return loggedIn;
-        return prepareFiles(world, options, { ...input, paths, program, env, folder });
+        return prepareFiles(world, options, { ...input, paths, program, env, folder, templates });
       } catch (error) {
         return { ok: false, failure: systemFailure(paths.folder, error) };
       }
@@ -115,14 +116,15 @@ interface Subject extends PrepareInput {
   readonly env: Environment;
   /** claude's working directory. */
   readonly folder: string;
+  readonly templates: TemplateStore;
 }
 
 /** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env, folder } = subject;
+  const { state, record, attempt, paths, program, env, folder, templates } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
-  const generated = generatedConfig(world, frozenTemplates(world, options.paths), state.group, definition);
+  const generated = generatedConfig(world, templates, state.group, definition);
   if (!generated.ok) return generated;
   const { settings: base, claudeMd, files, mcp } = generated.value;
   const harmless = checkSettings(world, base, 'The configuration of the session', env);

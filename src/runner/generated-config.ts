@@ -43,7 +43,8 @@ export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore 
     sharedConfig,
     load(digest) {
       const known = loaded.get(digest) ?? loadConfigTemplate(world, join(templates, digest));
-      loaded.set(digest, known);
+      // What could not be read is read again by whoever asks next.
+      if (known.ok) loaded.set(digest, known);
       return known;
     },
   };

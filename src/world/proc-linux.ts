@@ -1,6 +1,6 @@
 /** The process table of Linux, read from /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { ProcCache } from './proc-cache.ts';
+import { ProcCache, type ProcReading } from './proc-cache.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { errorCode } from './system-error.ts';
 
@@ -50,8 +50,8 @@ export function createLinuxTable(root: string, pause: () => void = () => Bun.sle
       return null;
     },
     marked(name, value) {
-      const mark = Buffer.from(`${name}=${value}`);
-      const marked = cache.look().filter(({ entry, environment }) => holdsEntry(environment, mark) && isStill(entry));
+      const isMarked = (known: ProcReading) => valuesIn(known, name).includes(value);
+      const marked = cache.look().filter((known) => isMarked(known) && isStill(known.entry));
       return marked.map(({ entry }) => entry.pid);
     },
     forget: () => cache.forget(),
@@ -103,12 +103,24 @@ function isInExec(text: string): boolean {
   return parseStat(text)?.zombie === false && fields[46] === '0' && fields[48] === '0';
 }
 
-/** True when the NUL-separated environment holds exactly this entry. */
-function holdsEntry(environment: Buffer | null, entry: Buffer): boolean {
-  if (environment === null) return false;
-  for (let at = environment.indexOf(entry); at !== -1; at = environment.indexOf(entry, at + 1)) {
-    const after = environment[at + entry.length];
-    if ((at === 0 || environment[at - 1] === 0) && (after === undefined || after === 0)) return true;
+/** What was looked for last in what was read: with many workers the same name is asked for again and again. */
+const lookedFor = new WeakMap<ProcReading, { readonly name: string; readonly values: readonly string[] }>();
+
+/** The values of all entries of that name in the NUL-separated environment. */
+function valuesIn(known: ProcReading, name: string): readonly string[] {
+  const before = lookedFor.get(known);
+  if (before?.name === name) return before.values;
+  const values = known.environment === null ? [] : entriesOf(known.environment, `${name}=`);
+  lookedFor.set(known, { name, values });
+  return values;
+}
+
+function entriesOf(environment: Buffer, start: string): string[] {
+  const values: string[] = [];
+  for (let at = environment.indexOf(start); at !== -1; at = environment.indexOf(start, at + 1)) {
+    if (at > 0 && environment[at - 1] !== 0) continue;
+    const end = environment.indexOf(0, at);
+    values.push(environment.toString('utf8', at + start.length, end === -1 ? environment.length : end));
   }
-  return false;
+  return values;
 }

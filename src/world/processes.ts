@@ -5,6 +5,7 @@ import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
 import { hostName } from './host-name.ts';
+import { isOwnChild, noteChild } from './own-children.ts';
 import { isolatedBunFlags } from './own-program.ts';
 import { openPrivate } from './private-file.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
@@ -69,6 +70,7 @@ class SystemProcesses implements Processes {
       this.#table.forget();
       // Even if it has ended already it is a zombie until the event loop asks for its status, so it has an entry.
       const startTime = this.#table.find([child.pid])[0]?.startTime ?? '';
+      noteChild(child, startTime);
       return ok({ identity: this.#name(child.pid, startTime), onExit: (action) => end.tell(action) });
     } catch (error) {
       return describeSpawnError(program, error);
@@ -113,11 +115,16 @@ class SystemProcesses implements Processes {
       // What ended while we looked, at any depth, has left its children to this one.
       const now = this.#table.children(identity.pid);
       const isWhole = branches !== null && now !== null && now.join() === before.join();
-      if (isWhole) return this.isAlive(identity) ? seen : null;
+      if (isWhole) return this.#isThere(identity, now) ? seen : null;
       before = now;
     }
     // Something is there at any rate, even if more of it was started than could be read.
     return before !== null && seen.length > 0 && this.isAlive(identity) ? seen : null;
+  }
+
+  #isThere(identity: ProcessIdentity, children: readonly number[]): boolean {
+    // The dead have no children, so that one of ours which has some lives.
+    return (children.length > 0 && isOwnChild(identity.pid, identity.startTime)) || this.isAlive(identity);
   }
 
   /** For each of these children of `parent` what lives of it and below it; null when one could not be asked. */

@@ -12,13 +12,13 @@ import {
   type Effort,
   type Figure,
   formatBytes,
-  formatMs,
   measured,
   median,
   mib,
   ratio,
 } from './support/figures.ts';
-import { type BenchFolder, type BenchGroup, makeFolder, makeGroup } from './support/group-on-disk.ts';
+import { type BenchGroup, makeFolder, makeGroup } from './support/group-on-disk.ts';
+import { type Contender, inTurns } from './support/in-turns.ts';
 import { measureRun } from './support/runner-process.ts';
 import { tinyClaude } from './support/tasks.ts';
 
@@ -174,28 +174,21 @@ function lookAt(pid: number): { readonly peakBytes: number; readonly cpuMs: numb
   return { peakBytes: Number(peak) * 1024, cpuMs: (ticks / ticksPerSecond) * 1000 };
 }
 
-async function measureRunners({ isQuick }: Effort): Promise<Figure[]> {
-  const figures: Figure[] = [];
-  let alone = Number.NaN;
-  for (const count of isQuick ? watchers.slice(0, 2) : watchers) {
-    const folder = makeFolder();
-    try {
-      const cpuMs = await measureWatched(folder, count);
-      if (count === 0) alone = cpuMs;
-      figures.push({
-        what: `runner’s CPU, ${count === 1 ? '1 watcher' : `${count} watchers`}`,
-        value: formatMs(cpuMs),
-        ratio: count === 0 ? '1' : `${ratio(cpuMs, alone)} that without`,
-      });
-    } finally {
-      folder.remove();
-    }
-  }
-  return figures;
+async function measureRunners({ isQuick, rounds }: Effort): Promise<Figure[]> {
+  const contenders = (isQuick ? watchers.slice(0, 2) : watchers).map((count): Contender => {
+    return { name: `runner’s CPU, ${count} watching`, run: () => measureWatched(count) };
+  });
+  const { taken } = await inTurns(contenders, rounds);
+  const [alone = []] = taken.values();
+  return [...taken].map(([name, values]) => {
+    const compared = values === alone ? '1' : `${ratio(median(values), median(alone))} that without`;
+    return { ...measured(name, values), ratio: compared };
+  });
 }
 
 /** Milliseconds of CPU that the runner takes while so many watch. */
-async function measureWatched(folder: BenchFolder, count: number): Promise<number> {
+async function measureWatched(count: number): Promise<number> {
+  const folder = makeFolder();
   const group = makeGroup(createRealWorld(), folder, { sessions: runSessions });
   const watching = Array.from({ length: count }, () => watch(group));
   try {
@@ -209,5 +202,6 @@ async function measureWatched(folder: BenchFolder, count: number): Promise<numbe
     return (await measureRun(group, env, runSessions)).cpuMs;
   } finally {
     for (const watcher of watching) watcher.end();
+    folder.remove();
   }
 }

@@ -9,9 +9,8 @@ import { pinnedClaude } from '../tests/support/cli.ts';
 import { type GroupFixture, makeGroup as makeFixture } from '../tests/support/group-fixture.ts';
 import { type Benchmark, type Effort, type Figure, measured } from './support/figures.ts';
 import { makeFolder, makeGroup } from './support/group-on-disk.ts';
-import { measureRun, runnerRows } from './support/runner-process.ts';
+import { measureRun, type RunnerFigures, runnerRows } from './support/runner-process.ts';
 
-/** Each costs more than a second of CPU, so one run of many of them is all there is. */
 const fullSessions = 50;
 const quickSessions = 4;
 const concurrent = 8;
@@ -20,7 +19,7 @@ const lookMs = 5;
 export const real: Benchmark = {
   about: ({ isQuick, rounds }) =>
     `${isQuick ? quickSessions : fullSessions} sessions of the real claude, ${concurrent} at a time, three requests ` +
-    `each, once; ${rounds} pauses.`,
+    `each, ${rounds === 1 ? 'once' : `${rounds} times`}; as many pauses.`,
   async run(effort) {
     return [...(await measureSessions(effort)), ...(await measurePauses(effort))];
   },
@@ -39,8 +38,14 @@ function claudeEnv(api: ScriptedApi): Record<string, string> {
   };
 }
 
-async function measureSessions({ isQuick }: Effort): Promise<Figure[]> {
+async function measureSessions({ isQuick, rounds }: Effort): Promise<Figure[]> {
   const sessions = isQuick ? quickSessions : fullSessions;
+  const runs: RunnerFigures[] = [];
+  for (let round = 0; round < rounds; round += 1) runs.push(await runOnce(sessions));
+  return runnerRows(runs, sessions);
+}
+
+async function runOnce(sessions: number): Promise<RunnerFigures> {
   const step = (command: string) => ({ text: 'Working.', tool: 'Bash', input: { command } });
   const steps = [step('seq 1 300'), step('echo done >> work.txt'), { text: 'The work is done.' }];
   const api = playing({ version: 1, sessions: { '*': { steps } } });
@@ -49,7 +54,7 @@ async function measureSessions({ isQuick }: Effort): Promise<Figure[]> {
     const group = makeGroup(createRealWorld(), folder, { sessions, session: () => ({ allowedTools: ['Bash'] }) });
     const figures = await measureRun(group, claudeEnv(api), concurrent);
     if (api.problems.length > 0) throw new Error(api.problems.join('\n'));
-    return runnerRows([figures], sessions);
+    return figures;
   } finally {
     await api.stop();
     folder.remove();

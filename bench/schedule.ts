@@ -32,7 +32,7 @@ export const schedule: Benchmark = {
     'its start to its end. Ours reads a group made before, the others a list or a makefile made before; only ours ' +
     'asks for the login, writes a config dir for each session, follows and judges what it prints, ends it, looks for ' +
     'what it may have left running and fsyncs its log. Its files are in memory where that can be; what four fsyncs a ' +
-    'session take on the disk of the temporary folder is a row of its own. It does not warm the prompt cache ' +
+    'session take on the disk of the temporary folder are rows of their own. It does not warm the prompt cache ' +
     '(--no-warm-cache), for these tasks have none.',
   async run(effort) {
     return [...(await measureFlat(effort)), ...(await measureGraph(effort))];
@@ -66,7 +66,11 @@ async function measureFlat({ rounds }: Effort): Promise<Figure[]> {
 async function measureGraph({ isQuick, rounds }: Effort): Promise<Figure[]> {
   const tasks = randomGraph(isQuick ? graph.quickTasks : graph.tasks);
   const { wide } = graph;
-  const contenders = [makeContender(tasks, wide), ourContender(ours, tasks, wide, memoryPlace())];
+  const contenders = [
+    makeContender(tasks, wide),
+    ourContender(ours, tasks, wide, memoryPlace()),
+    ourContender(oursOnDisk, tasks, wide, tmpdir()),
+  ];
   const standings = await inTurns(contenders, rounds);
   const leastMs = shortestMs(tasks, graph.wide);
   const figures = rows(standings, 'graph', leastMs, 'the least there can be', graph.targetRatio, leastMs);

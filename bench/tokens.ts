@@ -5,8 +5,6 @@
  */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { prices } from '../src/claude/pricing.ts';
-import type { Price } from '../src/core/group.ts';
 import type { MessagesBody } from '../src/rehearsal/conversation.ts';
 import type { Step } from '../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../src/rehearsal/scripted-api.ts';
@@ -65,8 +63,7 @@ export const tokens: Benchmark = {
       return { what, ours: compared(ours), loop: loop.has(other) && loop.has(one) ? compared(loop) : undefined };
     });
     const resumed = { what: 'before a pause and after it', ours: await ourResume(), loop: await loopResume() };
-    const prefixes = shared.flatMap(({ ours: { cached } }) => (cached > 0 ? [cached] : []));
-    return [...[...shared, resumed].map(row), saving(Math.min(...prefixes))];
+    return [...[...shared, resumed].map(row), saving];
   },
 };
 
@@ -95,19 +92,14 @@ function row({ what, ours, loop }: Row): Figure {
   };
 }
 
-/** Money only as a formula: what the server keeps, and for whom, is not known here. */
-function saving(prefixBytes: number): Figure {
-  const { cacheCreation, cacheRead } = prices.opus as Price;
-  const millionths = (prefixBytes / bytesPerToken) * (cacheCreation - cacheRead);
-  return {
-    what: 'saved when one of n sessions goes first',
-    value: '(n − 1) · P · (w − r)',
-    note:
-      `P = ${Math.round(prefixBytes / bytesPerToken)} tokens, w and r the prices of writing and reading one: ` +
-      `$${(millionths / 1e6).toFixed(3)} for each of the others on opus. Assumes that all n would have asked before ` +
-      'the first answer, and that the server keeps P for the account until the last of them asks.',
-  };
-}
+/** Money only as a formula: what the server keeps, for whom and at which price, is not known here. */
+const saving: Figure = {
+  what: 'saved when one of n sessions goes first',
+  value: '(n − 1) · P · (w − r)',
+  note:
+    'P = tokens of the row that fits, w and r = prices of writing and of reading one. Assumes that all n would have ' +
+    'asked before the first answer, and that the server keeps P for the account until the last of them asks.',
+};
 
 const changes: Step = { text: 'I write it down.', tool: 'Bash', input: { command: 'date +%N >> notes.txt' } };
 const pausable: Step = { tool: 'Bash', input: { command: 'test -e begun || { touch begun; sleep 600; }' } };

@@ -1,79 +1,80 @@
-/** What a hook of CPM adds to the start of a session: the whole process, beside the same job as bash and jq. */
-import { mkdirSync, utimesSync, writeFileSync } from 'node:fs';
+/** What each hook adds to the start of a session: the whole process, beside the same job as bash and jq. */
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../src/world/own-program.ts';
 import { atMost, type Benchmark, type Figure, formatRatio, measured, median } from './support/figures.ts';
-import { type BenchFolder, makeFolder } from './support/group-on-disk.ts';
-import { inTurns, type Standings } from './support/in-turns.ts';
+import { makeFolder, memoryPlace } from './support/group-on-disk.ts';
+import { type HookFixture, type HookName, hookFixtures, sessionId } from './support/hook-fixtures.ts';
+import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
 
 const hookMain = join(import.meta.dir, '..', 'src', 'hook-main.ts');
-const script = join(import.meta.dir, 'support', 'cpm-hook.sh');
 /** A hook takes so little time that more of them are taken together. */
 const hooksInRound = 12;
-const progressFiles = 5;
 const targetMs = 20;
-const sessionId = '00000001-0000-4000-8000-000000000000';
-const [bare, ours, peer] = ['bun -e 0', 'hook-main.ts cpm', 'bash + jq'] as const;
+const systems = Object.keys(hookFixtures) as HookName[];
+const bare = 'bun -e 0';
+const oursOf = (system: HookName) => `hook-main.ts ${system}`;
+const peerOf = (system: HookName) => `bash + jq ${system}`;
+/** The one that makes sure of what it writes, so the disk counts. */
+const durable = 'faber';
+const onDisk = `${oursOf(durable)}, files on this disk`;
 
 export const hook: Benchmark = {
-  about: () => `SessionStart of CPM with ${progressFiles} progress files, from start to end of the process, in turns.`,
+  about: () =>
+    'SessionStart of every kind of hook, from start to end of the process, in turns. Files are in memory where that ' +
+    'can be; only the hook of FABER writes any that must not be lost, and has a row for the disk of the temporary ' +
+    'folder. The scripts take no locks, wait for no disk and neither cut nor clean what they print.',
   async run({ rounds }) {
-    const folder = makeFolder();
+    const [folder, disk] = [makeFolder(memoryPlace()), makeFolder()];
     try {
-      fill(folder);
-      const env = { ...folder.env, CLAUDE_PROJECT_DIR: folder.project };
-      const time = (...command: string[]) => timeOf(command, env);
-      const standings = await inTurns(
-        [
-          { name: bare, run: () => time(process.execPath, '-e', '0') },
-          { name: ours, run: () => time(process.execPath, ...isolatedBunFlags, hookMain, 'cpm', 'session-start') },
-          { name: peer, needs: ['bash', 'jq'], run: () => time('bash', script) },
-        ],
-        rounds * hooksInRound,
-      );
-      return figures(standings);
+      const bareFixture: HookFixture = { env: folder.env, source: 'startup', said: /^$/ };
+      const contenders = [
+        { name: bare, run: () => timeOf([process.execPath, '-e', '0'], bareFixture) },
+        ...systems.flatMap((system) => oursAndPeer(system, hookFixtures[system](folder))),
+        ours(onDisk, durable, hookFixtures[durable](disk)),
+      ];
+      return figures(await inTurns(contenders, rounds * hooksInRound));
     } finally {
       folder.remove();
+      disk.remove();
     }
   },
 };
 
-function figures({ taken, absent }: Standings): Figure[] {
-  const oursMs = median(taken.get(ours) ?? []);
-  const peerMs = median(taken.get(peer) ?? []);
-  const rows = [...taken].map(([name, values]): Figure => {
-    return { ...measured(name, values), ...(name === ours ? { target: atMost(oursMs, targetMs) } : {}) };
-  });
-  if (Number.isNaN(peerMs)) return [...rows, ...absent];
-  const against = oursMs / peerMs;
-  const compared = { what: `${ours} against ${peer}`, value: formatRatio(against) };
-  return [...rows, { ...compared, target: atMost(against, 1, formatRatio), note: 'below 1 = ours is faster' }];
+function oursAndPeer(system: HookName, fixture: HookFixture): Contender[] {
+  const script = join(import.meta.dir, 'support', `${system}-hook.sh`);
+  const peer = { name: peerOf(system), needs: ['bash', 'jq'], run: () => timeOf(['bash', script], fixture) };
+  return [ours(oursOf(system), system, fixture), peer];
 }
 
-/** Four fresh files and a stale one, of the size that skills write. */
-function fill(folder: BenchFolder): void {
-  const plans = join(folder.project, 'docs', 'plans');
-  mkdirSync(plans, { recursive: true });
-  for (let number = 1; number <= progressFiles; number += 1) {
-    const path = join(plans, `.cpm-progress-0000000${number}-0000-4000-8000-000000000000.md`);
-    const phases = Array.from(
-      { length: 12 },
-      (_, phase) => `### Phase ${phase}\nDecided: ${'a matter, '.repeat(10)}\n`,
-    );
-    const header = `# CPM Session State\n\n**Skill**: cpm:do\n**Phase**: ${number} of 6 — Work\n`;
-    writeFileSync(path, `${header}\n## Completed Phases\n\n${phases.join('\n')}\n## Next Action\nGo on.\n`);
-    if (number === progressFiles) utimesSync(path, 0, 0);
-  }
+function ours(name: string, system: HookName, fixture: HookFixture): Contender {
+  const command = [process.execPath, ...isolatedBunFlags, hookMain, system, 'session-start'];
+  return { name, run: () => timeOf(command, fixture) };
 }
 
 /** Milliseconds of a hook from start to end; throws when it does not do its job. */
-function timeOf(command: readonly string[], env: Readonly<Record<string, string>>): number {
-  const stdin = Buffer.from(`${JSON.stringify({ session_id: sessionId, source: 'startup' })}\n`);
+function timeOf(command: readonly string[], { env, source, said, prepare, isRecorded }: HookFixture): number {
+  const stdin = Buffer.from(`${JSON.stringify({ session_id: sessionId, source })}\n`);
+  prepare?.();
   const begin = performance.now();
   const { exitCode, stdout } = Bun.spawnSync([...command], { env, stdin, stderr: 'inherit' });
   const ms = performance.now() - begin;
-  const isBare = command.includes('-e');
-  const isDone = exitCode === 0 && (isBare || /^CPM_SESSION_ID: .*--- END ---.*STALE: /s.test(stdout.toString()));
-  if (!isDone) throw new Error(`${command.join(' ')} ended with ${exitCode} and said: ${stdout}`);
+  const isDone = exitCode === 0 && said.test(stdout.toString()) && isRecorded?.() !== false;
+  if (!isDone) throw new Error(`${command.join(' ')} did not do its job, ended with ${exitCode} and said: ${stdout}`);
   return ms;
+}
+
+function figures({ taken, absent }: Standings): Figure[] {
+  const valuesOf = (name: string) => taken.get(name) ?? [];
+  const rowsOf = (system: HookName): Figure[] => {
+    const [own, peer] = [oursOf(system), peerOf(system)];
+    const ownMs = median(valuesOf(own));
+    const rows: Figure[] = [{ ...measured(own, valuesOf(own)), target: atMost(ownMs, targetMs) }];
+    if (system === durable) rows.push(measured(onDisk, valuesOf(onDisk)));
+    if (!taken.has(peer)) return [...rows, ...absent.filter(({ what }) => what === peer)];
+    const against = ownMs / median(valuesOf(peer));
+    const compared = { what: `${own} against bash + jq`, value: formatRatio(against) };
+    const target = atMost(against, 1, formatRatio);
+    return [...rows, measured(peer, valuesOf(peer)), { ...compared, target, note: 'below 1 = ours is faster' }];
+  };
+  return [measured(bare, valuesOf(bare)), ...systems.flatMap(rowsOf)];
 }

@@ -1,22 +1,20 @@
 #!/bin/bash
 # What a hook in bash and jq does for the same job: the id, then every progress file with its label, stale ones named.
-input=$(cat)
-id=$(printf '%s' "$input" | jq -r '.session_id // empty')
+id=$(jq -r '.session_id // empty')
 [ -n "$id" ] && echo "CPM_SESSION_ID: $id"
-now=$(date +%s)
+plans=$CLAUDE_PROJECT_DIR/docs/plans
+old=$(find "$plans" -maxdepth 1 -name '.cpm-progress-*.md' -mmin +2880)$'\n'
 stale=
-for file in "$CLAUDE_PROJECT_DIR"/docs/plans/.cpm-progress-*.md; do
+for file in "$plans"/.cpm-progress-*.md; do
   [ -f "$file" ] || continue
-  skill=$(sed -n 's/^\*\*Skill\*\*: *//p' "$file" | head -1)
-  phase=$(sed -n 's/^\*\*Phase\*\*: *//p' "$file" | head -1)
-  age=$((now - $(stat -c %Y "$file" 2>/dev/null || stat -f %m "$file")))
-  if [ "$age" -gt 172800 ]; then
-    stale="${stale}STALE: $skill — $phase — file: $file ($((age / 3600))h old). To remove: delete $file"$'\n'
+  text=$(<"$file")
+  [[ $text =~ '**Skill**: '([^$'\n']*) ]]; skill=${BASH_REMATCH[1]}
+  [[ $text =~ '**Phase**: '([^$'\n']*) ]]; phase=${BASH_REMATCH[1]}
+  if [[ $old == *"$file"$'\n'* ]]; then
+    stale+="STALE: $skill — $phase — file: $file (older than 48h). To remove: delete $file"$'\n'
     continue
   fi
-  printf '\n--- CPM SESSION STATE (%s — %s) [%s] ---\n' "$skill" "$phase" "${file##*/}"
-  cat "$file"
-  echo '--- END ---'
+  printf '\n--- CPM SESSION STATE (%s — %s) [%s] ---\n%s\n--- END ---\n' "$skill" "$phase" "${file##*/}" "$text"
 done
 [ -n "$stale" ] && printf '\nWARNING: these files are old:\n%s' "$stale"
 printf '\nNOTE: Found CPM session state. Ask whether to continue or to discard it.\n'

@@ -2,10 +2,12 @@
  * The environment of a worker: the caller's, because the tools of a session need it, without the traces of a
  * surrounding claude and without logins that were not chosen. A rehearsal starts from nothing instead.
  */
-import type { Login } from './login.ts';
-import { attemptMark, keptVariables, loginVariables, managedSwitch } from './variables.ts';
 
-export { attemptMark } from './variables.ts';
+import { attemptMark } from './attempt-mark.ts';
+import type { Login } from './login.ts';
+import { keptVariables, loginVariables, managedSwitch } from './variables.ts';
+
+export { attemptMark } from './attempt-mark.ts';
 
 export type Environment = Readonly<Record<string, string>>;
 

@@ -2,12 +2,13 @@
  * The two settings files of a worker: `--settings FILE`, which beats the project's own settings, and settings.json in
  * its config dir. claude ignores a faulty one without a word, deny rules and all, so both are built here and read back.
  */
+
 import { fail, ok, type Result } from '../core/failure.ts';
 import { permissionModes } from '../core/group.ts';
+import { attemptMark } from './attempt-mark.ts';
 import type { Environment } from './environment.ts';
 import { isObject, type JsonObject, list, object, objects } from './lenient.ts';
 import {
-  attemptMark,
   cloudVariables,
   isOn,
   isSecret,

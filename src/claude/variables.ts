@@ -3,9 +3,6 @@
  * them and would win over the environment of the process, see settings.ts.
  */
 
-/** Marks a worker and everything it starts; the value is the attempt's id. */
-export const attemptMark = 'CLAUDE_CODE_AGENT_ATTEMPT';
-
 /**
  * Tells claude that whoever started it has chosen the provider: settings files, whatever their source, then cannot
  * change provider, endpoint, credentials or proxy, and a refused key is reported at once instead of being retried.

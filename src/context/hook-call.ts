@@ -61,7 +61,7 @@ export interface HookAnswer {
 /** One of cpm, faber, handover. `answer` throws nothing that a project's files could cause. */
 export interface ContextSystem {
   readonly name: 'cpm' | 'faber' | 'handover';
-  answer(call: HookCall): HookAnswer;
+  answer(call: HookCall): HookAnswer | Promise<HookAnswer>;
 }
 
 /** claude passes at most 10,000 characters of a hook entry to the model, and of a longer text only the first 2,000. */

@@ -1,6 +1,6 @@
 /** Errors of the operating system as failures; bugs of our own go on as exceptions. */
 import type { Failure } from '../core/failure.ts';
-import { writeFailure } from '../world/world.ts';
+import { writeFailure } from '../world/write-failure.ts';
 
 /** The failure `write-failed` for a system error at `path`; throws every other error again. */
 export function systemFailure(path: string, error: unknown): Failure {

@@ -22,7 +22,6 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { watchPath } from './file-watch.ts';
 import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, WriteOptions } from './world.ts';
@@ -30,7 +29,8 @@ import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, WriteOptions }
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
 
-export function createFiles(): Files {
+/** All but the watch: what that needs would make every hook wait. */
+export function createFiles(): Omit<Files, 'watch'> {
   return {
     readText,
     readBytes,
@@ -48,7 +48,6 @@ export function createFiles(): Files {
     // Retried, because a process that is just ending may still add a file while its folder is emptied.
     remove: (path) => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
     freeBytes,
-    watch: watchPath,
   };
 }
 

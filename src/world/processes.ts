@@ -13,14 +13,8 @@ import { collectDescendants } from './process-tree.ts';
 import { describeSpawnError, locateProgram } from './program.ts';
 import { runProgram } from './program-run.ts';
 import { installSubreaper } from './subreaper-image.ts';
-import {
-  type ExitStatus,
-  type Processes,
-  type RunningProcess,
-  type SignalName,
-  type SpawnOptions,
-  writeFailure,
-} from './world.ts';
+import type { ExitStatus, Processes, RunningProcess, SignalName, SpawnOptions } from './world.ts';
+import { writeFailure } from './write-failure.ts';
 
 /** How often the children of a process are read that change faster than we can look. */
 const childrenTries = 20;

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { assert } from '../core/failure.ts';
 import { createClock } from './clock.ts';
 import { createFifos } from './fifo.ts';
+import { watchPath } from './file-watch.ts';
 import { createFiles } from './files.ts';
 import { createLocks } from './lock.ts';
 import { freeMemoryBytes } from './memory.ts';
@@ -17,7 +18,7 @@ export function createRealWorld(): World {
   assert(self !== null, 'this process is not in the process table');
   return {
     clock: createClock(),
-    files: createFiles(),
+    files: { ...createFiles(), watch: watchPath },
     processes,
     fifos: createFifos(),
     locks: createLocks((holder) => processes.isAlive(holder.identity)),

@@ -4,7 +4,7 @@
  * stays obvious and a crash has few places.
  */
 import type { ProcessIdentity } from '../core/event.ts';
-import type { Failure, Result } from '../core/failure.ts';
+import type { Result } from '../core/failure.ts';
 
 export interface World {
   readonly clock: Clock;
@@ -224,18 +224,4 @@ export interface Machine {
   freeMemoryBytes(): number;
   /** This process. */
   readonly self: ProcessIdentity;
-}
-
-const writeCures: Readonly<Record<string, string>> = {
-  ENOSPC: 'Free some disk space and run the command again.',
-  EDQUOT: 'Your disk quota is used up: free some of it and run the command again.',
-  EFBIG: 'A file may not become that large here: raise the limit ("ulimit -f"), then run the command again.',
-};
-
-/** Turns an exception of the file system into a failure of the domain, with the path and the next step. */
-export function writeFailure(path: string, error: unknown): Failure {
-  const code = (error as { code?: string }).code ?? '';
-  const message = `Cannot write ${path}: ${code === '' ? String(error) : code}.`;
-  const next = writeCures[code] ?? 'Check the folder and its permissions, then run the command again.';
-  return { reason: 'write-failed', message, next };
 }

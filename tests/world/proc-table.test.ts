@@ -6,8 +6,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import { createLinuxTable, parseStat } from '../../src/world/proc-linux.ts';
+import { createLinuxTable } from '../../src/world/proc-linux.ts';
 import { createPsTable, parseMarked, parsePs } from '../../src/world/proc-ps.ts';
+import { parseStat } from '../../src/world/proc-stat.ts';
 import { createProcesses } from '../../src/world/processes.ts';
 import { makeTempFolder, Shell } from './rig.ts';
 

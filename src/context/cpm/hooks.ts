@@ -9,7 +9,7 @@ import { type Layout, layOut, type Shown } from './layout.ts';
 import { findProgress, type Progress, type ProgressFile, readProgress, shownPath } from './progress-files.ts';
 import { isSessionId, labelOf } from './state.ts';
 
-export const cpm: ContextSystem = { name: 'cpm', answer };
+export const cpm = { name: 'cpm', answer } satisfies ContextSystem;
 
 function answer(call: HookCall): HookAnswer {
   switch (call.event) {

@@ -15,7 +15,7 @@ import { endSession, noteCompaction, phasesDefault, type Who } from './state.ts'
 import { updateState } from './state-file.ts';
 import { loadWorkflowConfig, workflowName } from './workflow-config.ts';
 
-export const faber: ContextSystem = { name: 'faber', answer };
+export const faber = { name: 'faber', answer } satisfies ContextSystem;
 
 type Run = Running & { readonly ok: true };
 

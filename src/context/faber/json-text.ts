@@ -37,9 +37,15 @@ export function readJson(text: string): ReadJson {
   return readWith(JSON.parse, text);
 }
 
-/** For what is written back: numbers come as an ExactNumber where another form would be written. */
+let lastExact: { readonly text: string; readonly read: ReadJson } | undefined;
+
+/**
+ * For what is written back: numbers come as an ExactNumber where another form would be written. A hook reads the state
+ * of its run several times, before the lock and under it; as long as it is the same text it is parsed once.
+ */
 export function readExactJson(text: string): ReadJson {
-  return readWith(parseExactly, text);
+  if (lastExact?.text !== text) lastExact = { text, read: readWith(parseExactly, text) };
+  return lastExact.read;
 }
 
 function readWith(parse: (text: string) => unknown, text: string): ReadJson {
@@ -98,6 +104,8 @@ export function textOf(value: unknown): string | undefined {
 
 /** Where more than `max` brackets are open at once; null where they never are. Quotes are told apart, no more. */
 function offsetOfDepth(text: string, max: number): number | null {
+  // Most texts hold fewer brackets than that, and to count them is much faster than to tell them apart.
+  if ((text.match(/[[{]/g)?.length ?? 0) <= max) return null;
   let depth = 0;
   for (let at = 0; at < text.length; at += 1) {
     const character = text[at];

@@ -6,16 +6,15 @@ import { describeFailure } from '../../core/failure.ts';
 import type { ContextSystem, HookAnswer, HookCall } from '../hook-call.ts';
 import { briefing } from './briefing.ts';
 import { type Found, findByFolder, findBySession, findByTranscript, findMostRecent } from './find.ts';
-import { noteInProject } from './note.ts';
 import { type Discovery, findProjects } from './projects.ts';
 
-export const handover: ContextSystem = {
+export const handover = {
   name: 'handover',
-  answer(call) {
+  async answer(call: HookCall): Promise<HookAnswer> {
     if (call.event === 'session-start') return sessionStart(call);
     return call.event === 'pre-compact' ? preCompact(call) : { text: '' };
   },
-};
+} satisfies ContextSystem;
 
 function sessionStart(call: HookCall): HookAnswer {
   const discovery = findProjects(call.files, call.projectFolder);
@@ -35,7 +34,7 @@ function sessionStart(call: HookCall): HookAnswer {
  * A person's session may have moved on to another project since its id was written down, so what it worked on last
  * decides; in a worker only the id does. Nothing is said: the summary is not ours to write.
  */
-function preCompact(call: HookCall): HookAnswer {
+async function preCompact(call: HookCall): Promise<HookAnswer> {
   const discovery = findProjects(call.files, call.projectFolder);
   const byId = findBySession(discovery.projects, call.sessionId);
   const found = call.isWorker
@@ -43,6 +42,8 @@ function preCompact(call: HookCall): HookAnswer {
     : (inTranscript(call, discovery) ?? byId ?? findByFolder(discovery.projects, call.projectFolder));
   const notes = notesOf(discovery, found);
   if (found === null || call.sessionId === undefined) return { text: '', notes };
+  // Only here, for every session waits for the hooks of its start, which write nothing.
+  const { noteInProject } = await import('./note.ts');
   const noted = noteInProject(call.files, found.project, call.sessionId, call.nowMs);
   return { text: '', notes: { ...notes, ...(noted.ok ? {} : { trouble: describeFailure(noted.failure) }) } };
 }

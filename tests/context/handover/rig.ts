@@ -37,7 +37,7 @@ export class Root {
     return this.write(this.resume(id), `---\n${lines.map((line) => `${line}\n`).join('')}---\n\nNotes of ${id}.\n`);
   }
 
-  answer(call: Partial<HookCall> & Pick<HookCall, 'event'>): HookAnswer {
+  answer(call: Partial<HookCall> & Pick<HookCall, 'event'>): Promise<HookAnswer> {
     return handover.answer({
       sessionId: 'aaa111',
       projectFolder: this.folder,

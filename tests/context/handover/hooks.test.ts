@@ -243,7 +243,7 @@ describe('what is handed over', () => {
     expect(text.match(/^--- END ---$/gm)).toHaveLength(1);
   });
 
-  test('a FIFO, a folder, a device, a link out, 50 MB, invalid text, no permission: named, never waited for', async () => {
+  test('a FIFO, a folder, a device, a link out, 50 MB, invalid text, no rights: named, never waited for', async () => {
     const names = [
       'fifo',
       'folder',

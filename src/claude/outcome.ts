@@ -183,6 +183,8 @@ function stopSentence(reason: StopReason): string {
       return 'Stopped because the session or its group is being deleted.';
     case 'slice':
       return 'Interrupted to be given a new share of the budget.';
+    case 'disk':
+      return 'Interrupted because the disk is nearly full; it goes on when there is room again.';
     case 'timeout':
       return 'The session ran longer than it was allowed to.';
     case 'stall':

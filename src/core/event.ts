@@ -66,6 +66,8 @@ export type StopReason =
   | 'deleted'
   /** Its share of the money is nearly used up and it is to get a new one. */
   | 'slice'
+  /** The disk is nearly full: what it prints and does would get lost. It goes on when there is room again. */
+  | 'disk'
   | 'timeout'
   | 'stall';
 

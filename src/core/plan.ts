@@ -73,6 +73,7 @@ export function isHeldBack({ state, queued }: SessionRecord): boolean {
 const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
   'interrupted',
   'slice',
+  'disk',
   'limit',
   'transient',
   'stall',

@@ -5,6 +5,7 @@ import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage }
 import {
   type Answer,
   type Attempt,
+  goesOnAfter,
   IllegalEvent,
   ownBudgetLeft,
   type Rejection,
@@ -247,8 +248,7 @@ function failSession(
 
 /** The first cause stays, but what goes on by itself afterwards gives way to a person who wants it to rest. */
 function stopAttempt(attempt: Attempt, reason: StopReason): void {
-  const passing = attempt.stopping === 'slice' || attempt.stopping === 'stall';
-  if (attempt.stopping === undefined || (passing && reason === 'user')) attempt.stopping = reason;
+  if (attempt.stopping === undefined || (goesOnAfter(attempt.stopping) && reason === 'user')) attempt.stopping = reason;
 }
 
 /** Why it paused decides whether it goes on by itself. */
@@ -256,6 +256,7 @@ function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type
   switch (event.reason) {
     case 'interrupted':
     case 'slice':
+    case 'disk':
     case 'limit':
       record.queued = true;
       break;

@@ -85,6 +85,8 @@ export interface Circumstances {
   readonly slotsMax?: number;
   /** How many more workers memory and disk allow, and what is short when it is not enough. */
   readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk'; readonly message: string };
+  /** The disk is so full that what running sessions print may get lost. */
+  readonly isDiskLow?: boolean;
 }
 
 /**
@@ -98,7 +100,8 @@ export function decide(state: GroupState, circumstances: Circumstances): Decisio
   const budget = judgeBudget(state, circumstances.liveUsd);
   const decisions: Decision[] = [...budget.notices];
   if (budget.isOver) return [...decisions, ...stopForBudget(state)];
-  decisions.push(...regrants(state, plan, circumstances));
+  if (circumstances.isDiskLow === true) decisions.push(...stopForDisk(state));
+  else decisions.push(...regrants(state, plan, circumstances));
   const holding = holdReason(state);
   const next = holding === null ? nextStarts(state, circumstances) : nothingNext;
   decisions.push(...next.starts);
@@ -136,6 +139,15 @@ function stopAll(state: GroupState, reason: StopReason): Decision[] {
     }
   }
   return stops;
+}
+
+/** claude does not notice when what it prints is lost, its result and its cost too; so it is stopped while it can. */
+function stopForDisk(state: GroupState): Decision[] {
+  const isWorking = (sessionId: SessionId) => {
+    const { state: now } = state.sessions.get(sessionId) as SessionRecord;
+    return now.status === 'running' && now.attempt.accepting === undefined;
+  };
+  return stopAll(state, 'disk').filter((decision) => decision.do === 'stop' && isWorking(decision.sessionId));
 }
 
 /** The cap is reached: stop what still runs, then the run ends as the settings say. */

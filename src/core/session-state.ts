@@ -16,6 +16,14 @@ export interface Attempt extends AttemptIntent {
   accepting?: Usage;
 }
 
+/** Stops that nobody asked for and after which the session goes on by itself. */
+const passingStops: ReadonlySet<StopReason> = new Set(['slice', 'disk', 'stall']);
+
+/** Whether the session goes on by itself after such a stop, unless a person wants it to rest. */
+export function goesOnAfter(reason: StopReason): boolean {
+  return passingStops.has(reason);
+}
+
 export interface Rejection {
   readonly message: string;
   readonly output: string;

@@ -9,7 +9,7 @@ import type { AttemptPreparer } from './attempt-setup.ts';
 import type { Fact } from './facts.ts';
 
 /** Stops that concern the worker alone. */
-const passing: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice']);
+const passing: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice', 'disk']);
 
 export interface AcceptancesOptions {
   readonly paths: GroupPaths;

@@ -8,7 +8,7 @@ import { fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import { makeSessionId, sessionNumber } from '../core/id.ts';
-import type { SessionRecord } from '../core/session-state.ts';
+import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
@@ -161,8 +161,7 @@ function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   if (record.state.status === 'running') {
     const { attempt } = record.state;
-    const passing = attempt.stopping === 'slice' || attempt.stopping === 'stall';
-    if (attempt.stopping !== undefined && !passing) return ok([]);
+    if (attempt.stopping !== undefined && !goesOnAfter(attempt.stopping)) return ok([]);
     return ok([{ type: 'session_stopping', sessionId, attemptId: attempt.id, reason: 'user' }]);
   }
   if (record.state.status === 'completed') return refused(record, 'paused', 'Its result stays as it is.');

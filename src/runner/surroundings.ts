@@ -8,7 +8,7 @@ import type { GroupState } from '../core/state.ts';
 import type { World } from '../world/world.ts';
 import type { Fact } from './facts.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';
-import { watchRoom } from './room.ts';
+import { type Room, watchRoom } from './room.ts';
 import type { Worker } from './worker.ts';
 
 type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
@@ -23,7 +23,7 @@ const nearMs = 60_000;
 export class Surroundings {
   readonly #world: World;
   readonly #gate: LimitGate;
-  readonly #room: ReturnType<typeof watchRoom>;
+  readonly #room: Room;
   readonly #workers: Workers;
 
   constructor(world: World, root: string, gate: LimitGate, workers: Workers) {
@@ -69,7 +69,7 @@ export class Surroundings {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
     const waiting = planOf(state).ready.length > 0;
-    const room = waiting ? this.#room(state.group.config, this.#starting()) : undefined;
+    const room = waiting ? this.#room.forStarts(state.group.config, this.#starting()) : undefined;
     return {
       preparingMax: 2 * this.#world.machine.cores,
       nowMs,
@@ -79,6 +79,7 @@ export class Surroundings {
       ...(gate === null ? {} : { gate }),
       ...(this.#gate.isNear() ? { slotsMax: 1 } : {}),
       ...(room === undefined ? {} : { room }),
+      ...(state.running.size > 0 && this.#room.isDiskLow() ? { isDiskLow: true } : {}),
     };
   }
 

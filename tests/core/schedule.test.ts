@@ -133,6 +133,26 @@ describe('trouble', () => {
     ]);
   });
 
+  test('on a disk that fills up what works is interrupted, once, and work that is being accepted is not', () => {
+    const log = threeSessions({ maxConcurrentSessions: 2 }).run().start(a).start(b);
+    const of = { sessionId: b, attemptId: attemptId(b, 1) };
+    log.add({ type: 'session_accepting', ...of, result: 'Done.', usage: noUsage });
+    const full = { ...capacity, isDiskLow: true, room: { starts: 0, reason: 'disk', message: 'It is full.' } } as const;
+    expect(decide(log.state, full)).toEqual([{ do: 'stop', sessionId: a, reason: 'disk' }]);
+    log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason: 'disk' });
+    expect(decide(log.state, full)).toEqual([]);
+    log.add({
+      type: 'session_paused',
+      sessionId: a,
+      attemptId: attemptId(a, 1),
+      reason: 'disk',
+      message: '',
+      usage: noUsage,
+    });
+    expect(decide(log.state, full)).toMatchObject([{ do: 'wait', reason: 'disk', message: 'It is full.' }]);
+    expect(decide(log.state, capacity)).toMatchObject([{ do: 'start', sessionId: a, kind: 'resume' }]);
+  });
+
   test('an empty group is complete', () => {
     expect(decide(new CoreLog().run().state, capacity)).toEqual([{ do: 'settle', status: 'completed' }]);
   });

@@ -1,14 +1,15 @@
 /**
  * Promises: on a full disk every command ends with one sentence, nothing is half-written, and once there is room again
  * the next command works. A run that meets a full disk ends with code 1 while its workers go on; the next run adopts
- * them and completes the group. The disk is a tmpfs that nobody but this test sees.
+ * them and completes the group. Before it comes to that, sessions are interrupted while claude can still say so. The
+ * disk is a tmpfs that nobody but this test sees.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/cli.ts';
-import { begin, finish } from '../support/crash-rig.ts';
-import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { begin, finish, work } from '../support/crash-rig.ts';
+import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { OddMachine } from './odd-machine.ts';
 import { canMount, PrivateDisk } from './private-disk.ts';
 
@@ -107,6 +108,31 @@ test.skipIf(!mountable)(
     await machine.expectCompleted(group);
     expect(machine.alive(two.hello.pid)).toBe(false);
     expect(rig.invocations.filter(({ claudeSessionId }) => ids.includes(claudeSessionId)).length).toBe(2);
+  },
+  60_000,
+);
+
+test.skipIf(!mountable)(
+  'what runs is interrupted before the disk is full, and goes on when there is room',
+  async () => {
+    const group = await machine.ok('group', 'create', 'x');
+    const id = await machine.add(group, 'one');
+    const run = machine.start('group', 'run', group, '--output', 'json');
+    const fake = await rig.nextFor(id);
+    await begin(fake);
+    writeFileSync(ballast(), Buffer.alloc(300 * 1000 ** 2));
+    const requestId = await fake.control('interrupt');
+    await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+    await fake.print(resultLine(0.01, { subtype: 'error_during_execution', is_error: true }));
+    const journal = inside('session-groups', group, 'events.jsonl');
+    await until(() => readFileSync(journal, 'utf8').includes('session_paused'));
+    expect(await machine.ok('group', 'why', group)).toMatch(/Only \d+ MB are free on the disk/);
+    free();
+    await rig.nextFor(id).then(work);
+    const { code, stdout, stderr } = await run.finished;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/"session_paused".*"reason":"disk".*the disk is nearly full/);
+    await machine.expectCompleted(group);
   },
   60_000,
 );

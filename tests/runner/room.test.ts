@@ -1,4 +1,7 @@
-/** Promises: no worker starts that memory or disk has no room for, those counted that have not grown yet. */
+/**
+ * Promises: no worker starts that memory or disk has no room for, those counted that have not grown yet, and none
+ * runs on into a full disk.
+ */
 import { expect, test } from 'bun:test';
 import { defaultGroupConfig } from '../../src/core/group.ts';
 import { watchRoom } from '../../src/runner/room.ts';
@@ -20,7 +23,7 @@ function machine(memory: number, disk: number) {
     },
     '/data',
   );
-  return { free, starts: (starting: number) => room(config, starting) };
+  return { free, room, starts: (starting: number) => room.forStarts(config, starting) };
 }
 
 test('memory is kept free, and what is just starting has its share already', () => {
@@ -32,6 +35,14 @@ test('memory is kept free, and what is just starting has its share already', () 
 test('nothing starts below half a gigabyte of disk', () => {
   expect(machine(10 ** 12, 500 * 1000 ** 2 - 1).starts(0)).toMatchObject({ starts: 0, reason: 'disk' });
   expect(machine(10 ** 12, 500 * 1000 ** 2).starts(0)?.starts).toBeGreaterThan(0);
+});
+
+test('what runs is stopped below a quarter of a gigabyte, long before the last byte', () => {
+  expect(machine(0, 250 * 1000 ** 2).room.isDiskLow()).toBe(false);
+  const { free, room } = machine(0, 250 * 1000 ** 2 - 1);
+  expect(room.isDiskLow()).toBe(true);
+  Object.assign(free, { disk: 10 ** 12, nowMs: 1_000 });
+  expect(room.isDiskLow()).toBe(false);
 });
 
 test('the machine is asked again after a second', () => {

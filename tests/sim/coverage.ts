@@ -5,7 +5,7 @@
 
 /** Decisions about an attempt: how it was begun, or why it is to stop. `probe` starts the first after a limit. */
 const startKinds = ['start', 'resume', 'retry', 'probe'] as const;
-const stopKinds = ['stop', 'stop-slice', 'stop-budget', 'stop-stall', 'stop-timeout'] as const;
+const stopKinds = ['stop', 'stop-slice', 'stop-disk', 'stop-budget', 'stop-stall', 'stop-timeout'] as const;
 /** What is decided about work after claude's part of it: to judge it, to stop that, and the judgement. */
 const workKinds = ['accept', 'stop-accept', 'approve', 'reject'] as const;
 /** What a group may wait for, as the log tells it. */

@@ -14,6 +14,7 @@ const stopKinds: Readonly<Record<StopReason, DecisionKind>> = {
   'error-threshold': 'stop',
   deleted: 'stop',
   slice: 'stop-slice',
+  disk: 'stop-disk',
   budget: 'stop-budget',
   stall: 'stop-stall',
   timeout: 'stop-timeout',

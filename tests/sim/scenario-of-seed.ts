@@ -90,11 +90,14 @@ function isMoneyTight(decision: DecisionKind): boolean {
 
 /** Stories that are long anyway. */
 const longStories: ReadonlySet<DecisionKind> = new Set([
-  ...(['stop-slice', 'stop-budget', 'stop-stall', 'stop-timeout', 'probe'] as const),
+  ...(['stop-slice', 'stop-disk', 'stop-budget', 'stop-stall', 'stop-timeout', 'probe'] as const),
   ...(['wait-limit', 'freeze', 'thaw', 'drain'] as const),
 ]);
 /** These need sessions that have much to say. */
-const needsTalk: ReadonlySet<DecisionKind> = new Set(['stop-slice', 'stop-budget', 'freeze', 'thaw', 'drain']);
+const needsTalk: ReadonlySet<DecisionKind> = new Set([
+  ...(['stop-slice', 'stop-disk', 'stop-budget'] as const),
+  ...(['freeze', 'thaw', 'drain'] as const),
+]);
 
 /** Caps, in US dollars, that bring such a decision about. */
 const caps: Partial<Record<DecisionKind, readonly number[]>> = {
@@ -224,6 +227,13 @@ function actsTowards(luck: Seeded, decision: DecisionKind): TimedAct[] {
     case 'stop-slice':
       // Again and again there is a little more money for whoever needs it first.
       return [2_000, 3_500, 5_000, 6_500, 8_000].map((raiseMs) => ({ atMs: raiseMs, do: 'raise-budget', byUsd: 0.12 }));
+    case 'stop-disk':
+      return [1_500, 7_000, 12_500].map((lowMs) => ({
+        atMs: lowMs + luck.int(0, 2_000),
+        do: 'short',
+        of: 'disk',
+        forMs: luck.int(1_500, 3_000),
+      }));
     case 'wait-memory':
     case 'wait-disk':
       return [

@@ -44,6 +44,7 @@ const mostRounds = 10;
 const passing: ReadonlySet<string> = new Set([
   'interrupted',
   'slice',
+  'disk',
   'limit',
   'transient',
   'stall',

@@ -150,7 +150,7 @@ function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
   const { state, root, paths } = group;
   const nowMs = world.clock.now();
   const gate = gateOf(context, group, nowMs);
-  const room = watchRoom(world, root)(state.group.config, 0);
+  const room = watchRoom(world, root).forStarts(state.group.config, 0);
   const usages = attemptUsages(world, paths, state);
   return {
     preparingMax: 2 * world.machine.cores,

@@ -10,7 +10,7 @@ import type { Glyphs } from '../../report/dashboard/glyphs.ts';
 import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
 import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
-import { watchRoom } from '../../runner/room.ts';
+import { type Room, watchRoom } from '../../runner/room.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
@@ -54,7 +54,7 @@ export class Dashboard {
   #frame: Frame;
   #notice: (Notice & { readonly untilMs: number }) | undefined;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
-  readonly #room: ReturnType<typeof watchRoom>;
+  readonly #room: Room;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;

@@ -3,11 +3,9 @@ import type { Circumstances } from '../../core/schedule.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { answeredOf } from '../../core/warm-cache.ts';
 import { type Why, whyAsker } from '../../core/why.ts';
-import type { watchRoom } from '../../runner/room.ts';
+import type { Room } from '../../runner/room.ts';
 import type { World } from '../../world/world.ts';
 import type { Source } from './source.ts';
-
-type Room = ReturnType<typeof watchRoom>;
 
 /** To be asked while the state stays as it is; nothing is looked at before that. `room`: see watchRoom. */
 export function askWhy(world: World, room: Room, source: Source): (record: SessionRecord) => Why | null {
@@ -20,7 +18,7 @@ export function askWhy(world: World, room: Room, source: Source): (record: Sessi
 
 function circumstancesOf(world: World, room: Room, { state, live }: Source): Circumstances {
   const known = state.limitResetsAt;
-  const space = room(state.group.config, 0);
+  const space = room.forStarts(state.group.config, 0);
   return {
     preparingMax: 2 * world.machine.cores,
     nowMs: world.clock.now(),

@@ -9,6 +9,9 @@ import { keptVariables, loginVariables, managedSwitch } from './variables.ts';
 
 export { attemptMark } from './attempt-mark.ts';
 
+/** claude's folder for temporary files, one for each session; everything that claude starts has it too. */
+export const tmpVariable = 'CLAUDE_CODE_TMPDIR';
+
 export type Environment = Readonly<Record<string, string>>;
 
 export interface WorkerEnvironmentInput {
@@ -65,7 +68,7 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
     [managedSwitch]: '1',
     CLAUDE_CONFIG_DIR: input.configDir,
     CLAUDE_SECURESTORAGE_CONFIG_DIR: store ?? input.configDir,
-    CLAUDE_CODE_TMPDIR: input.tmpDir,
+    [tmpVariable]: input.tmpDir,
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     DISABLE_AUTOUPDATER: '1',
     CLAUDE_CODE_MAX_RETRIES: callersRetries ?? String(maxRetries),

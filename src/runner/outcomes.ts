@@ -35,6 +35,21 @@ export function pausedBeforeStart(reason: StopReason): Outcome {
   return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
 }
 
+/** A worker was found at work that the log does not know, and ended; the next attempt goes on with its conversation. */
+export const strayEnded: Outcome = {
+  status: 'paused',
+  reason: 'interrupted',
+  message: 'A worker of this session that the log of the group does not know was still at work; it was ended.',
+  warnings: [],
+};
+
+/** The same, but it could not be ended: beside it nothing may start. */
+export const strayLeft: Outcome = failedToStart({
+  reason: 'spawn-failed',
+  message: 'A worker of this session that the log of the group does not know is still at work and could not be ended.',
+  next: 'End that claude by hand, then retry the session.',
+});
+
 /** An exception ended the attempt; the run goes on for the other sessions. */
 export function unexpectedEnd(error: unknown): Outcome {
   return { status: 'failed', ...unexpectedFailure(error), warnings: [] };

@@ -14,8 +14,10 @@ import type { ExitStatus, FifoWriter, RunningProcess, World } from '../world/wor
 import { AttemptProcesses } from './attempt-processes.ts';
 import type { WorkerNews } from './facts.ts';
 import type { Preparation } from './launch.ts';
-import { failedToStart, pausedBeforeStart, unexpectedEnd, withLeftovers } from './outcomes.ts';
+import { failedToStart, pausedBeforeStart, strayEnded, strayLeft, unexpectedEnd, withLeftovers } from './outcomes.ts';
+import { reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
+import { findStrays } from './strays.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
 import { WorkerNotes } from './worker-notes.ts';
 import type { WorkerOptions } from './worker-options.ts';
@@ -80,6 +82,13 @@ export class Worker {
   }
 
   async #launch(prepare: Preparation): Promise<void> {
+    const strays = findStrays(this.#world, this.#options.paths);
+    if (strays.length > 0) {
+      const ended = await reap(this.#world, this.#options.attemptId, strays);
+      // What it printed to its end belongs to no attempt, so the next one begins behind that.
+      if (!this.#over) this.#end(ended < 0 ? strayLeft : strayEnded);
+      return;
+    }
     const launch = await prepare((stop) => {
       this.#stopPreparing = stop;
     });

@@ -3,7 +3,7 @@
  * attempt runs twice and nothing is paid twice. Runners leave here inside this process; tests/crash kills real ones.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
 
@@ -93,6 +93,32 @@ test('the time in which a worker had nothing to do and nobody watched is not its
   const { usage } = group.state().sessions.get(group.id('one')) ?? {};
   expect(usage?.costUsd).toBeCloseTo(0.03);
   expect(usage?.durationMs).toBeLessThan(hourMs);
+});
+
+test('a worker that the log does not know any more is ended before another one begins', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const first = group.run(rig.env);
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await fake.prompt();
+  await fake.init();
+  await first.event('session_identified');
+  first.signal('SIGHUP');
+  await first.result;
+  const lines = readFileSync(group.paths.events, 'utf8').split('\n');
+  const begun = lines.findIndex((line) => line.includes('session_starting'));
+  writeFileSync(group.paths.events, `${lines.slice(0, begun).join('\n')}\n`);
+
+  const second = group.run(rig.env);
+  const again = await rig.nextFor(group.claudeId('one'));
+  expect(alive(fake.hello.pid)).toBe(false);
+  await again.prompt();
+  await again.init();
+  await again.succeed(0.01);
+  expect(await second.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.events().find((event) => event.type === 'session_paused')).toMatchObject({
+    reason: 'interrupted',
+    message: expect.stringContaining('does not know'),
+  });
 });
 
 test('a worker that died without a result is interrupted and tried again as the next attempt', async () => {

@@ -10,6 +10,7 @@ import type { GroupDefinition, GroupId, SessionDefinition } from '../core/group.
 import { isGroupId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
 import { activeGroupStatuses } from '../core/status.ts';
+import { errorCode } from '../world/system-error.ts';
 import type { World } from '../world/world.ts';
 import { createLog, readLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
@@ -45,7 +46,7 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
     const meta = text === null ? null : parseGroupMeta(text);
     const view = meta?.ok && meta.value.id === id ? meta.value : null;
     if (view !== null && !isStale(world, paths, view)) return { id, meta: view };
-    if (view === null && world.files.info(paths.folder)?.kind !== 'folder') return null;
+    if (view === null && !isFolder(world, paths.folder)) return null;
     const state = loadGroup(world, root, id);
     if (state.ok) return { id, meta: groupMeta(state.value) };
     return view === null ? { id, problem: state.failure } : { id, meta: view };
@@ -71,12 +72,22 @@ function readView(world: World, path: string): string | null {
 
 /** The group's state, from its log; changes nothing. Fails with `not-found`, `corrupt-file` or `newer-version`. */
 export function loadGroup(world: World, root: string, id: GroupId): Result<GroupState> {
-  if (!isGroupId(id) || world.files.info(groupPaths(root, id).folder)?.kind !== 'folder') {
+  if (!isGroupId(id) || !isFolder(world, groupPaths(root, id).folder)) {
     return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
   }
   const { events } = groupPaths(root, id);
   const log = readLog(world, events);
   return log.ok ? foldLog(events, id, log.value) : log;
+}
+
+/** A link that leads back to itself leads to nothing, and must not keep anybody from the other groups. */
+function isFolder({ files }: World, path: string): boolean {
+  try {
+    return files.info(path)?.kind === 'folder';
+  } catch (error) {
+    if (errorCode(error) !== 'ELOOP') throw error;
+    return false;
+  }
 }
 
 /**

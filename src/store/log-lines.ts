@@ -11,8 +11,8 @@ import { isObject, parseJson } from './shape.ts';
 /** Raised when a reader of the old version would misunderstand the new lines. */
 const logVersion = 1;
 const newline = 0x0a;
-/** Room for a header line that says far more than ours does. */
-export const headerBytesMax = 1_024;
+/** Room for twice the longest header line there is. */
+export const headerBytesMax = 256;
 
 /** Where a reader stands: after a whole line. What is not known yet is not checked. */
 export interface LogPosition {

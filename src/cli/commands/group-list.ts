@@ -26,7 +26,10 @@ export function define(command: Command, context: Context): void {
   command
     .description('Lists session groups, newest first. Active groups are created, running or paused ones.')
     .addOption(new Option('--status <status>', 'only groups of this status').choices(statuses))
-    .option('--json', 'one JSON document: an array of meta.json contents')
+    .option(
+      '--json',
+      'one JSON document: an array of meta.json contents, with a "problem" where the log cannot be read',
+    )
     .addHelpText('after', example)
     .action(({ status, json }) => context.run(() => list(context, status, json === true)));
 }

@@ -68,12 +68,8 @@ function unreadable(id: GroupId, failure: Failure): Finding {
     return trouble('group', 'broken', `${id} is damaged: ${describeFailure(failure)}`, deleteIt(id));
   }
   const message = `${id} was written by a newer version of claude-code-agent: ${failure.message}`;
-  return trouble(
-    'group',
-    'warning',
-    message,
-    'Upgrade claude-code-agent to the version that wrote it, or to a later one.',
-  );
+  const next = 'Upgrade claude-code-agent to the version that wrote it, or to a later one.';
+  return trouble('group', 'warning', message, next);
 }
 
 /** The system frees a lock when its holder ends, unless a child of the holder inherited it. */

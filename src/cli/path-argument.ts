@@ -1,4 +1,5 @@
 /** Paths that a user named: whatever the system says about them is part of a sentence, never an exception. */
+import { needsQuotes, quoted } from '../core/id.ts';
 import type { FileInfo, Files } from '../world/world.ts';
 
 /** `trouble` completes a sentence that begins with the path. */
@@ -37,8 +38,12 @@ export function shellWord(path: string): string {
 const briefHead = 300;
 const briefTail = 80;
 
-/** The path for a sentence; of a very long one only both ends, so that what is wrong with it can still be read. */
+/**
+ * The path for a sentence, so that what is wrong with it can be read: of a very long one only both ends, and in quotes
+ * when a sentence would hide some of its characters.
+ */
 export function briefPath(path: string): string {
-  if (path.length <= briefHead + briefTail) return path;
-  return `${path.slice(0, briefHead)}…${path.slice(-briefTail)}`;
+  const isLong = path.length > briefHead + briefTail;
+  const brief = isLong ? `${path.slice(0, briefHead)}…${path.slice(-briefTail)}` : path;
+  return needsQuotes(brief) ? quoted(brief, brief.length) : brief;
 }

@@ -8,7 +8,7 @@ import { type Preview, previewOf } from '../core/preview.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Missing, textPlan } from '../report/plan.ts';
-import { safeJson, safeText } from '../report/terminal-text.ts';
+import { safeJson, safeLine, safeText } from '../report/terminal-text.ts';
 import { isolationWhy } from '../report/work-plan.ts';
 import { generatedConfig, permissionModeOf, type TemplateStore } from '../runner/generated-config.ts';
 import type { ResolvedConfig } from '../template/config-layers.ts';
@@ -16,6 +16,8 @@ import type { Context, Work } from './context.ts';
 import { checkClaudeLogin } from './doctor/machine.ts';
 import { exitCode } from './exit-code.ts';
 import { readSamples } from './history.ts';
+
+const sentenceColumnsMax = 600;
 
 export interface PreviewWish {
   readonly json: boolean;
@@ -35,7 +37,7 @@ export async function showPreview(
 ): Promise<Work> {
   const preview = previewOf(state, historyOf(readSamples(context.world, root)));
   const configs = configsFor(context, state, preview, templates);
-  const missing = await missingFor(context, root, state, preview, configs, wish.rehearsal);
+  const missing = await missingFor(context, state, preview, configs, wish.rehearsal);
   if (wish.json) context.stdout.line(safeJson(jsonPlan(state, preview, missing, configs), 2));
   else {
     const details = (id: SessionId) => (wish.prompts ? promptLines(state, id) : []);
@@ -96,7 +98,6 @@ function promptLines(state: GroupState, id: SessionId): string[] {
 
 async function missingFor(
   context: Context,
-  root: string,
   state: GroupState,
   preview: Preview,
   configs: Configs,
@@ -121,8 +122,9 @@ async function missingFor(
   const claude = findClaude(world, env, { packageRoot, preferPinned: rehearsal });
   note(claude);
   if (!claude.ok || rehearsal) return missing;
-  const login = await checkClaudeLogin(context, claude.value, root);
-  if (login.level === 'broken') missing.push({ message: login.message, next: login.next });
+  const { level, message, next } = await checkClaudeLogin(context, claude.value);
+  if (level === 'broken') missing.push({ message, next });
+  else if (level === 'warning') context.stderr.line(safeLine(`${message} ${next}`, sentenceColumnsMax));
   return missing;
 }
 

@@ -61,7 +61,7 @@ function listedOf({ world }: Context, folder: string, file: ProgressFile): Liste
 export function findListed({ folder, listed }: ProjectProgress, reference: string): Result<ListedProgress> {
   const exact = listed.find(({ id, file }) => id === reference || file.name === reference);
   if (exact !== undefined) return ok(exact);
-  const next = `See: claude-code-agent cpm list --project ${quoted(briefPath(folder))}`;
+  const next = `See: claude-code-agent cpm list --project ${quoted(folder)}`;
   const [one, ...more] = reference === '' ? [] : listed.filter(({ id }) => id.startsWith(reference));
   if (one === undefined) return fail('not-found', `No progress file belongs to ${quoted(reference)}.`, next);
   if (more.length === 0) return ok(one);

@@ -41,7 +41,11 @@ export function buildGraph(sessions: readonly Node[]): Result<SessionGraph> {
     const twin = session.name === undefined ? undefined : names.get(session.name);
     if (graph.hasNode(session.id) || twin !== undefined) {
       const label = labels.get(session.id) ?? session.id;
-      return fail('duplicate', `The group has two sessions called ${label}.`, 'Give one of them another --name.');
+      return fail(
+        'duplicate',
+        `Only one session of a group can be called ${label}.`,
+        'Give the new one another --name.',
+      );
     }
     graph.setNode(session.id);
     if (session.name !== undefined) names.set(session.name, session.id);

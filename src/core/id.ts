@@ -34,12 +34,19 @@ export function checkSlug(slug: string): Result<string> {
 const quotedLengthMax = 120;
 
 /** What a user typed, in double quotes: long texts are cut, characters that cannot be seen are spelled out. */
-export function quoted(text: string): string {
-  const shown = text.length > quotedLengthMax ? `${text.slice(0, quotedLengthMax)}…` : text;
+export function quoted(text: string, lengthMax = quotedLengthMax): string {
+  const shown = text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
   return JSON.stringify(shown).replace(invisible, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 const invisible = unsafeCharacters(widthless + joiners);
+/** A sentence is one line, in which blanks run together. */
+const lostBlanks = /^\s|\s$|\s\s|[^\S ]/;
+
+/** Whether a sentence would not show all characters of this text, so that it must be quoted there. */
+export function needsQuotes(text: string): boolean {
+  return lostBlanks.test(text) || text.search(invisible) >= 0;
+}
 
 /** `YYYYMMDD-HHMMSS-slug` in UTC, so that ids sort by creation time wherever they were made. */
 export function makeGroupId(atMs: number, slug: string): GroupId {

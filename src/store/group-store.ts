@@ -10,9 +10,11 @@ import type { GroupDefinition, GroupId, SessionDefinition } from '../core/group.
 import { isGroupId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
 import { activeGroupStatuses } from '../core/status.ts';
+import { errorCode } from '../world/system-error.ts';
 import type { World } from '../world/world.ts';
 import { createLog, readLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
+import { hasHeaderOf, headerBytesMax } from './log-lines.ts';
 import { type GroupMeta, groupMeta, parseGroupMeta } from './meta.ts';
 import { type GroupPaths, groupPaths, groupPathsIn, groupsFolder } from './paths.ts';
 import { createSnapshots } from './snapshots.ts';
@@ -23,17 +25,20 @@ const deletedPrefix = '.deleted-';
 /** An unfinished group of this age, milliseconds, was left behind by a process that died. */
 const abandonedAfterMs = 3_600_000;
 
+/** `problem`: the group is there but cannot be read, so `meta`, if that can be, is all that is known of it. */
 export type GroupListing =
-  | { readonly id: GroupId; readonly meta: GroupMeta }
-  /** The group is there but cannot be read. */
-  | { readonly id: GroupId; readonly problem: Failure };
+  | { readonly id: GroupId; readonly meta: GroupMeta; readonly problem?: Failure }
+  | { readonly id: GroupId; readonly meta?: never; readonly problem: Failure };
 
 /** Ids of all groups, newest first. Names that are no group id are somebody else's and ignored. */
 export function groupIds(world: World, root: string): GroupId[] {
   return world.files.list(groupsFolder(root)).filter(isGroupId).sort().reverse();
 }
 
-/** All groups, newest first. Reads one file of each; a damaged group does not hide the others. */
+/**
+ * All groups, newest first; a damaged group does not hide the others. Of most it reads the snapshot and the beginning
+ * of the log: damage further down is met only by who reads the whole.
+ */
 export function listGroups(world: World, root: string): GroupListing[] {
   return groupIds(world, root).flatMap((id) => listGroup(world, root, id) ?? []);
 }
@@ -44,11 +49,11 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
     const text = readView(world, paths.meta);
     const meta = text === null ? null : parseGroupMeta(text);
     const view = meta?.ok && meta.value.id === id ? meta.value : null;
-    if (view !== null && !isStale(world, paths, view)) return { id, meta: view };
-    if (view === null && world.files.info(paths.folder)?.kind !== 'folder') return null;
+    if (view !== null && !isStale(world, paths, view) && hasGoodHeader(world, paths, id)) return { id, meta: view };
+    if (view === null && !isFolder(world, paths.folder)) return null;
     const state = loadGroup(world, root, id);
     if (state.ok) return { id, meta: groupMeta(state.value) };
-    return view === null ? { id, problem: state.failure } : { id, meta: view };
+    return { id, problem: state.failure, ...(view === null ? {} : { meta: view }) };
   } catch (error) {
     const problem = fail('corrupt-file', `Cannot read ${paths.folder}: ${errorText(error)}.`, 'Check its permissions.');
     return { id, problem: problem.failure };
@@ -58,6 +63,14 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
 /** A runner that was killed had no time to write down what it had logged last. */
 function isStale({ files }: World, { meta, events }: GroupPaths, { status }: GroupMeta): boolean {
   return activeGroupStatuses.has(status) && (files.info(events)?.mtimeMs ?? 0) >= (files.info(meta)?.mtimeMs ?? 0);
+}
+
+function hasGoodHeader({ files }: World, { events }: GroupPaths, id: GroupId): boolean {
+  try {
+    return hasHeaderOf(id, files.readBytes(events, 0, headerBytesMax));
+  } catch {
+    return false;
+  }
 }
 
 /** meta.json is only a view: when it cannot be read, whatever it is, the log tells the same. */
@@ -71,12 +84,22 @@ function readView(world: World, path: string): string | null {
 
 /** The group's state, from its log; changes nothing. Fails with `not-found`, `corrupt-file` or `newer-version`. */
 export function loadGroup(world: World, root: string, id: GroupId): Result<GroupState> {
-  if (!isGroupId(id) || world.files.info(groupPaths(root, id).folder)?.kind !== 'folder') {
+  if (!isGroupId(id) || !isFolder(world, groupPaths(root, id).folder)) {
     return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
   }
   const { events } = groupPaths(root, id);
   const log = readLog(world, events);
   return log.ok ? foldLog(events, id, log.value) : log;
+}
+
+/** A link that leads back to itself leads to nothing, and must not keep anybody from the other groups. */
+function isFolder({ files }: World, path: string): boolean {
+  try {
+    return files.info(path)?.kind === 'folder';
+  } catch (error) {
+    if (errorCode(error) !== 'ELOOP') throw error;
+    return false;
+  }
 }
 
 /**

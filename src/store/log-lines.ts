@@ -11,6 +11,8 @@ import { isObject, parseJson } from './shape.ts';
 /** Raised when a reader of the old version would misunderstand the new lines. */
 const logVersion = 1;
 const newline = 0x0a;
+/** Room for twice the longest header line there is. */
+export const headerBytesMax = 256;
 
 /** Where a reader stands: after a whole line. What is not known yet is not checked. */
 export interface LogPosition {
@@ -109,6 +111,13 @@ function readHeader(value: unknown): Header {
   }
   if (version <= logVersion) return { groupId: value.groupId };
   return { reason: 'newer-version', what: `says version ${version}; this program reads up to ${logVersion}` };
+}
+
+/** Whether a log that begins with these bytes has a header that can be read, and of this group. */
+export function hasHeaderOf(groupId: GroupId, bytes: Uint8Array): boolean {
+  const line = bytes.subarray(0, Math.max(0, bytes.indexOf(newline)));
+  const header = readHeader(parseJson(decodeLine(line)));
+  return 'groupId' in header && header.groupId === groupId;
 }
 
 /** What is wrong with a good event in this place; null when it fits. */

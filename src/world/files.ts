@@ -99,7 +99,8 @@ function readText(path: string): string | null {
 }
 
 function readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
-  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY), null);
+  // A FIFO would hold up who opens it until somebody writes to it.
+  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
   if (fd === null) return new Uint8Array(0);
   try {
     const wanted = Math.min(maxBytes, Math.max(0, fstatSync(fd).size - offset));

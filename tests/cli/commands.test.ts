@@ -93,6 +93,35 @@ test('a damaged group is listed as such and hides no other', async () => {
   expect(existsSync(folder)).toBe(false);
 });
 
+test.each([
+  ['damaged', (log: string) => writeFileSync(log, 'rubbish\n'), 'Line 1 of'],
+  ['damaged', (log: string) => rmSync(log), 'is missing'],
+  [
+    'newer version',
+    (log: string) => writeFileSync(log, readFileSync(log, 'utf8').replace('n":1', 'n":2')),
+    'newer version',
+  ],
+])('a group that can only be listed says so: %s', async (word, harm, why) => {
+  const group = await user.makeGroup();
+  const folder = join(user.data, 'session-groups', group);
+  const meta = join(folder, 'meta.json');
+  writeFileSync(meta, readFileSync(meta, 'utf8').replace('"created"', '"completed"'));
+  harm(join(folder, 'events.jsonl'));
+  const { code, stdout, stderr } = await user.run('group', 'list');
+  expect({ code, rows: stdout.split('\n').length - 1 }).toEqual({ code: 0, rows: 2 });
+  expect(stdout).toMatch(new RegExp(`${group} +${word} +0/2 `));
+  expect(stderr).toStartWith(`${group}: `);
+  expect(stderr).toContain(why);
+  const [listed] = await user.json<object[]>('group', 'list', '--status', 'completed');
+  expect(listed).toMatchObject({
+    id: group,
+    status: 'completed',
+    sessions: [{}, {}],
+    problem: { reason: expect.any(String), next: expect.any(String) },
+  });
+  expect(await user.run('group', 'show', group)).toMatchObject({ code: 1 });
+});
+
 test('what was noted of a session is ended with its damaged group, though nothing else names it any more', async () => {
   const group = await user.ok('group', 'create', 'noted');
   await user.ok('session', 'add', group, '--project', user.project('x'), '--prompt', 'work');

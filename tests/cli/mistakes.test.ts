@@ -74,7 +74,7 @@ test.each<[string[], number, string]>([
   [[...add, '--prompt-file', 'long.md'], 2, '1 MiB'],
   [[...add, '--prompt-file', 'nope.md'], 2, 'does not exist'],
   [[...add, '--prompt-file', '.'], 2, 'is a folder'],
-  [[...add, '--prompt', 'x', '--name', 'api'], 2, 'two sessions called api'],
+  [[...add, '--prompt', 'x', '--name', 'api'], 2, 'Only one session of a group can be called api'],
   [[...add, '--prompt', 'x', '--name', '007'], 2, 'not only digits'],
   [[...add, '--prompt', 'x', '--name', 'a/b'], 2, 'letters, digits'],
   [[...add, '--prompt', 'x', '--depends-on', 'nope'], 2, 'There is no session "nope"'],

@@ -53,12 +53,15 @@ function isCycle(sessions: readonly Node[], labels: readonly string[]): boolean 
 describe('refused', () => {
   test('an id twice', () => {
     const failure = failureOf([...nodes([[]]), ...nodes([[]])]);
-    expect(failure).toMatchObject({ reason: 'duplicate', message: 'The group has two sessions called 000.' });
+    expect(failure).toMatchObject({ reason: 'duplicate', message: 'Only one session of a group can be called 000.' });
   });
 
   test('a name twice', () => {
     const named = [0, 1].map((number) => ({ id: sid(number), name: 'lib', dependsOn: [] }));
-    expect(failureOf(named)).toMatchObject({ reason: 'duplicate', message: 'The group has two sessions called lib.' });
+    expect(failureOf(named)).toMatchObject({
+      reason: 'duplicate',
+      message: 'Only one session of a group can be called lib.',
+    });
   });
 
   test('a dependency that is not there', () => {

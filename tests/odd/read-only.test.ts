@@ -43,6 +43,25 @@ test.skipIf(!unprivileged.isPossible)(
 );
 
 test.skipIf(!unprivileged.isPossible)(
+  'groups in a data root that may only be read are listed, shown, explained and planned',
+  async () => {
+    makeMachine();
+    const group = await machine.makeGroup();
+    Bun.spawnSync(['chmod', '-R', 'a-w', machine.data]);
+    const before = machine.modes();
+    for (const command of ['show', 'why', 'plan']) expect(await machine.ok('group', command, group)).toContain('two');
+    expect(await machine.ok('group', 'list')).toContain(group);
+    machine.env.TMPDIR = machine.data;
+    const { code, stdout, stderr } = await machine.run('group', 'plan', group);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('two') });
+    expect(stderr).toMatch(/^The login was not checked: Cannot write .*EACCES.*TMPDIR/);
+    expect(machine.modes()).toEqual(before);
+    Bun.spawnSync(['chmod', '-R', 'u+w', machine.data]);
+  },
+  60_000,
+);
+
+test.skipIf(!unprivileged.isPossible)(
   'a data root that may not even be entered',
   async () => {
     makeMachine();

@@ -18,8 +18,10 @@ import { join } from 'node:path';
 import type { GroupDefinition, GroupId } from '../../src/core/group.ts';
 import { slugOf } from '../../src/core/id.ts';
 import { createGroup, deleteGroup, groupIds, listGroups, loadGroup } from '../../src/store/group-store.ts';
+import { headerBytesMax } from '../../src/store/log-lines.ts';
 import { groupMeta, renderMeta } from '../../src/store/meta.ts';
 import { groupPaths, groupsFolder, sessionPaths } from '../../src/store/paths.ts';
+import { makeFifo } from '../../src/world/libc.ts';
 import type { World } from '../../src/world/world.ts';
 import { groupDefinition, sessionDefinition, sid } from '../support/core-events.ts';
 import { faultyFiles, modesBelow, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
@@ -42,6 +44,10 @@ afterEach(() => folder.remove());
 
 function definitionOf(id: GroupId): GroupDefinition {
   return { ...groupDefinition(), id, slug: slugOf(id) };
+}
+
+function replaceIn(path: string, from: string, to: string): void {
+  writeFileSync(path, readFileSync(path, 'utf8').replaceAll(from, to));
 }
 
 function create(id: GroupId, within: World = world) {
@@ -220,10 +226,29 @@ describe('listGroups', () => {
     expect(listGroups(world, root)).toEqual([{ id: idA, meta: groupMeta(state) }]);
     // A damaged log does not make the group unknown.
     writeFileSync(events, 'nothing');
-    expect(listGroups(world, root)).toMatchObject([{ id: idA, meta: { status: 'running' } }]);
+    const problem = { reason: 'corrupt-file' };
+    expect(listGroups(world, root)).toMatchObject([{ id: idA, meta: { status: 'running' }, problem }]);
   });
 
-  test('reads one file of each healthy group', () => {
+  test.each([
+    ['missing', 'corrupt-file', (log: string) => rmSync(log)],
+    ['empty', 'corrupt-file', (log: string) => truncateSync(log, 0)],
+    ['cut within its first line', 'corrupt-file', (log: string) => truncateSync(log, 20)],
+    ['overwritten', 'corrupt-file', (log: string) => writeFileSync(log, 'nonsense\n')],
+    ['a folder', 'corrupt-file', (log: string) => [rmSync(log), mkdirSync(log)]],
+    ['a FIFO', 'corrupt-file', (log: string) => [rmSync(log), makeFifo(log, 0o600)]],
+    ["another group's", 'corrupt-file', (log: string) => replaceIn(log, idA, idB)],
+    ['of a newer version', 'newer-version', (log: string) => replaceIn(log, '"version":1', '"version":2')],
+  ])('tells of a log that is %s beside what the snapshot says', (_, reason, harm) => {
+    unwrap(create(idA));
+    const { events, meta } = groupPaths(root, idA);
+    replaceIn(meta, '"created"', '"completed"');
+    harm(events);
+    const [listed] = listGroups(world, root);
+    expect(listed).toMatchObject({ id: idA, meta: { status: 'completed' }, problem: { reason } });
+  });
+
+  test('reads the snapshot and the beginning of the log of each healthy group', () => {
     for (const id of [idA, idB, idC]) unwrap(create(id));
     const read: string[] = [];
     const note = <T>(path: string, value: T): T => {
@@ -233,10 +258,18 @@ describe('listGroups', () => {
     const files = {
       ...world.files,
       readText: (path: string) => note(path, world.files.readText(path)),
-      readBytes: (path: string, from: number, max: number) => note(path, world.files.readBytes(path, from, max)),
+      readBytes(path: string, from: number, max: number) {
+        expect([from, max]).toEqual([0, headerBytesMax]);
+        return note(path, world.files.readBytes(path, from, max));
+      },
     };
     listGroups({ ...world, files }, root);
-    expect(read).toEqual([idC, idB, idA].map((id) => groupPaths(root, id).meta));
+    expect(read).toEqual(
+      [idC, idB, idA].flatMap((id) => {
+        const { meta, events } = groupPaths(root, id);
+        return [meta, events];
+      }),
+    );
   });
 });
 

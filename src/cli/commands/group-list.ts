@@ -1,6 +1,6 @@
 /** `group list`: all groups, newest first. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { describeFailure, ok } from '../../core/failure.ts';
+import { describeFailure, type Failure, ok } from '../../core/failure.ts';
 import { addUsage } from '../../core/group.ts';
 import { activeGroupStatuses, groupStatuses } from '../../core/status.ts';
 import { type Cell, formatMoney, formatTable } from '../../report/format.ts';
@@ -26,7 +26,10 @@ export function define(command: Command, context: Context): void {
   command
     .description('Lists session groups, newest first. Active groups are created, running or paused ones.')
     .addOption(new Option('--status <status>', 'only groups of this status').choices(statuses))
-    .option('--json', 'one JSON document: an array of meta.json contents')
+    .option(
+      '--json',
+      'one JSON document: an array of meta.json contents, with a "problem" where the log cannot be read',
+    )
     .addHelpText('after', example)
     .action(({ status, json }) => context.run(() => list(context, status, json === true)));
 }
@@ -47,19 +50,20 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
     context.stdout.line(table(context, root.value, listings).join('\n'));
   }
   for (const listing of listings) {
-    if ('problem' in listing) context.stderr.line(`${listing.id}: ${safeLine(describeFailure(listing.problem), 400)}`);
+    const { id, problem } = listing;
+    if (problem !== undefined) context.stderr.line(`${id}: ${safeLine(describeFailure(problem), 400)}`);
   }
   return ok(exitCode.done);
 }
 
-/** Damaged groups are always shown: whatever is looked for, it may be in them. */
-function isWanted(listing: GroupListing, status: StatusFilter | undefined): boolean {
-  if (status === undefined || 'problem' in listing) return true;
-  return status === 'active' ? activeGroupStatuses.has(listing.meta.status) : listing.meta.status === status;
+/** Groups of which nothing is known are always shown: whatever is looked for, it may be in them. */
+function isWanted({ meta }: GroupListing, status: StatusFilter | undefined): boolean {
+  if (status === undefined || meta === undefined) return true;
+  return status === 'active' ? activeGroupStatuses.has(meta.status) : meta.status === status;
 }
 
-function plain(listing: GroupListing): object {
-  return 'problem' in listing ? { id: listing.id, problem: listing.problem } : listing.meta;
+function plain({ id, meta, problem }: GroupListing): object {
+  return { id, ...meta, ...(problem === undefined ? {} : { problem }) };
 }
 
 function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {
@@ -71,18 +75,24 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
     { title: 'NAME' },
   ] as const;
   const rows = listings.map((listing): Cell[] => {
-    if ('problem' in listing) return [listing.id, { text: 'damaged', tone: 'bad' }];
+    if (listing.meta === undefined) return [listing.id, troubled(listing.problem)];
+    const { id, problem } = listing;
     const { meta, status } = presentOf(context, root, listing.meta);
     const done = meta.sessions.filter((session) => session.status === 'completed').length;
     return [
-      listing.id,
-      { text: status, tone: statusTone(status.split(' ')[0] ?? '') },
+      id,
+      problem === undefined ? { text: status, tone: statusTone(status.split(' ')[0] ?? '') } : troubled(problem),
       `${done}/${meta.sessions.length}`,
       formatMoney(meta.cost, meta.estimated),
       meta.name === meta.slug ? '' : safeLine(meta.name, 60),
     ];
   });
   return formatTable(columns, rows, context.stdout.style);
+}
+
+/** In the place of a status, which nobody can tell. */
+function troubled({ reason }: Failure): Cell {
+  return reason === 'newer-version' ? { text: 'newer version', tone: 'warn' } : { text: 'damaged', tone: 'bad' };
 }
 
 type Shown = Pick<GroupMeta, 'sessions' | 'cost' | 'estimated' | 'name' | 'slug'>;

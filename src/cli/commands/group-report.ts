@@ -12,7 +12,7 @@ import { attemptUsages } from '../attempt-usage.ts';
 import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { briefPath, tryPath } from '../path-argument.ts';
+import { tryPath } from '../path-argument.ts';
 import { resolveGroup } from '../resolve.ts';
 
 const example = `
@@ -100,7 +100,7 @@ async function loadModel(context: Context, reference: string): Promise<Result<Lo
 
 /** An earlier report may be replaced, anything else only by force. `start`: how reports begin. */
 function checkTarget({ world }: Context, path: string, start: string | null): Result<void> {
-  const shown = quoted(briefPath(path));
+  const shown = quoted(path);
   const next = 'Give --html the name of a file in a folder that exists.';
   const folder = tryPath(() => world.files.info(dirname(path)));
   if (!folder.ok) return fail('usage', `The folder of ${shown} ${folder.trouble}.`, next);

@@ -1,7 +1,7 @@
 /** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
 import { attemptMark } from '../../claude/environment.ts';
 import type { GroupEvent } from '../../core/event.ts';
-import { describeFailure } from '../../core/failure.ts';
+import { describeFailure, type Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { plural } from '../../report/format.ts';
 import { runLine } from '../../report/wording.ts';
@@ -11,6 +11,7 @@ import { groupIds } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { liveRunner } from '../change-group.ts';
+import { doesNotExist, lookAt, shellWord } from '../path-argument.ts';
 import { type Finding, fine } from './finding.ts';
 
 /** Each attempt looked for costs a walk over all processes, so only the latest ones are. */
@@ -37,16 +38,38 @@ interface EndedAttempt {
 /** From the log: when a runner was killed, snapshots may be a moment older. */
 function checkGroup(world: World, root: string, id: GroupId): { findings: Finding[]; ended: EndedAttempt[] } {
   const paths = groupPaths(root, id);
+  const stray = checkFolder(world, paths.folder);
+  if (stray !== null) return { findings: stray, ended: [] };
   const findings = checkLock(world, id, paths.lock);
   const log = readLog(world, paths.events);
   const state = log.ok ? foldLog(paths.events, id, log.value) : log;
   if (!state.ok) {
-    findings.push(trouble('group', 'broken', `${id} is damaged: ${describeFailure(state.failure)}`, deleteIt(id)));
+    findings.push(unreadable(id, state.failure));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
     const next = `Go on with: ${runLine(state.value)}`;
     findings.push(trouble('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
+}
+
+/** What only has the name of a group, which `group delete` does not know; null for a folder, none when it is gone. */
+function checkFolder({ files }: World, path: string): Finding[] | null {
+  if (files.entryKind(path) === null) return [];
+  const found = lookAt(files, path);
+  if (found.ok && found.value === 'folder') return null;
+  const leadsNowhere = !found.ok && found.trouble === doesNotExist;
+  const what = leadsNowhere ? 'is a link that leads nowhere' : found.ok ? 'is not a folder' : found.trouble;
+  const message = `${path} has the name of a group, but ${what}.`;
+  return [trouble('group', 'broken', message, `Look at it, then remove it by hand: rm ${shellWord(path)}`)];
+}
+
+function unreadable(id: GroupId, failure: Failure): Finding {
+  if (failure.reason !== 'newer-version') {
+    return trouble('group', 'broken', `${id} is damaged: ${describeFailure(failure)}`, deleteIt(id));
+  }
+  const message = `${id} was written by a newer version of claude-code-agent: ${failure.message}`;
+  const next = 'Upgrade claude-code-agent to the version that wrote it, or to a later one.';
+  return trouble('group', 'warning', message, next);
 }
 
 /** The system frees a lock when its holder ends, unless a child of the holder inherited it. */

@@ -1,9 +1,9 @@
 /** `doctor`: what this machine needs to run groups at all. */
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { workerEnvironment } from '../../claude/environment.ts';
 import { checkLogin, chooseLogin } from '../../claude/login.ts';
 import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
-import type { Result } from '../../core/failure.ts';
+import type { Failure, Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
@@ -20,11 +20,10 @@ export async function checkMachine(context: Context, root: Result<string>): Prom
   const { world, env, packageRoot } = context;
   const claude = findClaude(world, env, { packageRoot });
   const data = root.ok ? checkDataRoot(world, root.value) : [failed('data', root)];
-  const isWritable = root.ok && data.every((finding) => finding.level !== 'broken');
   return [
     fine('bun', `Bun ${Bun.version} (${world.machine.bun})`),
     await checkClaude(context, claude),
-    ...(claude.ok && isWritable ? [await checkClaudeLogin(context, claude.value, root.value)] : []),
+    ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
     await checkGit(context),
     ...data,
   ];
@@ -63,11 +62,14 @@ async function versionOf({ world, env, cwd }: Context, program: string): Promise
   return { ok: false, failure: { reason: 'claude-missing', message, next: `Install ${program} again.` } };
 }
 
-/** In an environment and a config dir like a worker's: that is where it has to work. */
-export async function checkClaudeLogin(context: Context, { program }: ClaudeProgram, root: string): Promise<Finding> {
-  const { world, env } = context;
+/**
+ * In an environment and a config dir like a worker's, since that is where it has to work; but outside the data root,
+ * which may be one that can only be read.
+ */
+export async function checkClaudeLogin({ world, env }: Context, { program }: ClaudeProgram): Promise<Finding> {
   const login = chooseLogin(env);
-  const folder = join(root, `.doctor-${world.random.uuid()}`);
+  const { TMPDIR = '' } = env;
+  const folder = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `claude-code-agent-${world.random.uuid()}`);
   const [configDir, tmpDir] = [join(folder, 'claude-config'), join(folder, 'tmp')];
   try {
     world.files.makeFolder(configDir);
@@ -77,9 +79,16 @@ export async function checkClaudeLogin(context: Context, { program }: ClaudeProg
     return checked.ok
       ? fine('login', `logged in (${login.source}, ${checked.value.method})`)
       : failed('login', checked);
+  } catch (error) {
+    return unchecked(systemFailure(folder, error));
   } finally {
     world.files.remove(folder);
   }
+}
+
+function unchecked({ message }: Failure): Finding {
+  const next = 'Check that folder and its permissions, or set TMPDIR to another one.';
+  return { check: 'login', level: 'warning', message: `The login was not checked: ${message}`, next };
 }
 
 function checkDataRoot(world: World, root: string): Finding[] {

@@ -28,7 +28,7 @@ import { changeGroup } from '../change-group.ts';
 import type { Context } from '../context.ts';
 import { finishMerge } from '../merge/finish.ts';
 import { wayOut } from '../merge/way-out.ts';
-import { shellWord, tryPath } from '../path-argument.ts';
+import { lookAt, shellWord, tryPath } from '../path-argument.ts';
 import type { GroupReference } from '../resolve.ts';
 import {
   cleanUpSessions,
@@ -63,7 +63,8 @@ interface Survey {
 /** With `fix` what is safe to remove is removed, and said. */
 export async function checkWorktrees(context: Context, root: string, fix: boolean): Promise<Finding[]> {
   const { world } = context;
-  const ids = groupIds(world, root);
+  const isThere = (id: GroupId): boolean => lookAt(world.files, groupPaths(root, id).folder).ok;
+  const ids = groupIds(world, root).filter(isThere);
   const merges: Finding[] = [];
   // First, because a merge that is finished says what is merged.
   for (const groupId of ids)

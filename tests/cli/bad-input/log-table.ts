@@ -63,7 +63,7 @@ const damages: readonly (readonly [slug: string, culprit: string, next: string, 
   ['long-cycle', 'cycle: two -> three -> two', restore, edit(4, needing(), needing(3))],
   ['itself', 'cycle: one -> one', restore, edit(3, needing(), needing(1))],
   ['unknown-need', `depends on ${sessionId(9)}`, restore, edit(5, needing(2), needing(9))],
-  ['same-name', 'two sessions called one', restore, edit(4, '"two"', '"one"')],
+  ['same-name', 'can be called one', restore, edit(4, '"two"', '"one"')],
 ];
 
 /** Damages one group each, and gives the commands that meet the damage. */

@@ -45,7 +45,7 @@ export const slugs: readonly Mistake[] = [
 
 export const names: readonly Mistake[] = [
   ...mistakes((name) => [...add, '--name', name], 2, [
-    ['api', 'two sessions called api', 'another --name'],
+    ['api', 'Only one session of a group can be called api', 'another --name'],
     ['7', "'--name <name>' argument '7'", 'not only digits'],
     ['007', "argument '007'", 'not only digits'],
     ['', "argument ''", 'letters, digits'],

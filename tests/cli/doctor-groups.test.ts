@@ -1,0 +1,93 @@
+/** Promises of `doctor` about the data root: a cure fits its trouble and works, and nothing there can hold it up. */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFifo } from '../../src/world/libc.ts';
+import { User } from './user.ts';
+
+let user: User;
+let groups: string;
+beforeEach(() => {
+  user = new User();
+  groups = join(user.data, 'session-groups');
+});
+afterEach(() => user.remove());
+
+interface Finding {
+  readonly check: string;
+  readonly level: string;
+  readonly message: string;
+  readonly next: string;
+}
+
+async function findings(): Promise<Finding[]> {
+  const { checks } = JSON.parse((await user.run('doctor', '--json')).stdout) as { checks: Finding[] };
+  return checks.filter(({ check }) => check === 'group' || check === 'groups');
+}
+
+test.each([
+  ['header', '"version":1', '"version":2', 'says version 2'],
+  ['event', '"type":"group_created"', '"type":"group_imagined"', 'an event of an unknown type'],
+])('a group whose %s is of a newer version is not damaged: the program is too old', async (_, from, to, what) => {
+  const group = await user.ok('group', 'create', 'later');
+  const log = join(groups, group, 'events.jsonl');
+  writeFileSync(log, readFileSync(log, 'utf8').replace(from, to));
+  const [found, ...others] = await findings();
+  expect(others).toEqual([]);
+  expect(found).toMatchObject({ check: 'group', level: 'warning' });
+  expect(found?.message).toStartWith(`${group} was written by a newer version of claude-code-agent: Line `);
+  expect(found?.message).toContain(what);
+  expect(found?.next).toContain('Upgrade claude-code-agent');
+  expect(JSON.stringify(found)).not.toMatch(/damaged|delete/);
+});
+
+test('a damaged group can be deleted as told', async () => {
+  const group = await user.ok('group', 'create', 'bad');
+  writeFileSync(join(groups, group, 'events.jsonl'), 'rubbish\n');
+  const [found] = await findings();
+  expect(found).toMatchObject({ level: 'broken' });
+  expect(found?.message).toStartWith(`${group} is damaged: `);
+  const [, command = ''] = found?.next.match(/or: claude-code-agent (.*)$/) ?? [];
+  expect(await user.run(...command.split(' '), '--force')).toMatchObject({ code: 0 });
+  expect(await findings()).toMatchObject([{ level: 'ok' }]);
+});
+
+const strays: Readonly<Record<string, readonly [what: string, make: (path: string) => void]>> = {
+  'a file': ['is not a folder', (path) => writeFileSync(path, '')],
+  'a FIFO': ['is not a folder', (path) => makeFifo(path, 0o600)],
+  'a dangling link': ['leads nowhere', (path) => symlinkSync('nowhere', path)],
+  'a link to itself': ['leads back to itself', (path) => symlinkSync(path, path)],
+  'a link to a file': ['is not a folder', (path) => symlinkSync('/dev/null', path)],
+};
+
+test.each(Object.keys(strays))(
+  '%s with the name of a group is no group: it is removed by hand, as told',
+  async (name) => {
+    const [what, make] = strays[name] as (typeof strays)[string];
+    mkdirSync(groups, { recursive: true });
+    const path = join(groups, '20261122-000004-stray');
+    make(path);
+    const [found, ...others] = await findings();
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({ check: 'group', level: 'broken' });
+    expect(found?.message).toContain(what);
+    expect(JSON.stringify(found)).not.toMatch(/damaged|group delete/);
+    const [, command = ''] = found?.next.match(/: (rm .*)$/) ?? [];
+    expect(Bun.spawnSync(['sh', '-c', command]).exitCode).toBe(0);
+    expect(await findings()).toMatchObject([{ check: 'groups', level: 'ok' }]);
+    expect(existsSync('/dev/null')).toBe(true);
+  },
+);
+
+test.each(Object.keys(strays))(
+  '%s with the name of a group stops no command that looks at all groups',
+  async (name) => {
+    const group = await user.ok('group', 'create', 'good');
+    (strays[name] as (typeof strays)[string])[1](join(groups, '20261122-000004-stray'));
+    expect(await user.run('group', 'list')).toMatchObject({ code: 0 });
+    expect(await user.run('stop', '--all')).toMatchObject({ code: 0 });
+    expect(await user.run('doctor', '--worktrees')).toMatchObject({ code: 0 });
+    expect(await user.json('group', 'show', 'good')).toMatchObject({ id: group });
+    expect(await user.run('group', 'show', '20261122-000004-stray')).toMatchObject({ code: 2 });
+  },
+);

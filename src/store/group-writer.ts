@@ -63,8 +63,17 @@ export function openGroupWriter(world: World, root: string, id: GroupId, runId: 
     lock?.release();
     // It may have been deleted between our look and the lock.
     if (world.files.info(paths.folder) === null) return noGroup(id);
-    return { ok: false, failure: systemFailure(paths.folder, error) };
+    return { ok: false, failure: foreignLock(world, paths.lock) ?? systemFailure(paths.folder, error) };
   }
+}
+
+/** What stands in the place of the lock file and can never be locked; null when it is a file, or nothing. */
+function foreignLock({ files }: World, path: string): Failure | null {
+  const entry = files.entryKind(path);
+  if (entry === null || files.info(path)?.kind === 'file') return null;
+  const what = { folder: 'a folder', link: 'a link that leads to no file' }[entry as string] ?? 'no regular file';
+  const message = `The lock file ${path} is ${what}.`;
+  return { reason: 'write-failed', message, next: 'Look at it and move it away, then run the command again.' };
 }
 
 function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): Result<GroupWriter> {

@@ -79,7 +79,8 @@ function heldLock(fd: number): Lock {
 }
 
 function isFree(path: string): boolean {
-  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY), null);
+  // Should it be a FIFO, opening it must not wait for a writer.
+  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
   if (fd === null) return true;
   try {
     return tryFlock(fd, lockShared, path);

@@ -3,11 +3,11 @@
  * whether it may run (run-start), then the loop (group-runner) with one worker per attempt (worker).
  */
 import type { ProcessIdentity, RunInfo } from '../core/event.ts';
-import { type Failure, fail, type Result } from '../core/failure.ts';
+import { fail, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';
-import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
+import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
@@ -50,12 +50,12 @@ export type RunResult =
   /** The runner left and its workers go on; the next `group run` adopts them. */
   | { readonly kind: 'left'; readonly state: GroupState }
   | { readonly kind: 'already-completed'; readonly state: GroupState }
-  | { readonly kind: 'refused'; readonly failure: Failure };
+  | { readonly kind: 'refused'; readonly failure: OpenFailure };
 
 /** Runs a group until it is settled. Fails with `busy` when another live runner holds it. */
 export async function runGroup(world: World, options: RunGroupOptions): Promise<RunResult> {
   const runId = world.random.uuid();
-  const opened = openGroupWriter(world, options.root, options.groupId, runId);
+  const opened = await takeGroup(world, options.root, options.groupId, runId);
   if (!opened.ok) return { kind: 'refused', failure: opened.failure };
   const writer = opened.value;
   try {

@@ -197,7 +197,11 @@ export interface LockHolder {
 }
 
 export interface Lock {
+  /** Whoever held it last let go of it by itself, and the file is the one it held. */
+  readonly wasReleased: boolean;
   release(): void;
+  /** Lets go as a holder does that dies: for whoever takes it next it was not released. */
+  abandon(): void;
 }
 
 export interface Locks {

@@ -317,7 +317,7 @@ test('the last snapshot is written before the next writer may begin', () => {
       order.push('release');
       lock?.release();
     };
-    return lock && { release };
+    return lock && { ...lock, release };
   };
   const watched = { ...world, files: { ...world.files, writeAtomic }, locks: { ...world.locks, tryLock } };
   const writer = unwrap(openGroupWriter(watched, root, groupId, 'run'));

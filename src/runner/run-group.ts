@@ -8,6 +8,7 @@ import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
+import { LogLost } from '../store/log-lost.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
@@ -62,6 +63,8 @@ export async function runGroup(world: World, options: RunGroupOptions): Promise<
     return await runOpened(world, writer, runId, options);
   } catch (error) {
     // A disk that is full or gone ends the runner, not the work: workers go on, the log holds what was acknowledged.
+    // Only a log that was taken away ends both.
+    if (error instanceof LogLost) await options.rehearsal?.stop(writer.paths);
     return { kind: 'refused', failure: systemFailure(writer.paths.folder, error) };
   } finally {
     writer.close();

@@ -15,6 +15,7 @@ import { type EventLog, openLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { loadGroup } from './group-store.ts';
 import { checkLegal } from './legality.ts';
+import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
@@ -38,6 +39,8 @@ export interface GroupWriter {
    * error when they cannot be logged (nothing is recorded then), IllegalEvent when one may not happen now.
    */
   record(bodies: readonly EventBody[]): GroupEvent[];
+  /** Set when somebody took the log away: `record` throws it, and nothing can be resumed any more. */
+  readonly lost: LogLost | null;
   /** Brings every meta.json up to date, soon or `now`. `record` asks for the former by itself. */
   snapshot(when?: 'now'): void;
   /**
@@ -163,6 +166,9 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
     state,
     get snapshotProblem() {
       return snapshots.problem;
+    },
+    get lost() {
+      return log.lost;
     },
     record(bodies) {
       assert(isOpen, `the writer of ${paths.folder} is closed`);

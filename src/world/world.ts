@@ -27,6 +27,9 @@ export interface FileInfo {
   readonly kind: 'file' | 'folder' | 'fifo' | 'other';
   readonly size: number;
   readonly mtimeMs: number;
+  /** Both together tell one file from another that has its path later. */
+  readonly device: number;
+  readonly inode: number;
 }
 
 export type EntryKind = 'file' | 'folder' | 'link' | 'other';

@@ -76,19 +76,21 @@ export function openGroupWriter(
     lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });
     if (lock === null) return busy(id, world.locks.holder(paths.lock));
     const survivor = lock.wasReleased ? null : survivingRunner(world, root, id);
-    if (survivor !== null) {
-      lock.abandon();
-      return lockRemoved(id, survivor);
-    }
-    const writer = openLocked(world, paths, id, lock);
-    if (!writer.ok) lock.release();
+    const writer = survivor === null ? openLocked(world, paths, id, lock) : lockRemoved(id, survivor);
+    if (!writer.ok) giveBack(lock);
     return writer;
   } catch (error) {
-    lock?.release();
+    if (lock !== null) giveBack(lock);
     // It may have been deleted between our look and the lock.
     if (world.files.info(paths.folder) === null) return noGroup(id);
     return { ok: false, failure: foreignLock(world, paths.lock) ?? systemFailure(paths.folder, error) };
   }
+}
+
+/** As it was found: who could not open the group does not vouch for it either. */
+function giveBack(lock: Lock): void {
+  if (lock.wasReleased) lock.release();
+  else lock.abandon();
 }
 
 /**

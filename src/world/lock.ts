@@ -87,6 +87,8 @@ function heldLock(fd: number, wasReleased: boolean): Lock {
     if (!held) return;
     held = false;
     try {
+      // The note goes first: it never names somebody who has let go.
+      ftruncateSync(fd, 0);
       farewell();
     } finally {
       closeSync(fd);
@@ -95,11 +97,7 @@ function heldLock(fd: number, wasReleased: boolean): Lock {
   return {
     wasReleased,
     release() {
-      letGo(() => {
-        // The note goes first: it never names somebody who has let go.
-        ftruncateSync(fd, 0);
-        noteRelease(fd);
-      });
+      letGo(() => noteRelease(fd));
     },
     abandon() {
       letGo(() => {});

@@ -203,7 +203,7 @@ export interface Lock {
   /** Whoever held it last let go of it by itself, and the file is the one it held. */
   readonly wasReleased: boolean;
   release(): void;
-  /** Lets go as a holder does that dies: for whoever takes it next it was not released. */
+  /** Lets go without saying so: for whoever takes it next it was not released. */
   abandon(): void;
 }
 

@@ -4,7 +4,7 @@
  */
 
 import type { Result } from '../core/failure.ts';
-import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
+import { type GroupWriter, takeGroup } from '../store/group-writer.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import type { GroupReference } from './resolve.ts';
@@ -26,7 +26,8 @@ export interface Change<T> {
 export async function changeGroup<T>(world: World, group: GroupReference, change: Change<T>): Promise<Result<T>> {
   let deadline = world.clock.now() + patienceMs;
   for (;;) {
-    const opened = openGroupWriter(world, group.root, group.groupId, `${shortRunPrefix}${world.random.uuid()}`);
+    const runId = `${shortRunPrefix}${world.random.uuid()}`;
+    const opened = await takeGroup(world, group.root, group.groupId, runId);
     if (opened.ok) {
       try {
         return await change.direct(opened.value);
@@ -34,11 +35,11 @@ export async function changeGroup<T>(world: World, group: GroupReference, change
         opened.value.close();
       }
     }
-    if (opened.failure.reason !== 'busy') return opened;
-    const runId = liveRunner(world, group);
-    if (runId !== null) {
+    if (opened.failure.reason !== 'busy' || opened.failure.survivor !== undefined) return opened;
+    const runner = liveRunner(world, group);
+    if (runner !== null) {
       if (change.viaRunner === undefined) return opened;
-      const answer = await change.viaRunner(runId);
+      const answer = await change.viaRunner(runner);
       if (answer !== 'runner-gone') return answer;
       // The runner may have been waited for much longer than a short command.
       deadline = world.clock.now() + patienceMs;

@@ -1,6 +1,7 @@
 /** What every command gets: the world, the environment, the data root and the two output streams. */
 import { errorText, type Failure, type Result } from '../core/failure.ts';
 import { safeLine } from '../report/terminal-text.ts';
+import { LogLost } from '../store/log-lost.ts';
 import { createRealWorld } from '../world/real-world.ts';
 import type { World } from '../world/world.ts';
 import { findDataRoot } from './data-root.ts';
@@ -117,10 +118,18 @@ export function sayFailure(stderr: Output, failure: Failure): void {
 
 /** For exceptions: what the system refused is said as such, anything else is a defect of ours. */
 export function sayException(context: Pick<Context, 'stderr' | 'env'>, error: unknown): void {
+  sayFailure(context.stderr, exceptionFailure(error));
+  if (context.env.CLAUDE_CODE_AGENT_DEBUG === '1' && error instanceof Error) {
+    context.stderr.line(safeStack(error));
+  }
+}
+
+function exceptionFailure(error: unknown): Failure {
+  if (error instanceof LogLost) return error.failure;
   const { code, path, syscall } = error as { code?: unknown; path?: unknown; syscall?: unknown };
   const isSystemError = typeof code === 'string' && /^E[A-Z0-9]+$/.test(code);
   const where = typeof path === 'string' ? ` at ${path}` : '';
-  const failure: Failure = isSystemError
+  return isSystemError
     ? {
         reason: 'write-failed',
         message: `The system refused ${syscall ?? 'a call'}${where}: ${code}.`,
@@ -131,10 +140,6 @@ export function sayException(context: Pick<Context, 'stderr' | 'env'>, error: un
         message: `Unexpected trouble: ${errorText(error)}.`,
         next: 'This is a defect of the program; CLAUDE_CODE_AGENT_DEBUG=1 shows where it happened.',
       };
-  sayFailure(context.stderr, failure);
-  if (context.env.CLAUDE_CODE_AGENT_DEBUG === '1' && error instanceof Error) {
-    context.stderr.line(safeStack(error));
-  }
 }
 
 function safeStack(error: Error): string {

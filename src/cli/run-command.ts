@@ -151,7 +151,13 @@ async function runWhenFree(context: Context, group: GroupReference, options: Run
   for (let tries = 1; ; tries += 1) {
     const result = await runGroup(context.world, options);
     const isBusy = result.kind === 'refused' && result.failure.reason === 'busy';
-    if (!isBusy || tries === takeTriesMax || liveRunner(context.world, group) !== null) return result;
+    if (
+      !isBusy ||
+      result.failure.survivor !== undefined ||
+      tries === takeTriesMax ||
+      liveRunner(context.world, group) !== null
+    )
+      return result;
     await waitForShortCommands(context.world, group);
   }
 }

@@ -65,7 +65,8 @@ export function loadScript(world: World, file: string | undefined): Result<Rehea
 }
 
 /**
- * Serves until `stop` is aborted, or until there was no request for ten minutes and no runner holds the group.
+ * Serves until `stop` is aborted, until the group's folder is gone, or until there was no request for ten minutes and
+ * no runner holds the group.
  * Fails with `usage` when the script is not usable; nothing was started then.
  */
 export async function serveRehearsal(world: World, options: ServeOptions): Promise<Result<void>> {
@@ -87,7 +88,8 @@ export async function serveRehearsal(world: World, options: ServeOptions): Promi
   const server: RehearsalServer = { version: 1, url: api.url, port: api.port, ...world.machine.self };
   world.files.writeAtomic(serverFile(groupDir), `${JSON.stringify(server, null, 2)}\n`);
   const idle = () =>
-    world.clock.now() - lastRequestAt >= idleLimitMs && world.locks.holder(join(groupDir, 'runner.lock')) === null;
+    world.files.info(groupDir) === null ||
+    (world.clock.now() - lastRequestAt >= idleLimitMs && world.locks.holder(join(groupDir, 'runner.lock')) === null);
   await untilOver(world, options.stop, idle);
   await api.stop();
   ledger.close();

@@ -15,6 +15,7 @@ import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
+import { assertLog, endWorkers } from './end-workers.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
@@ -121,9 +122,18 @@ export class GroupRunner {
         if (this.#leaving) return 'left';
         this.#handleRequests();
         const acted = this.#decideAndAct();
-        if (this.#settled) return 'settled';
+        if (this.#settled) {
+          assertLog(this.#writer);
+          return 'settled';
+        }
         if (!acted && this.#inbox.length === 0) await this.#nextFact();
       }
+    } catch (error) {
+      const { lost } = this.#writer;
+      if (lost === null) throw error;
+      this.#acceptances.leave();
+      await endWorkers(this.#world, this.#writer.state, this.#workers);
+      throw lost;
     } finally {
       this.#unwatch();
       this.#cancelTick();
@@ -206,6 +216,7 @@ export class GroupRunner {
 
   /** Time passed: look for sessions that take too long, and for a freeze that is over. */
   #onTick(): void {
+    assertLog(this.#writer);
     const { state } = this.#writer;
     const bodies: EventBody[] = [];
     if (state.frozenUntil !== undefined) {

@@ -3,11 +3,12 @@
  * whether it may run (run-start), then the loop (group-runner) with one worker per attempt (worker).
  */
 import type { ProcessIdentity, RunInfo } from '../core/event.ts';
-import { type Failure, fail, type Result } from '../core/failure.ts';
+import { fail, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';
-import { type GroupWriter, openGroupWriter } from '../store/group-writer.ts';
+import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
+import { LogLost } from '../store/log-lost.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
@@ -50,18 +51,20 @@ export type RunResult =
   /** The runner left and its workers go on; the next `group run` adopts them. */
   | { readonly kind: 'left'; readonly state: GroupState }
   | { readonly kind: 'already-completed'; readonly state: GroupState }
-  | { readonly kind: 'refused'; readonly failure: Failure };
+  | { readonly kind: 'refused'; readonly failure: OpenFailure };
 
 /** Runs a group until it is settled. Fails with `busy` when another live runner holds it. */
 export async function runGroup(world: World, options: RunGroupOptions): Promise<RunResult> {
   const runId = world.random.uuid();
-  const opened = openGroupWriter(world, options.root, options.groupId, runId);
+  const opened = await takeGroup(world, options.root, options.groupId, runId);
   if (!opened.ok) return { kind: 'refused', failure: opened.failure };
   const writer = opened.value;
   try {
     return await runOpened(world, writer, runId, options);
   } catch (error) {
     // A disk that is full or gone ends the runner, not the work: workers go on, the log holds what was acknowledged.
+    // Only a log that was taken away ends both.
+    if (error instanceof LogLost) await options.rehearsal?.stop(writer.paths);
     return { kind: 'refused', failure: systemFailure(writer.paths.folder, error) };
   } finally {
     writer.close();

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import type { GroupEvent } from '../core/event.ts';
 import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
-import type { AppendFile, World } from '../world/world.ts';
+import type { AppendFile, FileInfo, World } from '../world/world.ts';
 import {
   eventLines,
   headerLine,
@@ -16,6 +16,7 @@ import {
   logStart,
   scanLog,
 } from './log-lines.ts';
+import { LogLost } from './log-lost.ts';
 
 /** How often a follower looks by itself, milliseconds: hints of the system may be missing altogether. */
 const lookEveryMs = 500;
@@ -26,9 +27,12 @@ const newline = 0x0a;
 export interface EventLog {
   /**
    * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends
-   * where it ended before, or (when even that fails) nothing more can be appended until it is opened again.
+   * where it ended before, or (when even that fails) nothing more can be appended until it is opened again. Throws
+   * LogLost when the log is lost.
    */
   append(events: readonly GroupEvent[]): void;
+  /** Set when the path no longer leads to what was written: the file was removed, replaced or cut off. */
+  readonly lost: LogLost | null;
   /** Bytes. */
   readonly size: number;
   close(): void;
@@ -79,9 +83,10 @@ function scanWhole(world: World, path: string): Result<LogScan> {
 }
 
 function headless(message: string): Result<never> {
-  return fail('corrupt-file', message, `${restoreAdvice} Or remove the group with "claude-code-agent group delete".`);
+  return fail('corrupt-file', message, `${restoreAdvice} ${orRemove}`);
 }
 
+const orRemove = 'Or remove the group with "claude-code-agent group delete".';
 const restoreAdvice = 'Restore the file from a backup if there is one.';
 
 function describeTrouble(world: World, path: string, trouble: LogTrouble): Failure {
@@ -97,12 +102,24 @@ function describeTrouble(world: World, path: string, trouble: LogTrouble): Failu
 function appendingLog(world: World, path: string, file: AppendFile): EventLog {
   let size = file.size;
   let broken = false;
+  const opened = world.files.info(path);
+  const lost = (): LogLost | null => {
+    const now = seen(world, path);
+    if (now === 'unknown') return null;
+    const isSame = now !== null && now.inode === opened?.inode && now.device === opened.device;
+    return isSame && now.size >= size ? null : lostLog(world, path);
+  };
   return {
+    get lost() {
+      return lost();
+    },
     get size() {
       return size;
     },
     append(events) {
       assert(!broken, `${path} could not be set back after a failed write and takes nothing more`);
+      const trouble = lost();
+      if (trouble !== null) throw trouble;
       const text = eventLines(events);
       try {
         file.append(text);
@@ -117,6 +134,23 @@ function appendingLog(world: World, path: string, file: AppendFile): EventLog {
     },
     close: () => file.close(),
   };
+}
+
+/** A system that does not answer is no reason to give up a log that may be well. */
+function seen({ files }: World, path: string): FileInfo | null | 'unknown' {
+  try {
+    return files.info(path);
+  } catch {
+    return 'unknown';
+  }
+}
+
+function lostLog({ files }: World, path: string): LogLost {
+  const what = files.info(path) === null ? 'removed' : 'replaced or cut off';
+  const next =
+    files.info(dirname(path)) === null ? 'Create the group again to start over.' : `${restoreAdvice} ${orRemove}`;
+  const message = `The event log ${path} was ${what} while the group was at work, so its workers were ended.`;
+  return new LogLost({ reason: 'gone', message, next });
 }
 
 /** False when the system refuses that as well; the next open then finds the torn end. */

@@ -2,23 +2,29 @@
  * The one writer of a group: holds runner.lock, turns event bodies into logged events and keeps the snapshots fresh.
  * Logged before reduced, reduced before shown; the cost of an event does not depend on the size of the group.
  */
-import type { EventBody, GroupEvent } from '../core/event.ts';
+import type { EventBody, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { assert, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
 import { isGroupId } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
 import { type GroupState, reduce } from '../core/state.ts';
+import { delay as wait } from '../world/clock.ts';
 import type { Lock, LockHolder, World } from '../world/world.ts';
 import { delay } from './delayed.ts';
 import { type EventLog, openLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
+import { loadGroup } from './group-store.ts';
 import { checkLegal } from './legality.ts';
+import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
 
 const shortestProgressDelayMs = 100;
 const longestProgressDelayMs = 2_000;
+/** How long a runner without its lock is given to end, and how often it is looked at. */
+const survivorPatienceMs = 2_000;
+const survivorLookMs = 20;
 /** Larger groups write progress.json less often, because all of it is written each time. */
 const sessionsAtShortestDelay = 100;
 
@@ -33,6 +39,8 @@ export interface GroupWriter {
    * error when they cannot be logged (nothing is recorded then), IllegalEvent when one may not happen now.
    */
   record(bodies: readonly EventBody[]): GroupEvent[];
+  /** Set when somebody took the log away: `record` throws it, and nothing can be resumed any more. */
+  readonly lost: LogLost | null;
   /** Brings every meta.json up to date, soon or `now`. `record` asks for the former by itself. */
   snapshot(when?: 'now'): void;
   /**
@@ -44,11 +52,22 @@ export interface GroupWriter {
   close(): void;
 }
 
+/** `survivor`: who is in the way without holding the lock. */
+export interface OpenFailure extends Failure {
+  readonly survivor?: ProcessIdentity;
+}
+
 /**
  * Takes the group for writing: locks it, cuts a torn end off its log, repairs its snapshots. Fails with `not-found`,
- * `busy` (naming the holder), `corrupt-file`, `newer-version` or `write-failed`; nothing stays locked then.
+ * `busy` (naming the holder, or the last runner when that lives without its lock), `corrupt-file`, `newer-version` or
+ * `write-failed`; nothing stays locked then.
  */
-export function openGroupWriter(world: World, root: string, id: GroupId, runId: string): Result<GroupWriter> {
+export function openGroupWriter(
+  world: World,
+  root: string,
+  id: GroupId,
+  runId: string,
+): Result<GroupWriter, OpenFailure> {
   if (!isGroupId(id)) return noGroup(id);
   const paths = groupPaths(root, id);
   if (world.files.info(paths.folder)?.kind !== 'folder') return noGroup(id);
@@ -56,15 +75,61 @@ export function openGroupWriter(world: World, root: string, id: GroupId, runId: 
   try {
     lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });
     if (lock === null) return busy(id, world.locks.holder(paths.lock));
-    const writer = openLocked(world, paths, id, lock);
-    if (!writer.ok) lock.release();
+    const survivor = lock.wasReleased ? null : survivingRunner(world, root, id);
+    const writer = survivor === null ? openLocked(world, paths, id, lock) : lockRemoved(id, survivor);
+    if (!writer.ok) giveBack(lock);
     return writer;
   } catch (error) {
-    lock?.release();
+    if (lock !== null) giveBack(lock);
     // It may have been deleted between our look and the lock.
     if (world.files.info(paths.folder) === null) return noGroup(id);
-    return { ok: false, failure: systemFailure(paths.folder, error) };
+    return { ok: false, failure: foreignLock(world, paths.lock) ?? systemFailure(paths.folder, error) };
   }
+}
+
+/** As it was found: who could not open the group does not vouch for it either. */
+function giveBack(lock: Lock): void {
+  if (lock.wasReleased) lock.release();
+  else lock.abandon();
+}
+
+/**
+ * The same for who may wait: a runner that was killed or has just left lives for some milliseconds more, so a surviving
+ * one gets two seconds to end before the group counts as held.
+ */
+export async function takeGroup(
+  world: World,
+  root: string,
+  id: GroupId,
+  runId: string,
+): Promise<Result<GroupWriter, OpenFailure>> {
+  const opened = openGroupWriter(world, root, id, runId);
+  const survivor = opened.ok ? undefined : opened.failure.survivor;
+  if (survivor === undefined) return opened;
+  const deadline = world.clock.now() + survivorPatienceMs;
+  while (world.processes.isAlive(survivor) && world.clock.now() < deadline) await wait(world.clock, survivorLookMs);
+  return openGroupWriter(world, root, id, runId);
+}
+
+/**
+ * Who runs the group according to its log and still lives, though the lock is free: then its lock file was removed, and
+ * a second runner would write into the same log and the same conversations. This process is in nobody's way.
+ */
+function survivingRunner(world: World, root: string, id: GroupId): ProcessIdentity | null {
+  const state = loadGroup(world, root, id);
+  const runner = state.ok && state.value.runStartedAt !== undefined ? state.value.run?.runner : undefined;
+  if (runner === undefined || !world.processes.isAlive(runner)) return null;
+  const { pid, startTime } = world.machine.self;
+  return runner.pid === pid && runner.startTime === startTime ? null : runner;
+}
+
+/** What stands in the place of the lock file and can never be locked; null when it is a file, or nothing. */
+function foreignLock({ files }: World, path: string): Failure | null {
+  const entry = files.entryKind(path);
+  if (entry === null || files.info(path)?.kind === 'file') return null;
+  const what = { folder: 'a folder', link: 'a link that leads to no file' }[entry as string] ?? 'no regular file';
+  const message = `The lock file ${path} is ${what}.`;
+  return { reason: 'write-failed', message, next: 'Look at it and move it away, then run the command again.' };
 }
 
 function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): Result<GroupWriter> {
@@ -103,6 +168,9 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
     state,
     get snapshotProblem() {
       return snapshots.problem;
+    },
+    get lost() {
+      return log.lost;
     },
     record(bodies) {
       assert(isOpen, `the writer of ${paths.folder} is closed`);
@@ -167,4 +235,17 @@ function busy(id: GroupId, holder: LockHolder | null): Result<never> {
     `The group ${id} is held by ${who}.`,
     `Watch it with "claude-code-agent group watch ${id}", stop it with "claude-code-agent group pause ${id}", or wait.`,
   );
+}
+
+function lockRemoved(id: GroupId, survivor: ProcessIdentity): Result<never, OpenFailure> {
+  const { pid } = survivor;
+  return {
+    ok: false,
+    failure: {
+      reason: 'busy',
+      message: `The group ${id} is still run by process ${pid}, although its lock file was removed.`,
+      next: `Wait until it has ended, or pause the group with "kill ${pid}"; then run the command again.`,
+      survivor,
+    },
+  };
 }

@@ -7,7 +7,7 @@ import type { GroupEvent } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
-import type { World } from '../world/world.ts';
+import type { Files, World } from '../world/world.ts';
 import { followLog, readLog } from './event-log.ts';
 import { sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
@@ -99,11 +99,8 @@ export function takeRequests(
   onMalformed: (failure: Failure) => void = () => {},
 ): PendingRequest[] {
   const pending: PendingRequest[] = [];
-  for (const name of world.files.list(paths.requests)) {
-    // Others are temporary files of a sender that is just writing.
-    if (name.startsWith('.') || !name.endsWith('.json')) continue;
-    const path = join(paths.requests, name);
-    const text = world.files.readText(path);
+  for (const path of requestFiles(world, paths)) {
+    const text = readQuietly(world, path);
     if (text === null) continue;
     const request = parseRequest(text);
     if (request?.runId === runId && path === requestPath(paths, request.id)) {
@@ -116,6 +113,37 @@ export function takeRequests(
     }
   }
   return pending.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
+}
+
+/** What lies there as a request, whoever it is from; all else is somebody else's and left alone. */
+export function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
+  return (
+    files
+      .list(requests)
+      // Others are temporary files of a sender that is just writing.
+      .filter((name) => !name.startsWith('.') && name.endsWith('.json'))
+      .map((name) => join(requests, name))
+      // Opening a FIFO would wait for a writer that may never come.
+      .filter((path) => isRegular(files, path))
+  );
+}
+
+function isRegular(files: Files, path: string): boolean {
+  try {
+    return files.info(path)?.kind === 'file';
+  } catch {
+    // Links that lead in a circle, for example.
+    return false;
+  }
+}
+
+/** What cannot be read must not end a run: nobody of ours has sent it. */
+function readQuietly({ files }: World, path: string): string | null {
+  try {
+    return files.readText(path);
+  } catch {
+    return null;
+  }
 }
 
 function parseRequest(text: string): Request | null {

@@ -1,9 +1,14 @@
 /** Errors of the operating system as failures; bugs of our own go on as exceptions. */
 import type { Failure } from '../core/failure.ts';
 import { writeFailure } from '../world/write-failure.ts';
+import { LogLost } from './log-lost.ts';
 
-/** The failure `write-failed` for a system error at `path`; throws every other error again. */
+/**
+ * The failure `write-failed` for a system error at `path`, and that of LogLost for a log that is lost; throws every
+ * other error again.
+ */
 export function systemFailure(path: string, error: unknown): Failure {
+  if (error instanceof LogLost) return error.failure;
   if (typeof (error as { code?: unknown } | null)?.code !== 'string') throw error;
   return writeFailure(path, error);
 }

@@ -233,7 +233,9 @@ function truncate(path: string, size: number): void {
 function info(path: string): FileInfo | null {
   // Most of what is asked for is not there, and an exception for each of those would be the dearest part of asking.
   const stats = unlessMissing(() => statSync(path, { throwIfNoEntry: false }), undefined);
-  return stats === undefined ? null : { kind: kindOf(stats), size: stats.size, mtimeMs: stats.mtimeMs };
+  if (stats === undefined) return null;
+  const { size, mtimeMs, dev: device, ino: inode } = stats;
+  return { kind: kindOf(stats), size, mtimeMs, device, inode };
 }
 
 function entryKind(path: string): EntryKind | null {

@@ -2,7 +2,17 @@
  * Locks between processes by flock(2): the system itself frees them when their holder ends, however it ends. The file
  * stays for good, because a lock file that is removed can be held twice, once under each of its lives.
  */
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { lockExclusive, lockShared, tryFlock } from './libc.ts';
 import { openPrivate, writeFully } from './private-file.ts';
 import { unlessMissing } from './system-error.ts';
@@ -14,6 +24,9 @@ const pauseMs = 5;
 
 /** Told when the lock is held but its holder's note cannot be read. */
 const unknownHolder: LockHolder = { identity: { pid: 0, startTime: '', host: '', bootId: '' }, runId: '' };
+
+/** What a holder leaves behind that lets go. A file that somebody made anew does not say so. */
+const releasedNote = Buffer.from('{"released":true}\n');
 
 /** `isAlive` spares the repeated tries when the holder named in the file lives. */
 export function createLocks(isAlive: (holder: LockHolder) => boolean): Locks {
@@ -43,9 +56,10 @@ function tryOnce(path: string, holder: LockHolder): Lock | null {
   const fd = openPrivate(path, constants.O_RDWR);
   try {
     if (tryFlock(fd, lockExclusive, path) && isStillThere(fd, path)) {
+      const wasReleased = saysReleased(fd);
       ftruncateSync(fd, 0);
       writeFully(fd, Buffer.from(`${JSON.stringify(holder)}\n`));
-      return heldLock(fd);
+      return heldLock(fd, wasReleased);
     }
   } catch (error) {
     closeSync(fd);
@@ -62,24 +76,45 @@ function isStillThere(fd: number, path: string): boolean {
   return current !== undefined && current.ino === mine.ino && current.dev === mine.dev;
 }
 
-function heldLock(fd: number): Lock {
+function saysReleased(fd: number): boolean {
+  const bytes = Buffer.alloc(releasedNote.length);
+  return readSync(fd, bytes, 0, bytes.length, 0) === bytes.length && bytes.equals(releasedNote);
+}
+
+function heldLock(fd: number, wasReleased: boolean): Lock {
   let held = true;
+  const letGo = (farewell: () => void): void => {
+    if (!held) return;
+    held = false;
+    try {
+      // The note goes first: it never names somebody who has let go.
+      ftruncateSync(fd, 0);
+      farewell();
+    } finally {
+      closeSync(fd);
+    }
+  };
   return {
+    wasReleased,
     release() {
-      if (!held) return;
-      held = false;
-      try {
-        // The note goes first: it never names somebody who has let go.
-        ftruncateSync(fd, 0);
-      } finally {
-        closeSync(fd);
-      }
+      letGo(() => noteRelease(fd));
+    },
+    abandon() {
+      letGo(() => {});
     },
   };
 }
 
+/** A full disk may not take it; the next holder then has to find out by itself whether the last one is gone. */
+function noteRelease(fd: number): void {
+  try {
+    writeSync(fd, releasedNote, 0, releasedNote.length, 0);
+  } catch {}
+}
+
 function isFree(path: string): boolean {
-  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY), null);
+  // Should it be a FIFO, opening it must not wait for a writer.
+  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
   if (fd === null) return true;
   try {
     return tryFlock(fd, lockShared, path);

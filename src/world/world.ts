@@ -27,6 +27,9 @@ export interface FileInfo {
   readonly kind: 'file' | 'folder' | 'fifo' | 'other';
   readonly size: number;
   readonly mtimeMs: number;
+  /** Both together tell one file from another that has its path later. */
+  readonly device: number;
+  readonly inode: number;
 }
 
 export type EntryKind = 'file' | 'folder' | 'link' | 'other';
@@ -197,7 +200,11 @@ export interface LockHolder {
 }
 
 export interface Lock {
+  /** Whoever held it last let go of it by itself, and the file is the one it held. */
+  readonly wasReleased: boolean;
   release(): void;
+  /** Lets go without saying so: for whoever takes it next it was not released. */
+  abandon(): void;
 }
 
 export interface Locks {

@@ -2,6 +2,8 @@
  * Bugs to be found: each one breaks one promise, by a World that lies to the program or does less than it was asked to.
  * The program itself is unchanged, so each is also a picture of how that promise could be broken.
  */
+
+import type { Lock } from '../../src/world/world.ts';
 import {
   appending,
   asksClaude,
@@ -33,6 +35,8 @@ export interface PlantedBug {
   /** Where it shows, so that it is not looked for where it cannot be found: stories aimed at this decision. */
   readonly near?: DecisionKind | 'endless';
 }
+const heldByAll: Lock = { wasReleased: true, release: () => {}, abandon: () => {} };
+
 export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'slots are counted wrong',
@@ -125,7 +129,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       ...world,
       locks: {
         ...world.locks,
-        tryLock: (path, holder) => world.locks.tryLock(path, holder) ?? { release: () => {} },
+        tryLock: (path, holder) => world.locks.tryLock(path, holder) ?? heldByAll,
       },
     }),
   },

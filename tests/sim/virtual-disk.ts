@@ -5,6 +5,9 @@
 import type { FileInfo } from '../../src/world/world.ts';
 import type { Seeded } from './seeded.ts';
 
+const inodes = new WeakMap<object, number>();
+let inodesSoFar = 1;
+
 export class FileNode {
   readonly kind = 'file';
   mtimeMs: number;
@@ -201,7 +204,10 @@ export class Disk {
 
   info(path: string): FileInfo | null {
     const node = this.find(path);
-    return node === null ? null : { kind: node.kind, size: node.size, mtimeMs: node.mtimeMs };
+    if (node === null) return null;
+    const inode = inodes.get(node) ?? inodesSoFar++;
+    inodes.set(node, inode);
+    return { kind: node.kind, size: node.size, mtimeMs: node.mtimeMs, device: 1, inode };
   }
 
   /** As after a long quiet time: everything is on the platters. */

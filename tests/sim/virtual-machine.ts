@@ -57,6 +57,8 @@ export class VirtualMachine {
   readonly luck: Seeded;
   readonly claudes: ClaudeBook[] = [];
   readonly commands: CommandBook[] = [];
+  /** Lock files whose last holder let go of them by itself. */
+  readonly released = new Set<string>();
   readonly locks = new Map<string, { readonly owner: VirtualProcess; readonly holder: LockHolder }>();
   readonly coverage = new Coverage();
   readonly log: LogWatch;
@@ -256,6 +258,7 @@ export class VirtualMachine {
     this.table.living.clear();
     this.table.bootId = `boot-${Number(this.table.bootId.slice(5)) + 1}`;
     this.locks.clear();
+    this.released.clear();
     this.disk.root.losePower(this.luck);
     for (const book of this.claudes) {
       const node = this.disk.file(book.transcript);

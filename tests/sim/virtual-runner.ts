@@ -339,12 +339,14 @@ export class VirtualRunner {
   }
 
   #locks(): Locks {
-    const { locks } = this.machine;
+    const { locks, released } = this.machine;
     return {
       tryLock: (path, holder) => {
         if (!this.#lives() || locks.has(path)) return null;
         locks.set(path, { owner: this.process, holder });
-        return { release: () => void (locks.get(path)?.owner === this.process && locks.delete(path)) };
+        const wasReleased = released.delete(path);
+        const abandon = () => locks.get(path)?.owner === this.process && locks.delete(path);
+        return { wasReleased, abandon, release: () => void (abandon() && released.add(path)) };
       },
       holder: (path) => locks.get(path)?.holder ?? null,
     };

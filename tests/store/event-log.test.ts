@@ -3,7 +3,7 @@
  * refused with its line and nothing is changed; a failed append leaves nothing that a later one is glued to.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { createLog, openLog, readLog } from '../../src/store/event-log.ts';
@@ -74,6 +74,39 @@ describe('a log cut at any byte', () => {
     expect(unwrap(readLog(world, path))).toEqual([...events]);
     unwrap(openLog(world, path)).log.close();
     expect(readFileSync(path)).toEqual(whole);
+  });
+});
+
+describe('a log that is taken away from its writer', () => {
+  test.each([
+    ['removed', () => rmSync(path)],
+    ['removed', () => rmSync(folder.path, { recursive: true })],
+    ['replaced or cut off', () => writeFileSync(path, '')],
+    ['replaced or cut off', () => truncateSync(path, whole.length - 1)],
+    ['replaced or cut off', () => rmSync(path, { recursive: true }) ?? mkdirSync(path)],
+    ['replaced or cut off', () => renameSync(path, `${path}.old`) ?? copyFileSync(`${path}.old`, path)],
+  ])('is noticed when it is %s, and nothing is written', (what, takeAway) => {
+    writeFileSync(path, whole);
+    const { log } = unwrap(openLog(world, path));
+    expect(log.lost).toBeNull();
+    takeAway();
+    const message = `The event log ${path} was ${what} while the group was at work, so its workers were ended.`;
+    expect(log.lost).toMatchObject({ failure: { reason: 'gone', message } });
+    const before = world.files.info(path)?.size;
+    expect(() => log.append([extra])).toThrow(message);
+    expect(world.files.info(path)?.size).toBe(before as number);
+    log.close();
+  });
+
+  test('is not taken for lost when the system does not answer', () => {
+    writeFileSync(path, whole);
+    const files = { ...world.files };
+    const { log } = unwrap(openLog({ ...world, files }, path));
+    files.info = () => {
+      throw new Error('EIO');
+    };
+    expect(log.lost).toBeNull();
+    log.close();
   });
 });
 

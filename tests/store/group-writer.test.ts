@@ -3,7 +3,7 @@
  * are written seldom, completely on demand, and healed from the log when a group is opened.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { groupProgress } from '../../src/core/progress.ts';
 import { createGroup, deleteGroup, loadGroup } from '../../src/store/group-store.ts';
@@ -77,6 +77,20 @@ describe('the lock', () => {
     expect(openGroupWriter(world, root, groupId, 'run')).toMatchObject({ failure: { reason: 'corrupt-file' } });
     expect(world.locks.holder(paths.lock)).toBeNull();
     expect(readFileSync(paths.events, 'utf8')).toBe('nonsense\n');
+  });
+
+  test.each([
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['a link that leads to no file', (path: string) => symlinkSync('nowhere', path)],
+    ['a link that leads to no file', (path: string) => symlinkSync('/dev/null', path)],
+    ['no regular file', (path: string) => void Bun.spawnSync(['mkfifo', path])],
+  ])('names a lock file that is %s, and waits for nobody', (what, place) => {
+    place(paths.lock);
+    const message = `The lock file ${paths.lock} is ${what}.`;
+    expect(openGroupWriter(world, root, groupId, 'run')).toMatchObject({
+      failure: { reason: 'write-failed', message, next: expect.stringContaining('move it away') },
+    });
+    expect(world.locks.holder(paths.lock)).toBeNull();
   });
 
   test.each(['20260102-030405-none', '../x'])('is not made for %p, which is no group', (id) => {
@@ -303,7 +317,7 @@ test('the last snapshot is written before the next writer may begin', () => {
       order.push('release');
       lock?.release();
     };
-    return lock && { release };
+    return lock && { ...lock, release };
   };
   const watched = { ...world, files: { ...world.files, writeAtomic }, locks: { ...world.locks, tryLock } };
   const writer = unwrap(openGroupWriter(watched, root, groupId, 'run'));

@@ -3,7 +3,7 @@
  * learns the answer or that nobody will give one.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Failure } from '../../src/core/failure.ts';
 import { createGroup, deleteGroup } from '../../src/store/group-store.ts';
@@ -11,7 +11,7 @@ import { type GroupWriter, openGroupWriter } from '../../src/store/group-writer.
 import { type GroupPaths, groupPaths } from '../../src/store/paths.ts';
 import { awaitAnswer, type Request, removeRequest, sendRequest, takeRequests } from '../../src/store/requests.ts';
 import { groupDefinition, groupId, processIdentity, sessionDefinition, sid } from '../support/core-events.ts';
-import { modesBelow, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
+import { modesBelow, steppedWorld, Trouble, temporaryFolder, unwrap } from '../support/store-world.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let world: ReturnType<typeof steppedWorld>;
@@ -76,6 +76,30 @@ describe('takeRequests', () => {
     expect(ids).toEqual(['good']);
     expect(problems.map(({ reason }) => reason)).toEqual(Object.keys(malformed).map(() => 'usage'));
     expect(readdirSync(paths.requests).sort()).toEqual(['.x.json.7.tmp', 'good.json']);
+  });
+
+  test('passes over what is no regular file or cannot be read, and opens none of it', () => {
+    const place = (name: string) => join(paths.requests, `${name}.json`);
+    mkdirSync(place('folder'));
+    // Opened, it would wait for a writer for ever.
+    expect(Bun.spawnSync(['mkfifo', place('fifo')]).exitCode).toBe(0);
+    symlinkSync('nowhere', place('dangling'));
+    symlinkSync('circle.json', place('circle'));
+    symlinkSync('/dev/zero', place('device'));
+    const socket = Bun.listen({ unix: place('socket'), socket: { data() {} } });
+    writeFileSync(place('unreadable'), '{}');
+    const { readText } = world.files;
+    world.files.readText = (path) => {
+      if (path === place('unreadable')) throw new Trouble('EACCES');
+      return readText(path);
+    };
+    sendRequest(world, paths, request('good'));
+    try {
+      expect(take()).toEqual({ ids: ['good'], problems: [] });
+      expect(readdirSync(paths.requests)).toHaveLength(8);
+    } finally {
+      socket.stop();
+    }
   });
 });
 

@@ -193,7 +193,7 @@ function watchedLocks(real: Locks, moments: Moments): Locks {
   return {
     tryLock: (path, holder) => {
       const lock = moments.around('lock', () => real.tryLock(path, holder));
-      return lock === null ? null : { release: () => moments.around('unlock', () => lock.release()) };
+      return lock === null ? null : { ...lock, release: () => moments.around('unlock', () => lock.release()) };
     },
     holder: (path) => real.holder(path),
   };

@@ -13,15 +13,14 @@ export function strangeFiles(ground: Ground): readonly Mistake[] {
   const { missing, folder, locked, linked } = prepareStrangeFiles(ground);
   const list = 'See: claude-code-agent group list';
   const add = (group: string): string[] => ['session', 'add', group, '--project', '.', '--prompt', 'x'];
-  const check = 'Check the folder and its permissions';
   return [
     mistake(['group', 'show', missing], 1, 'events.jsonl is missing', restore),
     mistake(['group', 'run', missing], 1, 'events.jsonl is missing', restore),
     mistake(['session', 'show', `${missing}/001`], 1, 'events.jsonl is missing', restore),
     mistake(['group', 'show', folder], 1, 'events.jsonl is missing', restore),
     mistake(add(folder), 1, 'events.jsonl is missing', restore),
-    mistake(add(locked), 1, 'EISDIR', check),
-    mistake(['group', 'run', locked], 1, 'EISDIR', check),
+    mistake(add(locked), 1, 'runner.lock is a folder', 'move it away'),
+    mistake(['group', 'run', locked], 1, 'runner.lock is a folder', 'move it away'),
     mistake(['group', 'show', linked], 1, 'belongs to the group', restore),
     mistake(['group', 'show', '20260909-090909-file'], 2, 'no group "20260909-090909-file"', list),
     mistake(['group', 'run', '20260909-090909-dangling'], 2, 'no group "20260909-090909-dangling"', list),

@@ -1,0 +1,30 @@
+/** Ends at once all that runs of a group whose log is gone: nobody could say afterwards what became of it. */
+import type { SessionId } from '../core/group.ts';
+import type { GroupState } from '../core/state.ts';
+import type { GroupWriter } from '../store/group-writer.ts';
+import type { World } from '../world/world.ts';
+import { runningAttempt } from './decision-events.ts';
+import { reap } from './reap.ts';
+import type { Worker } from './worker.ts';
+
+/** Throws LogLost when nothing can be recorded any more, also when there is nothing to record just now. */
+export function assertLog({ lost }: GroupWriter): void {
+  if (lost !== null) throw lost;
+}
+
+/** Resolves when no process of a running attempt is left. The workers report nothing any more. */
+export async function endWorkers(
+  world: World,
+  state: GroupState,
+  workers: ReadonlyMap<SessionId, { readonly worker: Worker }>,
+): Promise<void> {
+  const endings = [...state.running].map((sessionId) => {
+    const worker = workers.get(sessionId)?.worker;
+    // What is being prepared for it stops as well.
+    worker?.stop('deleted');
+    const known = worker?.gather() ?? [];
+    worker?.leave();
+    return reap(world, runningAttempt(state, sessionId).id, known);
+  });
+  await Promise.all(endings);
+}

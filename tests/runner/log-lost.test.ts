@@ -1,0 +1,65 @@
+/**
+ * Promises: a runner whose log is removed or cut off says so, ends all that runs and brings nothing back; it never
+ * calls such a group completed.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../support/cli.ts';
+import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => group.remove());
+
+const alive = (pid: number) => group.world.processes.identify(pid) !== null;
+
+async function begin(): Promise<Invocation> {
+  const fake = await rig.nextFor(group.claudeId('one'));
+  await fake.prompt();
+  await fake.init();
+  return fake;
+}
+
+test.each([
+  ['removed', true, () => rmSync(group.paths.events)],
+  ['replaced or cut off', true, () => writeFileSync(group.paths.events, '')],
+  ['removed', false, () => rmSync(group.paths.folder, { recursive: true })],
+])(
+  'a log that is %s during a run ends the run with its workers, and nothing comes back',
+  async (what, isFolderLeft, takeAway) => {
+    group = makeGroup([{ name: 'one' }]);
+    const run = group.run(rig.env);
+    const fake = await begin();
+    await run.event('session_identified');
+    await fake.ignore('SIGTERM');
+    const note = join(group.project('one'), 'daemon');
+    await fake.spawn(['sh', '-c', `setsid sleep 600 & echo $! > '${note}.new'; mv '${note}.new' '${note}'`], 'wiped');
+    await until(() => existsSync(note));
+    const daemon = Number(readFileSync(note, 'utf8'));
+    takeAway();
+    const message = expect.stringContaining(`${group.paths.events} was ${what}`);
+    expect(await run.result).toMatchObject({ kind: 'refused', failure: { reason: 'gone', message } });
+    expect([fake.hello.pid, daemon].filter(alive)).toEqual([]);
+    expect(group.world.files.info(group.paths.events)?.size ?? 0).toBe(0);
+    expect(existsSync(group.paths.folder)).toBe(isFolderLeft);
+  },
+  20_000,
+);
+
+test('a log that is removed at the very end leaves no completed group', async () => {
+  group = makeGroup([{ name: 'one' }]);
+  const run = group.run(rig.env, {
+    onEvent: ({ type }) => {
+      if (type === 'group_completed') rmSync(group.paths.folder, { recursive: true });
+    },
+  });
+  await (await begin()).succeed(0.02);
+  expect(await run.result).toMatchObject({ kind: 'refused', failure: { reason: 'gone' } });
+  expect(existsSync(group.paths.folder)).toBe(false);
+});

@@ -1,0 +1,94 @@
+/**
+ * Promises: whoever takes a group does not get it beside a living runner whose lock file was removed; nobody else is
+ * kept out, and a runner that is just ending is waited for.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { appendFileSync, readFileSync, rmSync } from 'node:fs';
+import type { EventBody, ProcessIdentity } from '../../src/core/event.ts';
+import { createGroup } from '../../src/store/group-store.ts';
+import { type GroupWriter, openGroupWriter, takeGroup } from '../../src/store/group-writer.ts';
+import { type GroupPaths, groupPaths } from '../../src/store/paths.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { groupDefinition, groupId } from '../support/core-events.ts';
+import { type SteppedWorld, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
+
+const { self } = createRealWorld().machine;
+const other: ProcessIdentity = { ...self, pid: self.pid + 1 };
+let living: readonly ProcessIdentity[];
+let folder: ReturnType<typeof temporaryFolder>;
+let root: string;
+let world: SteppedWorld;
+let paths: GroupPaths;
+
+beforeEach(() => {
+  living = [self, other];
+  folder = temporaryFolder();
+  root = folder.path;
+  world = steppedWorld();
+  paths = groupPaths(root, groupId);
+  unwrap(createGroup(world, root, groupDefinition()));
+  const isAlive = (process: ProcessIdentity) => living.some(({ pid }) => pid === process.pid);
+  world = { ...world, processes: { ...world.processes, isAlive } };
+});
+
+afterEach(() => folder.remove());
+
+function open(): GroupWriter {
+  return unwrap(openGroupWriter(world, root, groupId, 'run'));
+}
+
+/** Its run is in the log and has not ended; a half line is what it writes just now. */
+function leaveRun(runner: ProcessIdentity, ...more: EventBody[]): void {
+  const writer = open();
+  const run = { id: 'run', runner };
+  const begin = writer.state.status === 'created' ? 'group_started' : 'group_resumed';
+  writer.record([begin === 'group_started' ? { type: begin, run } : { type: begin, run, retry: [] }, ...more]);
+  writer.close();
+  rmSync(paths.lock);
+  appendFileSync(paths.events, '{"seq":');
+}
+
+test('a runner without its lock keeps others out while it lives, and nothing of its log is touched', () => {
+  leaveRun(other);
+  const before = readFileSync(paths.events, 'utf8');
+  for (let tries = 1; tries <= 2; tries++) {
+    expect(openGroupWriter(world, root, groupId, 'next')).toMatchObject({
+      failure: {
+        reason: 'busy',
+        message: expect.stringContaining(`process ${other.pid}, although its lock file was`),
+      },
+    });
+  }
+  expect(readFileSync(paths.events, 'utf8')).toBe(before);
+  living = [];
+  open().close();
+});
+
+test('it is no hindrance when it is this process, when its run has ended, and when it let go of the lock', () => {
+  leaveRun(self);
+  open().close();
+  leaveRun(other, { type: 'group_pausing', reason: 'user' }, { type: 'group_paused', reason: 'user', message: '' });
+  const writer = open();
+  writer.record([{ type: 'group_resumed', run: { id: 'next', runner: other }, retry: [] }]);
+  writer.close();
+  open().close();
+});
+
+test('it has two seconds to end', async () => {
+  leaveRun(other);
+  const ended = takeGroup(world, root, groupId, 'next');
+  world.clock.step(1_000);
+  living = [];
+  for (let ms = 0; ms < 100; ms++) await stepped(20);
+  unwrap(await ended).close();
+  living = [other];
+  leaveRun(other);
+  const refused = takeGroup(world, root, groupId, 'next');
+  for (let ms = 0; ms < 2_100; ms += 20) await stepped(20);
+  expect(await refused).toMatchObject({ failure: { reason: 'busy', survivor: { pid: other.pid } } });
+});
+
+async function stepped(ms: number): Promise<void> {
+  world.clock.step(ms);
+  await Promise.resolve();
+}

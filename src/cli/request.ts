@@ -1,6 +1,6 @@
 /** Asks the live runner of a group to do something, waits for the event that answers, and says when none comes. */
 import { fail, ok, type Result } from '../core/failure.ts';
-import { awaitAnswer, type RequestAnswer, type RequestBody, requestFiles, sendRequest } from '../store/requests.ts';
+import { awaitAnswer, hasRequests, type RequestAnswer, type RequestBody, sendRequest } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { liveRunner } from './change-group.ts';
 import type { Context } from './context.ts';
@@ -61,7 +61,7 @@ export async function whileWaiting<T>(
 /** Something was asked of the group's live runner and is not answered yet. */
 export function isRequestPending(world: World, group: GroupReference): boolean {
   if (liveRunner(world, group) === null) return false;
-  return requestFiles(world, group.paths).length > 0;
+  return hasRequests(world, group.paths);
 }
 
 function silenceSentence(world: World, { groupId, paths }: GroupReference): string {

@@ -256,9 +256,12 @@ function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type
   switch (event.reason) {
     case 'interrupted':
     case 'slice':
-    case 'disk':
     case 'limit':
       record.queued = true;
+      break;
+    case 'disk':
+      record.queued = true;
+      record.fillings = (record.fillings ?? 0) + 1;
       break;
     case 'transient':
       record.queued = true;
@@ -325,4 +328,5 @@ export function queue(record: SessionRecord, queued: boolean): void {
   delete record.transientsInAll;
   delete record.rejections;
   record.stalls = 0;
+  delete record.fillings;
 }

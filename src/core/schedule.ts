@@ -95,7 +95,7 @@ export interface Circumstances {
 export function decide(state: GroupState, circumstances: Circumstances): Decision[] {
   if (state.status !== 'running') return [];
   if (state.frozenUntil !== undefined && state.pausing === undefined) return [frozen(state.frozenUntil)];
-  if (state.pausing !== undefined) return decidePausing(state, state.pausing);
+  if (state.pausing !== undefined) return decidePausing(state, state.pausing, circumstances);
   const plan = planOf(state);
   const budget = judgeBudget(state, circumstances.liveUsd);
   const decisions: Decision[] = [...budget.notices];
@@ -123,8 +123,9 @@ function isSelfEnding(state: GroupState, reason: WaitReason): boolean {
   return reason === 'backoff' || reason === 'memory' || reason === 'disk';
 }
 
-function decidePausing(state: GroupState, reason: StopReason): Decision[] {
-  const stops = state.draining ? [] : stopAll(state, reason);
+function decidePausing(state: GroupState, reason: StopReason, { isDiskLow }: Circumstances): Decision[] {
+  const drained = isDiskLow === true ? stopForDisk(state) : [];
+  const stops = state.draining ? drained : stopAll(state, reason);
   if (state.running.size > 0) return stops;
   if (state.counts.completed === state.sessions.size) return [{ do: 'settle', status: 'completed' }];
   return [{ do: 'settle', status: 'paused', reason, message: pauseMessage(reason) }];
@@ -251,7 +252,7 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
     if (!isolated && repository !== undefined && !shareCheckouts) inUse.add(repository);
   }
   if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wait: held };
-  const message = 'Waiting before the next attempt after a transient failure.';
+  const message = 'Waiting before the next attempt.';
   return { starts, wait: { do: 'wait', reason: 'backoff', message, untilMs: earliestMs } };
 }
 

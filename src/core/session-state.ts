@@ -60,6 +60,8 @@ export interface SessionRecord {
   told?: string[];
   /** Times it was interrupted because it made no progress. */
   stalls: number;
+  /** Times it was interrupted because the disk was nearly full. */
+  fillings?: number;
   /** What the user said to it that no attempt has been told yet. */
   messages: string[];
   /** Sum over ended attempts. */

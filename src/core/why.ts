@@ -115,7 +115,7 @@ function whyOne(state: GroupState, record: SessionRecord, { plan, general, warmi
   }
   if (state.status === 'running' && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
     const time = new Date(record.notBeforeMs).toISOString();
-    return answer('backoff', `A transient failure is tried again at ${time}. ${own.message ?? ''}`.trim());
+    return answer('backoff', `It is tried again at ${time}. ${own.message ?? ''}`.trim());
   }
   if (state.status === 'running' && !record.queued) {
     return answer(own.reason ?? status, `${own.message ?? ''} Let it go on with: session resume.`);

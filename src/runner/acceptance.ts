@@ -84,6 +84,8 @@ export class Acceptance {
   /** Lets go: nothing is reported any more. */
   leave(): void {
     this.#over = true;
+    // Nor begun: a later runner judges the work anew.
+    this.#stopped ??= 'signal';
     this.#command?.abandon();
   }
 

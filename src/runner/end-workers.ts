@@ -2,6 +2,7 @@
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
+import { LogLost } from '../store/log-lost.ts';
 import type { World } from '../world/world.ts';
 import { runningAttempt } from './decision-events.ts';
 import { reap } from './reap.ts';
@@ -12,12 +13,16 @@ export function assertLog({ lost }: GroupWriter): void {
   if (lost !== null) throw lost;
 }
 
-/** Resolves when no process of a running attempt is left. The workers report nothing any more. */
+/**
+ * Resolves when no process of a running attempt is left, to what is to be said of it. The workers report nothing any
+ * more.
+ */
 export async function endWorkers(
   world: World,
   state: GroupState,
   workers: ReadonlyMap<SessionId, { readonly worker: Worker }>,
-): Promise<void> {
+  { failure }: LogLost,
+): Promise<LogLost> {
   const endings = [...state.running].map((sessionId) => {
     const worker = workers.get(sessionId)?.worker;
     // What is being prepared for it stops as well.
@@ -26,5 +31,8 @@ export async function endWorkers(
     worker?.leave();
     return reap(world, runningAttempt(state, sessionId).id, known);
   });
-  await Promise.all(endings);
+  const ended = await Promise.all(endings);
+  const isAllGone = ended.every((count) => count >= 0);
+  const rest = isAllGone ? 'Its workers were ended.' : 'Some of its workers could not be ended.';
+  return new LogLost({ ...failure, message: `${failure.message} ${rest}` });
 }

@@ -159,6 +159,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
         const message = 'The session made no progress, also after it was interrupted and resumed.';
         return failed('stalled', message, 'Look at its log for what it waited for, then retry it.');
       }
+      if (outcome.reason === 'disk') return paused('disk', outcome.message, timeAfterFilling(record, context));
       return paused(outcome.reason, outcome.message);
   }
 }
@@ -190,11 +191,18 @@ export function notStarted(sessionId: SessionId, attempt: Attempt): EventBody {
 /** Milliseconds before the second attempt; each further one waits four times as long. */
 const backoffMs = 5_000;
 const backoffMsMax = 10 * 60_000;
+/** After the first time that a session was interrupted for want of disk. */
+const fillingMs = 2_000;
 
 /** However much they got done in between: so often in all, times the attempts that a session may have in a row. */
 const transientRounds = 10;
 
 /** When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. */
+/** Ever later: what it does itself may be what fills the disk, and frees it again as soon as it is interrupted. */
+function timeAfterFilling({ fillings = 0 }: SessionRecord, { nowMs }: FactContext): string {
+  return new Date(nowMs + Math.min(backoffMsMax, fillingMs * 4 ** fillings)).toISOString();
+}
+
 function retryTime(record: SessionRecord, progressed: boolean, { nowMs, jitter }: FactContext): string | null {
   const retries = record.definition.retries ?? defaultRetries;
   const before = progressed ? 0 : record.transients;

@@ -132,8 +132,7 @@ export class GroupRunner {
       const { lost } = this.#writer;
       if (lost === null) throw error;
       this.#acceptances.leave();
-      await endWorkers(this.#world, this.#writer.state, this.#workers);
-      throw lost;
+      throw await endWorkers(this.#world, this.#writer.state, this.#workers, lost);
     } finally {
       this.#unwatch();
       this.#cancelTick();

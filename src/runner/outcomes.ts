@@ -40,7 +40,12 @@ export const strayEnded: Outcome = {
   status: 'paused',
   reason: 'interrupted',
   message: 'A worker of this session that the log of the group does not know was still at work; it was ended.',
-  warnings: [],
+  warnings: [
+    {
+      code: 'leftover-processes',
+      message: 'What a worker cost that the log of the group does not know is not counted.',
+    },
+  ],
 };
 
 /** The same, but it could not be ended: beside it nothing may start. */

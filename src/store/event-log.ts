@@ -149,7 +149,7 @@ function lostLog({ files }: World, path: string): LogLost {
   const what = files.info(path) === null ? 'removed' : 'replaced or cut off';
   const next =
     files.info(dirname(path)) === null ? 'Create the group again to start over.' : `${restoreAdvice} ${orRemove}`;
-  const message = `The event log ${path} was ${what} while the group was at work, so its workers were ended.`;
+  const message = `The event log ${path} was ${what} while it was being written.`;
   return new LogLost({ reason: 'gone', message, next });
 }
 

@@ -126,10 +126,19 @@ function survivingRunner(world: World, root: string, id: GroupId): ProcessIdenti
 /** What stands in the place of the lock file and can never be locked; null when it is a file, or nothing. */
 function foreignLock({ files }: World, path: string): Failure | null {
   const entry = files.entryKind(path);
-  if (entry === null || files.info(path)?.kind === 'file') return null;
+  if (entry === null || entry === 'file' || (entry === 'link' && leadsToFile(files, path))) return null;
   const what = { folder: 'a folder', link: 'a link that leads to no file' }[entry as string] ?? 'no regular file';
   const message = `The lock file ${path} is ${what}.`;
   return { reason: 'write-failed', message, next: 'Look at it and move it away, then run the command again.' };
+}
+
+function leadsToFile(files: World['files'], path: string): boolean {
+  try {
+    return files.info(path)?.kind === 'file';
+  } catch {
+    // Links that lead in a circle.
+    return false;
+  }
 }
 
 function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): Result<GroupWriter> {

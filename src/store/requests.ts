@@ -115,8 +115,13 @@ export function takeRequests(
   return pending.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
 }
 
+/** Whether something lies there that a runner would answer, or remove. */
+export function hasRequests(world: World, paths: GroupPaths): boolean {
+  return requestFiles(world, paths).some((path) => readQuietly(world, path) !== null);
+}
+
 /** What lies there as a request, whoever it is from; all else is somebody else's and left alone. */
-export function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
+function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
   return (
     files
       .list(requests)

@@ -139,6 +139,8 @@ describe('trouble', () => {
     log.add({ type: 'session_accepting', ...of, result: 'Done.', usage: noUsage });
     const full = { ...capacity, isDiskLow: true, room: { starts: 0, reason: 'disk', message: 'It is full.' } } as const;
     expect(decide(log.state, full)).toEqual([{ do: 'stop', sessionId: a, reason: 'disk' }]);
+    const drained = { ...log.state, pausing: 'user', draining: true } as const;
+    expect(decide(drained, full)).toEqual([{ do: 'stop', sessionId: a, reason: 'disk' }]);
     log.add({ type: 'session_stopping', sessionId: a, attemptId: attemptId(a, 1), reason: 'disk' });
     expect(decide(log.state, full)).toEqual([]);
     log.add({

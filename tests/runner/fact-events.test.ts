@@ -32,3 +32,17 @@ test('also when it has failed, but not when it is done', () => {
   expect(saidAgain(failed, ['not read'])).toEqual(['said while it stopped', 'not read']);
   expect(saidAgain({ status: 'completed', result: 'x', warnings: [] }, ['not read'])).toHaveLength(1);
 });
+
+test('whoever is interrupted for want of disk again and again waits ever longer, at most ten minutes', () => {
+  const id = sid(1);
+  const log = new CoreLog().addSession(sessionDefinition(1)).run();
+  const outcome = { status: 'paused', reason: 'disk', message: 'x', warnings: [] } as const;
+  const waitsMs = [1, 2, 3, 4, 5, 6].map((number) => {
+    log.start(id);
+    const of = { sessionId: id, attemptId: attemptId(id, number) };
+    const fact: Ended = { kind: 'ended', ...of, outcome, usage: noUsage, progressed: true, unread: [] };
+    log.add(...eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0 }));
+    return log.state.sessions.get(id)?.notBeforeMs;
+  });
+  expect(waitsMs).toEqual([2_000, 8_000, 32_000, 128_000, 512_000, 600_000]);
+});

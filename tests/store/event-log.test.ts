@@ -90,7 +90,7 @@ describe('a log that is taken away from its writer', () => {
     const { log } = unwrap(openLog(world, path));
     expect(log.lost).toBeNull();
     takeAway();
-    const message = `The event log ${path} was ${what} while the group was at work, so its workers were ended.`;
+    const message = `The event log ${path} was ${what} while it was being written.`;
     expect(log.lost).toMatchObject({ failure: { reason: 'gone', message } });
     const before = world.files.info(path)?.size;
     expect(() => log.append([extra])).toThrow(message);

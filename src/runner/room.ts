@@ -9,6 +9,8 @@ const workerBytes = 120 * 1024 ** 2;
 const minFreeDiskBytes = 500 * 1000 ** 2;
 /** What runs is stopped with less: claude needs some of it to write its conversation down, and we to log that. */
 const lowDiskBytes = 250 * 1000 ** 2;
+/** With less it is too late: nothing more can be written down, so that an interrupt would only lose the work. */
+const fullDiskBytes = 16 * 1000 ** 2;
 const lookMs = 1_000;
 
 export interface Room {
@@ -36,7 +38,8 @@ export function watchRoom(world: World, root: string): Room {
     },
     isDiskLow() {
       try {
-        return diskBytes() < lowDiskBytes;
+        const bytes = diskBytes();
+        return bytes < lowDiskBytes && bytes >= fullDiskBytes;
       } catch {
         // A disk that does not even answer this is told of by whoever writes to it next.
         return false;

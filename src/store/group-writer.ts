@@ -17,6 +17,7 @@ import { loadGroup } from './group-store.ts';
 import { checkLegal } from './legality.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
+import { isRegularFile } from './regular-file.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
 
@@ -126,19 +127,10 @@ function survivingRunner(world: World, root: string, id: GroupId): ProcessIdenti
 /** What stands in the place of the lock file and can never be locked; null when it is a file, or nothing. */
 function foreignLock({ files }: World, path: string): Failure | null {
   const entry = files.entryKind(path);
-  if (entry === null || entry === 'file' || (entry === 'link' && leadsToFile(files, path))) return null;
+  if (entry === null || isRegularFile(files, path)) return null;
   const what = { folder: 'a folder', link: 'a link that leads to no file' }[entry as string] ?? 'no regular file';
   const message = `The lock file ${path} is ${what}.`;
   return { reason: 'write-failed', message, next: 'Look at it and move it away, then run the command again.' };
-}
-
-function leadsToFile(files: World['files'], path: string): boolean {
-  try {
-    return files.info(path)?.kind === 'file';
-  } catch {
-    // Links that lead in a circle.
-    return false;
-  }
 }
 
 function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): Result<GroupWriter> {

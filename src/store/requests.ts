@@ -7,10 +7,11 @@ import type { GroupEvent } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
-import type { Files, World } from '../world/world.ts';
+import type { World } from '../world/world.ts';
 import { followLog, readLog } from './event-log.ts';
 import { sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
+import { isRegularFile } from './regular-file.ts';
 import { type Check, fields, isInstant, isNumber, isObject, isText, oneOf, optional, parseJson } from './shape.ts';
 
 /** How often a sender looks whether its runner still lives, milliseconds. */
@@ -129,17 +130,8 @@ function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
       .filter((name) => !name.startsWith('.') && name.endsWith('.json'))
       .map((name) => join(requests, name))
       // Opening a FIFO would wait for a writer that may never come.
-      .filter((path) => isRegular(files, path))
+      .filter((path) => isRegularFile(files, path))
   );
-}
-
-function isRegular(files: Files, path: string): boolean {
-  try {
-    return files.info(path)?.kind === 'file';
-  } catch {
-    // Links that lead in a circle, for example.
-    return false;
-  }
 }
 
 /** What cannot be read must not end a run: nobody of ours has sent it. */

@@ -38,7 +38,7 @@ export function followTranscript(
       const chunk = read();
       position += chunk.length;
       for (const line of splitter.push(chunk)) onLine(line);
-      // Fewer bytes than asked for: that was the end. What is written from now on makes a hint of its own.
+      // Fewer bytes than asked for: that was the end. Of what is written from now on there will be a hint.
       isMore = chunk.length === chunkBytes;
     }
   };
@@ -53,7 +53,7 @@ export function followTranscript(
         return new Uint8Array(0);
       }
     });
-  /** Asked twice a second of every worker, most of which have said nothing since. */
+  /** Asked at each hint and twice a second of every worker, most of which have said nothing since. */
   const hasMore = () => {
     try {
       return (world.files.info(path)?.size ?? 0) > position;
@@ -68,7 +68,7 @@ export function followTranscript(
     if (open) cancelPoll = world.clock.after(nextMs, () => poll(Math.min(2 * nextMs, pollMs)));
   };
   const hear = () => {
-    if (open) look();
+    if (open && hasMore()) look();
   };
   // The file itself, for what else is written beside it concerns nobody here.
   const unwatch = world.files.watch(path, hear);

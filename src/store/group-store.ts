@@ -46,9 +46,8 @@ export function listGroups(world: World, root: string): GroupListing[] {
 function listGroup(world: World, root: string, id: GroupId): GroupListing | null {
   const paths = groupPaths(root, id);
   try {
-    const text = readView(world, paths.meta);
-    const meta = text === null ? null : parseGroupMeta(text);
-    const view = meta?.ok && meta.value.id === id ? meta.value : null;
+    const meta = parseGroupMeta(readView(world, paths.meta));
+    const view = meta.ok && meta.value.id === id ? meta.value : null;
     if (view !== null && !isStale(world, paths, view) && hasGoodHeader(world, paths, id)) return { id, meta: view };
     if (view === null && !isFolder(world, paths.folder)) return null;
     const state = loadGroup(world, root, id);
@@ -73,12 +72,12 @@ function hasGoodHeader({ files }: World, { events }: GroupPaths, id: GroupId): b
   }
 }
 
-/** meta.json is only a view: when it cannot be read, whatever it is, the log tells the same. */
-function readView(world: World, path: string): string | null {
+/** meta.json is only a view: when it cannot be read, whatever it is (a FIFO has no bytes), the log tells the same. */
+function readView(world: World, path: string): string {
   try {
-    return world.files.readText(path);
+    return Buffer.from(world.files.readBytes(path, 0, Number.POSITIVE_INFINITY)).toString();
   } catch {
-    return null;
+    return '';
   }
 }
 

@@ -56,7 +56,10 @@ async function remove(context: Context, reference: string, force: boolean): Prom
 
 function question(context: Context, { root, groupId }: GroupReference): string {
   const state = loadGroup(context.world, root, groupId);
-  if (!state.ok) return `Delete the damaged group ${groupId} with all its files?`;
+  if (!state.ok) {
+    const what = state.failure.reason === 'newer-version' ? 'group of a newer version' : 'damaged group';
+    return `Delete the ${what} ${groupId} with all its files?`;
+  }
   return `Delete group ${groupId} with ${plural(state.value.sessions.size, 'session')} and all transcripts?`;
 }
 

@@ -24,7 +24,12 @@ import {
   resolveConfig,
   sharedConfigLayer,
 } from '../template/config-layers.ts';
-import { type ConfigTemplate, loadConfigTemplate, renderConfigTemplate } from '../template/config-template.ts';
+import {
+  type ConfigTemplate,
+  loadConfigTemplate,
+  loadSharedConfig,
+  renderConfigTemplate,
+} from '../template/config-template.ts';
 import { lookupSurroundings } from '../template/known-names.ts';
 import type { World } from '../world/world.ts';
 
@@ -61,10 +66,9 @@ export function generatedConfig(
   const inherits = config.inheritFromGroup !== false;
   const layers: ConfigLayer[] = [];
   if (inherits && world.files.info(store.sharedConfig)?.kind === 'folder') {
-    const shared = loadConfigTemplate(world, store.sharedConfig);
+    const shared = loadSharedConfig(world, store.sharedConfig);
     if (!shared.ok) return invalid(shared.problems);
-    // Written for this one group, so nothing in it stands for anything else.
-    layers.push({ layer: sharedConfigLayer, files: shared.value.files });
+    layers.push({ layer: sharedConfigLayer, files: shared.value });
   }
   for (const reference of templatesOf(group, definition, inherits)) {
     const layer = templateLayer(store, reference, group, definition);

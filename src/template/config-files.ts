@@ -35,7 +35,6 @@ export function readConfigFiles(world: World, folder: string): Checked<ConfigFil
   const walk = new Walk(world, folder);
   walk.top();
   const { files, problems } = walk;
-  if (problems.length === 0 && files.length === 0) walk.report('', 'the config template is empty');
   if (problems.length > 0) return { ok: false, problems };
   files.sort((a, b) => (a.path < b.path ? -1 : 1));
   return { ok: true, value: { name: basename(folder), files } };

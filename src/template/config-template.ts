@@ -7,9 +7,10 @@ import type { z } from 'zod';
 import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
-import { readConfigFiles } from './config-files.ts';
+import { type ConfigFiles, readConfigFiles } from './config-files.ts';
 import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';
-import { renderJson } from './json-template.ts';
+import { type RenderedJson, renderJson } from './json-template.ts';
+import { findJsonFault } from './json-text.ts';
 import { isTemplateName } from './places.ts';
 import { isProgramName, undeclaredMessage } from './prompt-template.ts';
 import { type Lookup, parsePieces, problemIn, render, type Template } from './render.ts';
@@ -53,20 +54,43 @@ type About = z.output<ReturnType<typeof about>>;
 
 /** Reads and checks the folder; every problem at once. Never throws for what stands in it. */
 export function loadConfigTemplate(world: World, folder: string): Checked<ConfigTemplate> {
+  const read = readFolder(world, folder);
+  if (!read.ok) return read;
+  const { name, files, description = '', variables: declared } = read.value;
+  if (files.length === 0) {
+    return { ok: false, problems: [wholeFile(join(folder, ''), 'the config template is empty')] };
+  }
+  const variables = declared ?? implicitVariables(files, folder);
+  const problems = [
+    ...undeclared(files, folder, variables),
+    ...faultsOfJson(files, folder, (template) => withExamples(template, variables)),
+  ];
+  if (problems.length > 0) return { ok: false, problems };
+  return { ok: true, value: { name, path: folder, description, variables, files, digest: digestOf(files) } };
+}
+
+/**
+ * The files of a group's shared-config, checked like those of a template. It is written for one group, so nothing in
+ * it is filled in, and `{{x}}` is text like any other. An empty folder is as good as none.
+ */
+export function loadSharedConfig(world: World, folder: string): Checked<readonly ConfigFile[]> {
+  const read = readFolder(world, folder);
+  if (!read.ok) return read;
+  const { files } = read.value;
+  const problems = faultsOfJson(files, folder, asItStands);
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, value: files };
+}
+
+/** Whatever can be said of the files before anybody looks for variables in them. */
+function readFolder(world: World, folder: string): Checked<ConfigFiles & About> {
   const read = readConfigFiles(world, folder);
   if (!read.ok) return read;
-  const { name, files } = read.value;
-  const problems: Problem[] = files
+  const problems: Problem[] = read.value.files
     .filter(({ path, isText }) => !isText && allText.has(path))
     .map(({ path }) => wholeFile(join(folder, path), 'is not text in UTF-8'));
   if (problems.length > 0) return { ok: false, problems };
-  const described = readAbout(files, folder);
-  if (!described.ok) return described;
-  const { description = '', variables: declared } = described.value;
-  const variables = declared ?? implicitVariables(files, folder);
-  problems.push(...undeclared(files, folder, variables), ...faultsOfJson(files, folder, variables));
-  if (problems.length > 0) return { ok: false, problems };
-  return { ok: true, value: { name, path: folder, description, variables, files, digest: digestOf(files) } };
+  const described = readAbout(read.value.files, folder);
+  return described.ok ? { ok: true, value: { ...described.value, ...read.value } } : described;
 }
 
 function wholeFile(file: string, message: string): Problem {
@@ -112,15 +136,29 @@ function undeclared(files: readonly ConfigFile[], folder: string, variables: rea
   );
 }
 
-/** JSON is checked with examples for values: what is wrong with one is wrong with all. */
-function faultsOfJson(files: readonly ConfigFile[], folder: string, variables: readonly VariableSpec[]): Problem[] {
-  const examples = new Map(variables.map((spec) => [spec.name, exampleValue(spec)]));
+function faultsOfJson(
+  files: readonly ConfigFile[],
+  folder: string,
+  toJson: (template: Template) => RenderedJson,
+): Problem[] {
   return templatesOf(files, folder)
     .filter(({ path }) => jsonFiles.has(path))
     .flatMap(({ path, template }) => {
-      const { text, problems } = renderJson(template, (name) => examples.get(name) ?? 'example');
+      const { text, problems } = toJson(template);
       return problems.length > 0 ? problems : shapeProblems(path, text, template);
     });
+}
+
+/** JSON is checked with examples for values: what is wrong with one is wrong with all. */
+function withExamples(template: Template, variables: readonly VariableSpec[]): RenderedJson {
+  const examples = new Map(variables.map((spec) => [spec.name, exampleValue(spec)]));
+  return renderJson(template, (name) => examples.get(name) ?? 'example');
+}
+
+function asItStands(template: Template): RenderedJson {
+  const { text } = template;
+  const fault = findJsonFault(text);
+  return { text, problems: fault === null ? [] : [problemIn(template, fault.offset, fault.message)] };
 }
 
 function shapeProblems(path: string, json: string, template: Template): Problem[] {

@@ -41,7 +41,7 @@ const plainValue = schema((z) =>
 const declaration = schema((z) =>
   z.strictObject({
     description: z.string().max(2_000).optional().describe('What the variable is for'),
-    required: z.boolean().optional().describe('Whether it must be given; false unless said'),
+    required: z.boolean().optional().describe('Whether it must be given, and not blank; false unless said'),
     type: z.enum(variableTypes).optional().describe('What its value must be; string unless said'),
     values: z.array(plainValue()).min(1).max(500).optional().describe('The words that an enum may be'),
     default: plainValue().optional().describe('The value when none is given'),
@@ -223,7 +223,10 @@ export interface ResolvedVariables {
   readonly unused: string[];
 }
 
-/** The text of every variable: given, else its default, else empty. Reads the files that `file` variables name. */
+/**
+ * The text of every variable: given, else its default, else empty. Reads the files that `file` variables name. What is
+ * required may not be blank either: that is what becomes of a variable of the shell that nobody set.
+ */
 export function resolveVariables(
   specs: readonly VariableSpec[],
   given: GivenVariables,
@@ -242,6 +245,10 @@ export function resolveVariables(
       else values.push([spec.name, '']);
       continue;
     }
+    if (spec.required && isBlank(text)) {
+      problems.push(`${named(spec)} is empty`);
+      continue;
+    }
     const value = textOfValue(spec, text, isGiven ? { world, folder: givenFolder } : { world, folder });
     if (value.ok) values.push([spec.name, value.text]);
     else problems.push(`the variable "${spec.name}": ${value.trouble}`);
@@ -249,11 +256,20 @@ export function resolveVariables(
   return { values: Object.fromEntries(values), problems, unused };
 }
 
-function missing({ name, description }: VariableSpec, unused: readonly string[]): string {
-  const near = nearest(name, unused);
+function missing(spec: VariableSpec, unused: readonly string[]): string {
+  const near = nearest(spec.name, unused);
   const hint = near === undefined ? '' : `; did you mean it by "${near}"?`;
+  return `${named(spec)} has no value${hint}`;
+}
+
+/** With what it is for, because whoever left it out may not know the template. */
+function named({ name, description }: VariableSpec): string {
   const what = description === undefined ? '' : ` (${description.replace(/\s+/g, ' ').trim()})`;
-  return `the variable "${name}"${what} has no value${hint}`;
+  return `the variable "${name}"${what}`;
+}
+
+function isBlank(text: string): boolean {
+  return text.trim() === '';
 }
 
 type Value = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly trouble: string };
@@ -269,7 +285,8 @@ function textOfValue(spec: VariableSpec, text: string, { world, folder }: Variab
     case 'file': {
       const path = resolve(folder, text);
       const read = readTextFile(world, path, fileBytesMax);
-      return read.ok ? read : { ok: false, trouble: `the file ${brief(path)} ${read.trouble}` };
+      if (!read.ok) return { ok: false, trouble: `the file ${brief(path)} ${read.trouble}` };
+      return spec.required && isBlank(read.text) ? { ok: false, trouble: `the file ${brief(path)} is empty` } : read;
     }
     default:
       return { ok: true, text };

@@ -124,17 +124,30 @@ function matrixKeys(given: Data, path: YamlPath, problems: Problems): Data {
 function checkSessions(sessions: Data, problems: Problems): void {
   if (Object.keys(sessions).length === 0) problems.at(['sessions'], 'a workflow needs at least one session');
   for (const [key, session] of Object.entries(sessions)) {
-    if (!isMap(session) || !isMap(session.outputSchema)) continue;
-    const path = ['sessions', key, 'outputSchema'];
-    const { type } = session.outputSchema;
-    if (type !== 'object') problems.at([...path, 'type'], 'outputSchema: its "type" must be "object"');
-    if (Buffer.byteLength(JSON.stringify(session.outputSchema)) > outputSchemaBytesMax) {
-      problems.at(path, `outputSchema is larger than ${outputSchemaBytesMax / 1024} KiB`);
-      continue;
+    if (!isMap(session)) continue;
+    if (isMap(session.config)) checkConfig(session.config, ['sessions', key, 'config'], problems);
+    if (isMap(session.outputSchema)) {
+      checkOutputSchema(session.outputSchema, ['sessions', key, 'outputSchema'], problems);
     }
-    const fault = type === 'object' ? outputSchemaFault(session.outputSchema) : null;
-    if (fault !== null) problems.at(path, `outputSchema: claude would not take it: ${fault}`);
   }
+}
+
+/** Deny rules among the settings would be lost without a word. */
+function checkConfig({ generateSettings, settingsOverride }: Data, path: YamlPath, problems: Problems): void {
+  if (generateSettings !== false || settingsOverride === undefined) return;
+  const message = 'settingsOverride has no effect with generateSettings: false; leave one of them out';
+  problems.atKey(path, 'settingsOverride', message);
+}
+
+function checkOutputSchema(schema: Data, path: YamlPath, problems: Problems): void {
+  const { type } = schema;
+  if (type !== 'object') problems.at([...path, 'type'], 'outputSchema: its "type" must be "object"');
+  if (Buffer.byteLength(JSON.stringify(schema)) > outputSchemaBytesMax) {
+    problems.at(path, `outputSchema is larger than ${outputSchemaBytesMax / 1024} KiB`);
+    return;
+  }
+  const fault = type === 'object' ? outputSchemaFault(schema) : null;
+  if (fault !== null) problems.at(path, `outputSchema: claude would not take it: ${fault}`);
 }
 
 /** Everything that becomes a text although YAML reads it as a number or a flag. */

@@ -80,7 +80,9 @@ const generated = {
     .min(1)
     .optional()
     .describe("Path or prompt template that stands in CLAUDE.md instead of the config template's"),
-  settingsOverride: anyObject.optional().describe('Settings merged over those of the templates'),
+  settingsOverride: anyObject
+    .optional()
+    .describe('Settings merged over those of the templates; not beside generateSettings: false'),
   inheritFromGroup: z
     .boolean()
     .optional()

@@ -69,8 +69,10 @@ export function valuesFor(
     const own = spec.vars !== undefined && Object.hasOwn(spec.vars, one.name);
     // A value of the workflow that came out of a file is no path any more.
     const isRead = one.type === 'file' && !own && fromFile.has(one.name);
-    const isGuess = own ? String(spec.vars?.[one.name]) !== vars[one.name] : Object.hasOwn(values, one.name);
-    return isRead || (!looksUp && isGuess) ? { ...one, type: 'string' } : one;
+    const isFilled = own ? String(spec.vars?.[one.name]) !== vars[one.name] : Object.hasOwn(values, one.name);
+    const isGuess = !looksUp && isFilled;
+    // A guess may be blank where the value that is given one day is not.
+    return isRead || isGuess ? { ...one, type: 'string', required: one.required && !isGuess } : one;
   });
   const resolved = resolveVariables(eased, { ...values, ...vars }, { world, folder: baseFolder });
   for (const problem of resolved.problems) problems.at(at, `${noun}: ${problem}`);

@@ -9,10 +9,11 @@ import {
   type ConfigTemplate,
   freezeConfigTemplate,
   loadConfigTemplate,
+  loadSharedConfig,
   renderConfigTemplate,
 } from '../../src/template/config-template.ts';
 import { faultyFiles, Trouble } from '../support/store-world.ts';
-import { TemplateFolder, valid, world } from './rig.ts';
+import { problemsIn, TemplateFolder, valid, world } from './rig.ts';
 
 let temp: TemplateFolder;
 beforeEach(() => {
@@ -193,6 +194,49 @@ describe('refused', () => {
     expect(problems()).toEqual([':1:1 the config template is empty']);
     temp.remove();
     expect(problems()).toEqual([':1:1 does not exist']);
+  });
+});
+
+describe('the shared config of a group', () => {
+  const shared = () => loadSharedConfig(world, temp.at('strict'));
+  const faults = () => problemsIn(shared());
+
+  test('is taken as it stands, whatever is between braces', () => {
+    const claudeMd = 'image: {{ values.image }} {{team}} \\{{x}}\n';
+    write('config.yaml', 'variables: [{name: other}]');
+    write('CLAUDE.md', claudeMd);
+    write('settings.json', '{"env": {"IMAGE": "{{ values.image }}"}}');
+    write('.mcp.json', '{"mcpServers": {"db": {"command": "{{db}}"}}}');
+    write('skills/x/SKILL.md', '{{sessions.api.result}}');
+    expect(textsOf(valid(shared()))).toEqual({
+      'CLAUDE.md': claudeMd,
+      'config.yaml': 'variables: [{name: other}]',
+      'settings.json': '{"env": {"IMAGE": "{{ values.image }}"}}',
+      'mcp.json': '{"mcpServers": {"db": {"command": "{{db}}"}}}',
+      'skills/x/SKILL.md': '{{sessions.api.result}}',
+    });
+  });
+
+  test('may be an empty folder', () => {
+    mkdirSync(temp.at('strict'));
+    expect(valid(shared())).toEqual([]);
+    write('.DS_Store', 'x');
+    expect(valid(shared())).toEqual([]);
+  });
+
+  test('is refused for every other fault of a config template', () => {
+    write('settings.json', '{\n  "cleanupPeriodDays": {{days}}}');
+    write('mcp.json', '{"mcpServers": {"a": []}}');
+    expect(faults()).toEqual(['1:1 the MCP server "a" is not an object', expect.stringMatching(/^2:25 /)]);
+    write('settings.json', '{"permissions": {"deny": "\\{{x}}"}}');
+    write('mcp.json', '{"mcpServers": {}}');
+    expect(faults()).toEqual([expect.stringMatching(/^1:2[67] /)]);
+    write('settings.json', '{"permissions": {"deny": "Bash"}}');
+    expect(faults()).toEqual(['1:1 "permissions.deny" is not a list of texts']);
+    write('settings.json', new Uint8Array([0xfc]));
+    expect(faults()).toEqual(['1:1 is not text in UTF-8']);
+    write('run.sh', 'x');
+    expect(faults()).toEqual([expect.stringContaining('does not belong here')]);
   });
 });
 

@@ -150,6 +150,32 @@ describe('resolving', () => {
     });
   });
 
+  test.each(['', ' ', '\t\r\n', '\u00a0'])('what is required cannot be %j', (blank) => {
+    const specs = [
+      spec('file_path', { required: true, description: 'What\nto read' }),
+      spec('n', { required: true, type: 'number' }),
+      spec('p', { required: true, type: 'path' }),
+      spec('f', { required: true, type: 'file' }),
+      spec('e', { required: true, type: 'enum', values: ['a'] }),
+    ];
+    expect(resolve(specs, { file_path: blank, n: blank, p: blank, f: blank, e: blank })).toEqual({
+      values: {},
+      problems: [
+        'the variable "file_path" (What to read) is empty',
+        ...['n', 'p', 'f', 'e'].map((name) => `the variable "${name}" is empty`),
+      ],
+      unused: [],
+    });
+    expect(resolve([spec('a')], { a: blank })).toEqual({ values: { a: blank }, problems: [], unused: [] });
+  });
+
+  test('a file with nothing in it is enough only where nothing is required', () => {
+    const path = temp.write('blank.md', ' \n');
+    const required = resolve([spec('v', { type: 'file', required: true })], { v: 'blank.md' });
+    expect(required).toEqual({ values: {}, problems: [`the variable "v": the file ${path} is empty`], unused: [] });
+    expect(resolve([spec('v', { type: 'file' })], { v: 'blank.md' }).values).toEqual({ v: ' \n' });
+  });
+
   test('inherited properties are no values', () => {
     expect(resolve([spec('toString', { required: true })], {}).problems).toHaveLength(1);
     expect(resolve([spec('constructor')], {}).values).toEqual({ constructor: '' } as never);

@@ -94,6 +94,37 @@ describe('variables', () => {
     ]);
   });
 
+  test('that are required cannot be blank, as an unset variable of the shell is', () => {
+    const text =
+      `version: 1\nvars:\n  ticket: { required: true, description: The ticket }\n  area: api\n` +
+      `sessions: { a: { project: .., prompt: "{{ticket}} {{area}}", template: wrap } }`;
+    expect(folder.allFaults(text, { ticket: ' ', area: '' })).toEqual([
+      '3:11 the variable "ticket" (The ticket) is empty',
+    ]);
+    expect(folder.allFaults(text, { ticket: 'x', area: '' })).toEqual([]);
+  });
+
+  test('of templates that are required cannot be blank, wherever the blank comes from', () => {
+    folder.write('templates/prompts/about.md', 'About {{topic}}');
+    folder.write('templates/configs/about/CLAUDE.md', 'About {{topic}}');
+    const text = (more: string) =>
+      'version: 1\nvars: { note: { } }\nsessions:\n' +
+      `  a: { project: .., template: about, configTemplate: about${more} }\n`;
+    const faults = [
+      '4:31 template about: the variable "topic" is empty',
+      '4:54 config template about: the variable "topic" is empty',
+    ];
+    expect(folder.allFaults(text(', vars: { topic: " " }'))).toEqual(faults);
+    expect(folder.validate(text(', vars: { topic: " " }'))).toEqual(faults);
+    expect(folder.allFaults(text(', vars: { topic: "{{note}}" }'))).toEqual(faults);
+    const shared = text('').replace('note:', 'topic:');
+    expect(folder.allFaults(shared)).toEqual(faults);
+    expect(folder.allFaults(shared, { topic: 'x' })).toEqual([]);
+    // Where no values are given, each may still get one.
+    expect(folder.validate(text(', vars: { topic: "{{note}}" }'))).toEqual([]);
+    expect(folder.validate(shared)).toEqual([]);
+  });
+
   test('are no problem where there are no values, whatever their type', () => {
     const text =
       'version: 1\nvars:\n  n: { type: number, required: true }\n  f: { type: file, required: true }\n' +
@@ -225,6 +256,16 @@ describe('config', () => {
       expect.stringContaining('2:26 config template house: the variable "area"'),
     ]);
     expect(folder.allFaults(text(', config: { inheritFromGroup: false }'))).toEqual([]);
+  });
+
+  test('settings of its own beside none at all, deny rules that would be lost among them', () => {
+    const own = 'settingsOverride: { permissions: { deny: [Bash] } }';
+    const text = `  a:\n    project: ..\n    prompt: hi\n    config:\n      generateSettings: false\n      ${own}\n`;
+    const fault = '8:7 settingsOverride has no effect with generateSettings: false; leave one of them out';
+    expect(folder.faults(text)).toEqual([fault]);
+    expect(folder.validate(`version: 1\nsessions:\n${text}`)).toEqual([fault]);
+    expect(folder.faults(text.replace('false', 'true'))).toEqual([]);
+    expect(folder.faults(text.replace(`      ${own}\n`, ''))).toEqual([]);
   });
 
   test('settings that claude would not read', () => {

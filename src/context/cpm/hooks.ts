@@ -7,7 +7,7 @@ import { type ContextSystem, charactersMax, fileBytesMax, type HookAnswer, type 
 import { adopt } from './adoption.ts';
 import { type Layout, layOut, type Shown } from './layout.ts';
 import { findProgress, type Progress, type ProgressFile, readProgress, shownPath } from './progress-files.ts';
-import { isSessionId, labelOf } from './state.ts';
+import { hoursOf, isSessionId, labelOf } from './state.ts';
 
 export const cpm = { name: 'cpm', answer } satisfies ContextSystem;
 
@@ -33,7 +33,7 @@ interface Candidate {
 }
 
 interface Candidates {
-  /** What was read: the own file first, then the newest first. */
+  /** What was read: the own file first, then the newest first, stale ones last. */
   readonly all: readonly Candidate[];
   /** Names of the rest. */
   readonly unread: readonly string[];
@@ -73,14 +73,27 @@ function adoptEarlier({ isWorker, source, sessionId, env, files, projectFolder }
 }
 
 function readCandidates(call: HookCall, { sessions, legacy }: Progress, ownId: string | undefined): Candidates {
-  const files = sessions.length > 0 || legacy === null ? sessions : [legacy];
-  const own = files.filter(({ sessionId }) => sessionId !== null && sessionId === ownId);
-  const others = files.filter((file) => !own.includes(file));
+  const own = sessions.filter(({ sessionId }) => sessionId === ownId);
+  const others = withLegacy(
+    sessions.filter((file) => !own.includes(file)),
+    legacy,
+  );
   const ordered = [...own, ...others.filter(({ stale }) => !stale), ...others.filter(({ stale }) => stale)];
   const all = ordered.slice(0, filesReadMax).map((file) => {
     return { file, shown: shownOf(call, file, own.includes(file) ? fileBytesMax : otherBytesMax) };
   });
   return { all, unread: ordered.slice(filesReadMax).map(({ name }) => name) };
+}
+
+/**
+ * A session that knows no id writes the legacy file. It stands at its age, but behind one other at most: no id leads
+ * to it, so the files of many sessions must not crowd it out.
+ */
+function withLegacy(others: readonly ProgressFile[], legacy: ProgressFile | null): readonly ProgressFile[] {
+  if (legacy === null) return others;
+  const [newest, ...rest] = others;
+  if (newest === undefined) return [legacy];
+  return legacy.mtimeMs > newest.mtimeMs ? [legacy, ...others] : [newest, legacy, ...rest];
 }
 
 function shownOf(call: HookCall, file: ProgressFile, bytesMax: number): Shown {
@@ -111,19 +124,22 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
   return startLayout(call, all, own, base);
 }
 
-/** Somebody is there to be asked: every file, and the old ones to be cleared away. */
+/**
+ * Somebody is there to be asked: every file, and the old ones to be cleared away. Not the own one: who resumes a
+ * session after a long weekend wants its state back, and is told how old it is.
+ */
 function startLayout(
   call: HookCall,
   all: readonly Candidate[],
   own: Candidate | null,
   base: Omit<Layout, 'others' | 'showsOthers'>,
 ): Layout {
-  const stale = all.filter(({ file }) => file.stale).map(({ shown }) => shown);
-  const fresh = all.filter(({ file }) => !file.stale).map(({ shown }) => shown);
-  const ofThisSession =
-    own?.file.stale === true ? ` ${own.shown.name} belongs to this very session: read it first.` : '';
-  const closing = all.length === 0 ? '' : `${askUser(call)}${ofThisSession}`;
-  return { ...base, ...firstAndOthers(fresh), showsOthers: true, stale, closing };
+  const rest = all.filter((one) => one !== own);
+  const stale = rest.filter(({ file }) => file.stale).map(({ shown }) => shown);
+  const fresh = rest.filter(({ file }) => !file.stale).map(({ shown }) => shown);
+  const files = own === null ? firstAndOthers(fresh) : { others: fresh };
+  const closing = all.length === 0 ? '' : `${askUser(call)}${own?.file.stale === true ? oldButOwn(own) : ''}`;
+  return { ...base, ...files, showsOthers: true, stale, closing };
 }
 
 /** The first file that can be shown, and the rest. */
@@ -149,6 +165,10 @@ function askUser(call: HookCall): string {
     'it; to discard it, delete its file. To continue it under another session id, write it to the file of ' +
     'CPM_SESSION_ID, check that, then delete the old file.'
   );
+}
+
+function oldButOwn({ file }: Candidate): string {
+  return ` ${file.name} belongs to this very session and was last written ${hoursOf(file.ageMs)} hours ago.`;
 }
 
 function goOn(call: HookCall): string {

@@ -1,8 +1,9 @@
 /** Promises: the acceptance rows of the CPM specification that are marked [unit], by name, and what they leave open. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { mkdirSync, utimesSync } from 'node:fs';
 import { charactersMax } from '../../../src/context/hook-call.ts';
 import { parseHookInput } from '../../../src/context/hook-input.ts';
-import { ids, other, own, Project, progress } from './rig.ts';
+import { ids, other, own, Project, progress, realFiles } from './rig.ts';
 
 let project: Project;
 beforeEach(() => {
@@ -57,9 +58,57 @@ describe('3. Precise compaction recovery', () => {
     project.writeFile('.cpm-progress.md', progress('cpm:brief', '1 of 2', 'LEGACY'));
     expect(project.compact()).toContain('LEGACY');
     expect(project.start()).toContain('LEGACY');
+  });
+});
+
+describe('the legacy file beside files of sessions', () => {
+  const legacyName = '.cpm-progress.md';
+  const writeLegacy = (hoursOld = 0, body = 'LEGACY') =>
+    project.writeFile(legacyName, progress('cpm:brief', '1 of 2', body), hoursOld);
+
+  test.each(['startup', 'resume', 'clear'])('is shown as another one, and never before the own one (%s)', (source) => {
+    writeLegacy();
+    for (const id of [own, other]) project.write(id, progress('cpm:do', '1'), 5);
+    const text = project.start({ source });
+    expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`, legacyName, `.cpm-progress-${other}.md`]);
+    expect(text).toContain('LEGACY');
+  });
+  test('is flagged when it is stale, as any other', () => {
+    const path = writeLegacy(73.5);
+    for (const id of [own, other]) project.write(id, progress('cpm:do', '1'));
+    const text = project.start();
+    expect(text).toContain(`STALE: cpm:brief — 1 of 2 — file: ${path} (73h old). To remove: delete ${path}\n`);
+    expect(text).not.toContain('LEGACY');
+  });
+  test('comes first when it is the newest and no file is the own one, else behind the newest', () => {
+    project.write(other, progress('cpm:do', '1'), 5);
+    for (const [hours, isFirst] of [
+      [1, true],
+      [9, false],
+    ] as const) {
+      writeLegacy(hours);
+      for (const text of [project.start(), project.compact(), project.call('session-start').text]) {
+        expect(namesOf(text).indexOf(legacyName)).toBe(isFirst ? 0 : 1);
+      }
+    }
+  });
+  test.each([0, 47, 100])('is not crowded out by the files of a hundred sessions (%d hours old)', (hoursOld) => {
+    const path = writeLegacy(hoursOld, 'LEGACY '.repeat(1_500));
+    for (let number = 0; number < 100; number += 1) {
+      project.write(`${ids[1]}-${number}`, progress('cpm:do', '1'), hoursOld);
+    }
+    for (const isWorker of [true, false]) expect(project.start({ isWorker })).toContain(path);
+  });
+  test('is only named in a worker, and not at all after a compaction with an own file', () => {
+    const path = writeLegacy(90);
     project.write(other, progress('cpm:do', '1'));
-    expect(project.compact()).not.toContain('LEGACY');
-    expect(project.start()).not.toContain('LEGACY');
+    const line = `- cpm:brief — 1 of 2 — docs/specifications/07-spec-cpm-brief.md — file: ${path} (90h old)`;
+    const worker = { isWorker: true };
+    for (const text of [project.start(worker), project.compact(worker)]) expect(text.split('\n')).toContain(line);
+    project.write(own, progress('cpm:spec', '3 of 6'));
+    expect(project.start(worker).split('\n')).toContain(line);
+    expect(project.start(worker)).not.toMatch(/LEGACY|STALE/);
+    for (const isWorker of [true, false]) expect(project.compact({ isWorker })).not.toContain(legacyName);
   });
 });
 
@@ -126,9 +175,31 @@ describe('7. Orphan detection', () => {
     project.write(other, progress('cpm:do', '1', 'THEIRS'), -1000);
     expect(project.start()).toContain('THEIRS');
   });
-  test('the stale file of this very session is not only named for deletion', () => {
-    project.write(own, progress('cpm:do', '1'), 100);
-    expect(project.start({ source: 'resume' })).toContain(`.cpm-progress-${own}.md belongs to this very session`);
+  test.each(['startup', 'resume'])('the own file is shown whole whatever its age, never as stale (%s)', (source) => {
+    project.write(own, progress('cpm:spec', '3 of 6', 'MINE'), 73.5);
+    const old = project.write(other, progress('cpm:do', '1', 'THEIRS'), 60);
+    project.write(ids[2], progress('cpm:do', '1'), 5);
+    const text = project.start({ source });
+    expect(namesOf(text)).toEqual([own, ids[2]].map((id) => `.cpm-progress-${id}.md`));
+    expect(text).toContain(progress('cpm:spec', '3 of 6', 'MINE').trimEnd());
+    expect(text.match(/^STALE: .*/gm)).toEqual([expect.stringContaining(`delete ${old}`)]);
+    expect(text).not.toContain(`delete ${project.path(own)}`);
+    expect(text.split('\n').at(-1)).toEndWith(
+      ` .cpm-progress-${own}.md belongs to this very session and was last written 73 hours ago.`,
+    );
+  });
+  test('an old own file warns of nothing, unless it cannot be read or there is no id', () => {
+    const path = project.write(own, progress('cpm:spec', '3 of 6', 'MINE'), 100);
+    expect(project.start()).toContain('MINE');
+    expect(project.start()).not.toMatch(/WARNING|STALE/);
+    const unknown = project.call('session-start', { source: 'resume' }).text;
+    expect(unknown).toContain(`To remove: delete ${path}`);
+    expect(unknown).not.toMatch(/MINE|very session/);
+    realFiles.remove(path);
+    mkdirSync(path);
+    utimesSync(path, 1, 1);
+    expect(project.start()).toContain(`To remove: delete ${path}\n  It is not a regular file.`);
+    expect(project.start()).not.toContain('very session');
   });
 });
 

@@ -4,6 +4,7 @@
  */
 
 import { attemptMark } from './attempt-mark.ts';
+import { isCredential, isOfOtherLogin } from './credentials.ts';
 import type { Login } from './login.ts';
 import { keptVariables, loginVariables, managedSwitch } from './variables.ts';
 
@@ -36,7 +37,8 @@ const maxRetries = 6;
 
 export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
   const { caller, login, rehearsal } = input;
-  const base = rehearsal === undefined ? cleaned(caller) : rehearsalBase(caller, rehearsal.home);
+  const isOther = (name: string) => isOfOtherLogin(name, login, caller);
+  const base = rehearsal === undefined ? cleaned(caller, isOther) : rehearsalBase(caller, rehearsal.home);
   const chosen =
     rehearsal === undefined
       ? login.variables
@@ -49,14 +51,14 @@ export function workerEnvironment(input: WorkerEnvironmentInput): Environment {
 }
 
 /**
- * The environment of the user's own commands (`setup`, `accept`): like a worker's, without any login and without what
- * is meant for claude. `rehearsalHome` is the home of a rehearsal.
+ * The environment of the user's own commands (`setup`, `accept`, `onEvent`): like a worker's, without any login and
+ * without what is meant for claude. `rehearsalHome` is the home of a rehearsal.
  */
 export function commandEnvironment(
   caller: WorkerEnvironmentInput['caller'],
   rehearsalHome: string | undefined,
 ): Environment {
-  return rehearsalHome === undefined ? cleaned(caller) : rehearsalBase(caller, rehearsalHome);
+  return rehearsalHome === undefined ? cleaned(caller, isCredential) : rehearsalBase(caller, rehearsalHome);
 }
 
 /** What every worker gets, whatever the caller's environment says; `--settings` states it again. */
@@ -79,10 +81,14 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
   };
 }
 
-function cleaned(caller: WorkerEnvironmentInput['caller']): Record<string, string> {
+/** The caller's, without traces, without the logins one of which is chosen, and without what `isForeign` names. */
+function cleaned(
+  caller: WorkerEnvironmentInput['caller'],
+  isForeign: (name: string) => boolean,
+): Record<string, string> {
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(caller)) {
-    if (value !== undefined && !isTrace(name)) kept[name] = value;
+    if (value !== undefined && !isTrace(name) && !isForeign(name)) kept[name] = value;
   }
   return kept;
 }

@@ -9,7 +9,7 @@ import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, isSuccess } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
-import { describeTrouble, saidBy, sentence, type Verdict } from './trouble.ts';
+import { addAgain, describeTrouble, saidBy, sentence, type Verdict } from './trouble.ts';
 
 export interface JudgeInput {
   readonly stream: AttemptStream;
@@ -78,7 +78,7 @@ function judgeSuccess({ stream, expectStructured, expectHook }: JudgeInput, resu
       status: 'failed',
       reason: 'permission',
       message: `Nothing was done: every tool the session tried was denied (${deniedTools(stream)}).`,
-      next: 'Allow these tools with --allowed-tools, or choose another --permission-mode, and retry the session.',
+      next: `${addAgain} with --allowed-tools for these, or with another --permission-mode.`,
     };
   }
   const text = clip(result.result ?? '', resultChars);

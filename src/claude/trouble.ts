@@ -30,6 +30,12 @@ export type Verdict =
 const quoteChars = 300;
 
 /**
+ * The begin of a next step for what a retry cannot cure: no command changes the model, the tools or the mode of a
+ * session, and a retry goes on in its conversation as long as the file of it is there.
+ */
+export const addAgain = 'Remove the session, after those that depend on it, and add it again';
+
+/**
  * claude's own signs, the most telling first: the code on its report of trouble, the status of the API, the reason why
  * the loop ended, and only where these are missing its words. `subtype` alone says little: every API failure comes as
  * `success` with `is_error`.
@@ -48,11 +54,11 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
     return failed('billing', 'The account cannot pay', said, next);
   }
   if (error === 'model_not_found' || status === 404) {
-    const next = 'Choose a model the account may use with --model, then retry the session.';
+    const next = `${addAgain} with a --model that the account may use.`;
     return failed('model-not-found', 'The model is unknown or not allowed', said, next);
   }
   if (result.terminalReason === 'prompt_too_long' || /^prompt is too long/i.test(said)) {
-    const next = 'Split the task or shorten its prompt; a retry starts from the session’s prompt again.';
+    const next = `${addAgain} with a smaller task or a shorter prompt; a retry would go on in the same conversation.`;
     return failed('prompt-too-long', 'The conversation no longer fits the model’s window', said, next);
   }
   if (status !== undefined || error !== '' || /^API Error/i.test(said)) {
@@ -66,7 +72,7 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
 
 function claudeError(result: ResultMessage, said: string): Verdict {
   if (/no conversation found/i.test(said)) {
-    const next = 'Retry the session: it starts its task anew.';
+    const next = `${addAgain}; a retry would look for the same conversation once more.`;
     return failed('claude-error', 'claude could not find the conversation to continue', said, next);
   }
   if (isAborted(result)) {

@@ -19,7 +19,7 @@ export const providerSwitches = [
   'CLAUDE_CODE_USE_GATEWAY',
 ] as const;
 
-/** Logins of which one is chosen; the others are taken out of a worker's environment. */
+/** Logins of which one is chosen; the others are taken out of a worker's environment. The rest: credentials.ts. */
 export const loginVariables = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN'] as const;
 
 /** Decide who pays, and settings cannot change them once `managedSwitch` is on. */

@@ -153,7 +153,9 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       if (context.adopted.get(attemptId)?.stopBegun) return paused('interrupted', outcome.message);
       if (attempt.stopping === 'user') return paused('user', outcome.message);
       if (outcome.reason === 'timeout') {
-        return failed('timeout', outcome.message, 'Give it a longer --timeout or a smaller task, then retry it.');
+        const next =
+          'Retry it: it goes on with as much time again; or remove it and add it anew with a longer --timeout.';
+        return failed('timeout', outcome.message, next);
       }
       if (outcome.reason === 'stall' && record.stalls > 0) {
         const message = 'The session made no progress, also after it was interrupted and resumed.';

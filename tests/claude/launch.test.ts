@@ -1,11 +1,12 @@
 /**
  * Promises: what a worker is started with. Arguments hold neither prompt nor secret and swallow nothing; the
- * environment holds one login and no trace of a surrounding claude; every line into its stdin is one line.
+ * environment holds one login and no trace of a surrounding claude, that of the user's own commands no login at all;
+ * every line into its stdin is one line.
  */
 import { describe, expect, test } from 'bun:test';
 import { type WorkerArgsInput, workerArgs } from '../../src/claude/argv.ts';
 import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
-import { attemptMark, workerEnvironment } from '../../src/claude/environment.ts';
+import { attemptMark, commandEnvironment, workerEnvironment } from '../../src/claude/environment.ts';
 import { chooseLogin } from '../../src/claude/login.ts';
 import { estimateCost, isUnknownModel } from '../../src/claude/pricing.ts';
 import { resumePrompt } from '../../src/claude/resume-prompt.ts';
@@ -192,6 +193,78 @@ describe('chooseLogin', () => {
     });
     const key = make({ ANTHROPIC_API_KEY: 'k', CLAUDE_CODE_OAUTH_TOKEN: 'o' });
     expect([key.ANTHROPIC_API_KEY, key.CLAUDE_CODE_OAUTH_TOKEN]).toEqual(['k', undefined]);
+  });
+});
+
+describe('credentials of other logins', () => {
+  const credentials = Object.fromEntries(
+    [
+      ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CODE_OAUTH_REFRESH_TOKEN'],
+      ...['CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR', 'CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR'],
+      ...['CLAUDE_CODE_SESSION_ACCESS_TOKEN', 'CLAUDE_SESSION_INGRESS_TOKEN_FILE'],
+      ...['ANTHROPIC_IDENTITY_TOKEN', 'ANTHROPIC_IDENTITY_TOKEN_FILE', 'AWS_BEARER_TOKEN_BEDROCK'],
+      ...['ANTHROPIC_FOUNDRY_API_KEY', 'ANTHROPIC_AWS_API_KEY', 'ANTHROPIC_BEDROCK_MANTLE_API_KEY'],
+    ].map((name) => [name, 'secret']),
+  );
+  const general = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', AWS_SESSION_TOKEN: 'c', GITHUB_TOKEN: 'd' };
+  const caller = { ...credentials, ...general };
+  const without = (...names: string[]) =>
+    Object.fromEntries(Object.entries(caller).filter(([name]) => !names.includes(name)));
+  /** Names of the credentials that a worker of this caller gets. */
+  const left = (of: Readonly<Record<string, string>>) => {
+    const paths = { attemptId: 'A', configDir: '/c', tmpDir: '/t' };
+    const env = workerEnvironment({ ...paths, caller: of, login: chooseLogin(of) });
+    expect(env).toMatchObject(general);
+    return Object.keys(credentials).filter((name) => env[name] !== undefined);
+  };
+  const keys = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN'];
+  const refresh = 'CLAUDE_CODE_OAUTH_REFRESH_TOKEN';
+  const besideStore = [
+    ...['CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR', 'CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR'],
+    ...['ANTHROPIC_IDENTITY_TOKEN', 'ANTHROPIC_IDENTITY_TOKEN_FILE'],
+  ];
+
+  test('a worker with a key gets no other login', () => {
+    expect(left(caller)).toEqual(keys);
+  });
+
+  test('a worker with an OAuth token keeps what renews it', () => {
+    expect(left(without(...keys))).toEqual(['CLAUDE_CODE_OAUTH_TOKEN', refresh]);
+  });
+
+  test('a worker with the user’s own login keeps what claude may take instead of the store', () => {
+    expect(left(without(...keys, 'CLAUDE_CODE_OAUTH_TOKEN'))).toEqual([refresh, ...besideStore]);
+  });
+
+  test.each([
+    ['CLAUDE_CODE_USE_BEDROCK', ['AWS_BEARER_TOKEN_BEDROCK']],
+    ['CLAUDE_CODE_USE_VERTEX', []],
+    ['CLAUDE_CODE_USE_FOUNDRY', ['ANTHROPIC_FOUNDRY_API_KEY']],
+    ['CLAUDE_CODE_USE_ANTHROPIC_AWS', ['ANTHROPIC_AWS_API_KEY']],
+    ['CLAUDE_CODE_USE_MANTLE', ['AWS_BEARER_TOKEN_BEDROCK', 'ANTHROPIC_BEDROCK_MANTLE_API_KEY']],
+    ['CLAUDE_CODE_USE_GATEWAY', besideStore],
+  ])('a worker with %s keeps the keys of that provider', (provider, own) => {
+    expect(left({ ...caller, [provider]: '1' })).toEqual([...keys, ...own]);
+  });
+
+  test('two providers that are switched on keep the keys of both', () => {
+    const both = { ...caller, CLAUDE_CODE_USE_BEDROCK: '1', CLAUDE_CODE_USE_FOUNDRY: 'true' };
+    expect(left(both)).toEqual([...keys, 'AWS_BEARER_TOKEN_BEDROCK', 'ANTHROPIC_FOUNDRY_API_KEY']);
+  });
+
+  test.each(['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_GATEWAY', 'UNRELATED'])(
+    'the user’s commands get none, also with %s',
+    (name) => {
+      const more = { ANTHROPIC_CUSTOM_HEADERS: 'x-auth: secret', CLAUDE_CODE_CLIENT_KEY_PASSPHRASE: 'secret' };
+      const later = { ANTHROPIC_NEW_SECRET: 'secret', CLAUDE_BRIDGE_OAUTH_TOKEN: 'secret' };
+      const plain = { PATH: '/bin', [name]: '1', CLAUDE_CODE_MAX_OUTPUT_TOKENS: '9', ANTHROPIC_MODEL: 'opus' };
+      const env = commandEnvironment({ ...caller, ...more, ...later, ...plain }, undefined);
+      expect(env).toEqual({ ...general, ...plain });
+    },
+  );
+
+  test('nor the commands of a rehearsal', () => {
+    expect(commandEnvironment({ ...caller, PATH: '/bin' }, '/h')).toEqual({ HOME: '/h', PATH: '/bin' });
   });
 });
 

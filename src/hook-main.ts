@@ -35,7 +35,7 @@ const sessionFolder = isWorker && env.CLAUDE_CONFIG_DIR ? dirname(env.CLAUDE_CON
 const output = Bun.stdout.writer();
 
 async function main([system = '', event = '', ...options]: readonly string[]): Promise<void> {
-  if (!hookEvents.includes(event as HookEvent)) return;
+  if (!hookEvents.includes(event as HookEvent)) return sayEvents(event);
   // A worker has hooks of its own; those that a person put into the project's settings would say everything twice.
   if (isWorker && options.includes(installedMark)) return;
   const input = parseHookInput(await standardInput());
@@ -55,6 +55,14 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
     env,
   };
   for (const name of system === 'all' ? ['task', ...Object.keys(systems)] : [system]) await answer(name, call);
+}
+
+/** Only a person mistypes an event. What is needed to tell them is not loaded by a hook that is one. */
+async function sayEvents(event: string): Promise<void> {
+  const { quoted } = await import('./core/id.ts');
+  const wrong = event === '' ? 'No event is named.' : `There is no event ${quoted(event)}.`;
+  const events = `${hookEvents.slice(0, -1).join(', ')} or ${hookEvents.at(-1)}`;
+  process.stderr.write(`claude-code-agent hook: ${wrong} Give ${events}.\n`);
 }
 
 /** A terminal has no end; and asking `process.stdin` what it is would load ten milliseconds of streams. */

@@ -6,8 +6,10 @@ import { exitCode } from './cli/exit-code.ts';
 import { runToEnd } from './cli/program.ts';
 
 /** `hook cpm session-start` is the program behind the hooks, which loads nothing of the command line. */
-const [family, system = ''] = process.argv.slice(2);
-if (family === 'hook' && ['cpm', 'faber', 'handover', 'all'].includes(system)) {
+const [family, system = '', ...words] = process.argv.slice(2);
+// claude asks for no help; a person who does must not set off the hook.
+const asksForHelp = words.includes('--help') || words.includes('-h');
+if (family === 'hook' && ['task', 'cpm', 'faber', 'handover', 'all'].includes(system) && !asksForHelp) {
   process.argv.splice(2, 1);
   await import('./hook-main.ts');
   process.exit(exitCode.done);

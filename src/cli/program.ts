@@ -260,7 +260,14 @@ const entries: readonly Entry[] = [
   },
 ];
 
-const families: Readonly<Record<string, { readonly summary: string; readonly example: string }>> = {
+interface Family {
+  readonly summary: string;
+  /** What its commands do not say. */
+  readonly note?: string;
+  readonly example: string;
+}
+
+const families: Readonly<Record<string, Family>> = {
   group: {
     summary: 'create, run, watch and tidy up session groups',
     example: `  $ ${programName} group create auth-refactor --max-budget-usd 10
@@ -291,6 +298,11 @@ const families: Readonly<Record<string, { readonly summary: string; readonly exa
   },
   hook: {
     summary: 'put the context hooks into your own settings, or take them out',
+    note: `
+What a hook runs. It reads claude's JSON on standard input and always ends with 0:
+  ${programName} hook <task|cpm|faber|handover|all> <session-start|pre-compact|session-end>
+                         [--source <source>]
+`,
     example: `  $ ${programName} hook install --project ./api
   $ ${programName} hook status --project ./api`,
   },
@@ -329,9 +341,9 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
       outputError: () => {},
     });
   const parents = new Map<string, Command>();
-  for (const [name, { summary, example }] of Object.entries(families)) {
+  for (const [name, { summary, note = '', example }] of Object.entries(families)) {
     const family = program.command(name).description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`);
-    parents.set(name, family.summary(summary).addHelpText('after', `\nExample:\n${example}`));
+    parents.set(name, family.summary(summary).addHelpText('after', `${note}\nExample:\n${example}`));
   }
   const words = new Set(argv);
   // `group run` holds the word `run` as well; only the first word names a command without a family.

@@ -46,7 +46,7 @@ export function loadWithRunner(world: World, group: GroupReference): Result<Load
 }
 
 /** A lock that cannot be read counts as free: reading the log says better what is the matter. */
-function isHeld(world: World, group: GroupReference): boolean {
+export function isHeld(world: World, group: GroupReference): boolean {
   try {
     return liveRunner(world, group) !== null;
   } catch {

@@ -190,6 +190,20 @@ test('prompts come from a file or from standard input, byte for byte', async () 
   expect(prompts.map(({ prompt }) => prompt)).toEqual(['From a file: ü\n', 'From a pipe.\n']);
 });
 
+test('a dependency may be named together with the group that it is in', async () => {
+  const group = await user.makeGroup();
+  const [api] = await user.json<{ id: string }[]>('session', 'list', group);
+  for (const [index, named] of ['auth', group, group.slice(0, -1)].entries()) {
+    const added = await user.add(group, `by-${index}`, '--depends-on', `${named}/api`, '--depends-on', `${named}/1`);
+    expect(await user.json('session', 'show', added)).toMatchObject({ dependsOn: [api?.id] });
+  }
+  const other = await user.makeGroup('other');
+  const add = ['session', 'add', group, '--project', user.project('x'), '--prompt', 'x'];
+  const refused = await user.run(...add, '--depends-on', 'other/api');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain(`"other/api" names the group ${other}, and `);
+});
+
 test('dependencies are given by id, number or name, and shown in dependency order', async () => {
   const group = await user.ok('group', 'create', 'auth');
   const a = await user.add(group, 'a');

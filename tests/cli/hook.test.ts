@@ -1,7 +1,8 @@
 /**
  * Promises, through the real launcher: `hook install` merges into settings of a person or a project, keeps what was
  * there and a copy of it, and does so again without a change; `hook uninstall` takes exactly that out again; faulty
- * files are told in one sentence and stay. The real claude runs what was installed.
+ * files are told in one sentence and stay. The real claude runs what was installed. A hook that a person calls by hand
+ * helps with its words.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import {
@@ -291,6 +292,47 @@ test('in a worker, whose generated settings have the same hooks, an installed ho
     }).stdout.toString();
   expect(say({})).toStartWith('HANDOVER: project api');
   expect(say({ CLAUDE_CODE_AGENT_ATTEMPT: 'a' })).toBe('');
+});
+
+describe('called by hand', () => {
+  const events = '<session-start|pre-compact|session-end>';
+  /** Always a process of its own: src/main.ts decides what is a hook. */
+  const hook = (...args: string[]) => user.runWith({ stdin: '', cwd: project }, 'hook', ...args);
+
+  test.each([
+    [['--help']],
+    [['cpm', '--help']],
+    [['task', '-h']],
+    [['all', '-h']],
+    [['faber', 'session-end', '--help']],
+    [['handover', 'sesion-end', '--help']],
+  ])('%j shows what can be said', async (args) => {
+    const { code, stdout, stderr } = await hook(...args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toStartWith('Usage: claude-code-agent hook ');
+    expect(stdout).toContain(`claude-code-agent hook <task|cpm|faber|handover|all> ${events}`);
+    expect(stdout).toMatch(/\nExample:\n {2}\$ /);
+  });
+
+  const give = 'Give session-start, pre-compact or session-end.\n';
+  test.each([
+    [['cpm', 'sesion-start'], `There is no event "sesion-start". ${give}`],
+    [['all', 'SessionStart'], `There is no event "SessionStart". ${give}`],
+    [['faber', '--source', 'startup'], `There is no event "--source". ${give}`],
+    [['task', 'a\u001b[2Jb'], `There is no event "a\\u001b[2Jb". ${give}`],
+    [['cpm', 'x'.repeat(130)], `There is no event "${'x'.repeat(120)}…". ${give}`],
+    [['handover'], `No event is named. ${give}`],
+  ])('%j names the events, and stops no session', async (args, sentence) => {
+    expect(await hook(...args)).toEqual({ code: 0, stdout: '', stderr: `claude-code-agent hook: ${sentence}` });
+  });
+
+  test('a real event says nothing where there is nothing to say', async () => {
+    for (const system of ['task', 'cpm', 'faber', 'handover', 'all']) {
+      for (const event of ['session-start', 'session-end']) {
+        expect(await hook(system, event)).toEqual({ code: 0, stdout: '', stderr: '' });
+      }
+    }
+  });
 });
 
 test('a folder that cannot be written to: one sentence, nothing changed', async () => {

@@ -13,12 +13,13 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
 import { finishMerge } from '../merge/finish.ts';
-import { type GroupReference, resolveGroup } from '../resolve.ts';
+import { type GroupReference, isHeld, resolveGroup } from '../resolve.ts';
 import { leftoversOf, releaseWorktrees } from '../worktree-cleanup.ts';
 
 const example = `
 Example:
   $ claude-code-agent group delete auth-refactor
+  $ claude-code-agent group pause auth-refactor && claude-code-agent group delete auth-refactor
   $ claude-code-agent group delete 20260104-143022-auth-refactor --force`;
 
 const noteColumns = 600;
@@ -27,7 +28,8 @@ export function define(command: Command, context: Context): void {
   command
     .description(
       'Deletes a group with its transcripts and worktrees. Projects are not touched. Asks first, and refuses while ' +
-        'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named.',
+        'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named. A group that ' +
+        'is running has to be paused first.',
     )
     .argument('<group>', 'id, unique prefix or slug')
     .option('--force', 'do not ask; commit what is in no commit on its branch first')
@@ -39,6 +41,8 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   const { groupId } = group.value;
+  const free = await refuseWhileRunning(context, group.value);
+  if (!free.ok) return free;
   const sure = await confirmed(context, question(context, group.value), force);
   if (!sure.ok) return sure;
   if (!sure.value) {
@@ -52,6 +56,13 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   if (!settled.ok) return settled;
   context.stderr.line(`Deleted ${groupId}.`);
   return ok(exitCode.done);
+}
+
+/** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */
+async function refuseWhileRunning({ world }: Context, group: GroupReference): Promise<Result<void>> {
+  if (!isHeld(world, group)) return ok(undefined);
+  const taken = await changeGroup<void>(world, group, { direct: () => ok(undefined) });
+  return !taken.ok && taken.failure.reason === 'busy' ? taken : ok(undefined);
 }
 
 function question(context: Context, { root, groupId }: GroupReference): string {

@@ -3,7 +3,14 @@ import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { buildGraph } from '../../core/graph.ts';
-import { type ContextName, permissionModes, type SessionDefinition, type SessionId } from '../../core/group.ts';
+import {
+  type ContextName,
+  type GroupId,
+  permissionModes,
+  type SessionDefinition,
+  type SessionId,
+} from '../../core/group.ts';
+import { quoted } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { safeLine } from '../../report/terminal-text.ts';
@@ -28,7 +35,7 @@ import {
 } from '../option-values.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import { askRunner, whileWaiting } from '../request.ts';
-import { findSessionOf, type GroupReference, type LoadedGroup, loadReferredGroup } from '../resolve.ts';
+import { findSessionOf, type GroupReference, type LoadedGroup, loadReferredGroup, resolveGroup } from '../resolve.ts';
 import { referencesOf } from '../session-references.ts';
 import { readTask, type TaskOptions } from '../session-task.ts';
 import { type WorkOptions, withWorkOptions, workOf } from '../session-work.ts';
@@ -55,7 +62,7 @@ export function define(command: Command, context: Context): void {
     .option('--var <name=value>', 'value for a variable of a template; may be repeated', collect)
     .option('--name <name>', 'short name for references, unique in the group', parseSessionName)
     .option('--description <text>', 'what the session is for', parseText)
-    .option('--depends-on <session>', 'id, number or name; may be given several times', collect)
+    .option('--depends-on <session>', 'id, number or name, with or without <group>/; may be repeated', collect)
     .option('--model <model>', "the session's model", parseWord)
     .option('--max-budget-usd <usd>', 'cap for this session alone', parseMoney)
     .addOption(new Option('--permission-mode <mode>', "claude's permission mode").choices(permissionModes))
@@ -104,7 +111,9 @@ async function add(context: Context, reference: string, given: Given): Promise<W
   const draft = await draftOf(context, group.value, given);
   if (!draft.ok) return draft;
   // A mistake is told before anybody is asked; what may have changed meanwhile is checked again under the lock.
-  const possible = newSession(context, group.value.state, draft.value, given.dependsOn ?? []);
+  const dependencies = withinGroup(context, group.value.groupId, given.dependsOn ?? []);
+  if (!dependencies.ok) return dependencies;
+  const possible = newSession(context, group.value.state, draft.value, dependencies.value);
   if (!possible.ok) return possible;
   const { configTemplate } = draft.value;
   const usable = checkConfig(context, group.value, possible.value, configTemplate);
@@ -113,7 +122,7 @@ async function add(context: Context, reference: string, given: Given): Promise<W
   if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, group.value.paths.templates);
   const added = await changeGroup<SessionId>(context.world, group.value, {
     direct(writer) {
-      const session = newSession(context, writer.state, draft.value, given.dependsOn ?? []);
+      const session = newSession(context, writer.state, draft.value, dependencies.value);
       if (!session.ok) return session;
       writer.record([{ type: 'session_added', sessionId: session.value.id, session: session.value }]);
       return ok(session.value.id);
@@ -245,6 +254,27 @@ function newSession(
   };
   const graph = buildGraph([...[...state.sessions.values()].map(({ definition }) => definition), session]);
   return graph.ok ? ok(session) : graph;
+}
+
+/**
+ * What names each dependency within the group: `<group>/<session>` is fine too, but only with the group that the
+ * session is added to. Looked up once, because a slug may mean a newer group a moment later.
+ */
+function withinGroup(context: Context, groupId: GroupId, references: readonly string[]): Result<readonly string[]> {
+  const names: string[] = [];
+  for (const reference of references) {
+    const slash = reference.indexOf('/');
+    const named = slash < 0 ? ok({ groupId }) : resolveGroup(context, reference.slice(0, slash));
+    if (!named.ok) return named;
+    if (named.value.groupId !== groupId) return needsOtherGroup(groupId, reference, named.value.groupId);
+    names.push(reference.slice(slash + 1));
+  }
+  return ok(names);
+}
+
+function needsOtherGroup(groupId: GroupId, reference: string, other: GroupId): Result<never> {
+  const message = `${quoted(reference)} names the group ${other}, and a session can only depend on its own group’s.`;
+  return fail('usage', message, `See: claude-code-agent session list ${groupId}`);
 }
 
 function needsItself(name: string): Result<never> {

@@ -91,7 +91,14 @@ export function dependencies(ground: Ground): readonly Mistake[] {
       ['nope', 'no session "nope"', list],
       ['', 'no session ""', list],
       ['9', 'no session "9"', list],
-      ['done/lib', 'no session "done/lib"', list],
+      ['done/lib', /"done\/lib" names the group \S+-done, .* own group/, list],
+      ['done/nope', /"done\/nope" names the group \S+-done, .* own group/, list],
+      ['auth/nope', 'no session "nope"', list],
+      ['auth/', 'no session ""', list],
+      ['auth/auth/api', 'no session "auth/api"', list],
+      ['nope/api', 'no group "nope"', listGroups],
+      ['/api', 'no group ""', listGroups],
+      ['2026/api', 'fits 10 groups', 'Give more of the id.'],
       ['api,web', 'no session "api,web"', list],
       ['aaaa', 'fits 3 sessions', 'Give more of the id.'],
       ['--name', 'no session "--name"', list],
@@ -99,6 +106,7 @@ export function dependencies(ground: Ground): readonly Mistake[] {
     ]),
     mistake([...add, '--depends-on', 'api', '--depends-on', 'nope'], 2, 'no session "nope"', list),
     mistake([...add, '--name', 'me', '--depends-on', 'me'], 2, 'me -> me', 'Leave out --depends-on me'),
+    mistake([...add, '--name', 'me', '--depends-on', 'auth/me'], 2, 'me -> me', 'Leave out --depends-on me'),
     mistake([...add, '--name', 'me', '--depends-on', 'api', '--depends-on', 'me'], 2, 'me -> me', 'Leave out'),
   ];
 }

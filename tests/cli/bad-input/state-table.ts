@@ -29,7 +29,7 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
     ...['auth', 'done', 'lost', 'old', id('held')].map((group) =>
       mistake(['group', 'delete', group], 2, 'no terminal on which to ask', 'Give --force'),
     ),
-    ...['run', 'resume', 'archive'].map((name) =>
+    ...['run', 'resume', 'archive', 'delete'].map((name) =>
       mistake(['group', name, 'live'], 4, `group ${id('live')} is held by process`, `group watch ${id('live')}`),
     ),
     mistake(['group', 'delete', 'live', '--force'], 4, `group ${id('live')} is held by process`, 'group watch'),

@@ -1,14 +1,15 @@
 /** Whether anything in a checkout has changed: one word for all that git would show. */
 import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
+import { exceptOurs } from './our-files.ts';
 import { askOwn, longTimeoutMs, runOwn } from './own.ts';
 
 /** New files that are hashed by one command; a command line has a limit. */
 const pathsAtOnce = 200;
 
 /**
- * Equal as long as HEAD, the tracked files and the new files below `folder` that git does not ignore are the same;
- * hexadecimal. Fails with `worktree-failed`.
+ * Equal as long as HEAD, the tracked files and the new files below `folder` that git does not ignore are the same,
+ * whatever becomes of our own; hexadecimal. Fails with `worktree-failed`.
  */
 export async function fingerprint(git: Git, folder: string): Promise<Result<string>> {
   const long = { timeoutMs: longTimeoutMs };
@@ -18,9 +19,10 @@ export async function fingerprint(git: Git, folder: string): Promise<Result<stri
   const hasHead = head.value.exitCode === 0;
   const against = hasHead ? 'HEAD' : '--cached';
   const plain = ['--binary', '--no-ext-diff', '--no-textconv', '--no-renames'];
-  const changed = await runOwn(git, folder, ['diff', ...plain, against, '--', '.'], long);
+  const changed = await runOwn(git, folder, ['diff', ...plain, against, '--', '.', ...exceptOurs], long);
   if (!changed.ok) return changed;
-  const added = await runOwn(git, folder, ['ls-files', '-z', '--others', '--exclude-standard', '--', '.'], long);
+  const others = ['ls-files', '-z', '--others', '--exclude-standard', '--', '.', ...exceptOurs];
+  const added = await runOwn(git, folder, others, long);
   if (!added.ok) return added;
   const hash = new Bun.CryptoHasher('sha256').update(head.value.stdout).update(changed.value).update(added.value);
   const paths = added.value.split('\0').filter((path) => path !== '');

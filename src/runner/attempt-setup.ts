@@ -26,7 +26,7 @@ import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
 import type { Launch } from './launch.ts';
-import { contextInstructions, contextOf, noteHandover, ownHooks } from './session-context.ts';
+import { contextInstructions, contextOf, noteHandover, ownHooks, ownPermissions } from './session-context.ts';
 import { createWorkplaces, type WorkplaceInput } from './workplace.ts';
 
 export interface PreparerOptions {
@@ -141,7 +141,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
       ...ownInstructions(state, { ...record, definition }, filled.prompt, base),
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
     },
-    settings: { base, hooks: ownHooks(world, options.packageRoot, systems) },
+    settings: { base, hooks: ownHooks(world, options.packageRoot, systems), allow: ownPermissions(systems) },
     files,
     mcp,
   });

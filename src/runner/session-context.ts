@@ -31,6 +31,11 @@ export function ownHooks(world: World, packageRoot: string, systems: readonly Co
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];
 }
 
+/** What a system has the model call must not stop at the question whether it may, which nobody is there to answer. */
+export function ownPermissions(systems: readonly ContextName[]): string[] {
+  return systems.includes('faber') ? ['Bash(claude-code-agent faber:*)'] : [];
+}
+
 /**
  * A project of the handover system learns the session's id before it starts: hooks of a worker find it by that alone.
  * What cannot be written is left to the hooks, which say so in hooks.log.

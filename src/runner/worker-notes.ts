@@ -33,9 +33,10 @@ export class WorkerNotes {
    * Counts time for timeouts and stalls; `ms` of it passed. Counted by ticks of a timer and not by the clock, so that
    * neither a jump of the clock nor a machine that slept makes a session look old.
    */
-  tick(ms: number, stream: AttemptStream): void {
+  tick(ms: number, { openTools, openTasks }: AttemptStream, isPreparing: boolean): void {
     this.ageMs += ms;
-    const works = stream.openTools.size > 0 || stream.openTasks.size > 0;
+    // What prepares a session has time limits of its own: a set-up command may be silent for longer than claude may.
+    const works = isPreparing || openTools.size > 0 || openTasks.size > 0;
     this.silentMs = works ? 0 : this.silentMs + ms;
   }
 

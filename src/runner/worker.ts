@@ -186,6 +186,11 @@ export class Worker {
     return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
   }
 
+  /** Another `ms` milliseconds passed. */
+  tick(ms: number): void {
+    this.notes.tick(ms, this.stream, this.#process === null);
+  }
+
   /** The living processes of the attempt, the worker included; they are also noted, for when it must be ended. */
   gather(): ProcessIdentity[] {
     return this.#processes.look();

@@ -2,6 +2,7 @@
  * Where an attempt works: in the project folder itself, or in a git worktree that is made before the session's first
  * attempt, filled with what the project names, and set up by the user's command.
  */
+import { isFaberRunning } from '../context/faber/running.ts';
 import { noteSessionWorktree } from '../context/faber/worktrees.ts';
 import type { Failure } from '../core/failure.ts';
 import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
@@ -129,13 +130,18 @@ async function originOf(git: Git, projectPath: string, known: Base | undefined):
   return head.ok ? ok(head.value === null ? [] : [head.value]) : head;
 }
 
-/** FABER keeps a list of the worktrees of a project; the sentence says what keeps ours out of it. */
+/** FABER keeps a list of a project's worktrees. The sentences say what that means, or what keeps ours out of it. */
 function tellFaber({ world }: Git, { definition }: SessionRecord, workspace: Workspace): string[] {
-  if (!contextOf(world, definition).includes('faber')) return [];
-  const worktree = { ...workspace, projectPath: definition.projectPath };
-  const noted = noteSessionWorktree(world.files, worktree, world.clock.now());
-  return noted.ok ? [] : [describeFailure(noted.failure)];
+  const { projectPath } = definition;
+  if (!contextOf(world, definition).includes('faber') || !isFaberRunning(world.files, projectPath)) return [];
+  const noted = noteSessionWorktree(world.files, { ...workspace, projectPath }, world.clock.now());
+  const trouble = noted.ok ? [] : [describeFailure(noted.failure)];
+  return [...trouble, `${besideFaber} To take part in it, add such a session with --isolate none.`];
 }
+
+const besideFaber =
+  'It works beside the FABER run of its project: a run belongs to a checkout, and what is recorded of it in a ' +
+  'worktree goes with that.';
 
 /** Copies what the project names and runs the set-up command, once in a worktree. */
 async function setUp(

@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { phasesCompleted } from '../../src/context/faber/state.ts';
 import { git } from '../git/repository.ts';
 import { packageRoot } from '../support/cli.ts';
 import { FaberUser } from './faber-ground.ts';
@@ -14,6 +15,8 @@ beforeEach(() => {
   user = new FaberUser();
 });
 afterEach(() => user.remove());
+
+const doneOf = (run: string): string[] => phasesCompleted(user.stateOf(run));
 
 async function hook(event: string, input: object): Promise<string> {
   const child = Bun.spawn([process.execPath, join(packageRoot, 'src', 'hook-main.ts'), 'faber', event], {
@@ -116,6 +119,31 @@ describe('acceptance', () => {
     expect(await user.faber('resume', first)).toMatchObject({ code: 1 });
     expect(await user.faber('resume', first, '--take-over')).toMatchObject({ code: 0 });
     expect(user.activeRun()).toBe(`${first}\n`);
+  });
+
+  test('a name whose run never came along is no dead end, and no other run is taken for it', async () => {
+    const other = await user.begin('259');
+    user.write('.fractary/faber/.active-run-id', 'fractary-faber-258-20260102-030405-a1b2c3\n');
+    const status = await user.faber('status');
+    expect(status).toMatchObject({ code: 0, stderr: expect.stringContaining('a1b2c3, which is not in ') });
+    expect(status.stdout).toContain('No FABER run is active in this project.');
+    expect(status.stdout).toContain(other);
+    expect((await user.faber('prime-context')).stderr).toContain('Begin one with:');
+    expect((await user.faber('session-end')).stdout).toContain('No active workflow found');
+    expect(await user.faber('phase', 'frame')).toMatchObject({ code: 2 });
+    expect(doneOf(other)).toEqual([]);
+  });
+
+  test('--work-id keeps a phase from being recorded in the run of another work item', async () => {
+    const run = await user.begin('258');
+    const refused = await user.faber('phase', 'frame', '--work-id', '259');
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain(`The run ${run} is of the work item 258, not of 259.`);
+    expect(await user.faber('status', '--work-id', '259')).toMatchObject({ code: 1, stdout: '' });
+    expect(doneOf(run)).toEqual([]);
+    expect(await user.faber('status', '--work-id', '258')).toMatchObject({ code: 0 });
+    expect(await user.faber('phase', 'frame', '--work-id', '258')).toMatchObject({ code: 0 });
+    expect(doneOf(run)).toEqual(['frame']);
   });
 
   test('a run that is over is no conflict, although .active-run-id outlives it', async () => {

@@ -13,7 +13,7 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { nearest } from '../../template/nearest.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
+import { ofWorkItem, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
 import { tidyWorktrees } from '../faber/worktrees.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 
@@ -28,6 +28,7 @@ export function define(command: Command, context: Context): void {
     .argument('<name>', 'the phase, such as frame, architect, build, evaluate or release')
     .option('--artifact <name=value>', 'something the phase made; names that end in _path are paths', parseArtifact)
     .option('--run-id <id>', 'the run (default: the active one)')
+    .option('--work-id <id>', 'refuse when the run is of another work item than this one')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the run and its phases')
     .addHelpText('after', example)
@@ -37,6 +38,7 @@ export function define(command: Command, context: Context): void {
 interface Given {
   readonly artifact?: readonly Made[] | undefined;
   readonly runId?: string | undefined;
+  readonly workId?: string | undefined;
   readonly project?: string | undefined;
   readonly json?: true | undefined;
 }
@@ -64,7 +66,9 @@ async function phase(context: Context, name: string, given: Given): Promise<Work
     const next = 'Begin one with: claude-code-agent faber start --work-id <id>';
     return fail('not-found', 'No FABER run is active in this project.', next);
   }
-  const { runId, state } = run.value;
+  const meant = ofWorkItem(run.value, given.workId);
+  if (!meant.ok) return meant;
+  const { runId, state } = meant.value;
   const config = soundConfig(context, project.value, workflowName(state.workflow_id));
   if (!config.ok) return config;
   const { phases } = config.value;

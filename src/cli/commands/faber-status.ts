@@ -1,7 +1,7 @@
 /** `faber status`: the active run of this work tree, its phases and sessions, and which other runs there are. */
 import type { Command } from '@commander-js/extra-typings';
 import { type JsonObject, listOf, objectOf, textOf } from '../../context/faber/json-text.ts';
-import { type FaberProject, listRuns, readActiveRun } from '../../context/faber/project.ts';
+import { activeRunPath, type FaberProject, listRuns, readActiveRun, runsPath } from '../../context/faber/project.ts';
 import { currentSession, isSessionOpen, nextPhase, phasesCompleted } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { workflowName } from '../../context/faber/workflow-config.ts';
@@ -10,7 +10,7 @@ import { formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { type FoundRun, projectHere, runHere, soundConfig, warnOfIgnored } from '../faber/here.ts';
+import { type FoundRun, ofWorkItem, projectHere, runHere, soundConfig, warnOfIgnored } from '../faber/here.ts';
 
 const example = `
 Example:
@@ -21,6 +21,7 @@ export function define(command: Command, context: Context): void {
   command
     .description('Shows the active FABER run: phases, sessions on all machines, and what was loaded into them.')
     .option('--run-id <id>', 'another run than the active one')
+    .option('--work-id <id>', 'refuse when the run is of another work item than this one')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the state of the run, and the other runs')
     .addHelpText('after', example)
@@ -29,6 +30,7 @@ export function define(command: Command, context: Context): void {
 
 interface Given {
   readonly runId?: string | undefined;
+  readonly workId?: string | undefined;
   readonly project?: string | undefined;
   readonly json?: true | undefined;
 }
@@ -46,8 +48,14 @@ async function status(context: Context, given: Given): Promise<Work> {
   // Several runs and none of them active is a state to show, too.
   if (!found.ok && found.failure.reason !== 'ambiguous') return found;
   const run = found.ok ? found.value : null;
+  const meant = run === null ? ok(null) : ofWorkItem(run, given.workId);
+  if (!meant.ok) return meant;
   const others = otherRuns(context, project.value, run?.runId);
   const activeId = active.kind === 'run' ? active.runId : null;
+  if (activeId !== null && run === null) {
+    const what = `${activeRunPath} names the run ${activeId}, which is not in ${project.value.root}/${runsPath}.`;
+    context.stderr.line(safeLine(`WARNING: ${what}`, 600));
+  }
   if (given.json === true) {
     context.stdout.line(safeJson({ active_run_id: activeId, run: run?.state ?? null, other_runs: others }, 2));
     return ok(exitCode.done);

@@ -76,7 +76,11 @@ export function runHere(context: Context, project: FaberProject, given: string |
     return runId.ok ? load(runId.value) : runId;
   }
   const active = readActiveRun(files, project);
-  if (active.kind === 'run') return load(active.runId);
+  if (active.kind === 'run') {
+    const named = load(active.runId);
+    // The name came with a checkout to which its run was never committed. Any other run is not what was meant.
+    return !named.ok && named.failure.reason === 'not-found' ? ok(null) : named;
+  }
   if (active.kind === 'unusable') {
     return fail('corrupt-file', `${activeRunPath} ${active.trouble}.`, 'Write the id of a run there, or use --run-id.');
   }
@@ -84,6 +88,17 @@ export function runHere(context: Context, project: FaberProject, given: string |
   if (open.length <= 1) return ok(open[0] ?? null);
   const ids = open.map(({ runId }) => runId).join(', ');
   return fail('ambiguous', `Several runs are in progress here: ${ids}.`, 'Name one with --run-id.');
+}
+
+/** Passes the run on unless it carries another work item than the one it must. Fails with `illegal-transition`. */
+export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<FoundRun> {
+  const { runId, state } = run;
+  if (workId === undefined || String(state.work_id) === workId) return ok(run);
+  const whose =
+    state.work_id === undefined ? 'of no work item' : `of the work item ${safeLine(String(state.work_id), 100)}`;
+  const message = `The run ${runId} is ${whose}, not of ${safeLine(workId, 100)}.`;
+  const next = 'Name the right one with --run-id, or see: claude-code-agent faber status';
+  return fail('illegal-transition', message, next);
 }
 
 /** The id that begins with what was typed. Fails with `usage`, `not-found` or `ambiguous`. */

@@ -57,22 +57,28 @@ function judgeEnd(input: JudgeInput): Verdict {
     if (finished && result !== undefined && isSuccess(result)) return judgeSuccess(input, result);
     return { status: 'paused', reason: stop.reason, message: stopSentence(stop.reason) };
   }
+  if (ignoresSettings(input) && (result === undefined || input.endedByUs)) return settingsIgnored;
   if (result === undefined) return judgeSilence(input);
   if (result.subtype !== 'success' || result.isError) return describeTrouble(stream, result);
   if (result.numTurns === 0) return notSent(result);
   return contradiction(input) ?? judgeSuccess(input, result);
 }
 
-function judgeSuccess({ stream, expectStructured, expectHook }: JudgeInput, result: ResultMessage): Verdict {
-  if (expectHook && stream.sawInit && !stream.hookSeen) {
-    return {
-      status: 'failed',
-      reason: 'config-invalid',
-      message:
-        'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
-      next: 'Correct the settings of its template (see: session show --config), and check what the session has done.',
-    };
-  }
+/** Our hook is reported before claude says who it is. */
+function ignoresSettings({ stream, expectHook }: JudgeInput): boolean {
+  return expectHook && stream.sawInit && !stream.hookSeen;
+}
+
+const settingsIgnored: Verdict = {
+  status: 'failed',
+  reason: 'config-invalid',
+  message: 'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
+  next: 'Correct the settings of its template (see: session show --config), and check what the session has done.',
+};
+
+function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
+  const { stream, expectStructured } = input;
+  if (ignoresSettings(input)) return settingsIgnored;
   if (stream.denials.size > 0 && stream.toolsDone === 0) {
     return {
       status: 'failed',

@@ -224,7 +224,7 @@ export class GroupRunner {
       } else this.#halt();
     } else {
       for (const [sessionId, { worker }] of this.#workers) {
-        worker.tick(tickMs);
+        worker.notes.tick(tickMs, worker.stream);
         const record = state.sessions.get(sessionId) as SessionRecord;
         bodies.push(...overdueEvents(record, worker.notes, this.#noticed));
       }

@@ -10,6 +10,8 @@ export class WorkerNotes {
   ageMs = 0;
   /** Milliseconds without a line of its own and without a running tool. */
   silentMs = 0;
+  /** Before there is a process. */
+  isPreparing = false;
   /** When the model answered last, ms since 1970. */
   answeredAtMs = Number.NEGATIVE_INFINITY;
   #lastToolId: string | undefined;
@@ -33,10 +35,10 @@ export class WorkerNotes {
    * Counts time for timeouts and stalls; `ms` of it passed. Counted by ticks of a timer and not by the clock, so that
    * neither a jump of the clock nor a machine that slept makes a session look old.
    */
-  tick(ms: number, { openTools, openTasks }: AttemptStream, isPreparing: boolean): void {
+  tick(ms: number, { openTools, openTasks }: AttemptStream): void {
     this.ageMs += ms;
     // What prepares a session has time limits of its own: a set-up command may be silent for longer than claude may.
-    const works = isPreparing || openTools.size > 0 || openTasks.size > 0;
+    const works = this.isPreparing || openTools.size > 0 || openTasks.size > 0;
     this.silentMs = works ? 0 : this.silentMs + ms;
   }
 

@@ -17,6 +17,7 @@ import type { Preparation } from './launch.ts';
 import { failedToStart, pausedBeforeStart, strayEnded, strayLeft, unexpectedEnd, withLeftovers } from './outcomes.ts';
 import { reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
+import { lastStderrLine } from './stderr-tail.ts';
 import { findStrays } from './strays.ts';
 import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
 import { WorkerNotes } from './worker-notes.ts';
@@ -29,7 +30,6 @@ const nextTurnMs = 1_000;
 const meterMs = 10_000;
 /** Usage is asked for at tool results too, but not more often than this. */
 const meterGapMs = 1_000;
-const stderrBytes = 4_096;
 /** A disk that does not answer is asked again this often, so many milliseconds apart. */
 const readTriesMax = 5;
 const readAgainMs = 200;
@@ -89,9 +89,11 @@ export class Worker {
       if (!this.#over) this.#end(ended < 0 ? strayLeft : strayEnded);
       return;
     }
+    this.notes.isPreparing = true;
     const launch = await prepare((stop) => {
       this.#stopPreparing = stop;
     });
+    this.notes.isPreparing = false;
     this.#stopPreparing = null;
     if (this.#over) return;
     if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
@@ -186,11 +188,6 @@ export class Worker {
     return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
   }
 
-  /** Another `ms` milliseconds passed. */
-  tick(ms: number): void {
-    this.notes.tick(ms, this.stream, this.#process === null);
-  }
-
   /** The living processes of the attempt, the worker included; they are also noted, for when it must be ended. */
   gather(): ProcessIdentity[] {
     return this.#processes.look();
@@ -239,6 +236,9 @@ export class Worker {
     if (message.kind === 'init' || message.kind === 'result') this.#inTurn = message.kind === 'init';
     this.#announce();
     this.#emit({ kind: 'activity' });
+    // It would work without its rules, and be paid for a result that nobody can trust.
+    const isWithoutRules = message.kind === 'init' && this.#options.expectHook && !this.stream.hookSeen;
+    if (isWithoutRules && !this.#stop && !this.#endedByUs) this.#endNow();
     if (message.kind === 'user') this.#meter();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     if (message.kind === 'result' || message.kind === 'task') this.#endWhenIdle();
@@ -267,6 +267,10 @@ export class Worker {
       this.#endUnlessItGoesOn(this.stream.results);
       return;
     }
+    this.#endNow();
+  }
+
+  #endNow(): void {
     this.#endedByUs = true;
     this.#processes.endIdle();
   }
@@ -354,7 +358,7 @@ export class Worker {
       found,
       expectHook: this.#options.expectHook,
       expectStructured: this.#options.expectStructured,
-      stderrTail: this.#lastStderrLine(),
+      stderrTail: lastStderrLine(this.#world.files, this.#options.paths.stderr, this.#stderrOffset),
     });
     return reaped < 0 ? withLeftovers(outcome) : outcome;
   }
@@ -367,13 +371,6 @@ export class Worker {
       // claude and its tools made files there with the user's umask.
       for (const folder of [config, tmp]) this.#world.files.makePrivate(folder);
     } catch {}
-  }
-
-  #lastStderrLine(): string {
-    const path = this.#options.paths.stderr;
-    const size = this.#world.files.info(path)?.size ?? 0;
-    const bytes = this.#world.files.readBytes(path, Math.max(this.#stderrOffset, size - stderrBytes), stderrBytes);
-    return new TextDecoder().decode(bytes).trimEnd().split('\n').at(-1) ?? '';
   }
 
   #end(outcome: Outcome): void {

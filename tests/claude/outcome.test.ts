@@ -186,6 +186,9 @@ describe('judge', () => {
     const hook = { type: 'system', subtype: 'hook_started', hook_event: 'SessionStart' };
     expect(judged([init, success], { expectHook: true })).toMatchObject({ status: 'failed', reason: 'config-invalid' });
     expect(judged([hook, init, success], { expectHook: true })).toMatchObject({ status: 'completed' });
+    // Nobody waits for its result.
+    expect(judged([init], { expectHook: true, endedByUs: true })).toMatchObject({ reason: 'config-invalid' });
+    expect(judged([hook, init], { expectHook: true, endedByUs: true })).toMatchObject({ reason: 'no-result' });
   });
 
   test('warns of what does not change the outcome', () => {

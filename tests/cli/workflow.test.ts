@@ -79,7 +79,7 @@ test('three sessions for each of many projects: planned and rehearsed, each told
     'script.yaml',
     'version: 1\nsessions:\n  "*":\n    steps:\n      - text: "{{session}} was here"\n',
   );
-  const planned = await user.run('run', file, '--var', 'ticket=ABC-12', '--dry-run', '--rehearse');
+  const planned = await user.run('run', file, '--var', 'ticket=ABC-12', '--dry-run', '--rehearse', '--retry-failed');
   expect(planned).toMatchObject({ code: 0, stderr: '' });
   expect(planned.stdout).toContain(`${3 * projects} sessions in 3 waves, 6 at once`);
   if (projects > 2)

@@ -104,6 +104,13 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     },
   },
   {
+    name: 'settings that claude ignores, before anything is paid',
+    reason: 'config-invalid',
+    says: /ignored the settings/,
+    // It is not waited for a result: nothing more is printed.
+    step: (fake) => fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' }),
+  },
+  {
     name: 'not logged in, said by the stream',
     reason: 'not-logged-in',
     says: /log/i,

@@ -1,5 +1,5 @@
 /** `run`: a workflow from its file to its end, in one step. */
-import type { Command } from '@commander-js/extra-typings';
+import { type Command, Option } from '@commander-js/extra-typings';
 import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
 import { configOf } from '../group-options.ts';
@@ -22,9 +22,11 @@ Example:
 export function define(command: Command, context: Context): void {
   withRunOptions(command.description(description).argument('<workflow>', 'path of a YAML file, or a template name'))
     .option('--var <name=value>', 'value for a variable of the workflow; may be repeated', collect)
+    // Whoever passes the same options to every run may: in a new group nothing has failed.
+    .addOption(new Option('--retry-failed').hideHelp())
     .addHelpText('after', example)
     .action((reference, given) => {
-      const { var: pairs = [], ...rest } = given;
+      const { var: pairs = [], retryFailed: _nothing, ...rest } = given;
       return context.run(() => run(context, reference, pairs, runWish(rest, false)));
     });
 }

@@ -7,9 +7,8 @@ import { isOn, type providerSwitches } from './variables.ts';
 
 type Caller = Readonly<Record<string, string | undefined>>;
 
-/** Keys that only these providers take. Those of a cloud itself, such as AWS_SECRET_ACCESS_KEY, the tools use too. */
+/** Keys of these providers. Those of a cloud, such as AWS_BEARER_TOKEN_BEDROCK, its other programs take as well. */
 const providerKeys: Readonly<Record<string, readonly (typeof providerSwitches)[number][]>> = {
-  AWS_BEARER_TOKEN_BEDROCK: ['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_MANTLE'],
   ANTHROPIC_FOUNDRY_API_KEY: ['CLAUDE_CODE_USE_FOUNDRY'],
   ANTHROPIC_AWS_API_KEY: ['CLAUDE_CODE_USE_ANTHROPIC_AWS'],
   ANTHROPIC_BEDROCK_MANTLE_API_KEY: ['CLAUDE_CODE_USE_MANTLE'],

@@ -33,7 +33,8 @@ export function ownHooks(world: World, packageRoot: string, systems: readonly Co
 
 /** What a system has the model call must not stop at the question whether it may, which nobody is there to answer. */
 export function ownPermissions(systems: readonly ContextName[]): string[] {
-  return systems.includes('faber') ? ['Bash(claude-code-agent faber:*)'] : [];
+  if (!systems.includes('faber')) return [];
+  return ['phase', 'status', 'prime-context', 'session-end'].map((word) => `Bash(claude-code-agent faber ${word}:*)`);
 }
 
 /**

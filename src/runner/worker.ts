@@ -238,7 +238,10 @@ export class Worker {
     this.#emit({ kind: 'activity' });
     // It would work without its rules, and be paid for a result that nobody can trust.
     const isWithoutRules = message.kind === 'init' && this.#options.expectHook && !this.stream.hookSeen;
-    if (isWithoutRules && !this.#stop && !this.#endedByUs) this.#endNow();
+    if (isWithoutRules && !this.#stop && !this.#endedByUs) {
+      this.#endedByUs = true;
+      this.#processes.terminate();
+    }
     if (message.kind === 'user') this.#meter();
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     if (message.kind === 'result' || message.kind === 'task') this.#endWhenIdle();
@@ -267,10 +270,6 @@ export class Worker {
       this.#endUnlessItGoesOn(this.stream.results);
       return;
     }
-    this.#endNow();
-  }
-
-  #endNow(): void {
     this.#endedByUs = true;
     this.#processes.endIdle();
   }

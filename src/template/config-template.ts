@@ -124,7 +124,7 @@ function implicitVariables(files: readonly ConfigFile[], folder: string): Variab
   const names = templatesOf(files, folder).flatMap(({ template }) => placesIn(template).map(({ name }) => name));
   return [...new Set(names)]
     .filter((name) => /^[\w-]+$/.test(name))
-    .map((name) => ({ name, required: true, type: 'string' as const }));
+    .map((name) => ({ name, required: true, mayBeBlank: true as const, type: 'string' as const }));
 }
 
 function undeclared(files: readonly ConfigFile[], folder: string, variables: readonly VariableSpec[]): Problem[] {

@@ -105,7 +105,7 @@ function implicitVariables(body: Template): VariableSpec[] {
   const names = new Set(placesOf(body).map(({ name }) => name));
   return [...names]
     .filter((name) => /^[\w-]+$/.test(name))
-    .map((name) => ({ name, required: true, type: 'string' as const }));
+    .map((name) => ({ name, required: true, mayBeBlank: true as const, type: 'string' as const }));
 }
 
 function undeclared(body: Template, variables: readonly VariableSpec[]): Problem[] {

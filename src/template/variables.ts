@@ -15,6 +15,8 @@ export interface VariableSpec {
   readonly name: string;
   readonly description?: string;
   readonly required: boolean;
+  /** Nobody declared it: its name stands in the text, and that it is required is only said by this. */
+  readonly mayBeBlank?: true;
   readonly type: VariableType;
   /** The words an `enum` may be. */
   readonly values?: readonly string[];
@@ -245,7 +247,7 @@ export function resolveVariables(
       else values.push([spec.name, '']);
       continue;
     }
-    if (spec.required && isBlank(text)) {
+    if (spec.required && !spec.mayBeBlank && isBlank(text)) {
       problems.push(`${named(spec)} is empty`);
       continue;
     }

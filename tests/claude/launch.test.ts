@@ -202,11 +202,12 @@ describe('credentials of other logins', () => {
       ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CODE_OAUTH_REFRESH_TOKEN'],
       ...['CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR', 'CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR'],
       ...['CLAUDE_CODE_SESSION_ACCESS_TOKEN', 'CLAUDE_SESSION_INGRESS_TOKEN_FILE'],
-      ...['ANTHROPIC_IDENTITY_TOKEN', 'ANTHROPIC_IDENTITY_TOKEN_FILE', 'AWS_BEARER_TOKEN_BEDROCK'],
+      ...['ANTHROPIC_IDENTITY_TOKEN', 'ANTHROPIC_IDENTITY_TOKEN_FILE'],
       ...['ANTHROPIC_FOUNDRY_API_KEY', 'ANTHROPIC_AWS_API_KEY', 'ANTHROPIC_BEDROCK_MANTLE_API_KEY'],
     ].map((name) => [name, 'secret']),
   );
-  const general = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', AWS_SESSION_TOKEN: 'c', GITHUB_TOKEN: 'd' };
+  const aws = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', AWS_BEARER_TOKEN_BEDROCK: 'c' };
+  const general = { ...aws, GITHUB_TOKEN: 'd' };
   const caller = { ...credentials, ...general };
   const without = (...names: string[]) =>
     Object.fromEntries(Object.entries(caller).filter(([name]) => !names.includes(name)));
@@ -237,19 +238,19 @@ describe('credentials of other logins', () => {
   });
 
   test.each([
-    ['CLAUDE_CODE_USE_BEDROCK', ['AWS_BEARER_TOKEN_BEDROCK']],
+    ['CLAUDE_CODE_USE_BEDROCK', []],
     ['CLAUDE_CODE_USE_VERTEX', []],
     ['CLAUDE_CODE_USE_FOUNDRY', ['ANTHROPIC_FOUNDRY_API_KEY']],
     ['CLAUDE_CODE_USE_ANTHROPIC_AWS', ['ANTHROPIC_AWS_API_KEY']],
-    ['CLAUDE_CODE_USE_MANTLE', ['AWS_BEARER_TOKEN_BEDROCK', 'ANTHROPIC_BEDROCK_MANTLE_API_KEY']],
+    ['CLAUDE_CODE_USE_MANTLE', ['ANTHROPIC_BEDROCK_MANTLE_API_KEY']],
     ['CLAUDE_CODE_USE_GATEWAY', besideStore],
   ])('a worker with %s keeps the keys of that provider', (provider, own) => {
     expect(left({ ...caller, [provider]: '1' })).toEqual([...keys, ...own]);
   });
 
   test('two providers that are switched on keep the keys of both', () => {
-    const both = { ...caller, CLAUDE_CODE_USE_BEDROCK: '1', CLAUDE_CODE_USE_FOUNDRY: 'true' };
-    expect(left(both)).toEqual([...keys, 'AWS_BEARER_TOKEN_BEDROCK', 'ANTHROPIC_FOUNDRY_API_KEY']);
+    const both = { ...caller, CLAUDE_CODE_USE_MANTLE: '1', CLAUDE_CODE_USE_FOUNDRY: 'true' };
+    expect(left(both)).toEqual([...keys, 'ANTHROPIC_FOUNDRY_API_KEY', 'ANTHROPIC_BEDROCK_MANTLE_API_KEY']);
   });
 
   test.each(['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_GATEWAY', 'UNRELATED'])(

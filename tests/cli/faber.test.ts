@@ -142,7 +142,7 @@ describe('acceptance', () => {
     expect(await user.faber('status', '--work-id', '259')).toMatchObject({ code: 1, stdout: '' });
     expect(doneOf(run)).toEqual([]);
     expect(await user.faber('status', '--work-id', '258')).toMatchObject({ code: 0 });
-    expect(await user.faber('phase', 'frame', '--work-id', '258')).toMatchObject({ code: 0 });
+    expect(await user.faber('phase', 'frame', '--work-id', '#258')).toMatchObject({ code: 0 });
     expect(doneOf(run)).toEqual(['frame']);
   });
 

@@ -85,8 +85,8 @@ test('a folder with everything', () => {
 test('without config.yaml every name that is used must be given', () => {
   write('CLAUDE.md', '{{a}} {{project.name}} {{b}} {{a}}');
   expect(valid(load()).variables).toEqual([
-    { name: 'a', required: true, type: 'string' },
-    { name: 'b', required: true, type: 'string' },
+    { name: 'a', required: true, mayBeBlank: true, type: 'string' },
+    { name: 'b', required: true, mayBeBlank: true, type: 'string' },
   ]);
 });
 

@@ -105,7 +105,9 @@ describe('variables', () => {
   });
 
   test('of templates that are required cannot be blank, wherever the blank comes from', () => {
-    folder.write('templates/prompts/about.md', 'About {{topic}}');
+    const declared = 'variables:\n  - name: topic\n    required: true\n';
+    folder.write('templates/prompts/about.md', `---\n${declared}---\nAbout {{topic}}`);
+    folder.write('templates/configs/about/config.yaml', declared);
     folder.write('templates/configs/about/CLAUDE.md', 'About {{topic}}');
     const text = (more: string) =>
       'version: 1\nvars: { note: { } }\nsessions:\n' +
@@ -123,6 +125,10 @@ describe('variables', () => {
     // Where no values are given, each may still get one.
     expect(folder.validate(text(', vars: { topic: "{{note}}" }'))).toEqual([]);
     expect(folder.validate(shared)).toEqual([]);
+    // A name that stands there undeclared must only be given.
+    folder.write('templates/prompts/about.md', 'About {{topic}}.');
+    folder.write('templates/configs/about/config.yaml', '');
+    expect(folder.allFaults(shared)).toEqual([]);
   });
 
   test('are no problem where there are no values, whatever their type', () => {

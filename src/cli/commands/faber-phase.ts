@@ -13,7 +13,7 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { nearest } from '../../template/nearest.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { ofWorkItem, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
+import { ofWorkItem, parseWorkId, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
 import { tidyWorktrees } from '../faber/worktrees.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 
@@ -28,7 +28,7 @@ export function define(command: Command, context: Context): void {
     .argument('<name>', 'the phase, such as frame, architect, build, evaluate or release')
     .option('--artifact <name=value>', 'something the phase made; names that end in _path are paths', parseArtifact)
     .option('--run-id <id>', 'the run (default: the active one)')
-    .option('--work-id <id>', 'refuse when the run is of another work item than this one')
+    .option('--work-id <id>', 'refuse when the run is of another work item than this one', parseWorkId)
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the run and its phases')
     .addHelpText('after', example)

@@ -1,6 +1,6 @@
 /** `faber start`: begins a run for a work item and makes it the active one of this work tree, or of a new one. */
 import { basename, join } from 'node:path';
-import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import type { Command } from '@commander-js/extra-typings';
 import { type FaberProject, runsPath } from '../../context/faber/project.ts';
 import { newState, stamp } from '../../context/faber/state.ts';
 import { createState } from '../../context/faber/state-file.ts';
@@ -11,7 +11,7 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { activate, activeNow, choose, conflictWith } from '../faber/begin.ts';
-import { projectHere, soundConfig, warnOfIgnored } from '../faber/here.ts';
+import { parseWorkId, projectHere, soundConfig, warnOfIgnored } from '../faber/here.ts';
 import { makeWorktree, repositoryOf, tidyWorktrees } from '../faber/worktrees.ts';
 import { tryPath } from '../path-argument.ts';
 
@@ -43,13 +43,6 @@ interface Given {
   readonly takeOver?: true | undefined;
   readonly project?: string | undefined;
   readonly json?: true | undefined;
-}
-
-/** It becomes part of names of folders and branches. */
-function parseWorkId(text: string): string {
-  const id = text.replace(/^#/, '');
-  if (/^[A-Za-z0-9](?:[\w-]|\.(?=\w)){0,63}$/.test(id) && !id.endsWith('.lock')) return id;
-  throw new InvalidArgumentError('It must have letters, digits, "-", "_" or ".", 64 at most, such as 258 or ABC-12.');
 }
 
 async function start(context: Context, given: Given): Promise<Work> {

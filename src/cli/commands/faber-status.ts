@@ -10,7 +10,15 @@ import { formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { type FoundRun, ofWorkItem, projectHere, runHere, soundConfig, warnOfIgnored } from '../faber/here.ts';
+import {
+  type FoundRun,
+  ofWorkItem,
+  parseWorkId,
+  projectHere,
+  runHere,
+  soundConfig,
+  warnOfIgnored,
+} from '../faber/here.ts';
 
 const example = `
 Example:
@@ -21,7 +29,7 @@ export function define(command: Command, context: Context): void {
   command
     .description('Shows the active FABER run: phases, sessions on all machines, and what was loaded into them.')
     .option('--run-id <id>', 'another run than the active one')
-    .option('--work-id <id>', 'refuse when the run is of another work item than this one')
+    .option('--work-id <id>', 'refuse when the run is of another work item than this one', parseWorkId)
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: the state of the run, and the other runs')
     .addHelpText('after', example)

@@ -2,6 +2,7 @@
  * cli/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, and who asks.
  */
 import { resolve } from 'node:path';
+import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { readGitHead } from '../../context/faber/git-head.ts';
 import type { JsonObject } from '../../context/faber/json-text.ts';
 import {
@@ -90,12 +91,19 @@ export function runHere(context: Context, project: FaberProject, given: string |
   return fail('ambiguous', `Several runs are in progress here: ${ids}.`, 'Name one with --run-id.');
 }
 
+/** Of --work-id, which becomes part of names of folders and branches: 258, #258, ABC-12. */
+export function parseWorkId(text: string): string {
+  const id = text.replace(/^#/, '');
+  if (/^[A-Za-z0-9](?:[\w-]|\.(?=\w)){0,63}$/.test(id) && !id.endsWith('.lock')) return id;
+  throw new InvalidArgumentError('It must have letters, digits, "-", "_" or ".", 64 at most, such as 258 or ABC-12.');
+}
+
 /** Passes the run on unless it carries another work item than the one it must. Fails with `illegal-transition`. */
 export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<FoundRun> {
   const { runId, state } = run;
-  if (workId === undefined || String(state.work_id) === workId) return ok(run);
-  const whose =
-    state.work_id === undefined ? 'of no work item' : `of the work item ${safeLine(String(state.work_id), 100)}`;
+  const carried = state.work_id ?? undefined;
+  if (workId === undefined || String(carried) === workId) return ok(run);
+  const whose = carried === undefined ? 'of no work item' : `of the work item ${safeLine(String(carried), 100)}`;
   const message = `The run ${runId} is ${whose}, not of ${safeLine(workId, 100)}.`;
   const next = 'Name the right one with --run-id, or see: claude-code-agent faber status';
   return fail('illegal-transition', message, next);

@@ -199,12 +199,12 @@ const fillingMs = 2_000;
 /** However much they got done in between: so often in all, times the attempts that a session may have in a row. */
 const transientRounds = 10;
 
-/** When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. */
 /** Ever later: what it does itself may be what fills the disk, and frees it again as soon as it is interrupted. */
 function timeAfterFilling({ fillings = 0 }: SessionRecord, { nowMs }: FactContext): string {
   return new Date(nowMs + Math.min(backoffMsMax, fillingMs * 4 ** fillings)).toISOString();
 }
 
+/** When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. */
 function retryTime(record: SessionRecord, progressed: boolean, { nowMs, jitter }: FactContext): string | null {
   const retries = record.definition.retries ?? defaultRetries;
   const before = progressed ? 0 : record.transients;

@@ -10,6 +10,7 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
+import { nextTurn } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
@@ -145,9 +146,10 @@ export class GroupRunner {
 
   #nextFact(): Promise<void> {
     return new Promise((resolve) => {
+      // What comes in the same turn is handled together: one append, one fsync, one decision.
       this.#wake = () => {
         this.#wake = null;
-        resolve();
+        void nextTurn(this.#world.clock).then(resolve);
       };
     });
   }

@@ -11,7 +11,7 @@ import { isGroupId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
 import { activeGroupStatuses } from '../core/status.ts';
 import { errorCode } from '../world/system-error.ts';
-import type { World } from '../world/world.ts';
+import type { Files, World } from '../world/world.ts';
 import { createLog, readLog } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { hasHeaderOf, headerBytesMax } from './log-lines.ts';
@@ -46,9 +46,15 @@ export function listGroups(world: World, root: string): GroupListing[] {
 function listGroup(world: World, root: string, id: GroupId): GroupListing | null {
   const paths = groupPaths(root, id);
   try {
-    const meta = parseGroupMeta(readView(world, paths.meta));
+    const snapshot = readQuietly(world, paths.meta, Number.POSITIVE_INFINITY);
+    const meta = parseGroupMeta(snapshot === null ? '' : Buffer.from(snapshot.bytes).toString());
     const view = meta.ok && meta.value.id === id ? meta.value : null;
-    if (view !== null && !isStale(world, paths, view) && hasGoodHeader(world, paths, id)) return { id, meta: view };
+    if (view !== null) {
+      const log = readQuietly(world, paths.events, headerBytesMax);
+      // A runner that was killed had no time to write down what it had logged last.
+      const isStale = activeGroupStatuses.has(view.status) && (log?.mtimeMs ?? 0) >= (snapshot?.mtimeMs ?? 0);
+      if (!isStale && log !== null && hasHeaderOf(id, log.bytes)) return { id, meta: view };
+    }
     if (view === null && !isFolder(world, paths.folder)) return null;
     const state = loadGroup(world, root, id);
     if (state.ok) return { id, meta: groupMeta(state.value) };
@@ -59,25 +65,12 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
   }
 }
 
-/** A runner that was killed had no time to write down what it had logged last. */
-function isStale({ files }: World, { meta, events }: GroupPaths, { status }: GroupMeta): boolean {
-  return activeGroupStatuses.has(status) && (files.info(events)?.mtimeMs ?? 0) >= (files.info(meta)?.mtimeMs ?? 0);
-}
-
-function hasGoodHeader({ files }: World, { events }: GroupPaths, id: GroupId): boolean {
-  try {
-    return hasHeaderOf(id, files.readBytes(events, 0, headerBytesMax));
-  } catch {
-    return false;
-  }
-}
-
 /** meta.json is only a view: when it cannot be read, whatever it is (a FIFO has no bytes), the log tells the same. */
-function readView(world: World, path: string): string {
+function readQuietly({ files }: World, path: string, maxBytes: number): ReturnType<Files['readDated']> {
   try {
-    return Buffer.from(world.files.readBytes(path, 0, Number.POSITIVE_INFINITY)).toString();
+    return files.readDated(path, maxBytes);
   } catch {
-    return '';
+    return null;
   }
 }
 

@@ -33,7 +33,8 @@ const longestStem = 60;
 export function createFiles(): Omit<Files, 'watch'> {
   return {
     readText,
-    readBytes,
+    readBytes: (path, offset, maxBytes) => readOpened(path, offset, maxBytes)?.bytes ?? new Uint8Array(0),
+    readDated: (path, maxBytes) => readOpened(path, 0, maxBytes),
     writeAtomic,
     writeBytes,
     openAppend,
@@ -98,12 +99,13 @@ function readText(path: string): string | null {
   return unlessMissing(() => readFileSync(path, 'utf8'), null);
 }
 
-function readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
+function readOpened(path: string, offset: number, maxBytes: number): ReturnType<Files['readDated']> {
   // A FIFO would hold up who opens it until somebody writes to it.
   const fd = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
-  if (fd === null) return new Uint8Array(0);
+  if (fd === null) return null;
   try {
-    const wanted = Math.min(maxBytes, Math.max(0, fstatSync(fd).size - offset));
+    const { size, mtimeMs } = fstatSync(fd);
+    const wanted = Math.min(maxBytes, Math.max(0, size - offset));
     const bytes = new Uint8Array(wanted);
     let got = 0;
     while (got < wanted) {
@@ -111,7 +113,7 @@ function readBytes(path: string, offset: number, maxBytes: number): Uint8Array {
       if (count === 0) break;
       got += count;
     }
-    return bytes.subarray(0, got);
+    return { bytes: bytes.subarray(0, got), mtimeMs };
   } finally {
     closeSync(fd);
   }

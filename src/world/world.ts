@@ -51,6 +51,8 @@ export interface Files {
   readText(path: string): string | null;
   /** Up to `maxBytes` bytes from `offset`; empty at the end or when the file does not exist. */
   readBytes(path: string, offset: number, maxBytes: number): Uint8Array;
+  /** The first `maxBytes` bytes and when that very file was last written to; null when it does not exist. */
+  readDated(path: string, maxBytes: number): { readonly bytes: Uint8Array; readonly mtimeMs: number } | null;
   /** Replaces the file as a whole: temporary file beside it, rename; with `durable` both are fsynced. */
   writeAtomic(path: string, text: string, options?: WriteOptions): void;
   /**

@@ -134,6 +134,7 @@ export class VirtualRunner {
     return {
       readText: (path) => files.readText(path),
       readBytes: (path, offset, most) => this.#readBytes(path, offset, most),
+      readDated: (path, most) => files.readDated(path, most),
       list: (path) => {
         if (path === requests && this.alive) this.#waits();
         return files.list(path);

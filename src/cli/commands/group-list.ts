@@ -99,9 +99,9 @@ type Shown = Pick<GroupMeta, 'sessions' | 'cost' | 'estimated' | 'name' | 'slug'
 
 /** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
 function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: Shown; status: string } {
-  const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
-  const loaded = meta.status === 'running' ? loadWithRunner(world, group) : null;
-  if (!loaded?.ok) return { meta, status: meta.status };
+  if (meta.status !== 'running') return { meta, status: meta.status };
+  const loaded = loadWithRunner(world, { root, groupId: meta.id, paths: groupPaths(root, meta.id) });
+  if (!loaded.ok) return { meta, status: meta.status };
   const { state } = loaded.value;
   const { live, isInterrupted } = standingOf(world, loaded.value);
   const usage = [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);

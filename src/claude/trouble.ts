@@ -17,6 +17,8 @@ export type Verdict =
       readonly next: string;
       /** The same request may well work later. */
       readonly transient?: true;
+      /** Any other request would have met the same: the network is down, or the service. */
+      readonly outage?: true;
     }
   | {
       readonly status: 'paused';
@@ -65,7 +67,8 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
     const what = status === undefined ? 'The API did not serve the request' : `The API answered ${status}`;
     const next = 'If the trouble is on the server’s side, wait a while; then retry the session.';
     const verdict = failed('api-error', what, said, next);
-    return isTransient(status, error) ? { ...verdict, transient: true } : verdict;
+    if (!isTransient(status, error)) return verdict;
+    return { ...verdict, transient: true, ...(isOutage(status) ? { outage: true } : {}) };
   }
   return claudeError(result, said);
 }
@@ -87,6 +90,11 @@ function claudeError(result: ResultMessage, said: string): Verdict {
 function isTransient(status: number | undefined, error: string): boolean {
   if (status !== undefined) return status === 408 || status === 409 || status >= 500;
   return error !== 'invalid_request' && error !== 'max_output_tokens';
+}
+
+/** No answer at all, or one of the service as a whole (502 to 599); a 500 may be about this one conversation. */
+function isOutage(status: number | undefined): boolean {
+  return status === undefined || status > 500;
 }
 
 /** What claude wrote, on one line, cut to 300 characters. */

@@ -4,6 +4,7 @@ import type { SessionFailureReason } from '../core/failure.ts';
 import { defaultAcceptRetries, defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import { isAnswered } from '../core/warm-cache.ts';
 import { needsAcceptance } from './acceptance.ts';
 import type { WorkerFact } from './facts.ts';
 import { sessionFailure } from './outcomes.ts';
@@ -18,6 +19,8 @@ export interface FactContext {
   readonly nowMs: number;
   /** Drawn at random, 0..1: sessions that failed together are not tried again together. */
   readonly jitter: number;
+  /** The model has answered no session of this run for as long as this one's attempt has lasted. */
+  readonly isUnserved: (sessionId: SessionId) => boolean;
 }
 
 /** The events a fact about an attempt leads to; none when the attempt is not the running one any more. */
@@ -36,7 +39,10 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
     case 'judged':
       return judgedEvents(record, attempt, fact);
     case 'ended':
-      return [...endedEvents(record, attempt, fact, context), ...unreadEvents(record, fact)];
+      return [
+        ...endedEvents(record, attempt, fact, { ...context, served: state.usage }),
+        ...unreadEvents(record, fact),
+      ];
   }
 }
 
@@ -120,7 +126,10 @@ function judgedEvents(
 
 type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 
-function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: FactContext): EventBody[] {
+/** `served`: what all attempts of the group before this one have used. */
+type EndContext = FactContext & { readonly served: Usage };
+
+function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: EndContext): EventBody[] {
   const { sessionId, attemptId, outcome, usage } = fact;
   const events: EventBody[] = outcome.warnings.map((warning) => ({ type: 'session_warning', sessionId, warning }));
   const failed = (reason: SessionFailureReason, message: string, next: string): EventBody[] => [
@@ -144,7 +153,9 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
     case 'completed':
       return [...events, completedEvent(record, { sessionId, attemptId }, outcome, usage)];
     case 'failed': {
-      const retryAt = outcome.transient ? retryTime(record, fact.progressed, context) : null;
+      if (!outcome.transient) return failed(outcome.reason, outcome.message, outcome.next);
+      const isOutage = isInOutage(fact, context);
+      const retryAt = retryTime(record, { progressed: fact.progressed, isOutage }, context);
       if (retryAt !== null) return paused('transient', outcome.message, retryAt);
       return failed(outcome.reason, outcome.message, outcome.next);
     }
@@ -204,11 +215,31 @@ function timeAfterFilling({ fillings = 0 }: SessionRecord, { nowMs }: FactContex
   return new Date(nowMs + Math.min(backoffMsMax, fillingMs * 4 ** fillings)).toISOString();
 }
 
-/** When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. */
-function retryTime(record: SessionRecord, progressed: boolean, { nowMs, jitter }: FactContext): string | null {
+/**
+ * An API that has served this group, and serves nobody now, will do so again; one that never did is more likely not
+ * there. Whoever waits for that pays nothing: where a reply was begun, the API is there.
+ */
+function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUnserved }: EndContext): boolean {
+  const isFree = usage.costUsd === 0 && !isAnswered(usage);
+  return (
+    outcome.status === 'failed' && outcome.outage === true && isFree && isAnswered(served) && isUnserved(sessionId)
+  );
+}
+
+/**
+ * When a session is tried again after a transient failure; null when it has no tries left. ISO 8601. In an outage the
+ * ceiling alone counts, which is some hours with the default; who asks for no retries gets none then either.
+ */
+function retryTime(
+  record: SessionRecord,
+  { progressed, isOutage }: { readonly progressed: boolean; readonly isOutage: boolean },
+  { nowMs, jitter }: FactContext,
+): string | null {
   const retries = record.definition.retries ?? defaultRetries;
   const before = progressed ? 0 : record.transients;
-  if (before >= retries || (record.transientsInAll ?? 0) >= transientRounds * (retries + 1)) return null;
+  const isPatient = isOutage && retries > 0;
+  if (before >= retries && !isPatient) return null;
+  if ((record.transientsInAll ?? 0) >= transientRounds * (retries + 1)) return null;
   const delayMs = Math.min(backoffMsMax, backoffMs * 4 ** before) * (0.5 + jitter);
   return new Date(nowMs + Math.round(delayMs)).toISOString();
 }

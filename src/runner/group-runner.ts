@@ -10,7 +10,6 @@ import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
-import { nextTurn } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
@@ -146,10 +145,9 @@ export class GroupRunner {
 
   #nextFact(): Promise<void> {
     return new Promise((resolve) => {
-      // What comes in the same turn is handled together: one append, one fsync, one decision.
       this.#wake = () => {
         this.#wake = null;
-        void nextTurn(this.#world.clock).then(resolve);
+        resolve();
       };
     });
   }
@@ -177,7 +175,9 @@ export class GroupRunner {
     if (facts.some((fact) => fact.kind === 'ended')) this.#showNow();
     this.#surroundings.noteLimits(facts);
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
-    const context = { adopted: this.#adopted, nowMs: this.#world.clock.now(), jitter: this.#world.random.fraction() };
+    const { clock, random } = this.#world;
+    const { isUnserved } = this.#surroundings;
+    const context = { adopted: this.#adopted, nowMs: clock.now(), jitter: random.fraction(), isUnserved };
     for (const fact of facts) {
       if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
       else if (fact.kind === 'tick') this.#onTick();
@@ -225,6 +225,7 @@ export class GroupRunner {
         bodies.push({ type: 'group_thawed' }, { type: 'group_pausing', reason: 'user' });
       } else this.#halt();
     } else {
+      this.#surroundings.tick(tickMs);
       for (const [sessionId, { worker }] of this.#workers) {
         worker.notes.tick(tickMs, worker.stream);
         const record = state.sessions.get(sessionId) as SessionRecord;

@@ -113,7 +113,8 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
   const path = join(folder, `${key}.json`);
   /** A report that could not be written down yet, because another run was writing just then. */
   let unsaid: Report | null = null;
-  const read = (): GateFile | null => parse(world.files.readText(path));
+  // As good as always nothing is there, and it is asked for at every step.
+  const read = (): GateFile | null => (world.files.info(path) === null ? null : parse(world.files.readText(path)));
   const { get: load, forget } = inOneBreath(read);
   /** Changes the file under its lock; `change` returning null leaves it as it is. */
   const update = (change: (file: GateFile | null) => GateFile | null): 'changed' | 'kept' | 'busy' => {

@@ -5,7 +5,7 @@
 
 import { attemptMark } from '../claude/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
-import { delay, nextTurn } from '../world/clock.ts';
+import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 
 const graceMs = 300;
@@ -42,8 +42,6 @@ export function gatherFromAll(world: World, attemptId: string, worker: ProcessId
 export async function reap(world: World, attemptId: string, known: readonly ProcessIdentity[]): Promise<number> {
   const ended = new Set<number>();
   let all = known;
-  // Many workers often end at once; one look at all processes of the machine does for all of them.
-  await nextTurn(world.clock);
   for (let round = 0; round < roundsMax; round += 1) {
     const living = livingProcesses(world, attemptId, all);
     // Once their parent is gone nobody could say any more that they belong here.

@@ -69,7 +69,8 @@ async function stopWorker(
       if (!('sessionId' in fact) || fact.kind !== 'ended') return;
       // Thrown from here it would reach nobody: who waits for the end of the stop has to be told.
       try {
-        writer.record(eventsOf(writer.state, fact, { adopted: new Map(), nowMs: world.clock.now(), jitter: 0.5 }));
+        const context = { adopted: new Map(), nowMs: world.clock.now(), jitter: 0.5, isUnserved: () => false };
+        writer.record(eventsOf(writer.state, fact, context));
         resolve();
       } catch (error) {
         reject(error);

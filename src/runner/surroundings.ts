@@ -25,6 +25,8 @@ export class Surroundings {
   readonly #gate: LimitGate;
   readonly #room: Room;
   readonly #workers: Workers;
+  /** Milliseconds since the model answered anybody in this run, also one that has ended since; Infinity = nobody. */
+  #unservedMs = Number.POSITIVE_INFINITY;
 
   constructor(world: World, root: string, gate: LimitGate, workers: Workers) {
     this.#world = world;
@@ -38,12 +40,24 @@ export class Surroundings {
    * their ends are on record, so that a crash in between does not let others run into the same limit.
    */
   noteLimits(facts: readonly Fact[]): void {
-    for (const { worker } of this.#workers.values()) this.#noteNear(worker);
+    for (const { worker } of this.#workers.values()) {
+      this.#noteNear(worker);
+      this.#unservedMs = Math.min(this.#unservedMs, worker.notes.unservedMs);
+    }
     for (const fact of facts) {
       if (fact.kind !== 'ended' || fact.outcome.status !== 'paused' || fact.outcome.reason !== 'limit') continue;
       this.#gate.close(fact.outcome.resetsAtMs, fact.outcome.limitType);
     }
   }
+
+  /** `ms` have passed, of which the workers were told as well. */
+  tick(ms: number): void {
+    this.#unservedMs += ms;
+  }
+
+  /** The model has answered nobody for as long as this worker has been running. */
+  readonly isUnserved = (sessionId: SessionId): boolean =>
+    this.#unservedMs >= (this.#workers.get(sessionId)?.worker.notes.ageMs ?? 0);
 
   /** A usage limit holds, or nobody knows yet that it does not hold any more. */
   get isLimited(): boolean {

@@ -12,6 +12,8 @@ export class WorkerNotes {
   silentMs = 0;
   /** Before there is a process. */
   isPreparing = false;
+  /** Milliseconds since the model answered; Infinity = not since this runner has this worker. */
+  unservedMs = Number.POSITIVE_INFINITY;
   /** When the model answered last, ms since 1970. */
   answeredAtMs = Number.NEGATIVE_INFINITY;
   #lastToolId: string | undefined;
@@ -23,6 +25,8 @@ export class WorkerNotes {
     if (message.kind !== 'control-response') this.silentMs = 0;
     if (message.kind === 'assistant' && message.error === undefined && message.model !== '<synthetic>') {
       this.answeredAtMs = nowMs;
+      // What is read of a time before this runner tells nothing about now.
+      if (nowMs > 0) this.unservedMs = 0;
     }
     const { currentTool, currentToolId } = stream;
     if (currentTool === undefined || currentToolId === this.#lastToolId) return;
@@ -37,6 +41,7 @@ export class WorkerNotes {
    */
   tick(ms: number, { openTools, openTasks }: AttemptStream): void {
     this.ageMs += ms;
+    this.unservedMs += ms;
     // What prepares a session has time limits of its own: a set-up command may be silent for longer than claude may.
     const works = this.isPreparing || openTools.size > 0 || openTasks.size > 0;
     this.silentMs = works ? 0 : this.silentMs + ms;

@@ -14,7 +14,12 @@ const execTries = 50;
 /** `root` is `/proc`, and `pause` a millisecond; tests give a folder and a pause of their own. */
 export function createLinuxTable(root: string, pause: () => void = () => Bun.sleepSync(1)): ProcTable {
   const stat = (pid: number) => read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
-  const pids = (): number[] => readdirSync(root).flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
+  const pids = (): number[] => {
+    const found: number[] = [];
+    // Nothing else there begins with a digit.
+    for (const name of readdirSync(root)) if (isDigit(name.charCodeAt(0))) found.push(Number(name));
+    return found;
+  };
   const cache = new ProcCache(pids, (pid) => {
     const text = stat(pid);
     const entry = parseStat(text);
@@ -58,6 +63,10 @@ export function createLinuxTable(root: string, pause: () => void = () => Bun.sle
     forget: () => cache.forget(),
     bootId: () => readFileSync(`${root}/sys/kernel/random/boot_id`, 'utf8').trim(),
   };
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }
 
 function numbers(text: string): number[] {

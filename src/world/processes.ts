@@ -102,6 +102,8 @@ class SystemProcesses implements Processes {
 
   findBranches(identity: ProcessIdentity): ProcessIdentity[][] | null {
     let before = this.#table.children(identity.pid);
+    // Where nothing was, nothing can have been left by what ended while we looked.
+    if (before?.length === 0) return this.isAlive(identity) ? [] : null;
     let seen: ProcessIdentity[][] = [];
     for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
       const branches = this.#branches(before, identity.pid);

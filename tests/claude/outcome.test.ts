@@ -177,6 +177,18 @@ describe('judge', () => {
     expect(outcome.status === 'failed' && outcome.message.length).toBeLessThan(340);
   });
 
+  test.each([
+    [{ result: 'API Error: Unable to connect' }, { transient: true, outage: true }],
+    [{ api_error_status: 529 }, { transient: true, outage: true }],
+    [{ api_error_status: 502 }, { transient: true, outage: true }],
+    [{ api_error_status: 500 }, { transient: true, outage: undefined }],
+    [{ api_error_status: 408 }, { transient: true, outage: undefined }],
+    [{ api_error_status: 413 }, { transient: undefined, outage: undefined }],
+  ])('%j: whether it passes, and whether all requests meet it', (fields, expected) => {
+    const { transient, outage } = judged([init, result(fields)]) as { transient?: true; outage?: true };
+    expect({ transient, outage }).toEqual(expected as { transient: true; outage: true });
+  });
+
   test('cuts an endless answer', () => {
     const outcome = judged([init, { ...success, result: 'y'.repeat(2_000_000) }]);
     expect(outcome.status === 'completed' && outcome.result.length).toBe(50_000);

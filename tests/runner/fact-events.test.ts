@@ -16,7 +16,7 @@ function saidAgain(outcome: Ended['outcome'], unread: readonly string[]): string
   log.add({ type: 'session_stopping', ...of, reason: 'user' });
   log.add({ type: 'session_message', sessionId: id, text: 'said while it stopped' });
   const fact: Ended = { kind: 'ended', ...of, outcome, usage: noUsage, progressed: false, unread };
-  const events = eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0 });
+  const events = eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false });
   log.add(...events);
   return log.events.flatMap((event: GroupEvent) => (event.type === 'session_message' ? [event.text] : []));
 }
@@ -41,8 +41,37 @@ test('whoever is interrupted for want of disk again and again waits ever longer,
     log.start(id);
     const of = { sessionId: id, attemptId: attemptId(id, number) };
     const fact: Ended = { kind: 'ended', ...of, outcome, usage: noUsage, progressed: true, unread: [] };
-    log.add(...eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0 }));
+    log.add(...eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false }));
     return log.state.sessions.get(id)?.notBeforeMs;
   });
   expect(waitsMs).toEqual([2_000, 8_000, 32_000, 128_000, 512_000, 600_000]);
+});
+
+test('in an outage a session waits ever longer, at most ten minutes and as often as the ceiling allows', () => {
+  const [served, id] = [sid(1), sid(2)];
+  const tried = (isUnserved: boolean, retries: number) => {
+    const log = new CoreLog()
+      .addSession(sessionDefinition(1))
+      .addSession({ ...sessionDefinition(2), retries })
+      .run();
+    log.start(served).complete(served, { ...noUsage, costUsd: 0.01, tokens: { ...noUsage.tokens, output: 5 } });
+    const outcome = { status: 'failed', reason: 'api-error', message: 'x', next: 'y', warnings: [] } as const;
+    const waitsMs: number[] = [];
+    for (let number = 1; log.state.sessions.get(id)?.state.status !== 'failed'; number += 1) {
+      log.start(id);
+      const of = { sessionId: id, attemptId: attemptId(id, number) };
+      const ended = { ...outcome, transient: true, outage: true } as const;
+      const fact: Ended = { kind: 'ended', ...of, outcome: ended, usage: noUsage, progressed: false, unread: [] };
+      const context = { adopted: new Map(), nowMs: 0, jitter: 0.5, isUnserved: () => isUnserved };
+      log.add(...eventsOf(log.state, fact, context));
+      const { notBeforeMs, state } = log.state.sessions.get(id) ?? {};
+      if (state?.status === 'paused') waitsMs.push(notBeforeMs ?? 0);
+    }
+    return waitsMs;
+  };
+  const waitsMs = tried(true, 2);
+  expect(waitsMs.slice(0, 6)).toEqual([5_000, 20_000, 80_000, 320_000, 600_000, 600_000]);
+  expect(waitsMs).toHaveLength(30);
+  expect(tried(false, 2)).toEqual([5_000, 20_000]);
+  expect(tried(true, 0)).toEqual([]);
 });

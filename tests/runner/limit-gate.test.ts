@@ -37,11 +37,11 @@ function meetAgain(resetsAtMs: number | undefined): number {
 }
 
 test('what is asked in one breath is read once, and what was changed in between is known', async () => {
-  const { readText } = world.files;
+  const { info } = world.files;
   let reads = 0;
-  world.files.readText = (path) => {
+  world.files.info = (path) => {
     if (path.endsWith('key.json')) reads += 1;
-    return readText(path);
+    return info(path);
   };
   for (let ask = 0; ask < 5; ask += 1) expect([gate.read(), gate.isNear()]).toEqual([null, false]);
   expect(reads).toBe(1);

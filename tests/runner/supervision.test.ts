@@ -1,7 +1,7 @@
 /**
  * Promises: what another process asks of a runner happens and is answered; a usage limit is waited out by everybody and
- * one session goes first; transient failures are tried again, stalls interrupted, timeouts enforced; money is handed
- * out anew while there is some. Time runs faster here, nothing else is different.
+ * one session goes first; stalls are interrupted, timeouts enforced; money is handed out anew while there is some. Time
+ * runs faster here, nothing else is different.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
@@ -42,8 +42,6 @@ async function obeyInterrupt(fake: Invocation, costUsd: number): Promise<void> {
 function processState(pid: number): string {
   return readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '')[0] ?? '';
 }
-
-const transientResult = resultLine(0, { is_error: true, result: 'API Error: 529 Overloaded.', api_error_status: 529 });
 
 test('a drained group finishes what runs and starts nothing else', async () => {
   const group = make([{ name: 'a' }, { name: 'b' }], { maxConcurrentSessions: 1 });
@@ -125,27 +123,6 @@ test('what the user says reaches a running session at once and another one with 
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-test('a transient failure is tried again after a while, with the same conversation id', async () => {
-  const group = make([{ name: 'a' }], {}, { speed: 40 });
-  const run = group.run(rig.env);
-  const first = await begin(group, 'a');
-  await first.print(transientResult);
-  const paused = await run.event('session_paused', group.id('a'));
-  expect(paused).toMatchObject({ reason: 'transient' });
-  expect(Date.parse((paused as { retryAt?: string }).retryAt ?? '')).toBeGreaterThan(Date.parse(paused.at));
-  await (await begin(group, 'a')).succeed();
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().failures).toBe(0);
-});
-
-test('transient failures beyond the retries are failures', async () => {
-  const group = make([{ name: 'a', fields: { retries: 1 } }], {}, { speed: 40 });
-  const run = group.run(rig.env);
-  for (let attempt = 1; attempt <= 2; attempt += 1) await (await begin(group, 'a')).print(transientResult);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
-  expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'api-error' } });
-});
-
 test('what is said while a session stops is kept for its next attempt', async () => {
   const group = make([{ name: 'a' }]);
   const run = group.run(rig.env);
@@ -164,38 +141,6 @@ test('what is said while a session stops is kept for its next attempt', async ()
   await second.succeed();
   expect(await again.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
-
-/** A reply that breaks off in mid-stream: it is paid for, and nothing was done. */
-const brokenReply = resultLine(0.02, { is_error: true, result: 'API Error: Overloaded' });
-
-test('attempts that only cost money use up the retries, with a growing delay', async () => {
-  const group = make([{ name: 'a', fields: { retries: 2 } }], {}, { speed: 100 });
-  const run = group.run(rig.env);
-  for (let attempt = 1; attempt <= 3; attempt += 1) await (await begin(group, 'a')).print(brokenReply);
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
-  const delays = group.events().flatMap((event) => {
-    if (event.type !== 'session_paused' || event.retryAt === undefined) return [];
-    return [Date.parse(event.retryAt) - Date.parse(event.at)];
-  });
-  expect(delays).toHaveLength(2);
-  expect(delays[1]).toBeGreaterThan(delays[0] ?? Number.POSITIVE_INFINITY);
-  expect(group.state().failures).toBe(1);
-});
-
-test('progress begins the count of retries anew, but not for ever', async () => {
-  const group = make([{ name: 'a', fields: { retries: 1 } }], {}, { speed: 400 });
-  const run = group.run(rig.env);
-  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
-  const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
-  for (let attempt = 1; attempt <= 21; attempt += 1) {
-    const fake = await begin(group, 'a');
-    await fake.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
-    await fake.print({ type: 'user', message: { role: 'user', content: [answer] } });
-    await fake.print(brokenReply);
-  }
-  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
-  expect(group.state().sessions.get(group.id('a'))).toMatchObject({ attempts: 21, transients: 1 });
-}, 60_000);
 
 test('a silent session is interrupted and resumed, and given up the second time; a tool is progress', async () => {
   const group = make([{ name: 'a', fields: { stallTimeoutMs: 20_000 } }], {}, { speed: 40 });

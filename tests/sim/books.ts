@@ -38,6 +38,8 @@ export class ClaudeBook {
   toolSinceMs: number | null = null;
   /** When the model answered last, by the wall clock. */
   answeredWallMs = Number.NEGATIVE_INFINITY;
+  /** The same in virtual milliseconds. */
+  answeredMs = Number.NEGATIVE_INFINITY;
   /** When the limit that it reported is lifted, by the wall clock. */
   resetsAtWallMs: number | undefined;
   /** Its success is contradicted by how it ended. */

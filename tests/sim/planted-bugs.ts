@@ -152,6 +152,14 @@ export const plantedBugs: readonly PlantedBug[] = [
     wrap: reading(log, (text) => text.replace(/"retries":\d/g, '"retries":9')),
   },
   {
+    name: 'an outage is taken for trouble of the session',
+    invariant: invariants.tries,
+    near: 'wait-backoff',
+    wrap: reading(transcript, (text) =>
+      text.replaceAll('"result":"API Error: Connection error."', '"api_error_status":500,"result":"Error"'),
+    ),
+  },
+  {
     name: 'nobody waits before the next try',
     invariant: invariants.tries,
     near: 'wait-backoff',

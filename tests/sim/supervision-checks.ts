@@ -8,6 +8,7 @@ import {
   defaultRetries,
   defaultStallTimeoutMs,
   type GroupConfig,
+  noUsage,
   type SessionDefinition,
 } from '../../src/core/group.ts';
 import { invariants } from './checks.ts';
@@ -15,11 +16,14 @@ import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualProcess } from './virtual-processes.ts';
 
 type Paused = Extract<GroupEvent, { type: 'session_paused' }>;
+type Failed = Extract<GroupEvent, { type: 'session_failed' }>;
 
 interface Standing {
   definition: SessionDefinition;
   /** The running attempt. */
   attemptId: string | null;
+  /** When it began, virtual milliseconds. */
+  startedMs: number;
   hasFailed: boolean;
   /** Not to be started before somebody asks for it. */
   rests: boolean;
@@ -60,6 +64,8 @@ export class SupervisionChecks {
   #isPausing = false;
   /** Failures in the present run. */
   #failures = 0;
+  /** When it began, virtual milliseconds. */
+  #ranMs = 0;
   #isQuiet = false;
   #frozen: { readonly sinceMs: number; readonly offsetMs: number } | null = null;
   /** The limit that ended a session: its reset by the wall clock, and when it was heard of. */
@@ -151,6 +157,7 @@ export class SupervisionChecks {
       case 'session_failed':
         if (event.reason === 'stalled' && session.stalls === 0)
           this.#violate(invariants.stalledOnce, `${sessionId} is given up although it was never resumed`);
+        if (event.reason === 'api-error') this.#givesUp(sessionId, session, event);
         this.#failures += 1;
         session.attemptId = null;
         session.hasFailed = true;
@@ -168,6 +175,7 @@ export class SupervisionChecks {
   #beginsRun({ only, retry = [] }: { readonly only?: readonly string[]; readonly retry?: readonly string[] }): void {
     this.#isPausing = false;
     this.#failures = 0;
+    this.#ranMs = this.#nowMs;
     this.#frozen = null;
     for (const [id, session] of this.#sessions) {
       const isMeant = only === undefined || only.includes(id);
@@ -182,6 +190,7 @@ export class SupervisionChecks {
     if (this.#isPausing) this.#violate(invariants.drain, `${sessionId} starts although the group is being paused`);
     this.#checkLimit(sessionId, atMs);
     if (isAgain) return;
+    session.startedMs = this.#nowMs;
     if (this.#failures >= (this.#config?.errorThreshold ?? Number.POSITIVE_INFINITY))
       this.#violate(invariants.threshold, `${sessionId} starts after ${this.#failures} failures`);
     if (session.rests) this.#violate(invariants.rests, `${sessionId} starts, and nobody asked for it`);
@@ -206,7 +215,8 @@ export class SupervisionChecks {
     return this.#machine.claudes.some(({ answeredWallMs }) => answeredWallMs >= untilMs);
   }
 
-  #pauses(sessionId: string, session: Standing, { reason, attemptId, retryAt, progressed }: Paused): void {
+  #pauses(sessionId: string, session: Standing, event: Paused): void {
+    const { reason, attemptId, retryAt, progressed } = event;
     session.attemptId = null;
     session.rests = !passing.has(reason);
     session.retry = retryAt === undefined ? null : { atMs: Date.parse(retryAt), offsetMs: this.#offsetMs };
@@ -217,7 +227,7 @@ export class SupervisionChecks {
     if (reason === 'transient') {
       session.transients = progressed === true ? 1 : session.transients + 1;
       const most = session.definition.retries ?? defaultRetries;
-      if (session.transients > most)
+      if (session.transients > most && (most === 0 || !this.#mayBeOutage(session, event)))
         this.#violate(invariants.tries, `${sessionId} is tried again for the ${session.transients}th time of ${most}`);
       session.transientsInAll += 1;
       if (session.transientsInAll > mostRounds * (most + 1))
@@ -231,6 +241,30 @@ export class SupervisionChecks {
       (book) => book.attemptId === attemptId && book.resetsAtWallMs !== undefined,
     );
     if (told?.resetsAtWallMs !== undefined) this.#limit = { untilMs: told.resetsAtWallMs, heardMs: this.#nowMs };
+  }
+
+  /** It got nothing for nothing, others had got something before, and nobody surely has since it began. */
+  #mayBeOutage({ startedMs }: Standing, { usage }: Paused | Failed): boolean {
+    const sinceMs = Math.max(startedMs, this.#ranMs) + readWithinMs;
+    const isServed = this.#machine.claudes.some(
+      ({ answeredMs }) => answeredMs > sinceMs && answeredMs < this.#nowMs - readWithinMs,
+    );
+    return usage.costUsd === 0 && this.#wasServed && !isServed;
+  }
+
+  /** Not while the API, which had served others, surely serves nobody. */
+  #givesUp(sessionId: string, session: Standing, event: Failed): void {
+    const { definition, startedMs, transientsInAll } = session;
+    const most = definition.retries ?? defaultRetries;
+    if (most === 0 || transientsInAll >= mostRounds * (most + 1) || event.usage.costUsd > 0) return;
+    const isServed = this.#machine.claudes.some(({ answeredMs }) => answeredMs > startedMs - readWithinMs);
+    if (this.#wasServed && !isServed)
+      this.#violate(invariants.tries, `${sessionId} is given up although the API serves nobody`);
+  }
+
+  get #wasServed(): boolean {
+    const { tokens } = this.#machine.log.state?.usage ?? noUsage;
+    return tokens.input + tokens.output > 0;
   }
 
   #stalls(sessionId: string, { definition }: Standing, attemptId: string): void {
@@ -306,6 +340,7 @@ function newStanding(definition: SessionDefinition): Standing {
   return {
     definition,
     attemptId: null,
+    startedMs: 0,
     hasFailed: false,
     rests: false,
     transients: 0,

@@ -134,6 +134,7 @@ export class VirtualClaude {
     this.#remember();
     this.#print(messageLine(`m-${this.#process.identity.pid}-${index}`, call, toolId), () => {
       this.#book.answeredWallMs = this.#machine.timeline.wall();
+      this.#book.answeredMs = this.#machine.timeline.nowMs;
       if (toolId !== null) this.#book.toolSinceMs = this.#machine.timeline.nowMs;
     });
     this.#next(this.#luck.delay(300, 2_000), 'ends a message', () => {

@@ -1,0 +1,109 @@
+/**
+ * Promises: a request that the API did not serve is tried again, not for ever and never for money alone; an outage is
+ * waited for. Time runs faster here, nothing else is different.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+
+let rig: Rig;
+const groups: GroupFixture[] = [];
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => {
+  for (const group of groups.splice(0)) group.remove();
+});
+
+function make(...args: Parameters<typeof makeGroup>): GroupFixture {
+  const group = makeGroup(...args);
+  groups.push(group);
+  return group;
+}
+
+async function begin(group: GroupFixture, name: string): Promise<Invocation> {
+  const fake = await rig.nextFor(group.claudeId(name));
+  await fake.prompt();
+  await fake.init();
+  return fake;
+}
+
+const transientResult = resultLine(0, { is_error: true, result: 'API Error: 529 Overloaded.', api_error_status: 529 });
+
+/** A reply that breaks off in mid-stream: it is paid for, and nothing was done. */
+const brokenReply = resultLine(0.02, { is_error: true, result: 'API Error: Overloaded' });
+
+test('a transient failure is tried again after a while, with the same conversation id', async () => {
+  const group = make([{ name: 'a' }], {}, { speed: 40 });
+  const run = group.run(rig.env);
+  const first = await begin(group, 'a');
+  await first.print(transientResult);
+  const paused = await run.event('session_paused', group.id('a'));
+  expect(paused).toMatchObject({ reason: 'transient' });
+  expect(Date.parse((paused as { retryAt?: string }).retryAt ?? '')).toBeGreaterThan(Date.parse(paused.at));
+  await (await begin(group, 'a')).succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().failures).toBe(0);
+});
+
+test('transient failures beyond the retries are failures', async () => {
+  const group = make([{ name: 'a', fields: { retries: 1 } }], {}, { speed: 40 });
+  const run = group.run(rig.env);
+  for (let attempt = 1; attempt <= 2; attempt += 1) await (await begin(group, 'a')).print(transientResult);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(group.state().sessions.get(group.id('a'))?.state).toMatchObject({ failure: { reason: 'api-error' } });
+});
+
+/** As claude tells it: nothing was used. */
+const unserved = { ...transientResult, modelUsage: {} };
+
+test('an API that served the group and serves nobody now is waited for, whatever is left of the retries', async () => {
+  const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }], {}, { speed: 400 });
+  const run = group.run(rig.env);
+  await (await begin(group, 'a')).succeed();
+  for (let attempt = 1; attempt <= 5; attempt += 1) await (await begin(group, 'b')).print(unserved);
+  await (await begin(group, 'b')).succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().sessions.get(group.id('b'))).toMatchObject({ attempts: 6 });
+});
+
+test('what only one request meets, what is paid for, and what others do not meet, is no outage', async () => {
+  const paid = { ...unserved, total_cost_usd: 0.02 };
+  for (const result of [{ ...unserved, api_error_status: 500 }, paid]) {
+    const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }], {}, { speed: 400 });
+    const run = group.run(rig.env);
+    await (await begin(group, 'a')).succeed();
+    for (let attempt = 1; attempt <= 2; attempt += 1) await (await begin(group, 'b')).print(result);
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  }
+});
+
+test('attempts that only cost money use up the retries, with a growing delay', async () => {
+  const group = make([{ name: 'a', fields: { retries: 2 } }], {}, { speed: 100 });
+  const run = group.run(rig.env);
+  for (let attempt = 1; attempt <= 3; attempt += 1) await (await begin(group, 'a')).print(brokenReply);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  const delays = group.events().flatMap((event) => {
+    if (event.type !== 'session_paused' || event.retryAt === undefined) return [];
+    return [Date.parse(event.retryAt) - Date.parse(event.at)];
+  });
+  expect(delays).toHaveLength(2);
+  expect(delays[1]).toBeGreaterThan(delays[0] ?? Number.POSITIVE_INFINITY);
+  expect(group.state().failures).toBe(1);
+});
+
+test('progress begins the count of retries anew, but not for ever', async () => {
+  const group = make([{ name: 'a', fields: { retries: 1 } }], {}, { speed: 400 });
+  const run = group.run(rig.env);
+  const call = { type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make' } };
+  const answer = { type: 'tool_result', tool_use_id: 't1', content: 'made', is_error: false };
+  for (let attempt = 1; attempt <= 21; attempt += 1) {
+    const fake = await begin(group, 'a');
+    await fake.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content: [call] } });
+    await fake.print({ type: 'user', message: { role: 'user', content: [answer] } });
+    await fake.print(brokenReply);
+  }
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(group.state().sessions.get(group.id('a'))).toMatchObject({ attempts: 21, transients: 1 });
+}, 60_000);

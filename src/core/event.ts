@@ -188,7 +188,7 @@ export type EventBody =
       readonly usage: Usage;
       /** ISO 8601: it goes on by itself, but not before. */
       readonly retryAt?: string;
-      /** A tool had succeeded in this attempt: after a transient failure the retries are counted anew. */
+      /** A tool had succeeded in this attempt: after a transient failure or a stall the tries are counted anew. */
       readonly progressed?: true;
     })
   /** A session that is not running is to be started (again), or is not. `prompt` is said to its next attempt. */

@@ -272,7 +272,8 @@ function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type
       break;
     case 'stall':
       record.queued = true;
-      record.stalls += 1;
+      record.stalls = event.progressed === true ? 1 : record.stalls + 1;
+      record.stallsInAll = (record.stallsInAll ?? 0) + 1;
       break;
     case 'not-accepted':
       record.queued = true;
@@ -328,5 +329,6 @@ export function queue(record: SessionRecord, queued: boolean): void {
   delete record.transientsInAll;
   delete record.rejections;
   record.stalls = 0;
+  delete record.stallsInAll;
   delete record.fillings;
 }

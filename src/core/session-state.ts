@@ -58,8 +58,10 @@ export interface SessionRecord {
   transientsInAll?: number;
   /** What was said to the running attempt, in this order; the position names the message to claude. */
   told?: string[];
-  /** Times it was interrupted because it made no progress. */
+  /** Times in a row it was interrupted because it made no progress. */
   stalls: number;
+  /** The same since a person last asked for a start, with progress in between or not. */
+  stallsInAll?: number;
   /** Times it was interrupted because the disk was nearly full. */
   fillings?: number;
   /** What the user said to it that no attempt has been told yet. */

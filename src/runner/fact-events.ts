@@ -146,7 +146,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       message,
       usage,
       ...(retryAt ? { retryAt } : {}),
-      ...(reason === 'transient' && fact.progressed ? { progressed: true as const } : {}),
+      ...((reason === 'transient' || reason === 'stall') && fact.progressed ? { progressed: true as const } : {}),
     },
   ];
   switch (outcome.status) {
@@ -168,7 +168,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
           'Retry it: it goes on with as much time again; or remove it and add it anew with a longer --timeout.';
         return failed('timeout', outcome.message, next);
       }
-      if (outcome.reason === 'stall' && record.stalls > 0) {
+      if (outcome.reason === 'stall' && isStuck(record, fact.progressed)) {
         const message = 'The session made no progress, also after it was interrupted and resumed.';
         return failed('stalled', message, 'Look at its log for what it waited for, then retry it.');
       }
@@ -207,8 +207,16 @@ const backoffMsMax = 10 * 60_000;
 /** After the first time that a session was interrupted for want of disk. */
 const fillingMs = 2_000;
 
+/** However much a session gets done in between: so often it is resumed after a silence. */
+const stallsMax = 10;
+
 /** However much they got done in between: so often in all, times the attempts that a session may have in a row. */
 const transientRounds = 10;
+
+/** A second silence of a session that got nothing done since the first, or one of many. */
+function isStuck({ stalls, stallsInAll = 0 }: SessionRecord, progressed: boolean): boolean {
+  return (stalls > 0 && !progressed) || stallsInAll >= stallsMax;
+}
 
 /** Ever later: what it does itself may be what fills the disk, and frees it again as soon as it is interrupted. */
 function timeAfterFilling({ fillings = 0 }: SessionRecord, { nowMs }: FactContext): string {

@@ -219,12 +219,18 @@ test('a person who asks for a start begins all counts anew', () => {
     log.add({ type: 'session_paused', ...attempt(log), reason, message: 'x', usage: noUsage });
   }
   const counts = () => {
-    const { transients, transientsInAll, stalls, rejections } = log.state.sessions.get(a) ?? {};
-    return { transients, transientsInAll, stalls, rejections };
+    const { transients, transientsInAll, stalls, stallsInAll, rejections } = log.state.sessions.get(a) ?? {};
+    return { transients, transientsInAll, stalls, stallsInAll, rejections };
   };
-  expect(counts()).toEqual({ transients: 1, transientsInAll: 1, stalls: 1, rejections: 1 });
+  expect(counts()).toEqual({ transients: 1, transientsInAll: 1, stalls: 1, stallsInAll: 1, rejections: 1 });
   log.add({ type: 'session_queued', sessionId: a, queued: true });
-  expect(counts()).toEqual({ transients: 0, transientsInAll: undefined, stalls: 0, rejections: undefined });
+  expect(counts()).toEqual({
+    transients: 0,
+    transientsInAll: undefined,
+    stalls: 0,
+    stallsInAll: undefined,
+    rejections: undefined,
+  });
 });
 
 describe('the group', () => {

@@ -75,3 +75,24 @@ test('in an outage a session waits ever longer, at most ten minutes and as often
   expect(tried(false, 2)).toEqual([5_000, 20_000]);
   expect(tried(true, 0)).toEqual([]);
 });
+
+test('a second stall is the end, unless something was done in between; ten are at any rate', () => {
+  const id = sid(1);
+  const outcome = { status: 'paused', reason: 'stall', message: 'x', warnings: [] } as const;
+  const stallsUntilTheEnd = (didSomething: (number: number) => boolean) => {
+    const log = new CoreLog().addSession(sessionDefinition(1)).run();
+    let number = 0;
+    while (log.state.sessions.get(id)?.state.status !== 'failed') {
+      number += 1;
+      log.start(id);
+      const of = { sessionId: id, attemptId: attemptId(id, number) };
+      const progressed = didSomething(number);
+      const fact: Ended = { kind: 'ended', ...of, outcome, usage: noUsage, progressed, unread: [] };
+      log.add(...eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false }));
+    }
+    return number;
+  };
+  expect(stallsUntilTheEnd(() => false)).toBe(2);
+  expect(stallsUntilTheEnd((number) => number <= 3)).toBe(4);
+  expect(stallsUntilTheEnd(() => true)).toBe(11);
+});

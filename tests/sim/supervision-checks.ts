@@ -31,6 +31,7 @@ interface Standing {
   /** However much was done in between. */
   transientsInAll: number;
   stalls: number;
+  stallsInAll: number;
   /** By the wall clock, and by how much that had been set when the delay began. */
   retry: { readonly atMs: number; readonly offsetMs: number } | null;
 }
@@ -44,6 +45,8 @@ const goOnWithinMs = 25_000;
 const freezeMsMax = 60_000;
 /** So often in all, times the attempts in a row, a session is tried again that gets something done in between. */
 const mostRounds = 10;
+/** So often in all a session is resumed after a stall that gets something done in between. */
+const mostStalls = 10;
 /** After these a session goes on by itself. */
 const passing: ReadonlySet<string> = new Set([
   'interrupted',
@@ -221,7 +224,10 @@ export class SupervisionChecks {
     session.rests = !passing.has(reason);
     session.retry = retryAt === undefined ? null : { atMs: Date.parse(retryAt), offsetMs: this.#offsetMs };
     if (reason === 'stall') {
-      session.stalls += 1;
+      session.stalls = progressed === true ? 1 : session.stalls + 1;
+      session.stallsInAll += 1;
+      if (session.stallsInAll > mostStalls)
+        this.#violate(invariants.ceiling, `${sessionId} is resumed after its ${session.stallsInAll}th stall`);
       if (session.stalls > 1) this.#violate(invariants.stalledOnce, `${sessionId} is resumed after its second stall`);
     }
     if (reason === 'transient') {
@@ -346,6 +352,7 @@ function newStanding(definition: SessionDefinition): Standing {
     transients: 0,
     transientsInAll: 0,
     stalls: 0,
+    stallsInAll: 0,
     retry: null,
   };
 }
@@ -356,5 +363,6 @@ function ask(session: Standing): void {
   session.transients = 0;
   session.transientsInAll = 0;
   session.stalls = 0;
+  session.stallsInAll = 0;
   session.retry = null;
 }

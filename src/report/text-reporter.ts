@@ -139,7 +139,9 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
       return describeSessionFailure(event, state, style);
     case 'session_paused': {
       const usage = describeUsage(totalUsage(state, event.sessionId, event.usage));
-      return `${style('warn', `paused (${event.reason})`)}  ${usage}${trailing(event.message)}`;
+      const { retryAt } = event;
+      const again = retryAt === undefined ? '' : `, goes on at ${formatMoment(retryAt, Date.parse(event.at))}`;
+      return `${style('warn', `paused (${event.reason}${again})`)}  ${usage}${trailing(event.message)}`;
     }
     default:
       return describeGroupEvent(event, style);

@@ -53,6 +53,16 @@ Transcripts: /data/session-groups/${groupId}/sessions/*/transcript.jsonl
 `);
 });
 
+test('a session that goes on by itself says when', () => {
+  const out: string[] = [];
+  const reporter = reporterInto(out);
+  const of = { sessionId: ids.api, attemptId: attemptId(ids.api, 1) };
+  const paused = { type: 'session_paused', ...of, message: 'No answer.', usage: usage(0, 0, 0, 0) } as const;
+  const trouble = { ...paused, reason: 'transient', retryAt: '2026-01-04T14:35:00.000Z' } as const;
+  play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api), trouble]);
+  expect(out.join('')).toContain('001 api  paused (transient, goes on at 14:35:00)  $0.00');
+});
+
 test('each tool is told once, however often progress is reported', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);

@@ -1,17 +1,17 @@
 /**
  * Promises, with the real claude: a pause in the middle of a tool call leaves no process, also none that wiped its
  * environment or daemonised, and the conversation goes on afterwards; caps hold with and without a runner; a usage
- * limit that hits two groups is waited out, one request goes first, and everything completes.
+ * limit that hits two groups is waited out, one request goes first, and everything completes; so does an outage.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
-import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { Repository } from '../git/repository.ts';
 import { pinnedClaude, processesIn, until } from '../support/cli.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
-import { isLongRun } from '../support/long.ts';
+import { isLongRun, longTest } from '../support/long.ts';
 
 const groups: GroupFixture[] = [];
 let api: ScriptedApi | null = null;
@@ -231,3 +231,24 @@ test('a limit hits sessions of two groups: none fails, none starts early, one re
     expect(group.events().map((event) => event.type)).toContain('limit_reached');
   }
 }, 60_000);
+
+longTest(
+  'an API that is gone for longer than the retries last is waited for, and everything completes',
+  async () => {
+    const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }], {}, { speed: 20 });
+    const script = steps({ text: 'all done' });
+    // What the second one asks before the server is gone is not answered either.
+    const gate = ({ name }: CapturedRequest) => (name === 'b' ? new Promise<void>(() => {}) : undefined);
+    const gone = serve(script, { gate });
+    const run = group.run(env);
+    await run.event('session_completed', group.id('a'));
+    await gone.stop();
+    const pauses = () => group.events().filter(({ type }) => type === 'session_paused').length;
+    // Each takes claude's own tries, longer than `until` is patient.
+    while (pauses() < 3) await Bun.sleep(100);
+    serve(script, { port: Number(new URL(gone.url).port) });
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(group.state().failures).toBe(0);
+  },
+  300_000,
+);

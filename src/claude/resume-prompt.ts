@@ -21,6 +21,14 @@ export interface ResumePromptInput {
   readonly messages?: readonly string[];
 }
 
+/**
+ * What is said instead in a conversation that ends with a prompt the model has never seen: in an outage there would
+ * soon be dozens of them, and each of its turns would be paid with all of them.
+ */
+export function repeatPrompt({ messages = [] }: Pick<ResumePromptInput, 'messages'>): string {
+  return [unserved, ...messages.flatMap((text) => [added, text])].join('\n\n');
+}
+
 /** The task for a first attempt; for later ones with what happened before it. */
 export function resumePrompt(input: ResumePromptInput): string {
   const words = promptWords(input);
@@ -48,6 +56,10 @@ function promptWords(input: ResumePromptInput): string {
 }
 
 const added = 'The user adds:';
+
+const unserved =
+  'The API did not answer, so the session runner asks again. What was said last, before the error, still holds: do ' +
+  'that.';
 
 const pauseReason = 'The session runner paused this session and has now resumed it.';
 

@@ -299,13 +299,20 @@ function reject(
   record.rejection = { message, output };
 }
 
+/** After these claude has written down what it was told, and asked for an answer that did not come. */
+const notServed: ReadonlySet<string | undefined> = new Set(['transient', 'limit', 'api-error']);
+
 function endAttempt(
   state: GroupState,
   record: SessionRecord,
-  event: { readonly attemptId: string; readonly usage: Usage; readonly at: string },
+  event: { readonly attemptId: string; readonly usage: Usage; readonly at: string; readonly reason?: string },
 ): void {
   const attempt = attemptOf(record, event.attemptId);
   record.endedAt = event.at;
+  const isFree = event.usage.costUsd === 0 && !isAnswered(event.usage);
+  const isOfThisBoot = attempt.process !== undefined && attempt.process.bootId === state.run?.runner.bootId;
+  if (notServed.has(event.reason) && isFree && isOfThisBoot) record.unheard = true;
+  else delete record.unheard;
   // What its worker used was counted when it ended.
   if (attempt.accepting) return;
   // Without an answer it has left nothing in the prompt cache for others to read.

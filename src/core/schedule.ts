@@ -4,7 +4,7 @@
  */
 import { deservesNewSlice, judgeBudget, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
-import type { SessionId, SessionSet } from './group.ts';
+import { defaultRetries, type SessionId, type SessionSet } from './group.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
@@ -81,6 +81,10 @@ export interface Circumstances {
   readonly answered?: SessionSet;
   /** Absent = no usage limit holds. */
   readonly gate?: Gate;
+  /** The API, which had served the group, answers nobody: one session at a time asks again. */
+  readonly isOut?: boolean;
+  /** When the model answered anybody last, ms since 1970; absent = not in this run. */
+  readonly servedAtMs?: number;
   /** Fewer slots than the settings allow, because a usage limit is near. */
   readonly slotsMax?: number;
   /** How many more workers memory and disk allow, and what is short when it is not enough. */
@@ -212,20 +216,27 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
   const shut = closedGate(state, circumstances);
   if (shut !== null) return { starts: [], wait: shut };
   const { places, wait } = freePlaces(state, circumstances);
-  const { nowMs = 0 } = circumstances;
+  const { isOut = false } = circumstances;
+  const known = isOut && hasBegun(state, plan);
   const { shareCheckouts } = state.group.config;
   const inUse = checkoutsInUse(state);
   const warming = warmUps(state, circumstances);
   let held: Wait | null = null;
   const starts: Start[] = [];
   let reserved = 0;
+  let delayed = 0;
   let earliestMs = Number.POSITIVE_INFINITY;
   for (let index = plan.ready.length - 1; index >= 0; index -= 1) {
     if (starts.length >= places) return { starts, wait };
     const sessionId = plan.ready[index] as SessionId;
     const record = state.sessions.get(sessionId) as SessionRecord;
-    if (isDelayed(record, nowMs)) {
+    if (isDelayed(record, circumstances)) {
+      delayed += 1;
       earliestMs = Math.min(earliestMs, record.notBeforeMs as number);
+      continue;
+    }
+    if (known && record.attempts === 0) {
+      held ??= outageWait;
       continue;
     }
     const leader = warming.leaderFor(record);
@@ -239,9 +250,9 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
       held ??= checkoutWait;
       continue;
     }
-    const slice = record.finished
-      ? nothingToPay
-      : sliceFor(state, record, reserved, Math.min(places - starts.length, index + 1));
+    // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
+    const sharers = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
+    const slice = record.finished ? nothingToPay : sliceFor(state, record, reserved, sharers);
     if (slice.kind === 'own-dry') continue;
     if (slice.kind === 'dry') return { starts, wait: moneyWait };
     const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
@@ -259,9 +270,27 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
 /** No backoff is longer; one that seems to be began before the clock was set back. */
 const delayMsMax = 15 * 60_000;
 
-function isDelayed({ notBeforeMs = 0 }: SessionRecord, nowMs: number): boolean {
+function isDelayed(record: SessionRecord, { nowMs = 0, servedAtMs }: Circumstances): boolean {
+  const { notBeforeMs = 0 } = record;
+  if (servedAtMs !== undefined && waitsForApi(record) && servedAtMs > Date.parse(record.endedAt ?? '')) return false;
   return notBeforeMs > nowMs && notBeforeMs - nowMs <= delayMsMax;
 }
+
+/** Its retries are used up; it waits until the API is there again. */
+function waitsForApi({ unheard, transients, definition: { retries = defaultRetries } }: SessionRecord): boolean {
+  return unheard === true && transients > retries;
+}
+
+/** In an outage those that have begun ask again: one that has not would be prepared for nothing. */
+function hasBegun(state: GroupState, plan: Plan): boolean {
+  return plan.ready.some((id) => (state.sessions.get(id) as SessionRecord).attempts > 0);
+}
+
+const outageWait: Wait = {
+  do: 'wait',
+  reason: 'backoff',
+  message: 'The API answers nobody; one session at a time asks it again.',
+};
 
 /** Acceptance asks nothing of the model. */
 const nothingToPay: Slice = { kind: 'unlimited' };
@@ -281,6 +310,10 @@ function closedGate(state: GroupState, { gate }: Circumstances): Wait | null {
     ? 'The server throttles requests; nothing starts for a while.'
     : 'A usage limit of the login was reached; nothing starts before its reset.';
   return { do: 'wait', reason: 'limit', message, untilMs: gate.untilMs };
+}
+
+function freeSlots(state: GroupState): number {
+  return Math.max(1, state.group.config.maxConcurrentSessions - state.running.size);
 }
 
 const slotWait: Wait = { do: 'wait', reason: 'slot', message: 'All slots are taken.' };
@@ -308,11 +341,23 @@ function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces
       wait: { do: 'wait', reason: 'starting', message: 'Other sessions are still starting up.' },
     },
   ];
-  const { room, gate } = circumstances;
+  const { room, gate, isOut = false } = circumstances;
+  const asking = isOut ? unanswered(state, circumstances) : 0;
   if (room) limits.push({ places: room.starts, wait: { do: 'wait', reason: room.reason, message: room.message } });
   if (gate) limits.push({ places: 1, wait: null });
+  if (isOut) limits.push({ places: 1 - asking, wait: outageWait });
   const tightest = limits.reduce((least, limit) => (limit.places < least.places ? limit : least));
   return { ...tightest, places: Math.max(0, tightest.places) };
+}
+
+/** Running sessions to which the model has said nothing in this attempt. */
+function unanswered(state: GroupState, { answered }: Circumstances): number {
+  let count = 0;
+  for (const id of state.running) {
+    const session = state.sessions.get(id)?.state;
+    if (session?.status === 'running' && !session.attempt.accepting && !answered?.has(id)) count += 1;
+  }
+  return count;
 }
 
 function attemptKind(record: SessionRecord): AttemptKind {

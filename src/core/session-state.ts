@@ -56,6 +56,8 @@ export interface SessionRecord {
   transients: number;
   /** Transient failures since a person last asked for a start, with progress in between or not. */
   transientsInAll?: number;
+  /** What its last attempt was told stands in the conversation, and the model has never seen it. */
+  unheard?: true;
   /** What was said to the running attempt, in this order; the position names the message to claude. */
   told?: string[];
   /** Times in a row it was interrupted because it made no progress. */

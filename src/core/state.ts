@@ -194,6 +194,8 @@ function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_s
     if (wanted && (status === 'pending' || status === 'paused' || (status === 'failed' && retry.has(id)))) {
       queue(record, true);
     }
+    // The machine may have been off: then the conversation may lack its end.
+    delete record.unheard;
     // Who may start depends on `only` as well.
     state.touched.add(id);
   }

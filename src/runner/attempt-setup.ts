@@ -14,7 +14,7 @@ import { checkLogin, chooseLogin } from '../claude/login.ts';
 import { contextLostCode } from '../claude/outcome.ts';
 import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings } from '../claude/project-settings.ts';
-import { resumePrompt } from '../claude/resume-prompt.ts';
+import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../claude/resume-prompt.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
@@ -148,7 +148,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   if (!config.ok) return config;
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const failure = record.lastFailure;
-  const prompt = resumePrompt({
+  const words: ResumePromptInput = {
     task: filled.prompt,
     kind: attempt.kind,
     continues,
@@ -156,8 +156,10 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     ...(record.rejection === undefined ? {} : { rejection: record.rejection }),
     messages: record.messages,
-  });
-  world.files.writeAtomic(paths.prompt, prompt);
+  };
+  // Its hooks tell the session from this file what it has to do, whatever is said now.
+  world.files.writeAtomic(paths.prompt, resumePrompt(words));
+  const prompt = continues && record.unheard === true ? repeatPrompt(words) : resumePrompt(words);
   const model = record.model ?? definition.model ?? state.group.config.model;
   const { allowedTools, outputSchema } = definition;
   const args = workerArgs({

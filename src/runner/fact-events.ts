@@ -127,7 +127,8 @@ function judgedEvents(
 type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 
 /** `served`: what all attempts of the group before this one have used. */
-type EndContext = FactContext & { readonly served: Usage };
+type OutageContext = Pick<FactContext, 'isUnserved'> & { readonly served: Usage };
+type EndContext = FactContext & OutageContext;
 
 function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: EndContext): EventBody[] {
   const { sessionId, attemptId, outcome, usage } = fact;
@@ -227,7 +228,7 @@ function timeAfterFilling({ fillings = 0 }: SessionRecord, { nowMs }: FactContex
  * An API that has served this group, and serves nobody now, will do so again; one that never did is more likely not
  * there. Whoever waits for that pays nothing: where a reply was begun, the API is there.
  */
-function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUnserved }: EndContext): boolean {
+export function isInOutage({ sessionId, outcome, usage }: Ended, { served, isUnserved }: OutageContext): boolean {
   const isFree = usage.costUsd === 0 && !isAnswered(usage);
   return (
     outcome.status === 'failed' && outcome.outage === true && isFree && isAnswered(served) && isUnserved(sessionId)

@@ -6,6 +6,7 @@ import { planOf } from '../core/plan.ts';
 import type { Circumstances, Gate } from '../core/schedule.ts';
 import type { GroupState } from '../core/state.ts';
 import type { World } from '../world/world.ts';
+import { isInOutage } from './fact-events.ts';
 import type { Fact } from './facts.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';
 import { type Room, watchRoom } from './room.ts';
@@ -27,6 +28,10 @@ export class Surroundings {
   readonly #workers: Workers;
   /** Milliseconds since the model answered anybody in this run, also one that has ended since; Infinity = nobody. */
   #unservedMs = Number.POSITIVE_INFINITY;
+  /** The last answer, ms since 1970. */
+  #servedAtMs = Number.NEGATIVE_INFINITY;
+  /** Milliseconds since the outage was noticed; null = there is none. */
+  #outMs: number | null = null;
 
   constructor(world: World, root: string, gate: LimitGate, workers: Workers) {
     this.#world = world;
@@ -40,19 +45,29 @@ export class Surroundings {
    * their ends are on record, so that a crash in between does not let others run into the same limit.
    */
   noteLimits(facts: readonly Fact[]): void {
-    for (const { worker } of this.#workers.values()) {
-      this.#noteNear(worker);
-      this.#unservedMs = Math.min(this.#unservedMs, worker.notes.unservedMs);
-    }
+    for (const { worker } of this.#workers.values()) this.#noteNear(worker);
     for (const fact of facts) {
       if (fact.kind !== 'ended' || fact.outcome.status !== 'paused' || fact.outcome.reason !== 'limit') continue;
       this.#gate.close(fact.outcome.resetsAtMs, fact.outcome.limitType);
     }
   }
 
+  /** An outage begins with a session that nobody served, and ends with the first answer to any of them. */
+  noteOutage({ usage: served }: GroupState, facts: readonly Fact[]): void {
+    for (const { worker } of this.#workers.values()) {
+      this.#unservedMs = Math.min(this.#unservedMs, worker.notes.unservedMs);
+      this.#servedAtMs = Math.max(this.#servedAtMs, worker.notes.answeredAtMs);
+    }
+    if (this.#unservedMs <= (this.#outMs ?? Number.NEGATIVE_INFINITY)) this.#outMs = null;
+    const { isUnserved } = this;
+    const isOut = facts.some((fact) => fact.kind === 'ended' && isInOutage(fact, { served, isUnserved }));
+    if (isOut) this.#outMs ??= 0;
+  }
+
   /** `ms` have passed, of which the workers were told as well. */
   tick(ms: number): void {
     this.#unservedMs += ms;
+    if (this.#outMs !== null) this.#outMs += ms;
   }
 
   /** The model has answered nobody for as long as this worker has been running. */
@@ -90,6 +105,8 @@ export class Surroundings {
       busy: this.#among((worker) => worker.stream.openTools.size > 0),
       answered: this.#among((worker) => worker.stream.messages > 0),
       ...(state.group.config.maxBudgetUsd === undefined ? {} : { liveUsd: this.#liveUsd() }),
+      ...(this.#outMs === null ? {} : { isOut: true }),
+      ...(this.#servedAtMs > 0 ? { servedAtMs: this.#servedAtMs } : {}),
       ...(gate === null ? {} : { gate }),
       ...(this.#gate.isNear() ? { slotsMax: 1 } : {}),
       ...(room === undefined ? {} : { room }),

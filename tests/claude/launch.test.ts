@@ -9,7 +9,7 @@ import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '.
 import { attemptMark, commandEnvironment, workerEnvironment } from '../../src/claude/environment.ts';
 import { chooseLogin } from '../../src/claude/login.ts';
 import { estimateCost, isUnknownModel } from '../../src/claude/pricing.ts';
-import { resumePrompt } from '../../src/claude/resume-prompt.ts';
+import { repeatPrompt, resumePrompt } from '../../src/claude/resume-prompt.ts';
 import { noTokens } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
 
@@ -336,6 +336,12 @@ describe('resumePrompt', () => {
     const rejection = { message: 'The tests failed.', output: '' };
     expect(resumePrompt({ ...fresh, kind: 'resume', rejection })).toStartWith(
       `${opening}You said that the task is done`,
+    );
+  });
+
+  test('what nobody has heard is not said again, only what was added', () => {
+    expect(repeatPrompt({ messages: ['Hurry.'] })).toMatch(
+      /^The API did not answer[\s\S]*still holds[\s\S]*adds:\n\nHurry\.$/,
     );
   });
 

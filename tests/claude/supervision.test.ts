@@ -246,9 +246,14 @@ longTest(
     const pauses = () => group.events().filter(({ type }) => type === 'session_paused').length;
     // Each takes claude's own tries, longer than `until` is patient.
     while (pauses() < 3) await Bun.sleep(100);
-    serve(script, { port: Number(new URL(gone.url).port) });
+    const back = serve(script, { port: Number(new URL(gone.url).port) });
     expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
     expect(group.state().failures).toBe(0);
+    // The task stands in the conversation once, however often it was asked.
+    const told = JSON.stringify(back.requests.at(-1)?.body.messages);
+    expect(told.split('The task of this session:').length - 1).toBe(1);
+    expect(told).not.toContain('The task again:');
+    expect(told).toContain('The API did not answer');
   },
   300_000,
 );

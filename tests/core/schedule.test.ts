@@ -176,6 +176,58 @@ describe('after a usage limit', () => {
   });
 });
 
+describe('an outage', () => {
+  const nowMs = Date.parse('2026-01-02T04:00:00.000Z');
+  const capped = { maxConcurrentSessions: 3, maxBudgetUsd: 9 };
+  /** 1 has lost the API for the `tries`th time and waits for ten minutes; 2 has, and its time has come; 3 is new. */
+  const inOutage = (tries: number) => {
+    const log = new CoreLog(capped);
+    for (const number of [1, 2, 3]) log.addSession(sessionDefinition(number));
+    log.run();
+    for (let attempt = 1; attempt <= tries; attempt += 1) {
+      for (const number of [1, 2]) {
+        log.start(sid(number));
+        const of = { sessionId: sid(number), attemptId: attemptId(sid(number), attempt) };
+        const retryAt = new Date(nowMs + (number === 1 ? 600_000 : 0)).toISOString();
+        log.add({ type: 'session_paused', ...of, reason: 'transient', message: 'x', usage: noUsage, retryAt });
+      }
+    }
+    return log;
+  };
+  const starts = (log: CoreLog, more: Partial<Circumstances>) =>
+    nextStarts(log.state, { ...capacity, nowMs, ...more }).starts.map(({ sessionId }) => sessionId);
+
+  test('one of those that have begun asks; nothing is prepared for nothing', () => {
+    const log = inOutage(1);
+    expect(starts(log, {}).sort()).toEqual([sid(2), sid(3)]);
+    expect(starts(log, { isOut: true })).toEqual([sid(2)]);
+    log.start(sid(2));
+    expect(nextStarts(log.state, { ...capacity, nowMs, isOut: true })).toMatchObject({
+      starts: [],
+      wait: { reason: 'backoff' },
+    });
+    expect(starts(new CoreLog(capped).addSession(sessionDefinition(1)).run(), { isOut: true })).toEqual([sid(1)]);
+  });
+
+  test('a running session that was answered before asks nobody just now, so another one may', () => {
+    const log = inOutage(1).start(sid(3));
+    expect(starts(log, { isOut: true })).toEqual([]);
+    expect(starts(log, { isOut: true, answered: new Set([sid(3)]) })).toEqual([sid(2)]);
+  });
+
+  test('whoever asks first has its share of the money and no more', () => {
+    const [start] = nextStarts(inOutage(1).state, { ...capacity, nowMs, isOut: true }).starts;
+    expect(start).toMatchObject({ sessionId: sid(2), reserveUsd: 3 });
+  });
+
+  test('with the first answer all go on whose retries were used up; others keep their delay', () => {
+    const answered = { servedAtMs: nowMs + 365 * 24 * 3_600_000 };
+    expect(starts(inOutage(3), answered).sort()).toEqual([sid(1), sid(2), sid(3)]);
+    expect(starts(inOutage(3), { servedAtMs: 0 }).sort()).toEqual([sid(2), sid(3)]);
+    expect(starts(inOutage(2), answered).sort()).toEqual([sid(2), sid(3)]);
+  });
+});
+
 describe('a delay', () => {
   const nowMs = Date.parse('2026-01-02T04:00:00.000Z');
   const delayed = (delayMs: number) => {

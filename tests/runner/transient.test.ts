@@ -107,3 +107,22 @@ test('progress begins the count of retries anew, but not for ever', async () => 
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(group.state().sessions.get(group.id('a'))).toMatchObject({ attempts: 21, transients: 1 });
 }, 60_000);
+
+test('in an outage nothing new is begun, and the first answer lets everything go on', async () => {
+  const group = make(
+    [{ name: 'a' }, { name: 'b', after: ['a'] }, { name: 'c', after: ['a'] }],
+    { maxConcurrentSessions: 1 },
+    { speed: 400 },
+  );
+  const run = group.run(rig.env);
+  await (await begin(group, 'a')).succeed();
+  await (await begin(group, 'b')).print(unserved);
+  const again = await rig.nextFor(group.claudeId('b'));
+  expect(group.state().sessions.get(group.id('c'))).toMatchObject({ attempts: 0 });
+  // The fake writes no conversation, so it is told everything; the real one is not, see tests/claude.
+  expect(await again.prompt()).toContain('do b');
+  await again.init();
+  await again.succeed();
+  await (await begin(group, 'c')).succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});

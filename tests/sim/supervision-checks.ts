@@ -22,8 +22,9 @@ interface Standing {
   definition: SessionDefinition;
   /** The running attempt. */
   attemptId: string | null;
-  /** When it began, virtual milliseconds. */
+  /** When it began and when it was paused last, virtual milliseconds. */
   startedMs: number;
+  pausedMs: number;
   hasFailed: boolean;
   /** Not to be started before somebody asks for it. */
   rests: boolean;
@@ -198,8 +199,14 @@ export class SupervisionChecks {
       this.#violate(invariants.threshold, `${sessionId} starts after ${this.#failures} failures`);
     if (session.rests) this.#violate(invariants.rests, `${sessionId} starts, and nobody asked for it`);
     const { retry } = session;
-    if (retry !== null && atMs < retry.atMs && this.#offsetMs >= retry.offsetMs)
+    if (retry !== null && atMs < retry.atMs && this.#offsetMs >= retry.offsetMs && !this.#isRelieved(session))
       this.#violate(invariants.tries, `${sessionId} is tried again ${retry.atMs - atMs} ms too early`);
+  }
+
+  /** Beyond its retries it waited for an answer to anybody, and there was one. */
+  #isRelieved({ transients, definition, pausedMs }: Standing): boolean {
+    const isPatient = transients > (definition.retries ?? defaultRetries);
+    return isPatient && this.#machine.claudes.some(({ answeredMs }) => answeredMs > pausedMs - readWithinMs);
   }
 
   #checkLimit(sessionId: string, atMs: number): void {
@@ -221,6 +228,7 @@ export class SupervisionChecks {
   #pauses(sessionId: string, session: Standing, event: Paused): void {
     const { reason, attemptId, retryAt, progressed } = event;
     session.attemptId = null;
+    session.pausedMs = this.#nowMs;
     session.rests = !passing.has(reason);
     session.retry = retryAt === undefined ? null : { atMs: Date.parse(retryAt), offsetMs: this.#offsetMs };
     if (reason === 'stall') {
@@ -347,6 +355,7 @@ function newStanding(definition: SessionDefinition): Standing {
     definition,
     attemptId: null,
     startedMs: 0,
+    pausedMs: 0,
     hasFailed: false,
     rests: false,
     transients: 0,

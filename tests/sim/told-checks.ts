@@ -4,12 +4,17 @@ import type { ClaudeBook } from './books.ts';
 import { invariants } from './checks.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 
+/** How a prompt begins that refers to the one before it. */
+const asksAgain = 'The API did not answer';
+
 export class ToldChecks {
   readonly #machine: VirtualMachine;
   /** By session what was said to it and no claude has read. */
   readonly #unread = new Map<string, Set<string>>();
   /** What some claude of the session has read; a power cut does not make that undone. */
   readonly #read = new Map<string, string[]>();
+  /** By session the boot in which its conversation was told its task last; a power cut may take that away again. */
+  readonly #toldIn = new Map<string, string>();
 
   constructor(machine: VirtualMachine) {
     this.#machine = machine;
@@ -28,9 +33,14 @@ export class ToldChecks {
   /** A claude takes a user message from its input; `isFirst` of all that it gets. */
   reads(book: ClaudeBook, line: string, isFirst: boolean): void {
     const { sessionId, process } = book;
+    const { bootId } = this.#machine.table;
     const text = (JSON.parse(line) as { message: { content: string } }).message.content;
     const task = this.#machine.log.state?.sessions.get(sessionId)?.definition.prompt;
-    if (isFirst && (task === undefined || !text.includes(task)))
+    const isTold = task !== undefined && text.includes(task);
+    if (isTold) this.#toldIn.set(sessionId, bootId);
+    // In a conversation that ends with the task, which nobody has heard, it is not said again.
+    const isKnown = book.resumes && text.startsWith(asksAgain) && this.#toldIn.get(sessionId) === bootId;
+    if (isFirst && !isTold && !isKnown)
       this.#violate(invariants.task, `${process.name} works without the task of ${sessionId}: ${text.slice(0, 100)}`);
     this.#read.set(sessionId, [...(this.#read.get(sessionId) ?? []), text]);
     const unread = this.#unread.get(sessionId);

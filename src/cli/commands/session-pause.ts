@@ -86,6 +86,11 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
   const goOn = `claude-code-agent session resume ${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
   switch (ended.status) {
     case 'paused':
+      // It would have gone on by itself.
+      if (!wasRunning && record.queued && liveRunner(context.world, session) !== null) {
+        stdout.line(`${title} is held back. Let it go on: ${goOn}`);
+        return exitCode.done;
+      }
       stdout.line(`${title} is paused${wasRunning ? '' : ' already'}. Go on: ${goOn}`);
       return exitCode.done;
     case 'pending':

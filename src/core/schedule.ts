@@ -2,7 +2,7 @@
  * `decide`: what to do next in a running group. Total and deterministic; when nothing can run there is always a
  * reason.
  */
-import { deservesNewSlice, judgeBudget, type Slice, sliceFor } from './budget.ts';
+import { deservesNewSlice, isOwnDry, judgeBudget, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
 import { defaultRetries, type SessionId, type SessionSet } from './group.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
@@ -283,7 +283,11 @@ function waitsForApi({ unheard, transients, definition: { retries = defaultRetri
 
 /** In an outage those that have begun ask again: one that has not would be prepared for nothing. */
 function hasBegun(state: GroupState, plan: Plan): boolean {
-  return plan.ready.some((id) => (state.sessions.get(id) as SessionRecord).attempts > 0);
+  return plan.ready.some((id) => {
+    const record = state.sessions.get(id) as SessionRecord;
+    // Who has no money left asks nobody any more.
+    return record.attempts > 0 && !isOwnDry(record);
+  });
 }
 
 const outageWait: Wait = {

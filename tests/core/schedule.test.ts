@@ -209,6 +209,15 @@ describe('an outage', () => {
     expect(starts(new CoreLog(capped).addSession(sessionDefinition(1)).run(), { isOut: true })).toEqual([sid(1)]);
   });
 
+  test('who cannot ask holds up nobody', () => {
+    const log = inOutage(1);
+    for (const number of [1, 2]) {
+      const sessionId = sid(number);
+      log.add({ type: 'session_changed', sessionId, session: { ...sessionDefinition(number), maxBudgetUsd: 0 } });
+    }
+    expect(starts(log, { isOut: true })).toEqual([sid(3)]);
+  });
+
   test('a running session that was answered before asks nobody just now, so another one may', () => {
     const log = inOutage(1).start(sid(3));
     expect(starts(log, { isOut: true })).toEqual([]);

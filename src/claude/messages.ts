@@ -86,6 +86,7 @@ export function isAborted({ terminalReason }: ResultMessage): boolean {
 export interface ApiRetryMessage {
   readonly kind: 'api-retry';
   readonly attempt: number;
+  readonly attemptsMax?: number;
   readonly error: string;
   /** Null when there was no answer at all. */
   readonly errorStatus: number | null;
@@ -204,6 +205,7 @@ function readSystem(value: JsonObject): Body {
       return {
         kind: 'api-retry',
         attempt: count(value.attempt),
+        ...optional('attemptsMax', number(value.max_retries)),
         error: text(value.error) ?? 'unknown',
         errorStatus: number(value.error_status) ?? null,
       };

@@ -4,9 +4,11 @@
  * lines always give the same state, so a later runner knows what an earlier one knew.
  */
 import { type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
+import type { ApiRetry } from '../core/progress.ts';
 import { answersInterrupt } from './control.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
+  ApiRetryMessage,
   AssistantMessage,
   ClaudeMessage,
   HookMessage,
@@ -22,13 +24,6 @@ import { cleanLines, oneLine } from './text.ts';
 export interface OpenTool {
   readonly name: string;
   readonly target: string;
-}
-
-/** The last `api_retry`, as long as no answer of the model came after it. */
-export interface Retry {
-  readonly attempt: number;
-  readonly error: string;
-  readonly errorStatus: number | null;
 }
 
 /** Mutable: `foldMessage` changes it in place. */
@@ -73,7 +68,8 @@ export interface AttemptStream {
   /** Any SessionStart hook was reported. */
   hookSeen: boolean;
   rateLimit?: RateLimitMessage;
-  lastRetry?: Retry;
+  /** The last `api_retry`, as long as no answer of the model came after it. */
+  lastRetry?: ApiRetry;
   /** `authentication_failed`, `oauth_org_not_allowed` or `billing_error`, until the model answers after all. */
   authError?: string;
   /** The error code on claude's last report of trouble, until an answer of the model. */
@@ -102,6 +98,7 @@ export interface AttemptStream {
 
 const toolChars = 80;
 const textChars = 200;
+const errorChars = 60;
 /** More open calls than any model makes; what a broken stream opens beyond that is not remembered. */
 const maxOpen = 1000;
 const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
@@ -161,7 +158,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       foldResult(s, m);
       break;
     case 'api-retry':
-      s.lastRetry = { attempt: m.attempt, error: m.error, errorStatus: m.errorStatus };
+      s.lastRetry = retryOf(m);
       noteTrouble(s, m.error);
       break;
     case 'rate-limit':
@@ -217,6 +214,11 @@ function noteSessionId(s: AttemptStream, id: string | undefined): void {
   const known = s.claudeSessionIds;
   // The newest comes first in nearly every line; the list itself has one or two entries.
   if (known.at(-1) !== id && known.length < maxOpen && !known.includes(id)) known.push(id);
+}
+
+function retryOf({ attempt, attemptsMax, error, errorStatus }: ApiRetryMessage): ApiRetry {
+  const max = attemptsMax === undefined ? {} : { attemptsMax };
+  return { attempt, ...max, error: oneLine(error, errorChars), errorStatus };
 }
 
 function noteTrouble(s: AttemptStream, error: string): void {

@@ -1,6 +1,6 @@
 /** What a group is doing now, seen from outside its runner: the log's state, and what the runner last wrote down. */
 import { noTokens, type SessionId, type Tokens, type Usage } from '../core/group.ts';
-import type { LiveSession, SessionProgress } from '../core/progress.ts';
+import type { ApiRetry, LiveSession, SessionProgress } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { LiveView } from '../report/reporter.ts';
@@ -59,6 +59,7 @@ function liveSession(session: Partial<SessionProgress>, record: SessionRecord, n
   return {
     ...(typeof session.currentTool === 'string' ? { currentTool: session.currentTool } : {}),
     ...(typeof session.lastText === 'string' ? { lastText: session.lastText } : {}),
+    ...retryIn(session.retry),
     usage: {
       costUsd: Math.max(0, amount(session.cost) - usage.costUsd),
       tokens: tokensSince(session.tokens, usage.tokens),
@@ -68,6 +69,15 @@ function liveSession(session: Partial<SessionProgress>, record: SessionRecord, n
       models: {},
     },
   };
+}
+
+/** Its writer may be of an older version, which knew nothing of it, or of a newer one. */
+function retryIn(told: unknown): { readonly retry?: ApiRetry } {
+  if (!isObject(told) || typeof told.error !== 'string') return {};
+  const { attempt, attemptsMax, error, errorStatus } = told;
+  const max = typeof attemptsMax === 'number' ? { attemptsMax } : {};
+  const status = typeof errorStatus === 'number' ? errorStatus : null;
+  return { retry: { attempt: amount(attempt), ...max, error, errorStatus: status } };
 }
 
 function tokensSince(now: Partial<Tokens> | undefined, before: Tokens): Tokens {

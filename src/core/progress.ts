@@ -6,12 +6,26 @@ import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
 
+/** claude asked the API in vain, and asks again after a while. */
+export interface ApiRetry {
+  /** From 1. */
+  readonly attempt: number;
+  /** After so many it gives up; absent = it did not say. */
+  readonly attemptsMax?: number;
+  /** claude's code for the trouble, such as `overloaded`. */
+  readonly error: string;
+  /** The status of the answer; null when there was none at all. */
+  readonly errorStatus: number | null;
+}
+
 /** What a running attempt looks like right now; never logged, may be dropped. */
 export interface LiveSession {
   readonly currentTool?: string;
   /** Tool calls begun since this was shown last, oldest first; short ones are over before anybody looks. */
   readonly recentTools?: readonly string[];
   readonly lastText?: string;
+  /** The last try, as long as the model has not answered since. */
+  readonly retry?: ApiRetry;
   readonly usage: Usage;
 }
 
@@ -29,6 +43,7 @@ export interface SessionProgress {
   readonly waitsFor?: readonly SessionId[];
   readonly currentTool?: string;
   readonly lastText?: string;
+  readonly retry?: ApiRetry;
   /** US dollars, all attempts. */
   readonly cost: number;
   readonly estimated?: true;
@@ -108,6 +123,7 @@ function sessionProgress(
     ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
     ...(now?.currentTool === undefined ? {} : { currentTool: now.currentTool }),
     ...(now?.lastText === undefined ? {} : { lastText: now.lastText }),
+    ...(now?.retry === undefined ? {} : { retry: now.retry }),
     cost: record.usage.costUsd + (now?.usage.costUsd ?? 0),
     ...(estimated ? { estimated: true as const } : {}),
     tokens: now ? addTokens(record.usage.tokens, now.usage.tokens) : record.usage.tokens,

@@ -4,6 +4,7 @@ import { allDependentsOf } from '../core/graph.ts';
 import type { SessionId } from '../core/group.ts';
 import { sessionNumber } from '../core/id.ts';
 import { planOf } from '../core/plan.ts';
+import type { ApiRetry } from '../core/progress.ts';
 import type { GroupState } from '../core/state.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
@@ -69,6 +70,15 @@ export function conditionOf(state: GroupState, nowMs: number): string | null {
   if (state.frozenUntil !== undefined) return `frozen until ${formatMoment(state.frozenUntil, nowMs)}`;
   if (state.limitResetsAt === undefined) return null;
   return `usage limit until ${formatMoment(state.limitResetsAt, nowMs)}`;
+}
+
+/** That the API gave claude no answer, and that it asks again. */
+export function retrySentence({ attempt, attemptsMax, error, errorStatus }: ApiRetry): string {
+  const what = errorStatus === 429 ? 'The server throttles requests' : 'The API does not answer';
+  const known = error === 'unknown' ? '' : error;
+  const why = errorStatus === null ? known : String(errorStatus);
+  const tries = attemptsMax === undefined ? `try ${attempt}` : `${attempt} of ${attemptsMax}`;
+  return `${what}${why === '' ? '' : ` (${why})`}, claude tries again (${tries}).`;
 }
 
 const isoTime = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;

@@ -12,5 +12,6 @@ export function liveSession(worker: Worker, durationMs: number): LiveSession {
     ...(stream.currentTool === undefined ? {} : { currentTool: stream.currentTool }),
     ...(recentTools.length === 0 ? {} : { recentTools }),
     ...(stream.lastText === undefined ? {} : { lastText: stream.lastText }),
+    ...(stream.lastRetry === undefined ? {} : { retry: stream.lastRetry }),
   };
 }

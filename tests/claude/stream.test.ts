@@ -91,6 +91,7 @@ describe('foldMessage', () => {
       type: 'system',
       subtype: 'api_retry',
       attempt: 1,
+      max_retries: 6,
       error: 'authentication_failed',
       error_status: 401,
     };
@@ -98,7 +99,7 @@ describe('foldMessage', () => {
     expect(troubled).toMatchObject({
       authError: 'authentication_failed',
       apiError: 'authentication_failed',
-      lastRetry: { attempt: 1, errorStatus: 401 },
+      lastRetry: { attempt: 1, attemptsMax: 6, errorStatus: 401 },
     });
     const cured = fold(init, retry, says('m1', [text('hi')]));
     expect([cured.authError, cured.apiError, cured.lastRetry]).toEqual([undefined, undefined, undefined]);

@@ -97,3 +97,37 @@ test('a session that nobody watches has worked until it said something last, for
   ]);
   expect(await user.ok('group', 'report', group, '--html', '-')).toContain('<title>auth: interrupted</title>');
 });
+
+/** What it prints while its runner, which lives, wrote this down of the session. */
+async function toldWith(now: object): Promise<{ why: string; shown: string }> {
+  const id = sessionId(1);
+  const [one] = user.groups;
+  const group = one ?? user.make('auth', [{ name: 'api' }], [story.started, story.intended, story.spawned]);
+  const progress = { groupId: group, sessions: [{ id, status: 'running', cost: 0, ...now }] };
+  user.world.files.writeAtomic(user.paths(group).progress, JSON.stringify(progress));
+  const runner = user.world.locks.tryLock(user.paths(group).lock, {
+    identity: user.world.machine.self,
+    runId: 'run',
+  });
+  const why = await user.ok('group', 'why', group, 'api');
+  const shown = await user.ok('session', 'show', `${group}/api`);
+  runner?.release();
+  return { why, shown };
+}
+
+test('a session to which the API gives no answer says so, and a progress file of before says what it did', async () => {
+  const retry = { attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 };
+  const sentence = 'The API does not answer (503), claude tries again (5 of 6).';
+  const { why, shown } = await toldWith({ lastText: 'I look.', retry });
+  expect(why).toContain(sentence);
+  expect(shown).toContain(`Now: ${sentence}`);
+  expect((await toldWith({ retry: { attempt: 1, error: 'rate_limit', errorStatus: 429 } })).why).toContain(
+    'The server throttles requests (429), claude tries again (try 1).',
+  );
+  expect((await toldWith({ retry: { attempt: 2, error: 'unknown', errorStatus: null } })).why).toContain(
+    'The API does not answer, claude tries again (try 2).',
+  );
+  for (const older of [{}, { retry: 'twice' }, { retry: { attempt: 1 } }]) {
+    expect((await toldWith({ lastText: 'I look.', ...older })).why).toContain('It said last: I look.');
+  }
+});

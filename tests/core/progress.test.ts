@@ -112,6 +112,14 @@ describe('figures', () => {
     expect([progress.totalCost, progress.totalTokens.output]).toEqual([1.5, 15]);
   });
 
+  test('that the API does not answer is told while the attempt runs', () => {
+    const retry = { attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 };
+    const log = fourSessions().start(a);
+    expect(byId(progressOf(log, { [a]: { usage: usage(1, 10), retry } }))[a]).toMatchObject({ retry });
+    log.complete(a, usage(1, 10));
+    expect(byId(progressOf(log, { [a]: { usage: usage(1, 10), retry } }))[a]).not.toHaveProperty('retry');
+  });
+
   test('what is left over of an ended attempt is not counted again', () => {
     const log = fourSessions().start(a).complete(a, usage(1, 10));
     const progress = progressOf(log, { [a]: { usage: usage(1, 10), currentTool: 'Bash' } });

@@ -10,7 +10,7 @@ import { answeredOf } from '../../core/warm-cache.ts';
 import { whyNot } from '../../core/why.ts';
 import { formatClock, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
-import { runLine, sessionTitle, statusTone, withLocalTimes } from '../../report/wording.ts';
+import { retrySentence, runLine, sessionTitle, statusTone, withLocalTimes } from '../../report/wording.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from '../../runner/limit-gate.ts';
 import { watchRoom } from '../../runner/room.ts';
 import { attemptUsages } from '../attempt-usage.ts';
@@ -139,6 +139,7 @@ function whatItDoes(
 }
 
 function activity(now: LiveSession | undefined, identified: boolean): string {
+  if (now?.retry !== undefined) return retrySentence(now.retry);
   if (now?.currentTool !== undefined) return `It uses a tool: ${now.currentTool}`;
   if (now?.lastText !== undefined) return `It said last: ${now.lastText}`;
   return identified ? 'It waits for the model.' : 'claude is starting.';

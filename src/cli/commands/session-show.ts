@@ -6,7 +6,7 @@ import { planOf } from '../../core/plan.ts';
 import { explanation, type LiveSession } from '../../core/progress.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
-import { listTitles, sessionTitle, statusTone } from '../../report/wording.ts';
+import { listTitles, retrySentence, sessionTitle, statusTone } from '../../report/wording.ts';
 import { acceptText, isolationWhy, placeText, setupText } from '../../report/work-plan.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
@@ -70,7 +70,7 @@ function describe(context: Context, session: LoadedSession, used: Usage, now: Li
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reason}`],
     ['Why', why.message],
-    ['Now', now?.currentTool],
+    ['Now', now?.retry === undefined ? now?.currentTool : retrySentence(now.retry)],
     ['Project', definition.projectPath],
     ...workLines(session),
     ['Description', definition.description === '' ? undefined : definition.description],

@@ -14,7 +14,7 @@ import {
 import { safeText } from '../terminal-text.ts';
 import type { Line } from '../transcript/line.ts';
 import { markdownLines } from '../transcript/markdown.ts';
-import { listTitles, statusTone, titleOf, withCommands, withLocalTimes } from '../wording.ts';
+import { listTitles, retrySentence, statusTone, titleOf, withCommands, withLocalTimes } from '../wording.ts';
 import {
   type Cell,
   cellsOf,
@@ -155,6 +155,7 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   add('why', whySentence(view, record) ?? explained.message, status === 'failed' ? 'bad' : 'warn');
   add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
   const now = view.live.get(definition.id);
+  add('trouble', now?.retry === undefined ? undefined : retrySentence(now.retry), 'warn');
   add('tool', now?.currentTool, 'accent');
   const say = (name: string, markdown: string | undefined): void => {
     if (markdown !== undefined && markdown.trim() !== '') lines.push(...saidLines(name, markdown, columns));

@@ -4,6 +4,7 @@
  */
 import { addUsage, type Usage } from '../../core/group.ts';
 import { isHeldBack } from '../../core/plan.ts';
+import type { ApiRetry } from '../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
@@ -292,9 +293,17 @@ function runningNow({ state, live, runner }: View, record: SessionRecord, attemp
     const command = record.definition.accept;
     return { tool: { text: command === undefined ? 'keeps its work' : `accepting: ${command}`, tone: 'accent' } };
   }
+  if (now?.retry !== undefined) return { tool: { text: retryWords(now.retry), tone: 'warn' }, ...words };
   if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };
   const idle = { text: attempt.identified ? 'waits for the model' : 'claude is starting', tone: 'dim' } as const;
   return now?.lastText === undefined ? { tool: idle } : { idle, ...words };
+}
+
+/** As retrySentence, for a narrow column. */
+function retryWords({ attempt, attemptsMax, errorStatus }: ApiRetry): string {
+  const answer = errorStatus === null ? 'no answer' : `no answer (${errorStatus})`;
+  const most = attemptsMax === undefined ? '' : ` of ${attemptsMax}`;
+  return `${errorStatus === 429 ? 'throttled' : answer}, try ${attempt}${most}`;
 }
 
 /** What a session does whose runner is gone: nobody is there to let go on what was halted. */

@@ -284,3 +284,16 @@ test('a budget is shown as a bar with what is spent, reserved and free', () => {
   const reserved = textOf(frame({ columns: 200, view: { state } })).split('\n')[1] ?? '';
   expect(reserved).toMatch(/█{10}▒{8}░{22} 26% {2}\$2\.00 reserved/);
 });
+
+test('a session to which the API gives no answer says so in its row and in its pane', () => {
+  const api = sessionId(2);
+  const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
+  const shown = (errorStatus: number | null) => {
+    const live = new Map([[api, { ...now, retry: { attempt: 5, attemptsMax: 6, error: 'x', errorStatus } }]]);
+    return textOf(frame({ columns: 200, rows: 40, view: { live }, ui: { selected: api, pane: 'split', tab: 'now' } }));
+  };
+  expect(shown(503)).toContain('no answer (503), try 5 of 6');
+  expect(shown(503)).toContain('The API does not answer (503), claude tries again (5 of 6).');
+  expect(shown(null)).toContain('no answer, try 5 of 6');
+  expect(shown(429)).toContain('throttled, try 5 of 6');
+});

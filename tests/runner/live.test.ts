@@ -1,0 +1,24 @@
+/** Promises: what is shown of a running session is what its stream said last, trouble with the API included. */
+import { expect, test } from 'bun:test';
+import { parseLine } from '../../src/claude/messages.ts';
+import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
+import { liveSession } from '../../src/runner/live.ts';
+import type { Worker } from '../../src/runner/worker.ts';
+import { WorkerNotes } from '../../src/runner/worker-notes.ts';
+
+const retry = { type: 'system', subtype: 'api_retry', attempt: 5, max_retries: 6, error: 'server_error' };
+const answer = { type: 'assistant', message: { id: 'm1', model: 'opus', content: [{ type: 'text', text: 'Hi.' }] } };
+
+function shownAfter(...lines: readonly object[]): ReturnType<typeof liveSession> {
+  const stream = emptyStream();
+  for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
+  const worker: Pick<Worker, 'stream' | 'notes'> = { stream, notes: new WorkerNotes() };
+  return liveSession(worker as Worker, 1000);
+}
+
+test('that the API does not answer, until it does', () => {
+  const troubled = shownAfter(answer, { ...retry, error_status: 503 });
+  expect(troubled.retry).toEqual({ attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 });
+  expect(troubled.lastText).toBe('Hi.');
+  expect(shownAfter({ ...retry, error_status: null }, answer)).not.toHaveProperty('retry');
+});

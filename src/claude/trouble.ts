@@ -3,9 +3,13 @@
  */
 import type { PauseReason } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
+import { momentText } from '../core/moment.ts';
+import { throttled } from '../core/state.ts';
 import { isAborted, type ResultMessage } from './messages.ts';
 import type { AttemptStream } from './stream.ts';
 import { oneLine } from './text.ts';
+
+export { throttled } from '../core/state.ts';
 
 /** An outcome without its warnings. */
 export type Verdict =
@@ -103,9 +107,6 @@ export function saidBy(result: ResultMessage): string {
   return oneLine(text === '' ? result.errors.slice(0, 10).join('; ') : text, quoteChars);
 }
 
-/** The kind of limit when it is none of the login's: the server has too much to do, or this login asks too fast. */
-export const throttled = 'throttled';
-
 /**
  * Any 429 that claude gave up on is a limit, also one without reset time: it is nobody's failure, and the same request
  * works later.
@@ -130,7 +131,7 @@ function limited(stream: AttemptStream, said: string): Verdict {
 function resetTime(ms: number | undefined): string | undefined {
   // Beyond this a Date has no text.
   if (ms === undefined || Math.abs(ms) > 8.64e15) return undefined;
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+  return momentText(ms);
 }
 
 function isUsageLimit(said: string): boolean {

@@ -1,6 +1,6 @@
 /** `--notify`: rings the terminal, and tells it what happened, when something happens that a user may wait for. */
 import type { GroupEvent } from '../core/event.ts';
-import type { GroupState } from '../core/state.ts';
+import { type GroupState, isThrottled } from '../core/state.ts';
 import { formatDate } from '../report/format.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { awaitedEvents } from './event-commands.ts';
@@ -33,7 +33,9 @@ function notificationText(event: GroupEvent, { group }: GroupState): string {
     case 'group_paused':
       return `${name} is paused: ${event.reason}`;
     case 'limit_reached':
-      return `${name} waits for a usage limit until ${formatDate(event.resetsAt)}`;
+      return isThrottled(event)
+        ? `${name} is throttled by the server until ${formatDate(event.resetsAt)}`
+        : `${name} waits for a usage limit until ${formatDate(event.resetsAt)}`;
     default:
       return name;
   }

@@ -219,7 +219,7 @@ export type EventBody =
   | { readonly type: 'group_frozen'; readonly until: string }
   /** Halted processes go on. */
   | { readonly type: 'group_thawed' }
-  /** A usage limit of the login: nothing starts before `resetsAt` (ISO 8601), then one session first. */
+  /** A limit of the login: nothing starts before `resetsAt` (ISO 8601), then one session first. */
   | { readonly type: 'limit_reached'; readonly resetsAt: string; readonly limitType?: string }
   /** The first session after the reset got an answer; the others follow. */
   | { readonly type: 'limit_lifted' }

@@ -2,6 +2,7 @@
 import { isOwnDry } from './budget.ts';
 import { needsPerson } from './failure.ts';
 import { sessionLabel } from './id.ts';
+import { momentText } from './moment.ts';
 import { allBlockers, isHeldBack, type Plan } from './plan.ts';
 import type { Decision } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
@@ -95,7 +96,7 @@ export function settleForBudget(state: GroupState): Settle {
 
 /** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */
 export function settleForLimit(untilMs: number | undefined): Settle {
-  const when = untilMs === undefined ? 'later' : `at ${new Date(untilMs).toISOString()}`;
+  const when = untilMs === undefined ? 'later' : `at ${momentText(untilMs)}`;
   const message = `A usage or rate limit was reached; it is lifted ${when}. Go on then with: group resume.`;
   return { do: 'settle', status: 'paused', reason: 'limit', message };
 }

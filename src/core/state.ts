@@ -38,8 +38,10 @@ export interface GroupState {
   draining: boolean;
   /** Set while all processes are halted where they stand; ISO 8601, when it becomes a pause. */
   frozenUntil?: string;
-  /** Set while a usage limit holds; ISO 8601 of its reset. */
+  /** Set while a limit holds; ISO 8601 of its reset. */
   limitResetsAt?: string;
+  /** Its kind in claude's words, or `throttled`; absent = not told. */
+  limitType?: string;
   /** Only these sessions start in this run. */
   only?: ReadonlySet<SessionId>;
   /** Failures since the last start or resume. */
@@ -60,6 +62,14 @@ export interface GroupState {
   definitionsVersion: number;
   /** Sessions whose status or queueing changed since plan.ts last looked. */
   readonly touched: Set<SessionId>;
+}
+
+/** The kind of limit when it is none of the login's: the server has too much to do, or this login asks too fast. */
+export const throttled = 'throttled';
+
+/** What holds is no usage limit: the server asks for fewer requests. */
+export function isThrottled({ limitType }: Pick<GroupState, 'limitType'>): boolean {
+  return limitType === throttled;
 }
 
 /** The state after `group_created`. Throws IllegalEvent when the first event is another one. */
@@ -137,9 +147,12 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
       return;
     case 'limit_reached':
       state.limitResetsAt = event.resetsAt;
+      delete state.limitType;
+      if (event.limitType !== undefined) state.limitType = event.limitType;
       return;
     case 'limit_lifted':
       delete state.limitResetsAt;
+      delete state.limitType;
       return;
     case 'group_paused':
     case 'group_failed':

@@ -2,6 +2,7 @@
 import { isOwnDry } from './budget.ts';
 import type { SessionId } from './group.ts';
 import { sessionLabel } from './id.ts';
+import { momentText } from './moment.ts';
 import { type Plan, planOf } from './plan.ts';
 import { explanation } from './progress.ts';
 import { type Circumstances, decide, nextStarts } from './schedule.ts';
@@ -71,7 +72,8 @@ function whyNoneStarts(state: GroupState, circumstances: Circumstances): General
 function whyNow(state: GroupState, circumstances: Circumstances): General {
   if (state.pausing !== undefined) return { reason: 'pausing', message: 'The group is being paused.' };
   if (state.frozenUntil !== undefined) {
-    const message = `Everything is halted; at ${state.frozenUntil} it becomes a pause. Go on with: group resume.`;
+    const until = momentText(Date.parse(state.frozenUntil));
+    const message = `Everything is halted; at ${until} it becomes a pause. Go on with: group resume.`;
     return { reason: 'frozen', message };
   }
   if (state.needsPerson) {
@@ -83,8 +85,7 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
   }
   const { wait } = nextStarts(state, circumstances);
   if (wait?.reason === 'limit' && wait.untilMs !== undefined) {
-    const message = `A usage limit holds; it is lifted at ${new Date(wait.untilMs).toISOString()}, then it goes on.`;
-    return { reason: 'limit', message };
+    return { reason: 'limit', message: limitSentence(wait.untilMs, circumstances.gate?.isThrottled === true) };
   }
   if (wait !== null && wait.reason !== 'backoff') return wait;
   for (const decision of decide(state, circumstances)) {
@@ -92,6 +93,13 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
     if (decision.do === 'settle' && decision.status !== 'completed') return decision;
   }
   return aboutToStart;
+}
+
+function limitSentence(untilMs: number, isThrottled: boolean): string {
+  const time = momentText(untilMs);
+  return isThrottled
+    ? `The server throttles requests, which is no usage limit; nothing starts before ${time}, then it goes on.`
+    : `A usage limit holds; it is lifted at ${time}, then it goes on.`;
 }
 
 function whyOne(state: GroupState, record: SessionRecord, { plan, general, warming, nowMs }: Moment): Why {
@@ -114,7 +122,7 @@ function whyOne(state: GroupState, record: SessionRecord, { plan, general, warmi
     return answer('held', `${held} Let it go on with: session resume${others}.`);
   }
   if (state.status === 'running' && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
-    const time = new Date(record.notBeforeMs).toISOString();
+    const time = momentText(record.notBeforeMs);
     return answer('backoff', `It is tried again at ${time}. ${own.message ?? ''}`.trim());
   }
   if (state.status === 'running' && !record.queued) {

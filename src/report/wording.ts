@@ -5,7 +5,7 @@ import type { SessionId } from '../core/group.ts';
 import { sessionNumber } from '../core/id.ts';
 import { planOf } from '../core/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
-import type { GroupState } from '../core/state.ts';
+import { type GroupState, isThrottled } from '../core/state.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
@@ -61,7 +61,7 @@ export function withCommands(state: GroupState, sentence: string): string {
     .replaceAll(/(?<!claude-code-agent )\bgroup (show|why)\b/g, `claude-code-agent group $1 ${state.group.id}`);
 }
 
-/** What is special about a running group, in words: frozen, being paused, held by a usage limit; null = nothing. */
+/** What is special about a running group, in words: frozen, being paused, held by a limit; null = nothing. */
 export function conditionOf(state: GroupState, nowMs: number): string | null {
   if (state.status !== 'running') return null;
   if (state.pausing !== undefined) {
@@ -69,7 +69,12 @@ export function conditionOf(state: GroupState, nowMs: number): string | null {
   }
   if (state.frozenUntil !== undefined) return `frozen until ${formatMoment(state.frozenUntil, nowMs)}`;
   if (state.limitResetsAt === undefined) return null;
-  return `usage limit until ${formatMoment(state.limitResetsAt, nowMs)}`;
+  return `${limitName(state)} until ${formatMoment(state.limitResetsAt, nowMs)}`;
+}
+
+/** What holds a group that has `limitResetsAt`, in two words at most. */
+export function limitName(state: Pick<GroupState, 'limitType'>): string {
+  return isThrottled(state) ? 'throttled' : 'usage limit';
 }
 
 /** That the API gave claude no answer, and that it asks again. */

@@ -98,21 +98,27 @@ test('a session that nobody watches has worked until it said something last, for
   expect(await user.ok('group', 'report', group, '--html', '-')).toContain('<title>auth: interrupted</title>');
 });
 
-/** What it prints while its runner, which lives, wrote this down of the session. */
-async function toldWith(now: object): Promise<{ why: string; shown: string }> {
-  const id = sessionId(1);
+/** Lets the group have a runner, this process, while something is asked. */
+async function whileRun<T>(group: string, ask: () => Promise<T>): Promise<T> {
+  const { lock } = user.paths(group);
+  const runner = user.world.locks.tryLock(lock, { identity: user.world.machine.self, runId: 'run' });
+  try {
+    return await ask();
+  } finally {
+    runner?.release();
+  }
+}
+
+/** What is told of the session while its runner wrote this down of it. */
+function toldWith(now: object): Promise<{ why: string; shown: string }> {
   const [one] = user.groups;
   const group = one ?? user.make('auth', [{ name: 'api' }], [story.started, story.intended, story.spawned]);
-  const progress = { groupId: group, sessions: [{ id, status: 'running', cost: 0, ...now }] };
+  const progress = { groupId: group, sessions: [{ id: sessionId(1), status: 'running', cost: 0, ...now }] };
   user.world.files.writeAtomic(user.paths(group).progress, JSON.stringify(progress));
-  const runner = user.world.locks.tryLock(user.paths(group).lock, {
-    identity: user.world.machine.self,
-    runId: 'run',
-  });
-  const why = await user.ok('group', 'why', group, 'api');
-  const shown = await user.ok('session', 'show', `${group}/api`);
-  runner?.release();
-  return { why, shown };
+  return whileRun(group, async () => ({
+    why: await user.ok('group', 'why', group, 'api'),
+    shown: await user.ok('session', 'show', `${group}/api`),
+  }));
 }
 
 test('a session to which the API gives no answer says so, and a progress file of before says what it did', async () => {
@@ -130,4 +136,17 @@ test('a session to which the API gives no answer says so, and a progress file of
   for (const older of [{}, { retry: 'twice' }, { retry: { attempt: 1 } }]) {
     expect((await toldWith({ lastText: 'I look.', ...older })).why).toContain('It said last: I look.');
   }
+});
+
+test.each([
+  ['throttled', 'throttled until', 'The server throttles requests, which is no usage limit; nothing starts before'],
+  ['five_hour', 'usage limit until', 'A usage limit holds; it is lifted at'],
+])('a limit of the kind %s is called what it is', async (limitType, condition, sentence) => {
+  const resetsAt = new Date(user.world.clock.now() + 3_600_000).toISOString();
+  const group = user.make('auth', [{ name: 'api' }], [story.started, { type: 'limit_reached', resetsAt, limitType }]);
+  await whileRun(group, async () => {
+    expect(await user.ok('group', 'list')).toContain(`running (${condition} `);
+    expect(await user.ok('group', 'why', group)).toContain(sentence);
+    expect(await user.json('group', 'show', group)).toMatchObject({ limitResetsAt: resetsAt, limitType });
+  });
 });

@@ -71,6 +71,7 @@ test.each<[string | null, EventBody[]]>([
   ['pausing: running sessions finish first', [{ type: 'group_pausing', reason: 'user', mode: 'drain' }]],
   ['frozen until', [{ type: 'group_frozen', until: '2026-01-04T14:31:22.000Z' }]],
   ['usage limit until', [{ type: 'limit_reached', resetsAt: '2026-01-04T19:00:00.000Z' }]],
+  ['throttled until', [{ type: 'limit_reached', resetsAt: '2026-01-04T19:00:00.000Z', limitType: 'throttled' }]],
   [null, [{ type: 'group_paused', reason: 'user', message: 'Paused.' }]],
 ])('a running group is %p', (words, more) => {
   const condition = conditionOf(stateAfter({}, more), Date.parse('2026-01-04T14:30:22.000Z'));

@@ -63,11 +63,12 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
 
 /** Only while they hold. */
 function conditions(state: LoadedGroup['state']): object {
-  const { pausing, draining, frozenUntil, limitResetsAt } = state;
+  const { pausing, draining, frozenUntil, limitResetsAt, limitType } = state;
   return {
     ...(pausing === undefined ? {} : { pausing: draining ? 'drain' : pausing }),
     ...(frozenUntil === undefined ? {} : { frozenUntil }),
     ...(limitResetsAt === undefined ? {} : { limitResetsAt }),
+    ...(limitType === undefined ? {} : { limitType }),
   };
 }
 

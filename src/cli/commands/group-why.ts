@@ -6,6 +6,7 @@ import { planOf } from '../../core/plan.ts';
 import type { LiveSession } from '../../core/progress.ts';
 import type { Circumstances, Gate } from '../../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
+import { isThrottled } from '../../core/state.ts';
 import { answeredOf } from '../../core/warm-cache.ts';
 import { whyNot } from '../../core/why.ts';
 import { formatClock, formatTable } from '../../report/format.ts';
@@ -168,8 +169,9 @@ function gateOf({ world, env }: Context, { root, groupId, state }: LoadedGroup, 
   const key = state.run?.rehearsal ? rehearsalGateKey(groupId) : gateKey(env);
   const reading = openLimitGate(world, { root, key, runId: world.random.uuid() }).read();
   if (reading !== null) {
-    return { untilMs: reading.untilMs, mayProbe: nowMs >= reading.untilMs && reading.probe === 'nobody' };
+    const mayProbe = nowMs >= reading.untilMs && reading.probe === 'nobody';
+    return { untilMs: reading.untilMs, mayProbe, isThrottled: isThrottled(reading) };
   }
   const known = state.status === 'running' ? state.limitResetsAt : undefined;
-  return known === undefined ? null : { untilMs: Date.parse(known), mayProbe: false };
+  return known === undefined ? null : { untilMs: Date.parse(known), mayProbe: false, isThrottled: isThrottled(state) };
 }

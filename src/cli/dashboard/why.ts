@@ -1,6 +1,7 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
 import type { Circumstances } from '../../core/schedule.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import { isThrottled } from '../../core/state.ts';
 import { answeredOf } from '../../core/warm-cache.ts';
 import { type Why, whyAsker } from '../../core/why.ts';
 import type { Room } from '../../runner/room.ts';
@@ -24,7 +25,9 @@ function circumstancesOf(world: World, room: Room, { state, live }: Source): Cir
     nowMs: world.clock.now(),
     liveUsd: new Map([...live].map(([session, { usage }]) => [session, usage.costUsd])),
     answered: answeredOf([...live].map(([session, { usage }]) => [session, usage])),
-    ...(known === undefined ? {} : { gate: { untilMs: Date.parse(known), mayProbe: false } }),
+    ...(known === undefined
+      ? {}
+      : { gate: { untilMs: Date.parse(known), mayProbe: false, isThrottled: isThrottled(state) } }),
     ...(space === undefined ? {} : { room: space }),
   };
 }

@@ -1,6 +1,6 @@
 /** The head of the dashboard: the group, how far it is, its money, and what holds it up. */
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
-import type { GroupState } from '../../core/state.ts';
+import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatDuration, formatMoney, formatTokens, plural, type Tone } from '../format.ts';
 import { statusTone, withCommands, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
@@ -162,5 +162,5 @@ function conditionNow(state: GroupState, nowMs: number): { readonly text: string
     };
   }
   const limit = limitNow(state, nowMs);
-  return limit === null ? null : { text: `usage ${limit}`, tone: 'warn' };
+  return limit === null ? null : { text: isThrottled(state) ? limit : `usage ${limit}`, tone: 'warn' };
 }

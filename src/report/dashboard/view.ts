@@ -3,7 +3,7 @@ import type { SessionId } from '../../core/group.ts';
 import { allBlockers, planOf } from '../../core/plan.ts';
 import { explanation } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import type { GroupState } from '../../core/state.ts';
+import { type GroupState, isThrottled } from '../../core/state.ts';
 import type { Why } from '../../core/why.ts';
 import { formatDuration, formatMoment, type Tone } from '../format.ts';
 import type { LiveView } from '../reporter.ts';
@@ -82,11 +82,13 @@ export function momentIn(at: string, nowMs: number): string {
   return `${formatDuration(Date.parse(at) - nowMs)} (${formatMoment(at, nowMs)})`;
 }
 
-/** How long a usage limit still holds; null = none does. */
-export function limitNow({ limitResetsAt }: GroupState, nowMs: number): string | null {
+/** How long a limit still holds; null = none does. */
+export function limitNow(state: GroupState, nowMs: number): string | null {
+  const { limitResetsAt } = state;
   if (limitResetsAt === undefined) return null;
   const isOver = Date.parse(limitResetsAt) <= nowMs;
-  return isOver ? 'limit: over, one session tries first' : `limit: goes on in ${momentIn(limitResetsAt, nowMs)}`;
+  const what = isOver ? 'over, one session tries first' : `goes on in ${momentIn(limitResetsAt, nowMs)}`;
+  return `${isThrottled(state) ? 'throttled' : 'limit'}: ${what}`;
 }
 
 /** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */

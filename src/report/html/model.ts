@@ -27,7 +27,7 @@ export interface ReportModel {
   readonly status: GroupStatus;
   readonly reason?: string;
   readonly message?: string;
-  /** What is special about a group that runs: frozen, held by a usage limit, being paused. */
+  /** What is special about a group that runs: frozen, held by a limit, being paused. */
   readonly condition?: string;
   /** Its log says that it runs, and nobody runs it. */
   readonly interrupted?: true;

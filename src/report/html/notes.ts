@@ -1,16 +1,17 @@
 /** One sentence for everything that happened to a group as a whole. Foreign parts are raw text. */
 import type { GroupEvent, MergedRepository } from '../../core/event.ts';
-import type { GroupState } from '../../core/state.ts';
+import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatMoney, plural } from '../format.ts';
+import { limitName } from '../wording.ts';
 import { formatUtc } from './times.ts';
 
-/** What is special about a group that runs: frozen, being paused, held by a usage limit. */
+/** What is special about a group that runs: frozen, being paused, held by a limit. */
 export function conditionText(state: GroupState): string | undefined {
   if (state.status !== 'running') return undefined;
   if (state.pausing !== undefined) return state.draining ? 'running sessions finish, then it pauses' : 'being paused';
   if (state.frozenUntil !== undefined) return `halted until ${formatUtc(state.frozenUntil)}`;
   if (state.limitResetsAt === undefined) return undefined;
-  return `usage limit until ${formatUtc(state.limitResetsAt)}`;
+  return `${limitName(state)} until ${formatUtc(state.limitResetsAt)}`;
 }
 
 /** The sentence; the event's type where there is none. */
@@ -41,9 +42,11 @@ export function noteText(event: GroupEvent): string {
     case 'group_archived':
       return 'The group was archived.';
     case 'limit_reached':
-      return `A usage limit was reached; its reset was due at ${formatUtc(event.resetsAt)}.`;
+      return isThrottled(event)
+        ? `The server throttled requests; nothing was to start before ${formatUtc(event.resetsAt)}.`
+        : `A usage limit was reached; its reset was due at ${formatUtc(event.resetsAt)}.`;
     case 'limit_lifted':
-      return 'The usage limit was lifted.';
+      return 'The limit was lifted.';
     case 'budget_warning':
       return `${formatMoney(event.usage)} of ${formatMoney(event.limit)} were spent.`;
     case 'budget_exceeded':

@@ -141,7 +141,7 @@ export const waitWords = {
   cache: 'waited for the prompt cache',
   dependency: 'waited for its dependencies',
   blocked: 'blocked by a failed session',
-  limit: 'held by a usage limit',
+  limit: 'held by a limit',
   budget: 'out of money',
   backoff: 'waited before another try',
   paused: 'paused',

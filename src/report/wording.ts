@@ -77,6 +77,11 @@ export function limitName(state: Pick<GroupState, 'limitType'>): string {
   return isThrottled(state) ? 'throttled' : 'usage limit';
 }
 
+/** What a session does before there is a claude; the path is that of the command's log. */
+export function setupSentence(setupLog: string): string {
+  return `Its set-up command runs; see ${setupLog}.`;
+}
+
 /** That the API gave claude no answer, and that it asks again. */
 export function retrySentence({ attempt, attemptsMax, error, errorStatus }: ApiRetry): string {
   const what = errorStatus === 429 ? 'The server throttles requests' : 'The API does not answer';

@@ -150,3 +150,28 @@ test.each([
     expect(await user.json('group', 'show', group)).toMatchObject({ limitResetsAt: resetsAt, limitType });
   });
 });
+
+test('while its set-up command runs, a session says so and where its output is', async () => {
+  const group = user.make('auth', [{ name: 'api' }]);
+  const before = readLog(user.world, user.paths(group).events);
+  const added = before.ok ? before.value.find((event) => event.type === 'session_added') : undefined;
+  if (added === undefined) throw new Error('There is no session.');
+  const session = { ...added.session, setup: 'npm ci' };
+  const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'cca/api', base: 'b0' };
+  const { sessionId: id } = added;
+  user.tell(group, [
+    { type: 'session_changed', sessionId: id, session },
+    story.started,
+    story.intended,
+    { type: 'session_isolated', sessionId: id, attemptId: 'first', workspace },
+  ]);
+  const { folder, setupLog, setupDone } = sessionPaths(user.paths(group), id);
+  const told = async () => [await user.ok('group', 'why', group), await user.ok('session', 'show', `${group}/api`)];
+  const sentence = `Its set-up command runs; see ${setupLog}.`;
+  user.world.files.makeFolder(folder);
+  user.world.files.writeAtomic(setupLog, '$ npm ci\n');
+  for (const text of await whileRun(group, told)) expect(text).toContain(sentence);
+  for (const text of await told()) expect(text).not.toContain('set-up command runs');
+  user.world.files.writeAtomic(setupDone, '');
+  expect(await whileRun(group, () => user.ok('group', 'why', group))).toContain('claude is starting.');
+});

@@ -11,7 +11,14 @@ import { answeredOf } from '../../core/warm-cache.ts';
 import { whyNot } from '../../core/why.ts';
 import { formatClock, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
-import { retrySentence, runLine, sessionTitle, statusTone, withLocalTimes } from '../../report/wording.ts';
+import {
+  retrySentence,
+  runLine,
+  sessionTitle,
+  setupSentence,
+  statusTone,
+  withLocalTimes,
+} from '../../report/wording.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from '../../runner/limit-gate.ts';
 import { watchRoom } from '../../runner/room.ts';
 import { attemptUsages } from '../attempt-usage.ts';
@@ -19,6 +26,7 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type Standing, standingOf } from '../live-view.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../resolve.ts';
+import { runningSetup } from '../set-up.ts';
 
 const example = `
 Example:
@@ -133,6 +141,8 @@ function whatItDoes(
   if (frozenUntil !== undefined) {
     return { reason: 'frozen', message: `It is halted where it stood until ${formatClock(frozenUntil)}.` };
   }
+  const setupLog = runningSetup(world, group.paths, record);
+  if (setupLog !== null) return { reason: 'preparing', message: setupSentence(setupLog) };
   return {
     reason: identified ? 'working' : 'preparing',
     message: activity(live.get(record.definition.id), identified),

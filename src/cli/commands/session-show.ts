@@ -3,10 +3,10 @@ import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
-import { explanation, type LiveSession } from '../../core/progress.ts';
+import { explanation } from '../../core/progress.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
-import { listTitles, retrySentence, sessionTitle, statusTone } from '../../report/wording.ts';
+import { listTitles, retrySentence, sessionTitle, setupSentence, statusTone } from '../../report/wording.ts';
 import { acceptText, isolationWhy, placeText, setupText } from '../../report/work-plan.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
@@ -14,8 +14,9 @@ import { diffStatText } from '../../template/knowledge.ts';
 import { configLines, configView } from '../config-view.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { standingOf } from '../live-view.ts';
+import { type Standing, standingOf } from '../live-view.ts';
 import { type LoadedSession, loadReferredSession } from '../resolve.ts';
+import { runningSetup } from '../set-up.ts';
 
 const example = `
 Example:
@@ -50,15 +51,25 @@ function show(context: Context, reference: string, json: boolean): Work {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const { record, sessionId } = session.value;
-  const now = standingOf(context.world, session.value).live.get(sessionId);
+  const standing = standingOf(context.world, session.value);
+  const now = standing.live.get(sessionId);
   const usage = addUsage(record.usage, now?.usage ?? noUsage);
   if (json) context.stdout.line(safeJson(sessionMeta({ ...record, usage }), 2));
-  else for (const line of describe(context, session.value, usage, now)) context.stdout.line(line);
+  else
+    for (const line of describe(context, session.value, usage, doing(context, session.value, standing)))
+      context.stdout.line(line);
   return ok(exitCode.done);
 }
 
+function doing({ world }: Context, session: LoadedSession, { live, isInterrupted }: Standing): string | undefined {
+  const setupLog = isInterrupted ? null : runningSetup(world, session.paths, session.record);
+  if (setupLog !== null) return setupSentence(setupLog);
+  const now = live.get(session.sessionId);
+  return now?.retry === undefined ? now?.currentTool : retrySentence(now.retry);
+}
+
 /** `used`: by all attempts, the running one included. */
-function describe(context: Context, session: LoadedSession, used: Usage, now: LiveSession | undefined): string[] {
+function describe(context: Context, session: LoadedSession, used: Usage, now: string | undefined): string[] {
   const { record, state, sessionId } = session;
   const { definition } = record;
   const { style } = context.stdout;
@@ -70,7 +81,7 @@ function describe(context: Context, session: LoadedSession, used: Usage, now: Li
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reason}`],
     ['Why', why.message],
-    ['Now', now?.retry === undefined ? now?.currentTool : retrySentence(now.retry)],
+    ['Now', now],
     ['Project', definition.projectPath],
     ...workLines(session),
     ['Description', definition.description === '' ? undefined : definition.description],

@@ -3,6 +3,7 @@
  * frames, turns keys into what they ask for.
  */
 import type { SessionId } from '../../core/group.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
 import { paintRow } from '../../report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
@@ -15,6 +16,7 @@ import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import type { GroupReference } from '../resolve.ts';
+import { runningSetup } from '../set-up.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
@@ -144,7 +146,7 @@ export class Dashboard {
   }
 
   #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
-    const { source, glyphs } = this.#options;
+    const { source, group, glyphs } = this.#options;
     const nowMs = this.#world.clock.now();
     if (this.#notice !== undefined && this.#notice.untilMs < nowMs) this.#notice = undefined;
     const { state, live, runner } = source;
@@ -155,6 +157,7 @@ export class Dashboard {
       runner,
       nowMs,
       why: askWhy(this.#world, this.#room, source),
+      setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       ...(this.#notice === undefined ? {} : { notice: this.#notice }),
       ...(material === undefined ? {} : { material }),
     };

@@ -14,7 +14,15 @@ import {
 import { safeText } from '../terminal-text.ts';
 import type { Line } from '../transcript/line.ts';
 import { markdownLines } from '../transcript/markdown.ts';
-import { listTitles, retrySentence, statusTone, titleOf, withCommands, withLocalTimes } from '../wording.ts';
+import {
+  listTitles,
+  retrySentence,
+  setupSentence,
+  statusTone,
+  titleOf,
+  withCommands,
+  withLocalTimes,
+} from '../wording.ts';
 import {
   type Cell,
   cellsOf,
@@ -155,6 +163,8 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   add('why', whySentence(view, record) ?? explained.message, status === 'failed' ? 'bad' : 'warn');
   add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
   const now = view.live.get(definition.id);
+  const setupLog = view.runner === 'none' ? null : view.setupLog?.(record);
+  add('set-up', typeof setupLog === 'string' ? setupSentence(setupLog) : undefined);
   add('trouble', now?.retry === undefined ? undefined : retrySentence(now.retry), 'warn');
   add('tool', now?.currentTool, 'accent');
   const say = (name: string, markdown: string | undefined): void => {

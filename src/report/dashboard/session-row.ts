@@ -280,7 +280,7 @@ function heldBack({ runner }: View, { state: { status } }: SessionRecord, also: 
   return status === 'pending' ? 'held back: p lets it start' : 'held back: p lets it go on';
 }
 
-function runningNow({ state, live, runner }: View, record: SessionRecord, attempt: Attempt): Doing {
+function runningNow({ state, live, runner, setupLog }: View, record: SessionRecord, attempt: Attempt): Doing {
   const now = live.get(record.definition.id);
   const words = now?.lastText === undefined ? {} : { words: { text: plainWords(now.lastText, wordsColumnsMax) } };
   if (runner === 'none') return { tool: { text: leftAlone(state), tone: 'warn' }, ...words };
@@ -295,7 +295,8 @@ function runningNow({ state, live, runner }: View, record: SessionRecord, attemp
   }
   if (now?.retry !== undefined) return { tool: { text: retryWords(now.retry), tone: 'warn' }, ...words };
   if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };
-  const idle = { text: attempt.identified ? 'waits for the model' : 'claude is starting', tone: 'dim' } as const;
+  const starting = typeof setupLog?.(record) === 'string' ? 'set-up command runs' : 'claude is starting';
+  const idle = { text: attempt.identified ? 'waits for the model' : starting, tone: 'dim' } as const;
   return now?.lastText === undefined ? { tool: idle } : { idle, ...words };
 }
 

@@ -36,6 +36,8 @@ export interface View {
   readonly runner: Runner;
   /** Why a session is not running, by all that can be seen of the machine; null when it runs or is completed. */
   readonly why?: (record: SessionRecord) => Why | null;
+  /** The log of the set-up command that runs for a session; null when none does. */
+  readonly setupLog?: (record: SessionRecord) => string | null;
   /** What a key came to; absent = nothing to say. */
   readonly notice?: Notice;
   /** Of the selected session; absent while no pane is open. */

@@ -297,3 +297,18 @@ test('a session to which the API gives no answer says so in its row and in its p
   expect(shown(null)).toContain('no answer, try 5 of 6');
   expect(shown(429)).toContain('throttled, try 5 of 6');
 });
+
+test('while its set-up command runs, the row of a session says so and its pane where the output is', () => {
+  const { state } = fold([...creation({}, [session(sessionId(1))]), started, begin(sessionId(1))[0] as EventBody]);
+  const shown = (setupLog: string | null) =>
+    textOf(
+      frame({
+        columns: 120,
+        view: { state, live: new Map(), setupLog: () => setupLog },
+        ui: { selected: sessionId(1), pane: 'split' },
+      }),
+    );
+  expect(shown('/g/setup.log')).toContain('set-up command runs');
+  expect(shown('/g/setup.log')).toContain('Its set-up command runs; see /g/setup.log.');
+  expect(shown(null)).toContain('claude is starting');
+});

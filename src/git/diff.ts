@@ -29,6 +29,9 @@ const plain = [
   ...['--ignore-submodules=none', '--src-prefix=a/', '--dst-prefix=b/'],
 ];
 
+/** Git writes letters beyond ASCII as numbers, which nobody can read. */
+const readableNames = ['-c', 'core.quotePath=false'];
+
 /** Counts files, and lines where they are text. `folder` is in the repository. Fails with `worktree-failed`. */
 export async function diffStat(git: Git, folder: string, from: string, to: string): Promise<Result<DiffStat>> {
   const printed = await runOwn(git, folder, ['diff', ...plain, '--shortstat', from, to, '--'], long);
@@ -52,10 +55,11 @@ function parseStat(text: string): DiffStat {
  */
 export async function diffText(git: Git, folder: string, wish: DiffWish): Promise<Result<string>> {
   const { from, to, stat } = wish;
+  const diff = [...readableNames, 'diff', ...plain];
   const form = stat === undefined ? ['--patch', '--unified=3', '--inter-hunk-context=0'] : [`--stat=${stat}`];
-  if (to !== undefined) return runOwn(git, folder, ['diff', ...plain, ...form, from, to, '--'], long);
+  if (to !== undefined) return runOwn(git, folder, [...diff, ...form, from, to, '--'], long);
   return withNewFiles(git, folder, (index) =>
-    runOwn(git, folder, ['diff', ...plain, ...form, from, '--', '.', ...exceptOurs], { ...long, ...index }),
+    runOwn(git, folder, [...diff, ...form, from, '--', '.', ...exceptOurs], { ...long, ...index }),
   );
 }
 

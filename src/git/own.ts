@@ -59,7 +59,7 @@ export async function runOwn(
 
 /** The failure for an answer that is no success. */
 export function refusal(args: readonly string[], { stderr, exitCode }: GitAnswer): Result<never> {
-  const command = args.find((arg) => !arg.startsWith('-')) ?? '';
+  const command = args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? '';
   return fail('worktree-failed', `git ${command} refused: ${reasonIn(stderr, exitCode)}.`, cureFor(stderr));
 }
 

@@ -199,3 +199,18 @@ test('whatever stands in a difference, its lines are text and none is left out',
     }),
   );
 });
+
+test('names of files are shown as they are written', async () => {
+  const group = user.mergeGroup('shop', [
+    { name: 'api', repository: 'shop', tree: { 'ä datei.txt': 'a\n' } },
+    { name: 'web', repository: 'shop', tree: { 'a.txt': 'a\n' }, status: 'failed' },
+  ]);
+  writeTree(group.path('web'), { '漢字.txt': 'a\n' });
+  for (const form of [[], ['--stat']]) {
+    const told = await user.ok('group', 'diff', 'shop', ...form);
+    expect(told).toContain('ä datei.txt');
+    expect(told).toContain('漢字.txt');
+    expect(told).not.toMatch(/\\\d{3}/);
+    expect(await user.ok('session', 'diff', 'shop/api', ...form)).toContain('ä datei.txt');
+  }
+});

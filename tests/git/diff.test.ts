@@ -93,3 +93,8 @@ test('nothing of the user’s runs, and no setting of his changes the form', asy
   expect(text.split('\n').slice(2)).toEqual(['--- a/a.txt', '+++ b/a.txt', '@@ -1,2 +1,2 @@', ' a', '-b', '+c', '']);
   expect(existsSync(proof)).toBe(false);
 });
+
+test('a refusal names the command that git refused', async () => {
+  const refused = failure(await diffText(rig.git, workspace.path, { from: 'f'.repeat(40), to: workspace.base }));
+  expect(refused.message).toStartWith('git diff refused: ');
+});

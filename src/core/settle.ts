@@ -40,9 +40,14 @@ function settleHeld(state: GroupState, holding: string): Settle {
   const message =
     holding === 'needs-person'
       ? `${personMessage(state)} Nothing else was started.`
-      : `${state.failures} sessions failed, so nothing else was started. See: group show. Then: group resume.`;
+      : `${failuresText(state)}, so nothing else was started. See: group show. Then: group resume.`;
   const paused = state.group.config.pauseOnError || holding === 'needs-person';
   return { do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message };
+}
+
+/** Of this run. */
+export function failuresText({ failures }: GroupState): string {
+  return `${failures} ${failures === 1 ? 'session' : 'sessions'} failed`;
 }
 
 function settleFailed(state: GroupState, plan: Plan): Settle {

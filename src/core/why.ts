@@ -7,6 +7,7 @@ import { type Plan, planOf } from './plan.ts';
 import { explanation } from './progress.ts';
 import { type Circumstances, decide, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
+import { failuresText } from './settle.ts';
 import type { GroupState } from './state.ts';
 import { cacheWait, type WarmUps, warmUps } from './warm-cache.ts';
 
@@ -80,7 +81,7 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
     return { reason: 'needs-person', message: 'Another session failed in a way that only a person can cure.' };
   }
   if (state.failures >= state.group.config.errorThreshold) {
-    const message = `${state.failures} sessions failed, so nothing new starts in this run.`;
+    const message = `${failuresText(state)}, so nothing new starts in this run.`;
     return { reason: 'error-threshold', message };
   }
   const { wait } = nextStarts(state, circumstances);

@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import { noUsage } from '../../src/core/group.ts';
 import { type Circumstances, decide, nextStarts } from '../../src/core/schedule.ts';
+import { whyNot } from '../../src/core/why.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 
 const capacity: Circumstances = { preparingMax: 9 };
@@ -118,6 +119,19 @@ describe('trouble', () => {
         message: expect.stringContaining('1 session failed and 1 blocked by it.'),
       },
     ]);
+  });
+
+  test.each([
+    [1, '1 session failed'],
+    [2, '2 sessions failed'],
+  ])('after %d failures nothing more starts, in proper English', (errorThreshold, words) => {
+    const log = threeSessions({ errorThreshold, pauseOnError: true }).run();
+    for (const id of [b, a].slice(0, errorThreshold)) log.start(id).fail(id);
+    log.addSession(sessionDefinition(4));
+    const answer = whyNot(log.state, capacity).find(({ sessionId }) => sessionId === sid(4));
+    expect(answer?.message).toBe(`${words}, so nothing new starts in this run.`);
+    const [settled] = decide(log.state, capacity);
+    expect(settled).toMatchObject({ message: expect.stringContaining(`${words}, so nothing else was started.`) });
   });
 
   test('what was held back is named when the run ends', () => {

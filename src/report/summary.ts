@@ -20,7 +20,16 @@ import {
 } from './format.ts';
 import type { LiveView } from './reporter.ts';
 import { safeLine } from './terminal-text.ts';
-import { conditionOf, listTitles, projectName, resumeLine, runLine, sessionTitle, statusTone } from './wording.ts';
+import {
+  conditionOf,
+  listTitles,
+  projectName,
+  resumeLine,
+  runLine,
+  sessionTitle,
+  statusTone,
+  withCommands,
+} from './wording.ts';
 
 const columns: readonly Column[] = [
   { title: 'SESSION' },
@@ -133,7 +142,8 @@ export function troubleLines(state: GroupState, style: Style): string[] {
       lines.push(`${style('warn', title)}  blocked by ${listTitles(state, blocked.get(record.definition.id) ?? [])}`);
     } else if (why.message !== undefined) {
       const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-      lines.push(`${style(tone, title)}  ${record.state.status}: ${safeLine(why.message, sentenceColumnsMax)}`);
+      const message = safeLine(withCommands(state, why.message), sentenceColumnsMax);
+      lines.push(`${style(tone, title)}  ${record.state.status}: ${message}`);
     }
     for (const warning of record.warnings) {
       lines.push(`${style('warn', title)}  warning: ${safeLine(warning.message, sentenceColumnsMax)}`);
@@ -186,6 +196,6 @@ function raised(state: GroupState): string {
 const roundingError = 1e-6;
 
 function groupMessage(state: GroupState): string[] {
-  const message = safeLine(state.message ?? '', sentenceColumnsMax);
+  const message = safeLine(withCommands(state, state.message ?? ''), sentenceColumnsMax);
   return message === '' ? [] : [message];
 }

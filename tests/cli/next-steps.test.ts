@@ -26,3 +26,28 @@ test('a rehearsal goes on as a rehearsal, with the script it was begun with', as
     stderr: expect.stringContaining(`${script}, is gone. Put it back`),
   });
 });
+
+test('a rehearsal that was paused is resumed as one, wherever it is told how to go on', async () => {
+  const run = { ...story.started.run, rehearsal: true } as const;
+  const paused = { ...story.groupPaused, message: 'Paused by request. Go on with: group resume.' };
+  const events = [{ ...story.started, run }, story.intended, story.spawned, story.paused, paused];
+  const group = user.make('auth', [{ name: 'api' }, { name: 'web' }], events);
+  const typed = `Go on with: claude-code-agent group resume ${group} --rehearse.`;
+  expect(await user.ok('group', 'why', group)).toContain(typed);
+  expect(await user.ok('group', 'show', group)).toContain(typed);
+  expect(await user.json('group', 'why', group)).toMatchObject({
+    sessions: [{ name: 'api' }, { name: 'web', message: `Paused by request. ${typed}` }],
+  });
+});
+
+test('a failure that needs a person says how its rehearsal goes on', async () => {
+  const run = { ...story.started.run, rehearsal: true } as const;
+  const failed = { ...story.failed, reason: 'not-logged-in', next: 'Log in, then run `group resume`.' } as const;
+  const events = [{ ...story.started, run }, story.intended, story.spawned, failed, story.groupFailed];
+  const group = user.make('auth', [{ name: 'api' }], events);
+  for (const command of ['why', 'show']) {
+    expect(await user.ok('group', command, group)).toContain(
+      `run \`claude-code-agent group resume ${group} --rehearse\``,
+    );
+  }
+});

@@ -17,6 +17,7 @@ import {
   sessionTitle,
   setupSentence,
   statusTone,
+  withCommands,
   withLocalTimes,
 } from '../../report/wording.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from '../../runner/limit-gate.ts';
@@ -111,7 +112,7 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
     const answer = notRunning.get(id);
     return answer === undefined
       ? { ...head, reason: 'completed', message: 'It is completed.' }
-      : { ...head, reason: answer.reason, message: answer.message };
+      : { ...head, reason: answer.reason, message: withCommands(state, answer.message) };
   });
 }
 

@@ -2,7 +2,7 @@
  * events.jsonl: the truth about a group. One writer (the holder of runner.lock) appends; anybody may read or follow.
  * Whatever byte a crash or a full disk left the file at, it loads, and appending goes on after the last whole line.
  */
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import type { GroupEvent } from '../core/event.ts';
 import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
@@ -67,7 +67,7 @@ export function readLog(world: World, path: string): Result<GroupEvent[]> {
 function scanWhole(world: World, path: string): Result<LogScan> {
   let bytes: Uint8Array;
   try {
-    if (world.files.info(path)?.kind !== 'file') return headless(`The event log ${path} is missing.`);
+    if (world.files.info(path)?.kind !== 'file') return headless(path, `The event log ${path} is missing.`);
     bytes = world.files.readBytes(path, 0, Number.MAX_SAFE_INTEGER);
   } catch (error) {
     return fail(
@@ -78,16 +78,18 @@ function scanWhole(world: World, path: string): Result<LogScan> {
   }
   const scan = scanLog(bytes, logStart);
   if (scan.trouble !== undefined) return { ok: false, failure: describeTrouble(world, path, scan.trouble) };
-  if (scan.position.offset === 0) return headless(`The event log ${path} ends before its first line does.`);
+  if (scan.position.offset === 0) return headless(path, `The event log ${path} ends before its first line does.`);
   return ok(scan);
 }
 
-function headless(message: string): Result<never> {
-  return fail('corrupt-file', message, `${restoreAdvice} ${orRemove}`);
+function headless(path: string, message: string): Result<never> {
+  return fail('corrupt-file', message, restoreOrDelete(path));
 }
 
-const orRemove = 'Or remove the group with "claude-code-agent group delete".';
-const restoreAdvice = 'Restore the file from a backup if there is one.';
+/** What to do about a log that is of no use any more. The folder it lies in has the group's id. */
+export function restoreOrDelete(path: string): string {
+  return `Restore the file from a backup, or: claude-code-agent group delete ${basename(dirname(path))}`;
+}
 
 function describeTrouble(world: World, path: string, trouble: LogTrouble): Failure {
   const before = world.files.readBytes(path, 0, trouble.offset);
@@ -95,7 +97,7 @@ function describeTrouble(world: World, path: string, trouble: LogTrouble): Failu
   const next =
     trouble.reason === 'newer-version'
       ? 'Use the newer version of claude-code-agent that wrote this group.'
-      : `Nothing was changed. ${restoreAdvice} Or repair that line by hand.`;
+      : `Nothing was changed. Repair that line by hand. ${restoreOrDelete(path)}`;
   return { reason: trouble.reason, message: `Line ${line} of ${path} ${trouble.what}.`, next };
 }
 
@@ -147,8 +149,7 @@ function seen({ files }: World, path: string): FileInfo | null | 'unknown' {
 
 function lostLog({ files }: World, path: string): LogLost {
   const what = files.info(path) === null ? 'removed' : 'replaced or cut off';
-  const next =
-    files.info(dirname(path)) === null ? 'Create the group again to start over.' : `${restoreAdvice} ${orRemove}`;
+  const next = files.info(dirname(path)) === null ? 'Create the group again to start over.' : restoreOrDelete(path);
   const message = `The event log ${path} was ${what} while it was being written.`;
   return new LogLost({ reason: 'gone', message, next });
 }

@@ -5,6 +5,7 @@ import { buildGraph } from '../core/graph.ts';
 import type { GroupId } from '../core/group.ts';
 import { IllegalEvent } from '../core/session-state.ts';
 import { type GroupState, initialState, reduce } from '../core/state.ts';
+import { restoreOrDelete } from './event-log.ts';
 
 /** Folds the events of `path`. Fails with `corrupt-file` at the first one that cannot have happened. */
 export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]): Result<GroupState> {
@@ -15,18 +16,17 @@ export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]
     } catch (error) {
       if (!(error instanceof IllegalEvent)) throw error;
       // The header is line 1.
-      return corrupt(`Line ${index + 2} of ${path} cannot have happened: ${error.message}.`);
+      return corrupt(path, `Line ${index + 2} of ${path} cannot have happened: ${error.message}.`);
     }
   }
-  if (state === null) return corrupt(`The event log ${path} does not say which group it is for.`);
-  if (state.group.id !== id) return corrupt(`The event log ${path} belongs to the group ${state.group.id}.`);
+  if (state === null) return corrupt(path, `The event log ${path} does not say which group it is for.`);
+  if (state.group.id !== id) return corrupt(path, `The event log ${path} belongs to the group ${state.group.id}.`);
   // Commands never log sessions that make no graph; somebody who edits a log can.
   const graph = buildGraph([...state.sessions.values()].map(({ definition }) => definition));
-  if (!graph.ok) return corrupt(`The sessions in ${path} cannot be planned: ${graph.failure.message}`);
+  if (!graph.ok) return corrupt(path, `The sessions in ${path} cannot be planned: ${graph.failure.message}`);
   return ok(state);
 }
 
-function corrupt(message: string): Result<never> {
-  const next = 'Restore the file from a backup, or remove the group with "claude-code-agent group delete".';
-  return fail('corrupt-file', message, next);
+function corrupt(path: string, message: string): Result<never> {
+  return fail('corrupt-file', message, restoreOrDelete(path));
 }

@@ -41,16 +41,21 @@ test.each([
   expect(JSON.stringify(found)).not.toMatch(/damaged|delete/);
 });
 
-test('a damaged group can be deleted as told', async () => {
-  const group = await user.ok('group', 'create', 'bad');
-  writeFileSync(join(groups, group, 'events.jsonl'), 'rubbish\n');
-  const [found] = await findings();
-  expect(found).toMatchObject({ level: 'broken' });
-  expect(found?.message).toStartWith(`${group} is damaged: `);
-  const [, command = ''] = found?.next.match(/or: claude-code-agent (.*)$/) ?? [];
-  expect(await user.run(...command.split(' '), '--force')).toMatchObject({ code: 0 });
-  expect(await findings()).toMatchObject([{ level: 'ok' }]);
-});
+test.each(['rubbish\n', '', '{"type":"header","version":1,"groupId":"x"}\n'])(
+  'a damaged group (%j) can be deleted as told, which is told once',
+  async (log) => {
+    const group = await user.ok('group', 'create', 'bad');
+    writeFileSync(join(groups, group, 'events.jsonl'), log);
+    const [found] = await findings();
+    expect(found).toMatchObject({ level: 'broken' });
+    expect(found?.message).toStartWith(`${group} is damaged: `);
+    expect(found?.message).not.toMatch(/backup|delete/);
+    expect(found?.next.match(/backup/g)).toHaveLength(1);
+    const [, command = ''] = found?.next.match(/or: claude-code-agent (.*)$/) ?? [];
+    expect(await user.run(...command.split(' '), '--force')).toMatchObject({ code: 0 });
+    expect(await findings()).toMatchObject([{ level: 'ok' }]);
+  },
+);
 
 const strays: Readonly<Record<string, readonly [what: string, make: (path: string) => void]>> = {
   'a file': ['is not a folder', (path) => writeFileSync(path, '')],

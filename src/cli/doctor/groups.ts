@@ -1,7 +1,7 @@
 /** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
 import { attemptMark } from '../../claude/environment.ts';
 import type { GroupEvent } from '../../core/event.ts';
-import { describeFailure, type Failure } from '../../core/failure.ts';
+import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { plural } from '../../report/format.ts';
 import { runLine } from '../../report/wording.ts';
@@ -65,7 +65,7 @@ function checkFolder({ files }: World, path: string): Finding[] | null {
 
 function unreadable(id: GroupId, failure: Failure): Finding {
   if (failure.reason !== 'newer-version') {
-    return trouble('group', 'broken', `${id} is damaged: ${describeFailure(failure)}`, deleteIt(id));
+    return trouble('group', 'broken', `${id} is damaged: ${failure.message}`, failure.next);
   }
   const message = `${id} was written by a newer version of claude-code-agent: ${failure.message}`;
   const next = 'Upgrade claude-code-agent to the version that wrote it, or to a later one.';
@@ -103,8 +103,4 @@ function checkOrphans(world: World, ended: readonly EndedAttempt[]): Finding[] {
 
 function trouble(check: string, level: Finding['level'], message: string, next: string): Finding {
   return { check, level, message, next };
-}
-
-function deleteIt(groupId: string): string {
-  return `Restore it from a backup, or: claude-code-agent group delete ${groupId}`;
 }

@@ -38,8 +38,10 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
   if (!hookEvents.includes(event as HookEvent)) return sayEvents(event);
   // A worker has hooks of its own; those that a person put into the project's settings would say everything twice.
   if (isWorker && options.includes(installedMark)) return;
-  const input = parseHookInput(await standardInput());
   const at = options.indexOf('--source');
+  const wrong = options.find((word, index) => index !== at && word !== installedMark && (at < 0 || index !== at + 1));
+  if (wrong !== undefined) await sayOption(wrong);
+  const input = parseHookInput(await standardInput());
   const source = (at < 0 ? undefined : options[at + 1]) ?? input.source;
   const call: HookCall = {
     event: event as HookEvent,
@@ -63,6 +65,12 @@ async function sayEvents(event: string): Promise<void> {
   const wrong = event === '' ? 'No event is named.' : `There is no event ${quoted(event)}.`;
   const events = `${hookEvents.slice(0, -1).join(', ')} or ${hookEvents.at(-1)}`;
   process.stderr.write(`claude-code-agent hook: ${wrong} Give ${events}.\n`);
+}
+
+/** The hook does its work all the same: without its state a session would be worse off than with a mistyped option. */
+async function sayOption(option: string): Promise<void> {
+  const { quoted } = await import('./core/id.ts');
+  process.stderr.write(`claude-code-agent hook: There is no option ${quoted(option)}. Give --source and its value.\n`);
 }
 
 /** A terminal has no end; and asking `process.stdin` what it is would load ten milliseconds of streams. */

@@ -326,6 +326,23 @@ describe('called by hand', () => {
     expect(await hook(...args)).toEqual({ code: 0, stdout: '', stderr: `claude-code-agent hook: ${sentence}` });
   });
 
+  test.each([
+    [['--sorce', 'x'], '--sorce'],
+    [['--source=startup'], '--source=startup'],
+    [['--source', 'startup', 'resume'], 'resume'],
+    [['--installed', 'a\u001b[2Jb'], 'a\\u001b[2Jb'],
+  ])('the option in %j is named, and stops no session', async (options, wrong) => {
+    const stderr = `claude-code-agent hook: There is no option "${wrong}". Give --source and its value.\n`;
+    expect(await hook('cpm', 'session-start', ...options)).toEqual({ code: 0, stdout: '', stderr });
+  });
+
+  test.each([[['--source', 'startup']], [['--installed']], [['--installed', '--source', '--sorce']]])(
+    '%j is right',
+    async (options) => {
+      expect(await hook('cpm', 'session-start', ...options)).toEqual({ code: 0, stdout: '', stderr: '' });
+    },
+  );
+
   test('a real event says nothing where there is nothing to say', async () => {
     for (const system of ['task', 'cpm', 'faber', 'handover', 'all']) {
       for (const event of ['session-start', 'session-end']) {

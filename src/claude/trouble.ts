@@ -9,8 +9,6 @@ import { isAborted, type ResultMessage } from './messages.ts';
 import type { AttemptStream } from './stream.ts';
 import { oneLine } from './text.ts';
 
-export { throttled } from '../core/state.ts';
-
 /** An outcome without its warnings. */
 export type Verdict =
   | { readonly status: 'completed'; readonly result: string; readonly structured?: unknown }

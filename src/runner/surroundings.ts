@@ -1,10 +1,11 @@
 /** What `decide` must know besides the state: costs so far, the gate of the login, room on the machine, the time. */
-import { throttled } from '../claude/trouble.ts';
+
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
 import { planOf } from '../core/plan.ts';
 import type { Circumstances, Gate } from '../core/schedule.ts';
 import type { GroupState } from '../core/state.ts';
+import { throttled } from '../core/state.ts';
 import type { World } from '../world/world.ts';
 import { isInOutage } from './fact-events.ts';
 import type { Fact } from './facts.ts';

@@ -50,6 +50,7 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
     ...(input.transcriptPath === undefined ? {} : { transcriptPath: input.transcriptPath }),
     projectFolder: env.CLAUDE_PROJECT_DIR || input.cwd || process.cwd(),
     isWorker,
+    ...(sessionFolder === null ? {} : { sessionFolder }),
     nowMs: Date.now(),
     host: hostName(),
     platform: process.platform,

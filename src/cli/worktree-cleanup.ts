@@ -21,6 +21,7 @@ import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { whileBusy } from './busy.ts';
 import type { Context } from './context.ts';
+import { freshHandover, keepHandover } from './handover-cleanup.ts';
 import { briefPath, shellWord, tryPath } from './path-argument.ts';
 
 const namesShownMax = 3;
@@ -244,6 +245,7 @@ function doomedOf(
     path: worktree,
     ...(known === null ? {} : { madeAt: known.path, base: known.base }),
     ...(known?.branch.startsWith(ownBranches) ? { branch: known.branch } : {}),
+    fresh: freshHandover(context, record, sessionPaths(paths, sessionId)),
     into,
   };
 }
@@ -310,12 +312,16 @@ export async function removeLeftover(
 ): Promise<Result<readonly string[]>> {
   const { sessionId, doomed, record } = leftover;
   const { files, clock } = context.world;
+  const { workspace, setupDone } = sessionPaths(paths, sessionId);
+  if (care !== 'none' && leftover.standing?.ok && leftover.standing.value.isReadable) {
+    const kept = await keepHandover(context, record, sessionPaths(paths, sessionId));
+    if (!kept.ok) return kept;
+  }
   const settled = await saveFirst(context, leftover, care, tell);
   if (!settled.ok) return settled;
   const removed = await removeWorktree(context, leftover, settled.value, care);
   if (!removed.ok) return removed;
   const notes = [...removed.value];
-  const { workspace, setupDone } = sessionPaths(paths, sessionId);
   try {
     // A later attempt makes a worktree of its own, and sets it up.
     for (const path of [workspace, setupDone]) files.remove(path);

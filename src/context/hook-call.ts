@@ -41,6 +41,8 @@ export interface HookCall {
   readonly projectFolder: string;
   /** True in a worker of ours: nobody can answer questions. */
   readonly isWorker: boolean;
+  /** Where the runner keeps what it knows of a worker's session, absolute. */
+  readonly sessionFolder?: string;
   /** Milliseconds since 1970. */
   readonly nowMs: number;
   readonly host: string;

@@ -22,6 +22,9 @@ export interface CommittedWork {
 export interface CommitOptions {
   /** Uncommitted work stays uncommitted. */
   readonly leave?: boolean;
+  /** As in CommitScope. */
+  readonly fresh?: readonly string[];
+  readonly apart?: readonly string[];
 }
 
 /**
@@ -33,10 +36,10 @@ export async function commitWork(
   git: Git,
   workspace: Workspace,
   message: string,
-  { leave = false }: CommitOptions = {},
+  { leave = false, fresh = [], apart = [] }: CommitOptions = {},
 ): Promise<Result<CommittedWork>> {
   const { files } = git.world;
-  const { path, repository, branch, base } = workspace;
+  const { path, repository, branch, base, target } = workspace;
   const found = findRepository(files, path);
   const gitDir = gitDirOf(files, path);
   // Without its own git directory git would work in whatever repository lies further up.
@@ -50,16 +53,17 @@ export async function commitWork(
   const away = { isHome: false, notes: trouble.ok ? [] : [trouble.failure.message], committed: false };
   const home = trouble.ok ? await bringHome(git, workspace, { gitDir, message, leave }) : ok(away);
   if (!home.ok) return home;
-  const commit = home.value.isHome && !leave ? await commitAll(git, path, message, { base }) : ok(null);
+  const scope = { base, fresh, apart, ...(target === undefined ? {} : { target }) };
+  const commit = home.value.isHome && !leave ? await commitAll(git, path, message, scope) : ok(null);
   if (!commit.ok) return commit;
   const tip = await runOwn(git, path, ['rev-parse', '--verify', `refs/heads/${branch}`]);
   if (!tip.ok) return tip;
-  const apart = await repositoriesApart(git, workspace);
-  if (!apart.ok) return apart;
+  const within = await repositoriesApart(git, workspace);
+  if (!within.ok) return within;
   return ok({
     commit: tip.value.trim(),
     committed: home.value.committed || commit.value !== null,
-    notes: [...home.value.notes, ...apart.value],
+    notes: [...home.value.notes, ...within.value],
   });
 }
 

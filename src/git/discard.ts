@@ -42,6 +42,8 @@ export interface Doomed {
   readonly branch?: string;
   /** The commit from which the branch began: what came before is not the branch's own work. */
   readonly base?: string;
+  /** Of our own files, what is the session's work all the same; by paths from the top. */
+  readonly fresh?: readonly string[];
   /** Branches whose commits count as merged, besides those of remote repositories; none = what the user works on. */
   readonly into: readonly string[];
 }
@@ -130,7 +132,7 @@ export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Stand
     elsewhere: branch === undefined ? null : (others.find((other) => other.branch === branch)?.path ?? null),
     unmerged: unmerged.value,
     loose: loose.value,
-    uncommitted: changed.value.filter((name) => !isOurFile(name)),
+    uncommitted: changed.value.filter((name) => !isOurFile(name) || doomed.fresh?.includes(name)),
     stashes: stashes.value,
     submodules: isReadable && hasSubmodules(git, path),
   });

@@ -45,6 +45,11 @@ export function isRunState(path: string): boolean {
   return ours.some(({ pattern, isState }) => isState && pattern.test(path));
 }
 
+/** Whether it belongs to the checkout it lies in, where this program and hooks write to it while people work there. */
+export function isCheckoutState(path: string): boolean {
+  return /(?:^|\/)resume-context\.md$/.test(path);
+}
+
 /** Pathspecs that leave out exactly those for which isOurFile is true. */
 export const exceptOurs: readonly string[] = ours.flatMap(({ globs }) =>
   globs.map((glob) => `:(top,exclude,glob)${glob}`),

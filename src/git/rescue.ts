@@ -55,7 +55,7 @@ async function saveFiles(
   const head = await commitOf(git, path, 'HEAD');
   if (!head.ok) return head;
   const apart = uncommitted.filter((name) => name.endsWith('/'));
-  const commit = await commitFiles(git, path, head.value, title);
+  const commit = await commitFiles(git, doomed, head.value, title);
   if (!commit.ok || commit.value === null) return commit.ok ? ok(null) : commit;
   const gitDir = gitDirOf(git.world.files, path);
   const isHome = registered?.branch === branch && gitDir !== null && halfDoneSeries(git, gitDir) === null;
@@ -71,8 +71,13 @@ async function saveFiles(
 }
 
 /** A commit on no branch yet; null when it would hold nothing new. */
-async function commitFiles(git: Git, path: string, head: string | null, title: string): Promise<Result<string | null>> {
-  const staged = await stageAll(git, path);
+async function commitFiles(
+  git: Git,
+  { path, fresh }: Doomed,
+  head: string | null,
+  title: string,
+): Promise<Result<string | null>> {
+  const staged = await stageAll(git, path, fresh);
   if (!staged.ok) return staged;
   const tree = await runOwn(git, path, ['write-tree'], { timeoutMs: longTimeoutMs });
   if (!tree.ok) return tree;

@@ -1,5 +1,6 @@
 /** Makes a commit of everything that is uncommitted in a worktree, except what is not the session's work. */
 import { ok, type Result } from '../core/failure.ts';
+import { type Apart, keepApart } from './apart.ts';
 import type { Git } from './git.ts';
 import { exceptOurs, isOurFile, isRunState } from './our-files.ts';
 import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from './own.ts';
@@ -39,15 +40,23 @@ function parseLine(line: string): { readonly path: string; readonly isRepository
   return { path: words.slice(fields).join(' '), isRepository: words[2]?.startsWith('S') === true };
 }
 
+export interface CommitScope extends Apart {
+  /** Of our own files, what is the session's work all the same; by paths from the top. */
+  readonly fresh?: readonly string[];
+}
+
 /** Null when there was nothing to commit, else the new commit. The caller has seen that no conflict is open. */
 export async function commitAll(
   git: Git,
   path: string,
   message: string,
-  { base }: { readonly base: string },
+  scope: CommitScope,
 ): Promise<Result<string | null>> {
-  const staged = await stageAll(git, path);
+  const { base, fresh } = scope;
+  const staged = await stageAll(git, path, fresh);
   if (!staged.ok) return staged;
+  const apart = await keepApart(git, path, scope);
+  if (!apart.ok) return apart;
   const dropped = await dropRunState(git, path, base);
   if (!dropped.ok) return dropped;
   const args = ['diff', '--cached', '--quiet', '--no-ext-diff'];
@@ -60,15 +69,25 @@ export async function commitAll(
   return commitIndex(git, path, message);
 }
 
-/** All that is uncommitted, but for our own files and repositories within this one. Fails with `worktree-failed`. */
-export async function stageAll(git: Git, path: string): Promise<Result<void>> {
+/**
+ * All that is uncommitted, but for repositories within this one and our own files; of these only those in `fresh`, by
+ * paths from the top. Fails with `worktree-failed`.
+ */
+export async function stageAll(git: Git, path: string, fresh: readonly string[] = []): Promise<Result<void>> {
   const found = await uncommittedIn(git, path);
   if (!found.ok) return found;
   const apart = found.value.repositories.map((name) => `:(top,exclude,literal)${name}`);
   const added = await runOwn(git, path, ['add', '--all', '--', '.', ...exceptOurs, ...apart], {
     timeoutMs: longTimeoutMs,
   });
-  return added.ok ? unstageOurs(git, path) : added;
+  const unstaged = added.ok ? await unstageOurs(git, path) : added;
+  if (!unstaged.ok) return unstaged;
+  for (const name of fresh) {
+    // Git refuses what it is told to ignore, and that stays out as all such files do.
+    const taken = await askOwn(git, path, ['--literal-pathspecs', 'add', '--', name]);
+    if (!taken.ok) return taken;
+  }
+  return ok(undefined);
 }
 
 /** What the session itself had staged of ours. */

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
+import { isCheckoutState } from './our-files.ts';
 import { askOwn, refusal, runOwn } from './own.ts';
 import { askedIn, listed } from './scratch.ts';
 import { listWorktrees } from './worktree.ts';
@@ -91,9 +92,10 @@ async function checkoutsOf(git: Git, repository: string, branch: string): Promis
 
 /**
  * Fails with `usage` when a checkout of the branch holds changes, or is in the middle of something, or when another
- * worktree is in the middle of something with the branch.
+ * worktree is in the middle of something with the branch. What belongs to a checkout may have changed there as long as
+ * none of the commits in `sources`, which are to be merged, brings another one.
  */
-export async function checkTarget(git: Git, target: Target): Promise<Result<void>> {
+export async function checkTarget(git: Git, target: Target, sources: readonly string[]): Promise<Result<void>> {
   const { repository, branch, checkouts } = target;
   const { files } = git.world;
   const linked = join(repository, 'worktrees');
@@ -107,7 +109,7 @@ export async function checkTarget(git: Git, target: Target): Promise<Result<void
     }
   }
   for (const checkout of checkouts) {
-    const clean = await checkCheckout(git, checkout, branch);
+    const clean = await checkCheckout(git, checkout, target, sources);
     if (!clean.ok) return clean;
   }
   return ok(undefined);
@@ -122,7 +124,13 @@ const unfinished: readonly (readonly [string, string])[] = [
   ['REVERT_HEAD', 'a revert'],
 ];
 
-async function checkCheckout(git: Git, checkout: string, branch: string): Promise<Result<void>> {
+async function checkCheckout(
+  git: Git,
+  checkout: string,
+  target: Target,
+  sources: readonly string[],
+): Promise<Result<void>> {
+  const { branch } = target;
   const gitDir = await runOwn(git, checkout, ['rev-parse', '--absolute-git-dir']);
   if (!gitDir.ok) return gitDir;
   const folder = gitDir.value.replace(/\n$/, '');
@@ -140,10 +148,44 @@ async function checkCheckout(git: Git, checkout: string, branch: string): Promis
   const args = ['status', '--porcelain', '-z', '--untracked-files=no', '--no-renames', '--ignore-submodules=dirty'];
   const status = await runOwn(git, checkout, args);
   if (!status.ok) return status;
-  const changed = status.value.split('\0').flatMap((line) => (line === '' ? [] : [line.slice(3)]));
+  const entries = status.value.split('\0').filter((line) => line !== '');
+  const passed = await unconcerned(git, target, entries, sources);
+  if (!passed.ok) return passed;
+  const changed = entries.map((line) => line.slice(3)).filter((path) => !passed.value.has(path));
   if (changed.length === 0) return ok(undefined);
   const next = 'Commit them or put them aside with git stash, then merge again.';
   return fail('usage', `${where} holds changes that are in no commit: ${listed(changed)}.`, next);
+}
+
+/** Of what `git status` tells, the paths that may stay as they are. */
+async function unconcerned(
+  git: Git,
+  { repository, commit }: Target,
+  entries: readonly string[],
+  sources: readonly string[],
+): Promise<Result<ReadonlySet<string>>> {
+  const own = entries.filter((line) => /^(?: M|M |MM) /.test(line)).map((line) => line.slice(3));
+  const paths = new Set(own.filter(isCheckoutState));
+  if (paths.size === 0) return ok(paths);
+  for (const source of sources) {
+    const made = await madeSince(git, repository, commit, source);
+    if (!made.ok) return made;
+    for (const { path } of made.value) paths.delete(path);
+  }
+  return ok(paths);
+}
+
+/** What a commit brings that is to be merged into another one. */
+async function madeSince(
+  git: Git,
+  repository: string,
+  commit: string,
+  source: string,
+): Promise<Result<readonly ChangedPath[]>> {
+  const parted = await askOwn(git, askedIn(repository), ['merge-base', commit, source]);
+  if (!parted.ok) return parted;
+  const base = parted.value.exitCode === 0 ? parted.value.stdout.trim() : commit;
+  return changedPaths(git, repository, base, source);
 }
 
 export interface ChangedPath {
@@ -190,10 +232,7 @@ export async function checkRoomBefore(git: Git, target: Target, sources: readonl
   const last = await runOwn(git, askedIn(repository), ['merge-base', '--independent', ...sources]);
   if (!last.ok) return last;
   for (const source of last.value.split('\n').filter((line) => line !== '')) {
-    const parted = await askOwn(git, askedIn(repository), ['merge-base', commit, source]);
-    if (!parted.ok) return parted;
-    const base = parted.value.exitCode === 0 ? parted.value.stdout.trim() : commit;
-    const made = await changedPaths(git, repository, base, source);
+    const made = await madeSince(git, repository, commit, source);
     if (!made.ok) return made;
     const different = await changedPaths(git, repository, commit, source);
     if (!different.ok) return different;

@@ -14,6 +14,7 @@ import type { Git } from '../git/git.ts';
 import { changedTracked, clearNewFiles, untrackedFiles } from '../git/leavings.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import { carryBack, copiesOf } from './handover.ts';
 import { unexpectedFailure } from './outcomes.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from './shell-command.ts';
@@ -129,11 +130,12 @@ export class Acceptance {
   }
 
   async #workIn(workspace: Workspace): Promise<Result<Work>> {
-    const { git, record } = this.#options;
+    const { git, record, paths } = this.#options;
     const { definition } = record;
-    const committed = await commitWork(git, workspace, commitMessage(definition), {
-      leave: definition.noCommit === true,
-    });
+    const { settled, fresh, troubles } = await carryBack(git, copiesOf(record, paths, workspace));
+    for (const message of troubles) this.#warnings.push({ code: 'workspace', message });
+    const leave = definition.noCommit === true;
+    const committed = await commitWork(git, workspace, commitMessage(definition), { leave, fresh, apart: settled });
     if (!committed.ok) return committed;
     for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
     const { commit } = committed.value;

@@ -16,6 +16,7 @@ import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings } from '../claude/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../claude/resume-prompt.ts';
 import { ok, type Result } from '../core/failure.ts';
+import type { ContextName } from '../core/group.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -25,8 +26,9 @@ import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
+import { prepareHandover } from './handover.ts';
 import type { Launch } from './launch.ts';
-import { contextInstructions, contextOf, noteHandover, ownHooks, ownPermissions } from './session-context.ts';
+import { contextInstructions, contextOf, ownHooks, ownPermissions } from './session-context.ts';
 import { createWorkplaces, type WorkplaceInput } from './workplace.ts';
 
 export interface PreparerOptions {
@@ -75,7 +77,9 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
           options.rehearsalUrl === undefined ? checkLogin(world, program, env, folder) : Promise.resolve(ok(null));
         const loggedIn = await login;
         if (!loggedIn.ok) return loggedIn;
-        return prepareFiles(world, options, { ...input, paths, program, env, folder, templates });
+        const systems = contextOf(world, { ...record.definition, projectPath: folder });
+        await prepareHandover(git, systems, record, { paths, folder });
+        return prepareFiles(world, options, { ...input, systems, paths, program, env, folder, templates });
       } catch (error) {
         return { ok: false, failure: systemFailure(paths.folder, error) };
       }
@@ -117,11 +121,12 @@ interface Subject extends PrepareInput {
   /** claude's working directory. */
   readonly folder: string;
   readonly templates: TemplateStore;
+  readonly systems: readonly ContextName[];
 }
 
 /** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env, folder, templates } = subject;
+  const { state, record, attempt, paths, program, env, folder, templates, systems } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
   const generated = generatedConfig(world, templates, state.group, definition);
@@ -130,8 +135,6 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const harmless = checkSettings(world, base, 'The configuration of the session', env);
   if (!harmless.ok) return harmless;
   const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
-  const systems = contextOf(world, definition);
-  noteHandover(world, systems, folder, claudeSessionId);
   const filled = fillPrompt(definition, state, paths.inputs);
   writeInputs(world, paths, filled.files);
   const config = prepareConfigDir(world, {

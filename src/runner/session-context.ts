@@ -1,10 +1,12 @@
 /** Which context systems a session has, and the hooks and words by which it gets them. */
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import type { HookEvent, OwnHook } from '../claude/settings.ts';
 import { cpmInstructions } from '../context/cpm/instructions.ts';
 import { isFaberRunning } from '../context/faber/running.ts';
-import { noteSession, projectHere } from '../context/handover/note.ts';
+import type { Belonging } from '../context/handover/find.ts';
+import { noteInProject, projectHere } from '../context/handover/note.ts';
 import type { ContextName, SessionDefinition } from '../core/group.ts';
+import type { SessionPaths } from '../store/paths.ts';
 import { isolatedBunFlags } from '../world/own-program.ts';
 import type { World } from '../world/world.ts';
 
@@ -38,17 +40,24 @@ export function ownPermissions(systems: readonly ContextName[]): string[] {
 }
 
 /**
- * A project of the handover system learns the session's id before it starts: hooks of a worker find it by that alone.
- * What cannot be written is left to the hooks, which say so in hooks.log.
+ * A project of the handover system learns the session's id before it starts, and the hooks of the session learn which
+ * project that is: in a worktree they would find only a copy of it. `projectPath` is the user's own folder. An id that
+ * cannot be written is left to the hooks, which say so in hooks.log.
  */
 export function noteHandover(
   world: World,
   systems: readonly ContextName[],
-  projectPath: string,
+  { projectPath, paths }: { readonly projectPath: string; readonly paths: SessionPaths },
   claudeSessionId: string,
-) {
+): void {
   const here = systems.includes('handover') ? projectHere(world.files, projectPath) : null;
-  if (here !== null) noteSession(world.files, projectPath, here.id, claudeSessionId, world.clock.now());
+  if (here === null) {
+    world.files.remove(paths.handover);
+    return;
+  }
+  const belonging: Belonging = { root: projectPath, file: relative(projectPath, here.file) };
+  world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...belonging })}\n`);
+  noteInProject(world.files, here, claudeSessionId, world.clock.now());
 }
 
 /** What CLAUDE.md says of the systems: how the session keeps its state. */

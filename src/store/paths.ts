@@ -52,6 +52,10 @@ export interface SessionPaths {
   readonly workspace: string;
   readonly acceptLog: string;
   readonly setupLog: string;
+  /** To which project of the handover system it belongs, for its hooks. */
+  readonly handover: string;
+  /** What the resume files of its worktree were when they last went together with the project's. */
+  readonly handoverCopies: string;
   /** There once the worktree was set up. */
   readonly setupDone: string;
   /** What the project looked like before the session, for one that has no worktree. */
@@ -142,6 +146,8 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     workspace: at('workspace.json'),
     acceptLog: at('accept.log'),
     setupLog: at('setup.log'),
+    handover: at('handover.json'),
+    handoverCopies: at('handover-copies.json'),
     setupDone: at('setup.done'),
     before: at('before.txt'),
     beforeAccept: at('accept-before.txt'),

@@ -84,9 +84,9 @@ async function prepare(
     if (!target.ok) return target;
     const own = checkCheckouts(bench.git, paths, target.value, wish);
     if (!own.ok) return own;
-    const free = await checkTarget(bench.git, target.value);
-    if (!free.ok) return free;
     const sources = plan.pieces.map(({ source }) => source);
+    const free = await checkTarget(bench.git, target.value, sources);
+    if (!free.ok) return free;
     const room = wish.dryRun ? await checkRoomBefore(bench.git, target.value, sources) : ok(undefined);
     if (!room.ok) return room;
     prepared.push({ plan, target: target.value });
@@ -165,7 +165,7 @@ async function tryOut(bench: Workbench, tasks: readonly Task[]): Promise<Result<
       const message = `The branch ${into} of ${placeName(repository)} was moved while the work was tried out.`;
       return fail('usage', message, 'This command moved no branch. Merge again.');
     }
-    const free = await checkTarget(bench.git, target.value);
+    const free = await checkTarget(bench.git, target.value, [commit]);
     if (!free.ok) return free;
     const room = await checkRoom(bench.git, target.value, commit);
     if (!room.ok) return room;

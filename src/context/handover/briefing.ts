@@ -5,8 +5,8 @@ import type { Found } from './find.ts';
 
 export interface BriefingInput {
   readonly files: ContextFiles;
-  /** Absolute; nothing outside of it is read. */
-  readonly root: string;
+  /** Absolute, the first comes first: nothing outside of them is read. */
+  readonly roots: readonly string[];
   readonly found: Found;
   readonly isWorker: boolean;
   /** Milliseconds since 1970. */
@@ -30,6 +30,7 @@ const namesMax = 2_000;
 const excerptMin = 500;
 
 const foundBy = {
+  runner: 'this session belongs to it',
   session_ids: 'it lists this session',
   session_id: 'this session was its last one',
   transcript: 'the conversation worked on its files',
@@ -102,18 +103,26 @@ type Loaded =
   | { readonly ok: true; readonly path: string; readonly text: string }
   | { readonly ok: false; readonly path: string; readonly trouble: string };
 
-/** Paths count from the project's folder; some people write them from the root. */
-function loadFile({ files, root, found }: BriefingInput, name: string): Loaded {
-  const path = resolve(found.project.folder, name);
-  const candidates = [path, join(root, name)];
-  for (const candidate of candidates) {
+/**
+ * Paths count from the project's folder; some people write them from the root. What git does not know is in the project
+ * alone, and not in a copy of it.
+ */
+function loadFile({ files, roots, found }: BriefingInput, name: string): Loaded {
+  const { folder } = found.project;
+  const home = roots.find((root) => `${folder}/`.startsWith(`${root}/`)) ?? folder;
+  const path = resolve(folder, name);
+  const candidates = roots.flatMap((root) => [
+    { root, candidate: resolve(root, relative(home, folder), name) },
+    { root, candidate: join(root, name) },
+  ]);
+  for (const { root, candidate } of candidates) {
     const read = readProjectText(files, root, candidate);
     if (!read.ok && read.trouble === 'does not exist') continue;
     if (!read.ok) return { ok: false, path: candidate, trouble: read.trouble };
     const cut = read.truncated ? `\n... (cut off; the rest is in ${candidate})` : '';
     return { ok: true, path: candidate, text: withoutOurMarks(`${harmless(read.text).trimEnd()}${cut}`) };
   }
-  return { ok: false, path: relative(root, path), trouble: 'does not exist' };
+  return { ok: false, path: relative(home, path), trouble: 'does not exist' };
 }
 
 /** A file must not look as if it ended before it does. */

@@ -1,13 +1,48 @@
-/** Which project a session belongs to: by its id, by what its transcript mentions, or the most recent one. */
-import { relative } from 'node:path';
+/**
+ * Which project a session belongs to: by what the runner says, by its id, by what its transcript mentions, or the most
+ * recent one.
+ */
+import { isAbsolute, join, relative } from 'node:path';
+import { isObject, parseJson } from '../../store/shape.ts';
 import type { ContextFiles } from '../hook-call.ts';
 import type { HandoverProject } from './projects.ts';
 
-export type FoundBy = 'session_ids' | 'session_id' | 'transcript' | 'folder' | 'most recent';
+export type FoundBy = 'runner' | 'session_ids' | 'session_id' | 'transcript' | 'folder' | 'most recent';
 
 export interface Found {
   readonly project: HandoverProject;
   readonly by: FoundBy;
+}
+
+/** What the runner tells the hooks of a worker, which may work in a copy of the project, in a JSON file. */
+export interface Belonging {
+  /** Absolute: the folder of the user's in which the project is. */
+  readonly root: string;
+  /** The project's resume file, relative to the root. */
+  readonly file: string;
+}
+
+/** In the folder of the session. */
+export const belongingName = 'handover.json';
+
+/** Null when the session belongs to no project, or nobody says so. */
+export function readBelonging(files: ContextFiles, sessionFolder: string | undefined): Belonging | null {
+  if (sessionFolder === undefined) return null;
+  const value = parseJson(files.readText(join(sessionFolder, belongingName)) ?? '');
+  if (!isObject(value)) return null;
+  const { root, file } = value;
+  if (typeof root !== 'string' || typeof file !== 'string' || !isAbsolute(root) || file.includes('\0')) return null;
+  return { root, file };
+}
+
+/** The project that the runner names; `root` is the folder in which the projects were found. */
+export function findBelonging(
+  projects: readonly HandoverProject[],
+  root: string,
+  belonging: Belonging | null,
+): Found | null {
+  const project = projects.find(({ file }) => relative(root, file) === belonging?.file);
+  return project === undefined ? null : { project, by: 'runner' };
 }
 
 /**

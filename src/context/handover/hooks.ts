@@ -5,7 +5,16 @@
 import { describeFailure } from '../../core/failure.ts';
 import type { ContextSystem, HookAnswer, HookCall } from '../hook-call.ts';
 import { briefing } from './briefing.ts';
-import { type Found, findByFolder, findBySession, findByTranscript, findMostRecent } from './find.ts';
+import {
+  type Belonging,
+  type Found,
+  findBelonging,
+  findByFolder,
+  findBySession,
+  findByTranscript,
+  findMostRecent,
+  readBelonging,
+} from './find.ts';
 import { type Discovery, findProjects } from './projects.ts';
 
 export const handover = {
@@ -19,24 +28,32 @@ export const handover = {
 function sessionStart(call: HookCall): HookAnswer {
   const discovery = findProjects(call.files, call.projectFolder);
   const { projects } = discovery;
+  const belonging = readBelonging(call.files, call.sessionFolder);
+  // The session's own copy first, for it knows best how far it is.
+  const roots = belonging === null ? [call.projectFolder] : [...new Set([call.projectFolder, belonging.root])];
   const found =
+    findBelonging(projects, call.projectFolder, belonging) ??
+    (belonging === null ? null : atHome(call, belonging)) ??
     findBySession(projects, call.sessionId) ??
     (call.isWorker
       ? null
       : (inTranscript(call, discovery) ?? findByFolder(projects, call.projectFolder) ?? findMostRecent(projects)));
   if (found === null) return { text: '', notes: notesOf(discovery, null) };
-  const { files, projectFolder: root, isWorker, nowMs } = call;
-  const { text, loaded, named } = briefing({ files, root, found, isWorker, nowMs });
+  const { files, isWorker, nowMs } = call;
+  const { text, loaded, named } = briefing({ files, roots, found, isWorker, nowMs });
   return { text, notes: { ...notesOf(discovery, found), loaded, named } };
 }
 
 /**
  * A person's session may have moved on to another project since its id was written down, so what it worked on last
- * decides; in a worker only the id does. Nothing is said: the summary is not ours to write.
+ * decides; in a worker only the runner and the id do, and it is written where the project is, never in a copy of it.
+ * Nothing is said: the summary is not ours to write.
  */
 async function preCompact(call: HookCall): Promise<HookAnswer> {
   const discovery = findProjects(call.files, call.projectFolder);
-  const byId = findBySession(discovery.projects, call.sessionId);
+  const belonging = readBelonging(call.files, call.sessionFolder);
+  const byId =
+    (belonging === null ? null : atHome(call, belonging)) ?? findBySession(discovery.projects, call.sessionId);
   const found = call.isWorker
     ? byId
     : (inTranscript(call, discovery) ?? byId ?? findByFolder(discovery.projects, call.projectFolder));
@@ -46,6 +63,11 @@ async function preCompact(call: HookCall): Promise<HookAnswer> {
   const { noteInProject } = await import('./note.ts');
   const noted = noteInProject(call.files, found.project, call.sessionId, call.nowMs);
   return { text: '', notes: { ...notes, ...(noted.ok ? {} : { trouble: describeFailure(noted.failure) }) } };
+}
+
+/** Where the project is, whether or not the session works in a copy of it. */
+function atHome({ files }: HookCall, belonging: Belonging): Found | null {
+  return findBelonging(findProjects(files, belonging.root).projects, belonging.root, belonging);
 }
 
 function inTranscript({ files, projectFolder, transcriptPath }: HookCall, { projects }: Discovery): Found | null {

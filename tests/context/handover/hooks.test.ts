@@ -118,6 +118,43 @@ describe('which project', () => {
   });
 });
 
+describe('a worker whose project the runner names', () => {
+  const belonging = { file: '02-projects/28-b/01-planning/resume-context.md' };
+  const told = (value: unknown) => {
+    root.write('session/handover.json', typeof value === 'string' ? value : JSON.stringify(value));
+    return { isWorker: true, sessionFolder: root.path('session'), projectFolder: root.path('copy') };
+  };
+
+  test('is shown its own copy, and of the project what the copy lacks', async () => {
+    root.project('28-b', 'next_action: "old"', 'files_to_load: [plan.md, notes/here.md, none.md]');
+    root.write('02-projects/28-b/plan.md', 'THE PLAN');
+    const copy = (text: string) => root.write(join('copy', belonging.file), text);
+    const file = copy('---\nnext_action: "new"\nfiles_to_load: [plan.md, notes/here.md, none.md]\n---\n');
+    root.write('copy/02-projects/28-b/notes/here.md', 'HERE');
+    const text = await start({ ...unknown, ...told({ root: root.folder, ...belonging }) });
+    expect(text).toContain('project 28-b (this session belongs to it');
+    expect(text).toContain(`Next action: new\nResume file: ${file}`);
+    expect(text).toContain('THE PLAN');
+    expect(text).toContain('HERE');
+    expect(text).toContain('- none.md (does not exist)');
+    expect((await root.answer({ event: 'pre-compact', ...told({ root: root.folder, ...belonging }) })).text).toBe('');
+    expect(root.read(belonging.file)).toContain('session_ids: ["aaa111"]');
+    expect(root.read(join('copy', belonging.file))).not.toContain('aaa111');
+  });
+
+  test('without a copy it is shown the project; a name that says nothing is as good as none', async () => {
+    root.project('28-b', 'next_action: "go"');
+    root.project('27-a', 'session_ids: [aaa111]');
+    mkdirSync(root.path('copy'));
+    expect(await start(told({ root: root.folder, ...belonging }))).toContain('project 28-b');
+    const strange = ['{', '[]', 'null', {}, { root: 1, ...belonging }, { root: 'copy', ...belonging }];
+    for (const value of [...strange, { root: root.folder, file: '../../x\0' }, { root: root.folder, file: '' }]) {
+      expect(await start(told(value))).toBe('');
+      expect(await start({ ...told(value), projectFolder: root.folder })).toContain('project 27-a');
+    }
+  });
+});
+
 describe('PreCompact', () => {
   test('adds the session to the project it works on and says nothing', async () => {
     root.project('27-a', 'session_id: aaa111', 'session_ids: [aaa111]', 'last_updated: 2026-01-05T12:00:00Z');

@@ -1,0 +1,193 @@
+/**
+ * Brings what a session wrote into its copy of a resume file into the project's own, which others may have changed
+ * meanwhile. What stands in the project stays; what cannot be put beside it is added at the end, so nothing is lost.
+ * Works on text of any one-byte encoding as well.
+ */
+import { type Field, findFrontMatter, listOf, scalarOf } from './front-matter.ts';
+import { readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
+
+export interface Copies {
+  /** The project's own file as it is now. */
+  readonly ours: string;
+  /** What the session's copy began as. */
+  readonly base: string;
+  /** The session's copy as it is now. */
+  readonly theirs: string;
+  /** Names the session where its words are added at the end; one line. */
+  readonly who: string;
+}
+
+/** What the project's file shall hold. Doing it again changes nothing. */
+export function mergeResume(copies: Copies): string {
+  const { ours, base, theirs, who } = copies;
+  if (theirs === base || theirs === ours) return ours;
+  const like = findFrontMatter(ours);
+  const merged = mergeLines(linesOf(aligned(base, ours)), linesOf(ours), linesOf(aligned(theirs, ours)), who);
+  const after = findFrontMatter(merged.text);
+  const isSound = typeof like !== 'object' || (typeof after === 'object' && after !== null);
+  return withSessions(isSound ? merged.text : merged.cautious, copies);
+}
+
+/** Of several texts the one that is nearest to what it may have become; the first of two that are equally near. */
+export function nearestBase(theirs: string, candidates: readonly string[]): string {
+  const lines = linesOf(theirs);
+  const distances = candidates.map((text) =>
+    changesOf(linesOf(text), lines).reduce((sum, { from, to, lines: news }) => sum + to - from + news.length, 0),
+  );
+  return candidates[distances.indexOf(Math.min(...distances))] ?? '';
+}
+
+/** What hooks of every session write: these values are put together by their meaning, not line by line. */
+const tracked: ReadonlySet<string> = new Set(['session_id', 'session_ids', 'last_updated', 'resume_schema_version']);
+
+/** The text with the values of the tracked fields as they are in `like`. */
+function aligned(text: string, like: string): string {
+  const values = new Map(trackedFields(like).map(({ key, start, end }) => [key, like.slice(start, end)]));
+  return trackedFields(text).reduceRight(
+    (result, { key, start, end }) => `${result.slice(0, start)}${values.get(key) ?? ''}${result.slice(end)}`,
+    text,
+  );
+}
+
+/** Each with the span of its value alone, from the colon on; only those that the text says once. */
+function trackedFields(text: string): Field[] {
+  const found = findFrontMatter(text);
+  if (found === null || found === 'unreadable') return [];
+  const fields = found.fields.filter(({ key }) => tracked.has(key));
+  const once = fields.filter(({ key }) => fields.filter((other) => other.key === key).length === 1);
+  return once.map((field) => ({ ...field, end: valueEnd(text, field) }));
+}
+
+function valueEnd(text: string, field: Field): number {
+  if (field.key !== 'session_ids') return scalarOf(text, field).end;
+  const list = listOf(text, field);
+  return list.form === 'block' ? list.insertAt : list.span.end;
+}
+
+/** All sessions that either side lists, and the later of the two updates. */
+function withSessions(text: string, { ours, base, theirs }: Copies): string {
+  const [mine, before, its, now] = [ours, base, theirs, text].map(readResumeFile) as [Facts, Facts, Facts, Facts];
+  const isNews = its.lastUpdated !== before.lastUpdated && isLater(its.lastUpdated, mine.lastUpdated);
+  const updated = isNews ? its.lastUpdated : mine.lastUpdated;
+  const last = its.sessionId !== before.sessionId && its.sessionId !== '' ? its.sessionId : mine.sessionId;
+  const known = [...mine.sessionIds, ...its.sessionIds].filter((id) => sessionIdPattern.test(id));
+  const missing = [...new Set(known)].filter((id) => !now.sessionIds.includes(id));
+  const isSame = missing.length === 0 && now.lastUpdated === updated && now.sessionId === last;
+  if (isSame || known.length === 0) return text;
+  const end = sessionIdPattern.test(last) ? last : (known.at(-1) as string);
+  const ids = [...missing.filter((id) => id !== end), end];
+  return ids.reduce((result, id) => recordSession(result, id, updated) ?? result, text);
+}
+type Facts = ReturnType<typeof readResumeFile>;
+
+function isLater(one: string, other: string): boolean {
+  const [a, b] = [Date.parse(one), Date.parse(other)];
+  return !Number.isNaN(a) && (Number.isNaN(b) || a > b);
+}
+
+interface Change {
+  /** Indices of lines of the base; equal where lines are only added. */
+  readonly from: number;
+  readonly to: number;
+  readonly lines: readonly string[];
+}
+
+interface MergedLines {
+  readonly text: string;
+  /** The project's text with all of the session's words at the end. */
+  readonly cautious: string;
+}
+
+function mergeLines(base: Lines, ours: Lines, theirs: Lines, who: string): MergedLines {
+  const mine = changesOf(base, ours);
+  const its = changesOf(base, theirs).filter((change) => !mine.some((own) => holds(own, change)));
+  const clear = its.filter((change) => !mine.some((own) => collide(own, change)));
+  const rest = its.filter((change) => !clear.includes(change));
+  const parts: string[] = [];
+  let done = 0;
+  for (const { from, to, lines } of [...mine, ...clear].sort((a, b) => a.from - b.from || a.to - b.to)) {
+    parts.push(...[base.slice(done, from), lines].map((some) => some.join('')));
+    done = to;
+  }
+  parts.push(base.slice(done).join(''));
+  return { text: withRest(parts.join(''), rest, who), cautious: withRest(ours.join(''), its, who) };
+}
+type Lines = readonly string[];
+
+function collide(a: Change, b: Change): boolean {
+  if (a.from < b.to && b.from < a.to) return true;
+  const isAdded = a.from === a.to || b.from === b.to;
+  return isAdded && a.from <= b.to && b.from <= a.to;
+}
+
+/** Whether the project has these very lines there already, from an earlier try for example. */
+function holds(own: Change, change: Change): boolean {
+  if (!collide(own, change)) return false;
+  return framed(own.lines).includes(framed(change.lines));
+}
+
+const framed = (lines: Lines): string => `\n${lines.map(bare).join('\n')}\n`;
+
+const bare = (line: string): string => line.replace(/\r?\n$/, '');
+
+/** The lines for which there is no place, as a section at the end: indented, so that they are nothing but text. */
+function withRest(text: string, rest: readonly Change[], who: string): string {
+  const words = rest.map(({ lines }) => lines.map(bare).filter((line) => line.trim() !== '')).filter(isFilled);
+  if (words.length === 0) return text;
+  const eol = /^[^\n]*\r\n/.test(text) ? '\r\n' : '\n';
+  const title = `## Also written by ${who}`;
+  const why = 'Something else was written in its place meanwhile; what of it holds belongs above.';
+  const parts = words.flatMap((lines) => ['', ...lines.map((line) => `    ${line}`)]);
+  const section = [title, '', why, ...parts, ''].join(eol);
+  if (text.includes(section)) return text;
+  return `${text}${text === '' || text.endsWith('\n') ? '' : eol}${eol}${section}`;
+}
+
+const isFilled = (lines: readonly string[]): boolean => lines.length > 0;
+
+/** Each with its newline. */
+function linesOf(text: string): Lines {
+  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}
+
+/** More would take too long and too much memory; then all between the first and the last difference is one change. */
+const cellsMax = 4_000_000;
+
+/** The fewest changes that make `after` of `before`, in their order. */
+function changesOf(before: Lines, after: Lines): Change[] {
+  let start = 0;
+  while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
+  let [oldEnd, newEnd] = [before.length, after.length];
+  while (oldEnd > start && newEnd > start && before[oldEnd - 1] === after[newEnd - 1]) {
+    oldEnd -= 1;
+    newEnd -= 1;
+  }
+  if (oldEnd === start && newEnd === start) return [];
+  const [old, fresh] = [before.slice(start, oldEnd), after.slice(start, newEnd)];
+  if ((old.length + 1) * (fresh.length + 1) > cellsMax) return [{ from: start, to: oldEnd, lines: fresh }];
+  return changesWithin(old, fresh).map(({ from, to, lines }) => ({ from: from + start, to: to + start, lines }));
+}
+
+function changesWithin(old: Lines, fresh: Lines): Change[] {
+  const width = fresh.length + 1;
+  /** How many lines the rests from there on have in common. */
+  const common = new Uint32Array((old.length + 1) * width);
+  const at = (i: number, j: number): number => common[i * width + j] as number;
+  for (let i = old.length - 1; i >= 0; i -= 1) {
+    for (let j = fresh.length - 1; j >= 0; j -= 1) {
+      common[i * width + j] = old[i] === fresh[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
+    }
+  }
+  const changes: Change[] = [];
+  let [i, j] = [0, 0];
+  while (i < old.length || j < fresh.length) {
+    const [from, first] = [i, j];
+    while ((i < old.length || j < fresh.length) && (i === old.length || j === fresh.length || old[i] !== fresh[j])) {
+      if (j === fresh.length || (i < old.length && at(i + 1, j) >= at(i, j + 1))) i += 1;
+      else j += 1;
+    }
+    if (i > from || j > first) changes.push({ from, to: i, lines: fresh.slice(first, j) });
+    for (; i < old.length && j < fresh.length && old[i] === fresh[j]; i += 1) j += 1;
+  }
+  return changes;
+}

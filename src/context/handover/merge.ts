@@ -2,7 +2,12 @@
  * Brings what a session wrote into its copy of a resume file into the project's own, which others may have changed
  * meanwhile. What stands in the project stays; what cannot be put beside it is added at the end, so nothing is lost.
  * Works on text of any one-byte encoding as well.
+ *
+ * Not done by `git merge-file`: to it, changes of lines that stand side by side are one conflict, and the fields of a
+ * front matter stand side by side. Of a conflict it says all lines again, also those that only one side or none has
+ * changed, and it refuses what it takes for binary. And it would run beside us, while the file is locked here.
  */
+import { diffArrays } from 'diff';
 import { type Field, findFrontMatter, listOf, scalarOf } from './front-matter.ts';
 import { readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
 
@@ -17,15 +22,23 @@ export interface Copies {
   readonly who: string;
 }
 
-/** What the project's file shall hold. Doing it again changes nothing. */
+/** What the project's file shall hold. Doing it again, as after a crash, takes away nothing that anybody added. */
 export function mergeResume(copies: Copies): string {
-  const { ours, base, theirs, who } = copies;
+  const { ours, who } = copies;
+  if (copies.theirs === copies.base) return ours;
+  const [base, theirs] = [endedLike(ours, copies.base), endedLike(ours, copies.theirs)];
   if (theirs === base || theirs === ours) return ours;
   const like = findFrontMatter(ours);
   const merged = mergeLines(linesOf(aligned(base, ours)), linesOf(ours), linesOf(aligned(theirs, ours)), who);
   const after = findFrontMatter(merged.text);
   const isSound = typeof like !== 'object' || (typeof after === 'object' && after !== null);
-  return withSessions(isSound ? merged.text : merged.cautious, copies);
+  return withSessions(isSound ? merged.text : merged.cautious, { ours, base, theirs, who });
+}
+
+/** Who writes a file anew often changes the ends of all its lines, and means nothing by it. */
+function endedLike(ours: string, text: string): string {
+  if (!ours.includes('\r')) return text.replaceAll('\r\n', '\n');
+  return /^[^\n]*\r\n/.test(ours) && !text.includes('\r') ? text.replaceAll('\n', '\r\n') : text;
 }
 
 /** Of several texts the one that is nearest to what it may have become; the first of two that are equally near. */
@@ -126,7 +139,12 @@ function holds(own: Change, change: Change): boolean {
   return framed(own.lines).includes(framed(change.lines));
 }
 
-const framed = (lines: Lines): string => `\n${lines.map(bare).join('\n')}\n`;
+/** Without blank lines around: whether they belong to a change or to what is beside it is chance. */
+const framed = (lines: Lines): string =>
+  `\n${lines
+    .map(bare)
+    .join('\n')
+    .replace(/^(?:[ \t]*\n)+|\n[ \t\n]*$/g, '')}\n`;
 
 const bare = (line: string): string => line.replace(/\r?\n$/, '');
 
@@ -150,44 +168,28 @@ function linesOf(text: string): Lines {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-/** More would take too long and too much memory; then all between the first and the last difference is one change. */
-const cellsMax = 4_000_000;
+/** More takes too long, with the file locked; then all from the first to the last line is one change. */
+const editsMax = 2_000;
 
 /** The fewest changes that make `after` of `before`, in their order. */
-function changesOf(before: Lines, after: Lines): Change[] {
-  let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
-  let [oldEnd, newEnd] = [before.length, after.length];
-  while (oldEnd > start && newEnd > start && before[oldEnd - 1] === after[newEnd - 1]) {
-    oldEnd -= 1;
-    newEnd -= 1;
-  }
-  if (oldEnd === start && newEnd === start) return [];
-  const [old, fresh] = [before.slice(start, oldEnd), after.slice(start, newEnd)];
-  if ((old.length + 1) * (fresh.length + 1) > cellsMax) return [{ from: start, to: oldEnd, lines: fresh }];
-  return changesWithin(old, fresh).map(({ from, to, lines }) => ({ from: from + start, to: to + start, lines }));
-}
-
-function changesWithin(old: Lines, fresh: Lines): Change[] {
-  const width = fresh.length + 1;
-  /** How many lines the rests from there on have in common. */
-  const common = new Uint32Array((old.length + 1) * width);
-  const at = (i: number, j: number): number => common[i * width + j] as number;
-  for (let i = old.length - 1; i >= 0; i -= 1) {
-    for (let j = fresh.length - 1; j >= 0; j -= 1) {
-      common[i * width + j] = old[i] === fresh[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1));
-    }
-  }
+function changesOf(before: Lines, after: Lines): readonly Change[] {
+  const parts = diffArrays([...before], [...after], { maxEditLength: editsMax });
+  if (parts === undefined) return [{ from: 0, to: before.length, lines: after }];
   const changes: Change[] = [];
-  let [i, j] = [0, 0];
-  while (i < old.length || j < fresh.length) {
-    const [from, first] = [i, j];
-    while ((i < old.length || j < fresh.length) && (i === old.length || j === fresh.length || old[i] !== fresh[j])) {
-      if (j === fresh.length || (i < old.length && at(i + 1, j) >= at(i, j + 1))) i += 1;
-      else j += 1;
+  let [from, to] = [0, 0];
+  let lines: Lines = [];
+  for (const { added, removed, value } of [...parts, end]) {
+    if (added) lines = [...lines, ...value];
+    else if (removed) to += value.length;
+    else {
+      if (to > from || lines.length > 0) changes.push({ from, to, lines });
+      from = to + value.length;
+      to = from;
+      lines = [];
     }
-    if (i > from || j > first) changes.push({ from, to: i, lines: fresh.slice(first, j) });
-    for (; i < old.length && j < fresh.length && old[i] === fresh[j]; i += 1) j += 1;
   }
   return changes;
 }
+
+/** After which nothing is open. */
+const end = { added: false, removed: false, value: [] };

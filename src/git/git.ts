@@ -25,6 +25,8 @@ export interface GitCall {
   readonly own?: true;
   /** Further variables for this one call. */
   readonly variables?: Readonly<Record<string, string>>;
+  /** As in RunOptions. */
+  readonly encoding?: 'latin1';
 }
 
 /** For files of somebody else: a link must be seen as what it is, and bytes are compared later. */
@@ -98,7 +100,7 @@ export interface GitAnswer extends RunOutput {
 
 /** As runGit, for commands whose exit code is an answer. Fails with `not-found` (no git) and `timeout` only. */
 export async function askGit({ world, env }: Git, call: GitCall): Promise<Result<GitAnswer>> {
-  const { args, cwd, timeoutMs, login, own, variables } = call;
+  const { args, cwd, timeoutMs, login, own, variables, encoding } = call;
   const options = [
     ...settings,
     ...(own ? ownSettings : foreignSettings),
@@ -110,6 +112,7 @@ export async function askGit({ world, env }: Git, call: GitCall): Promise<Result
     cwd,
     env: { ...gitEnvironment(env, login, own), ...variables },
     timeoutMs,
+    ...(encoding === undefined ? {} : { encoding }),
   });
   if (!ran.ok) {
     if (ran.failure.reason !== 'not-found') return ran;

@@ -14,6 +14,8 @@ export interface OwnCall {
   /** Milliseconds; absent = two minutes. */
   readonly timeoutMs?: number;
   readonly variables?: Readonly<Record<string, string>>;
+  /** As in RunOptions. */
+  readonly encoding?: 'latin1';
 }
 
 /** Between two tries, milliseconds: other git commands keep their locks, and half of a worktree, for moments. */
@@ -28,10 +30,10 @@ export async function askOwn(
   git: Git,
   cwd: string,
   args: readonly string[],
-  { timeoutMs = shortTimeoutMs, variables = {} }: OwnCall = {},
+  { timeoutMs = shortTimeoutMs, variables = {}, ...how }: OwnCall = {},
 ): Promise<Result<GitAnswer>> {
   for (const pauseMs of [...pausesMs, null]) {
-    const asked = await askGit(git, { cwd, args, timeoutMs, own: true, variables });
+    const asked = await askGit(git, { cwd, args, timeoutMs, own: true, variables, ...how });
     if (!asked.ok) return withoutGit(asked.failure);
     if (pauseMs === null || asked.value.exitCode === 0 || !isMomentary(asked.value.stderr)) return asked;
     await new Promise<void>((resolve) => {

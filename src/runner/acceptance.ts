@@ -132,8 +132,8 @@ export class Acceptance {
   async #workIn(workspace: Workspace): Promise<Result<Work>> {
     const { git, record, paths } = this.#options;
     const { definition } = record;
-    const { settled, fresh, troubles } = await carryBack(git, copiesOf(record, paths, workspace));
-    for (const message of troubles) this.#warnings.push({ code: 'workspace', message });
+    const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
+    for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
     const leave = definition.noCommit === true;
     const committed = await commitWork(git, workspace, commitMessage(definition), { leave, fresh, apart: settled });
     if (!committed.ok) return committed;

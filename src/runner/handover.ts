@@ -2,12 +2,12 @@
  * Resume files of the handover system belong to the user's own checkout, and a session in a worktree works on copies of
  * them: they are brought up to date before it starts, and what it wrote goes back when its work is done.
  */
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { updateExclusively } from '../context/exclusive-update.ts';
 import { mergeResume, nearestBase } from '../context/handover/merge.ts';
-import { findProjects, type HandoverProject } from '../context/handover/projects.ts';
+import { findProjects, resumeFileName } from '../context/handover/projects.ts';
 import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
-import type { ContextName } from '../core/group.ts';
+import type { ContextName, SessionDefinition } from '../core/group.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
@@ -22,6 +22,8 @@ import { noteHandover } from './session-context.ts';
 const bytesMax = 1024 * 1024;
 
 export interface HandoverCopies {
+  /** False: nothing is brought anywhere. */
+  readonly takesPart: boolean;
   /** The user's own folder with the projects, absolute. */
   readonly home: string;
   /** The same folder in the worktree, absolute, links resolved. */
@@ -44,7 +46,12 @@ export function copiesOf(
   const { id, name, projectPath } = definition;
   const { path: top, folder, base } = workspace;
   const who = `session ${sessionLabel(id, name)} (${claudeSessionIds.at(-1) ?? sessionUuid(id)})`;
-  return { home: projectPath, folder, top, base, memory: paths.handoverCopies, who };
+  return { takesPart: takesPart(definition), home: projectPath, folder, top, base, memory: paths.handoverCopies, who };
+}
+
+/** A session without the system does with these files what it likes, as with all others. */
+function takesPart({ context }: SessionDefinition): boolean {
+  return context?.includes('handover') ?? true;
 }
 
 /** Before an attempt: the project learns the session's id, its hooks which project it is, and a worktree its state. */
@@ -56,101 +63,152 @@ export async function prepareHandover(
 ): Promise<void> {
   const { definition, claudeSessionIds } = record;
   const { projectPath, id } = definition;
-  noteHandover(git.world, systems, { projectPath, paths }, claudeSessionIds.at(-1) ?? sessionUuid(id));
+  noteHandover(git.world, systems, { projectPath, folder, paths }, claudeSessionIds.at(-1) ?? sessionUuid(id));
   const top = findRepository(git.world.files, folder)?.top;
-  // Also without its hooks the session may write there.
-  if (record.isolated !== true || top === undefined) return;
+  if (record.isolated !== true || top === undefined || !takesPart(definition)) return;
   // In the first attempt nothing but what it begins from is checked out.
   const workspace = record.workspace ?? { path: top, folder, base: 'HEAD' };
-  await bringUpToDate(git, copiesOf(record, paths, workspace));
+  await bringUpToDate(git, copiesOf(record, paths, workspace), { hasWorked: claudeSessionIds.length > 0 });
 }
 
 export interface CarriedBack {
   /** Paths from the top of the worktree: the project has all that the session wrote there. */
   readonly settled: readonly string[];
-  /** See freshFiles. */
+  /** Of projects that the session began, likewise. */
   readonly fresh: readonly string[];
   /** Sentences: what the session wrote and the project does not have. */
   readonly troubles: readonly string[];
+  /** The same of projects that are gone from the user's folder, for example because another branch is checked out. */
+  readonly homeless: readonly string[];
 }
 
-/** Brings what the session wrote into the project's own files; said again, it changes nothing. */
+/** Brings what the session wrote into the project's own files. Said again, it takes nothing away. */
 export async function carryBack(git: Git, copies: HandoverCopies): Promise<CarriedBack> {
-  const { top } = copies;
-  const own = findProjects(git.world.files, copies.home).projects;
+  if (!copies.takesPart) return { settled: [], fresh: [], troubles: [], homeless: [] };
   const memory = readMemory(git, copies);
   const settled: string[] = [];
   const troubles: string[] = [];
-  for (const project of own) {
-    const carried = await carryOne(git, copies, project, memory);
+  for (const name of namesAt(git, copies.home)) {
+    const carried = await carryOne(git, copies, name, memory);
     // One that the session deleted may be meant to go.
-    if (carried.ok && carried.value) settled.push(relative(top, copyOf(copies, project)));
+    if (carried.ok && carried.value) settled.push(fromTop(copies, name));
     if (!carried.ok) troubles.push(describeFailure(carried.failure));
   }
-  return { settled, fresh: freshFiles(git, copies), troubles };
+  save(git, copies, memory);
+  const [fresh, homeless] = withoutHome(git, copies, memory);
+  const sentences = homeless.map((name) => `${join(copies.home, name)} is gone; what the session wrote of it ${stays}`);
+  return { settled, fresh: fresh.map((name) => fromTop(copies, name)), troubles, homeless: sentences };
 }
 
-/** Resume files that only the worktree has, by paths from its top: of projects that the session began. */
-export function freshFiles({ world: { files } }: Git, copies: HandoverCopies): string[] {
-  const { home, folder, top } = copies;
-  const known = new Set(findProjects(files, home).projects.map((project) => copyOf(copies, project)));
-  const all = findProjects(files, folder).projects.map(({ file }) => file);
-  return all.filter((file) => !known.has(file)).map((file) => relative(top, file));
+const stays = 'stays in its worktree, in no commit.';
+
+/**
+ * Resume files that only the worktree has and that hold words of the session, by paths from its top: of projects that
+ * it began, or that are gone from the user's folder.
+ */
+export function freshFiles(git: Git, copies: HandoverCopies): string[] {
+  if (!copies.takesPart) return [];
+  return withoutHome(git, copies, readMemory(git, copies))
+    .flat()
+    .map((name) => fromTop(copies, name));
+}
+
+/** Names of those that the session began, and of others that it changed. */
+function withoutHome(git: Git, copies: HandoverCopies, memory: Memory): readonly [string[], string[]] {
+  const known = new Set(resumeFilesIn(git, copies.home));
+  const alone = resumeFilesIn(git, copies.folder).filter((name) => !known.has(name));
+  const changed = alone.filter((name) => {
+    const before = memory.texts.get(name);
+    // A project that somebody moved, or that another branch does not have, was not begun by the session.
+    return before !== undefined && before !== textOf(git, join(copies.folder, name));
+  });
+  return [alone.filter((name) => !memory.texts.has(name)), changed];
 }
 
 /** Before the session starts: what it wrote earlier goes back, and it gets the project's files as they are now. */
-async function bringUpToDate(git: Git, copies: HandoverCopies): Promise<void> {
-  const own = findProjects(git.world.files, copies.home).projects;
+async function bringUpToDate(
+  git: Git,
+  copies: HandoverCopies,
+  { hasWorked }: { readonly hasWorked: boolean },
+): Promise<void> {
   const memory = readMemory(git, copies);
-  for (const project of own) {
-    // What cannot be carried back must not be overwritten.
-    const carried = await carryOne(git, copies, project, memory);
-    if (carried.ok) refresh(git, copies, project, memory);
+  for (const name of namesAt(git, copies.home)) {
+    // What was put there before the session ran is no word of its own. What cannot be carried back stays.
+    const carried = hasWorked ? await carryOne(git, copies, name, memory) : ok(true);
+    if (!carried.ok || (!carried.value && (await isDeleted(git, copies, name, memory)))) continue;
+    refresh(git, copies, name, memory);
   }
+  save(git, copies, memory);
 }
 
-function copyOf({ home, folder }: HandoverCopies, { file }: HandoverProject): string {
-  return join(folder, relative(home, file));
+/** By the session. One that git does not know went with a `git clean` more likely. */
+async function isDeleted(git: Git, copies: HandoverCopies, name: string, memory: Memory): Promise<boolean> {
+  if (!memory.texts.has(name)) return false;
+  const committed = await before(git, copies, name);
+  return committed.ok && committed.value.length > 0;
+}
+
+/**
+ * All resume files in the folder, by the paths below it of what links lead to. One of another name, to which a link
+ * leads, is work like any other file.
+ */
+function resumeFilesIn({ world: { files } }: Git, folder: string): string[] {
+  const root = files.realPath(folder) ?? folder;
+  const found = findProjects(files, folder).projects.flatMap(({ file }) => files.realPath(file) ?? []);
+  return [...new Set(found)].filter((file) => basename(file) === resumeFileName).map((file) => relative(root, file));
+}
+
+/** Those which a worktree can hold: a submodule, or another repository within, is filled by git alone. */
+function namesAt(git: Git, home: string): string[] {
+  const { files } = git.world;
+  const own = findRepository(files, home)?.top;
+  return resumeFilesIn(git, home).filter((name) => findRepository(files, dirname(join(home, name)))?.top === own);
+}
+
+function fromTop({ folder, top }: HandoverCopies, name: string): string {
+  return relative(top, join(folder, name));
 }
 
 /** What each copy was when it last was the same as the project's file or was carried back, by paths from the home. */
-type Memory = Map<string, string>;
+interface Memory {
+  readonly texts: Map<string, string>;
+  isNews: boolean;
+}
 
 const isMemory = fields({ files: valuesOf(isText) });
 
 function readMemory({ world: { files } }: Git, { memory }: HandoverCopies): Memory {
   const value = parseJson(files.readText(memory) ?? '');
-  if (!isMemory(value)) return new Map();
+  if (!isMemory(value)) return { texts: new Map(), isNews: false };
   const { files: texts } = value as { readonly files: Readonly<Record<string, string>> };
-  return new Map(Object.entries(texts).map(([name, text]) => [name, Buffer.from(text, 'base64').toString('latin1')]));
+  const entries = Object.entries(texts).map(([name, text]) => [name, Buffer.from(text, 'base64').toString('latin1')]);
+  return { texts: new Map(entries as [string, string][]), isNews: false };
 }
 
-function remember({ world: { files } }: Git, copies: HandoverCopies, name: string, text: string, memory: Memory): void {
-  if (memory.get(name) === text) return;
-  memory.set(name, text);
-  const texts = [...memory].map(([key, value]) => [key, Buffer.from(value, 'latin1').toString('base64')]);
-  const value = { version: 1, files: Object.fromEntries(texts) };
-  files.writeAtomic(copies.memory, `${JSON.stringify(value)}\n`, { durable: true });
+function remember(memory: Memory, name: string, text: string): void {
+  memory.isNews ||= memory.texts.get(name) !== text;
+  memory.texts.set(name, text);
+}
+
+/** Once for all: what is not saved is carried back again, which takes nothing away. */
+function save({ world: { files } }: Git, copies: HandoverCopies, { texts, isNews }: Memory): void {
+  if (!isNews) return;
+  const entries = [...texts].map(([name, text]) => [name, Buffer.from(text, 'latin1').toString('base64')]);
+  const value = { version: 1, files: Object.fromEntries(entries) };
+  quietly(() => files.writeAtomic(copies.memory, `${JSON.stringify(value)}\n`, { durable: true }));
 }
 
 /** False when there is no copy. */
-async function carryOne(
-  git: Git,
-  copies: HandoverCopies,
-  project: HandoverProject,
-  memory: Memory,
-): Promise<Result<boolean>> {
+async function carryOne(git: Git, copies: HandoverCopies, name: string, memory: Memory): Promise<Result<boolean>> {
   const { files, clock } = git.world;
-  const name = relative(copies.home, project.file);
-  const file = copyOf(copies, project);
+  const [path, file] = [join(copies.home, name), join(copies.folder, name)];
   try {
-    const theirs = readCopy(git, copies, file);
+    const theirs = readCopy(git, copies, name);
     if (!theirs.ok) return theirs;
-    if (theirs.value === null || theirs.value === memory.get(name)) return ok(theirs.value !== null);
-    const path = files.realPath(project.file) ?? project.file;
+    const known = memory.texts.get(name);
+    if (theirs.value === null || theirs.value === known) return ok(theirs.value !== null);
     const now = theirs.value;
     if (latin1(files.readBytes(path, 0, bytesMax + 1)) !== now) {
-      const known = memory.get(name);
       const committed = await before(git, copies, name);
       if (!committed.ok) return committed;
       const base = nearestBase(now, [...(known === undefined ? [] : [known]), ...committed.value]);
@@ -159,13 +217,13 @@ async function carryOne(
         nowMs: clock.now(),
         bytesMax,
         change: (bytes) => {
-          if (bytes === null) return fail('not-found', `${project.file} is gone.`, `The session's own is ${file}.`);
+          if (bytes === null) return fail('not-found', `${path} is gone.`, `The session's own is ${file}.`);
           return ok(Buffer.from(mergeResume({ ours: latin1(bytes), base, theirs: now, who: copies.who }), 'latin1'));
         },
       });
       if (!updated.ok) return updated;
     }
-    remember(git, copies, name, now, memory);
+    remember(memory, name, now);
     return ok(true);
   } catch (error) {
     return { ok: false, failure: systemFailure(file, error) };
@@ -177,16 +235,19 @@ async function carryOne(
  * what it has. Nothing where git does not know the file.
  */
 async function before(git: Git, { folder, base }: HandoverCopies, name: string): Promise<Result<string[]>> {
-  const shown = await askOwn(git, folder, ['cat-file', '--filters', `${base}:./${name}`]);
+  const args = ['cat-file', '--filters', `${base}:./${name}`];
+  const shown = await askOwn(git, folder, args, { encoding: 'latin1' });
   if (!shown.ok) return shown;
-  return ok(shown.value.exitCode === 0 ? [latin1(Buffer.from(shown.value.stdout))] : []);
+  return ok(shown.value.exitCode === 0 ? [shown.value.stdout] : []);
 }
 
-/** Null when there is none. Fails when it is nothing that the project could take. */
-function readCopy({ world: { files } }: Git, { top }: HandoverCopies, file: string): Result<string | null> {
+/** Null when there is none. Fails when it is nothing that the project could take, or a link to what is not the copy. */
+function readCopy({ world: { files } }: Git, { folder, top }: HandoverCopies, name: string): Result<string | null> {
+  const file = join(folder, name);
   const real = files.realPath(file);
   if (real === null) return ok(null);
-  const info = real.startsWith(`${top}/`) ? files.info(real) : null;
+  const isOwn = real === join(files.realPath(folder) ?? folder, name) && real.startsWith(`${top}/`);
+  const info = isOwn ? files.info(real) : null;
   if (info?.kind !== 'file' || info.size > bytesMax) {
     const message = `${file} is no regular file of the worktree, or larger than ${bytesMax} bytes.`;
     return fail('corrupt-file', message, 'The project keeps its own.');
@@ -195,12 +256,12 @@ function readCopy({ world: { files } }: Git, { top }: HandoverCopies, file: stri
 }
 
 /** The project has all of the copy; now the copy gets all of the project. A session without it works all the same. */
-function refresh(git: Git, copies: HandoverCopies, project: HandoverProject, memory: Memory): void {
+function refresh(git: Git, copies: HandoverCopies, name: string, memory: Memory): void {
   const { files, clock } = git.world;
-  const file = copyOf(copies, project);
-  try {
-    const bytes = files.readBytes(project.file, 0, bytesMax + 1);
-    const there = readCopy(git, copies, file);
+  const file = join(copies.folder, name);
+  quietly(() => {
+    const bytes = files.readBytes(join(copies.home, name), 0, bytesMax + 1);
+    const there = readCopy(git, copies, name);
     if (!there.ok || bytes.length > bytesMax) return;
     const text = latin1(bytes);
     if (there.value !== text) {
@@ -210,10 +271,23 @@ function refresh(git: Git, copies: HandoverCopies, project: HandoverProject, mem
       // Before it is remembered: else, after a crash in between, what git has would look like the session's work.
       if (!updateExclusively(files, { path, nowMs: clock.now(), bytesMax, change: () => ok(bytes) }).ok) return;
     }
-    remember(git, copies, relative(copies.home, project.file), text, memory);
+    remember(memory, name, text);
+  });
+}
+
+/** Undefined for what the system refuses. */
+function quietly<T>(action: () => T): T | undefined {
+  try {
+    return action();
   } catch (error) {
     if (typeof (error as { code?: unknown }).code !== 'string') throw error;
+    return undefined;
   }
+}
+
+/** Null when it cannot be read. */
+function textOf({ world: { files } }: Git, path: string): string | null {
+  return quietly(() => latin1(files.readBytes(path, 0, bytesMax + 1))) ?? null;
 }
 
 /** Whether the folder, or the nearest one above it that is there, is in the worktree: links could lead elsewhere. */

@@ -1,10 +1,11 @@
 /** Which context systems a session has, and the hooks and words by which it gets them. */
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import type { HookEvent, OwnHook } from '../claude/settings.ts';
 import { cpmInstructions } from '../context/cpm/instructions.ts';
 import { isFaberRunning } from '../context/faber/running.ts';
 import type { Belonging } from '../context/handover/find.ts';
 import { noteInProject, projectHere } from '../context/handover/note.ts';
+import { resumeFileName } from '../context/handover/projects.ts';
 import type { ContextName, SessionDefinition } from '../core/group.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import { isolatedBunFlags } from '../world/own-program.ts';
@@ -39,23 +40,35 @@ export function ownPermissions(systems: readonly ContextName[]): string[] {
   return ['phase', 'status', 'prime-context', 'session-end'].map((word) => `Bash(claude-code-agent faber ${word}:*)`);
 }
 
+interface NotedPlaces {
+  /** The user's own folder. */
+  readonly projectPath: string;
+  /** Where the session works. */
+  readonly folder: string;
+  readonly paths: SessionPaths;
+}
+
 /**
  * A project of the handover system learns the session's id before it starts, and the hooks of the session learn which
- * project that is: in a worktree they would find only a copy of it. `projectPath` is the user's own folder. An id that
- * cannot be written is left to the hooks, which say so in hooks.log.
+ * project that is: in a worktree they would find only a copy of it. An id that cannot be written is left to the hooks,
+ * which say so in hooks.log.
  */
 export function noteHandover(
   world: World,
   systems: readonly ContextName[],
-  { projectPath, paths }: { readonly projectPath: string; readonly paths: SessionPaths },
+  { projectPath, folder, paths }: NotedPlaces,
   claudeSessionId: string,
 ): void {
-  const here = systems.includes('handover') ? projectHere(world.files, projectPath) : null;
+  const own = systems.includes('handover') ? projectHere(world.files, projectPath) : null;
+  // A link to a file of another name: that is work like any other, and each worktree has its own.
+  const isOther = own !== null && basename(world.files.realPath(own.file) ?? own.file) !== resumeFileName;
+  const root = isOther ? folder : projectPath;
+  const here = isOther ? projectHere(world.files, root) : own;
   if (here === null) {
     world.files.remove(paths.handover);
     return;
   }
-  const belonging: Belonging = { root: projectPath, file: relative(projectPath, here.file) };
+  const belonging: Belonging = { root, file: relative(root, here.file) };
   world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...belonging })}\n`);
   noteInProject(world.files, here, claudeSessionId, world.clock.now());
 }

@@ -30,7 +30,7 @@ export async function runProgram(options: RunOptions): Promise<Result<RunOutput>
   } catch (error) {
     return renamed(describeSpawnError(program.value, error).failure);
   }
-  const stdout = collect(child.stdout);
+  const stdout = collect(child.stdout, options.encoding);
   const stderr = collect(child.stderr);
   const timeout = setTimeout(() => killGroup(child.pid), options.timeoutMs);
   await child.exited;
@@ -58,7 +58,7 @@ interface Collected {
   take(): string;
 }
 
-function collect(stream: ReadableStream<Uint8Array>): Collected {
+function collect(stream: ReadableStream<Uint8Array>, encoding: 'utf8' | 'latin1' = 'utf8'): Collected {
   const reader = stream.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -73,7 +73,7 @@ function collect(stream: ReadableStream<Uint8Array>): Collected {
     done: pump(),
     take() {
       reader.cancel().catch(() => {});
-      return Buffer.concat(chunks).toString('utf8');
+      return Buffer.concat(chunks).toString(encoding);
     },
   };
 }

@@ -174,6 +174,8 @@ export interface RunOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** How its output is read; absent = utf8. With latin1 each character is one byte, whatever the bytes say. */
+  readonly encoding?: 'latin1';
 }
 
 export interface RunOutput {

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readResumeFile } from '../../src/context/handover/resume-file.ts';
+import { sessionPaths } from '../../src/store/paths.ts';
 import { git } from '../git/repository.ts';
 import { type MergeGroup, MergeUser } from './merge-ground.ts';
 
@@ -110,6 +111,38 @@ describe('before a worktree goes', () => {
     expect(removed).toMatchObject({ code: 0 });
     expect(removed.stdout + removed.stderr).toContain(`Committed on ${group.branch('a')}`);
     expect(git(folder(), 'show', `${group.branch('a')}:${path}`)).toBe(text('begin').trim());
+  });
+
+  /** As when the session was begun with what the checkout held. */
+  const begin = (group: MergeGroup, content: string) => {
+    copy(group, 'a', content);
+    const files = { [resume]: Buffer.from(content).toString('base64') };
+    writeFileSync(sessionPaths(group.paths, group.session('a')).handoverCopies, JSON.stringify({ version: 1, files }));
+  };
+  const leaveBranch = () => {
+    git(folder(), 'checkout', '--quiet', '-b', 'other');
+    git(folder(), 'rm', '-r', '--quiet', '02-projects');
+    git(folder(), 'commit', '--quiet', '-m', 'Without the project');
+  };
+
+  test('a copy of a project that is on another branch is no work, and in the way of nothing', async () => {
+    const group = failed();
+    begin(group, text('of a person'));
+    leaveBranch();
+    expect(await user.run('group', 'archive', group.id)).toMatchObject({ code: 0 });
+    expect(existsSync(group.path('a'))).toBe(false);
+  });
+
+  test('what the session wrote of it is not lost', async () => {
+    const group = failed();
+    begin(group, text('of a person'));
+    copy(group, 'a', text('half way'));
+    leaveBranch();
+    const refused = await user.run('group', 'archive', group.id);
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain(resume);
+    expect(await remove(group)).toMatchObject({ code: 0 });
+    expect(git(folder(), 'show', `${group.branch('a')}:${resume}`)).toBe(text('half way').trim());
   });
 
   test('what the project cannot take keeps the worktree', async () => {

@@ -3,113 +3,28 @@
  * they write into resume-context.md reach the user's own file, whether git knows it or not and whatever the session
  * does with git; what people write there meanwhile stays; and branches do not carry it.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { readResumeFile } from '../../src/context/handover/resume-file.ts';
-import type { SessionDefinition } from '../../src/core/group.ts';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { git, Repository, type Tree } from '../git/repository.ts';
-import { removeGroup } from '../support/crash-rig.ts';
-import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup, packageRoot } from '../support/group-fixture.ts';
+import { expect, test } from 'bun:test';
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { git } from '../git/repository.ts';
+import {
+  begin,
+  edit,
+  facts,
+  hook,
+  make,
+  own,
+  read,
+  resume,
+  rig,
+  text,
+  unchanged,
+  warnings,
+  withRig,
+  write,
+} from './handover-ground.ts';
 
-let rig: Rig;
-const groups: GroupFixture[] = [];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => {
-  for (const group of groups.splice(0)) removeGroup(group);
-});
-
-const resume = '02-projects/28-b/01-planning/resume-context.md';
-const text = (next: string, body = 'Notes.\n') =>
-  `---\nsession_id: ""\nsession_ids: []\n\n# LOADING\nnext_action: "${next}"\n` +
-  `files_to_load: ["plan.md"]\n---\n\n${body}`;
-
-/** Sessions in one repository, each with a worktree; the project's files are committed unless `later` brings them. */
-function make(
-  sketches: readonly {
-    readonly name: string;
-    readonly after?: readonly string[];
-    fields?: Partial<SessionDefinition>;
-  }[],
-  {
-    tree = { [resume]: text('plan') },
-    later = {},
-  }: { readonly tree?: Tree; readonly later?: Record<string, string> } = {},
-): GroupFixture {
-  let folder = '';
-  const all = sketches.map(({ fields, ...sketch }) => {
-    const late: Partial<SessionDefinition> = {
-      isolate: 'worktree',
-      get repository() {
-        return join(folder, '.git');
-      },
-      ...fields,
-    };
-    return { ...sketch, project: 'app', fields: late };
-  });
-  const group = makeGroup(
-    all,
-    {},
-    {
-      beforeSessions: (root) => {
-        folder = join(root, 'projects', 'app');
-        new Repository(folder).commit({ 'base.txt': 'base\n', '.gitignore': 'ignored\n', ...tree });
-        for (const [path, content] of Object.entries(later)) write(folder, path, content);
-      },
-    },
-  );
-  groups.push(group);
-  return group;
-}
-
-function write(folder: string, path: string, content: string): void {
-  mkdirSync(dirname(join(folder, path)), { recursive: true });
-  writeFileSync(join(folder, path), content);
-}
-
-const read = (folder: string) => readFileSync(join(folder, resume), 'utf8');
-const own = (group: GroupFixture) => read(group.project('app'));
-const facts = (group: GroupFixture) => readResumeFile(own(group));
-const warnings = (group: GroupFixture, name: string) =>
-  group
-    .state()
-    .sessions.get(group.id(name))
-    ?.warnings.map(({ message }) => message) ?? [];
-
-async function begin(group: GroupFixture, name: string): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId(name));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
-
-/** As claude edits the file. */
-function edit(fake: Invocation, from: string, to: string): void {
-  const before = read(fake.hello.cwd);
-  expect(before).toContain(from);
-  writeFileSync(join(fake.hello.cwd, resume), before.replace(from, to));
-}
-
-/** What the real hook prints in the worker. */
-function hook(fake: Invocation, event: string, sessionId: string): string {
-  const ran = Bun.spawnSync(
-    [process.execPath, ...isolatedBunFlags, join(packageRoot, 'src', 'hook-main.ts'), 'handover', event],
-    {
-      env: { ...fake.hello.env, CLAUDE_PROJECT_DIR: fake.hello.cwd },
-      stdin: Buffer.from(JSON.stringify({ session_id: sessionId })),
-      stdout: 'pipe',
-    },
-  );
-  return ran.stdout.toString();
-}
-
-const unchanged = (group: GroupFixture, branch: string) =>
-  expect(git(group.project('app'), 'diff', '--name-only', 'main', branch)).not.toContain('resume-context');
+withRig();
 
 test('ids and state reach the project, and the next session is handed them', async () => {
   const group = make([{ name: 'a' }, { name: 'b', after: ['a'] }]);

@@ -7,7 +7,7 @@
  * front matter stand side by side. Of a conflict it says all lines again, also those that only one side or none has
  * changed, and it refuses what it takes for binary. And it would run beside us, while the file is locked here.
  */
-import { diffArrays } from 'diff';
+import { diffArrays } from 'diff/lib/diff/array.js';
 import { type Field, findFrontMatter, listOf, scalarOf } from './front-matter.ts';
 import { readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
 

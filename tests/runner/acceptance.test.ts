@@ -2,32 +2,23 @@
  * Promises: a session is completed only if its acceptance command succeeded; a failure gives it one more turn that is
  * told why; whatever interrupts the acceptance, claude's turn is paid once and never repeated for it.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/environment.ts';
 import type { SessionDefinition } from '../../src/core/group.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { until } from '../support/cli.ts';
-import { markedProcesses, removeGroup } from '../support/crash-rig.ts';
-import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { markedProcesses } from '../support/crash-rig.ts';
+import type { Invocation } from '../support/fake-claude-rig.ts';
+import type { GroupFixture } from '../support/group-fixture.ts';
+import { make as makeFixture, rig, withRig } from '../support/rig-ground.ts';
 import { unwrap } from '../support/store-world.ts';
 
-let rig: Rig;
-const groups: GroupFixture[] = [];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => {
-  for (const group of groups.splice(0)) removeGroup(group);
-});
+withRig();
 
 function make(fields: Partial<SessionDefinition>, speed = 1): GroupFixture {
-  const group = makeGroup([{ name: 'a', fields }], {}, { speed });
-  groups.push(group);
-  return group;
+  return makeFixture([{ name: 'a', fields }], {}, { speed });
 }
 
 /** The next turn of the session: its fake, and the prompt that it was given. */
@@ -85,11 +76,10 @@ test('a failure gives one more turn, which is told what the command printed; bot
 });
 
 test('after its last retry the session has failed, and its dependents do not start', async () => {
-  const group = makeGroup([
+  const group = makeFixture([
     { name: 'a', fields: { accept: 'echo no; exit 7', acceptRetries: 1 } },
     { name: 'b', after: ['a'] },
   ]);
-  groups.push(group);
   const run = group.run(rig.env);
   await (await turn(group)).fake.succeed();
   await (await turn(group)).fake.succeed();
@@ -183,8 +173,7 @@ test('the command sees no login and works in the project; what it leaves running
 });
 
 test('a budget that is used up by the last turn does not keep its work from being accepted', async () => {
-  const group = makeGroup([{ name: 'a', fields: { accept: held, maxBudgetUsd: 0.05 } }], {});
-  groups.push(group);
+  const group = makeFixture([{ name: 'a', fields: { accept: held, maxBudgetUsd: 0.05 } }], {});
   const run = group.run(rig.env);
   await (await turn(group)).fake.succeed(0.05);
   await until(() => began(group) === 1);

@@ -1,27 +1,14 @@
 /** Groups whose sessions work in worktrees of a repository with projects of the handover system. */
-import { afterAll, afterEach, beforeAll, expect } from 'bun:test';
+import { expect } from 'bun:test';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readResumeFile } from '../../src/context/handover/resume-file.ts';
 import type { SessionDefinition } from '../../src/core/group.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { git, Repository, type Tree } from '../git/repository.ts';
-import { removeGroup } from '../support/crash-rig.ts';
-import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup, packageRoot } from '../support/group-fixture.ts';
-
-export let rig: Rig;
-const groups: GroupFixture[] = [];
-/** Once in each file of tests. */
-export function withRig(): void {
-  beforeAll(async () => {
-    rig = await startRig();
-  });
-  afterAll(() => rig.stop());
-  afterEach(() => {
-    for (const group of groups.splice(0)) removeGroup(group);
-  });
-}
+import type { Invocation } from '../support/fake-claude-rig.ts';
+import { type GroupFixture, packageRoot } from '../support/group-fixture.ts';
+import { begin, make as makeFixture, rig } from '../support/rig-ground.ts';
 
 export const resume = '02-projects/28-b/01-planning/resume-context.md';
 export const text = (next: string, body = 'Notes.\n') =>
@@ -51,7 +38,7 @@ export function make(
     };
     return { ...sketch, project: 'app', fields: late };
   });
-  const group = makeGroup(
+  return makeFixture(
     all,
     {},
     {
@@ -62,8 +49,6 @@ export function make(
       },
     },
   );
-  groups.push(group);
-  return group;
 }
 
 export function write(folder: string, path: string, content: string): void {
@@ -80,18 +65,22 @@ export const warnings = (group: GroupFixture, name: string) =>
     .sessions.get(group.id(name))
     ?.warnings.map(({ message }) => message) ?? [];
 
-export async function begin(group: GroupFixture, name: string): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId(name));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
-
 /** As claude edits the file. */
 export function edit(fake: Invocation, from: string, to: string): void {
   const before = read(fake.hello.cwd);
   expect(before).toContain(from);
   writeFileSync(join(fake.hello.cwd, resume), before.replace(from, to));
+}
+
+/** The session changes the file and commits that itself; the project has it when the run is over. */
+export async function commitsItsState(group: GroupFixture): Promise<void> {
+  const run = group.run(rig.env);
+  const a = await begin(group, 'a');
+  edit(a, '"plan"', '"build"');
+  git(a.hello.cwd, 'commit', '--quiet', '--all', '-m', 'State');
+  await a.succeed();
+  expect(await run.result).toMatchObject({ status: 'completed' });
+  expect(facts(group).nextAction).toBe('build');
 }
 
 /** What the real hook prints in the worker. */

@@ -8,7 +8,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path';
 import { git, Repository } from '../git/repository.ts';
 import type { GroupFixture } from '../support/group-fixture.ts';
-import { begin, edit, facts, make, own, read, resume, rig, text, warnings, withRig } from './handover-ground.ts';
+import { begin, rig, withRig } from '../support/rig-ground.ts';
+import { commitsItsState, edit, facts, make, own, read, resume, text, warnings } from './handover-ground.ts';
 
 withRig();
 
@@ -113,13 +114,7 @@ test('a link to a file of another name: that is work, and the project’s own st
 test('a linked folder: its branch does not carry the file there either', async () => {
   const tree = { 'p/28-b/01-planning/resume-context.md': text('plan'), '02-projects': { link: 'p' } };
   const group = make([{ name: 'a' }], { tree });
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  edit(a, '"plan"', '"build"');
-  git(a.hello.cwd, 'commit', '--quiet', '--all', '-m', 'State');
-  await a.succeed();
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(facts(group).nextAction).toBe('build');
+  await commitsItsState(group);
   expect(work(group)).toBe('');
 });
 

@@ -7,8 +7,9 @@ import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { git } from '../git/repository.ts';
+import { begin, rig, withRig } from '../support/rig-ground.ts';
 import {
-  begin,
+  commitsItsState,
   edit,
   facts,
   hook,
@@ -16,11 +17,9 @@ import {
   own,
   read,
   resume,
-  rig,
   text,
   unchanged,
   warnings,
-  withRig,
   write,
 } from './handover-ground.ts';
 
@@ -89,13 +88,7 @@ test.each([
 
 test('what the session commits of it reaches the project, and its branch leaves it as it was', async () => {
   const group = make([{ name: 'a' }], { later: { [resume]: text('plan', 'Of a person.\n') } });
-  const run = group.run(rig.env);
-  const a = await begin(group, 'a');
-  edit(a, '"plan"', '"build"');
-  git(a.hello.cwd, 'commit', '--quiet', '--all', '-m', 'State');
-  await a.succeed();
-  expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(facts(group).nextAction).toBe('build');
+  await commitsItsState(group);
   expect(own(group)).toEndWith('Of a person.\n');
   unchanged(group, 'cca/fixture/001-a');
 });

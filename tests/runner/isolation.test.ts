@@ -2,25 +2,18 @@
  * Promises: sessions of one repository that may run at once work in worktrees of their own, and nobody's checkout is
  * touched; a dependent begins with the work of those it depends on; sessions without a worktree take turns.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { git, Repository } from '../git/repository.ts';
 import { until } from '../support/cli.ts';
-import { markedProcesses, removeGroup } from '../support/crash-rig.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup, type SessionSketch } from '../support/group-fixture.ts';
+import { markedProcesses } from '../support/crash-rig.ts';
+import { type Invocation, resultLine } from '../support/fake-claude-rig.ts';
+import type { GroupFixture, SessionSketch } from '../support/group-fixture.ts';
+import { begin, make as makeFixture, rig, withRig } from '../support/rig-ground.ts';
 
-let rig: Rig;
-const groups: GroupFixture[] = [];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => {
-  for (const group of groups.splice(0)) removeGroup(group);
-});
+withRig();
 
 /** `of`: the project whose repository it is, when it is a further checkout of that one. */
 type Sketch = SessionSketch & { readonly in: string; readonly of?: string };
@@ -41,7 +34,7 @@ function make(sketches: readonly Sketch[], config: Partial<GroupConfig> = {}, sp
   const placed = sketches.map(({ in: project, of: _of, ...sketch }, index) => {
     return { ...sketch, project, fields: fields[index] as Partial<SessionDefinition> };
   });
-  const group = makeGroup(placed, config, {
+  return makeFixture(placed, config, {
     speed,
     beforeSessions: (folder) => {
       for (const { in: name } of sketches) {
@@ -51,15 +44,6 @@ function make(sketches: readonly Sketch[], config: Partial<GroupConfig> = {}, sp
       }
     },
   });
-  groups.push(group);
-  return group;
-}
-
-async function begin(group: GroupFixture, name: string): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId(name));
-  await fake.prompt();
-  await fake.init();
-  return fake;
 }
 
 /** The fake writes the files where it works and says that it is done. */

@@ -3,34 +3,13 @@
  * one session goes first; stalls are interrupted, timeouts enforced; money is handed out anew while there is some. Time
  * runs faster here, nothing else is different.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { until } from '../support/cli.ts';
-import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { type Invocation, resultLine } from '../support/fake-claude-rig.ts';
+import { begin, make, rig, withRig } from '../support/rig-ground.ts';
 
-let rig: Rig;
-const groups: GroupFixture[] = [];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => {
-  for (const group of groups.splice(0)) group.remove();
-});
-
-function make(...args: Parameters<typeof makeGroup>): GroupFixture {
-  const group = makeGroup(...args);
-  groups.push(group);
-  return group;
-}
-
-async function begin(group: GroupFixture, name: string): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId(name));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
+withRig((group) => group.remove());
 
 async function obeyInterrupt(fake: Invocation, costUsd: number): Promise<void> {
   const requestId = await fake.control('interrupt');

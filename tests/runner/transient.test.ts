@@ -2,32 +2,11 @@
  * Promises: a request that the API did not serve is tried again, not for ever and never for money alone; an outage is
  * waited for. Time runs faster here, nothing else is different.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
-import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { expect, test } from 'bun:test';
+import { resultLine } from '../support/fake-claude-rig.ts';
+import { begin, make, rig, withRig } from '../support/rig-ground.ts';
 
-let rig: Rig;
-const groups: GroupFixture[] = [];
-beforeAll(async () => {
-  rig = await startRig();
-});
-afterAll(() => rig.stop());
-afterEach(() => {
-  for (const group of groups.splice(0)) group.remove();
-});
-
-function make(...args: Parameters<typeof makeGroup>): GroupFixture {
-  const group = makeGroup(...args);
-  groups.push(group);
-  return group;
-}
-
-async function begin(group: GroupFixture, name: string): Promise<Invocation> {
-  const fake = await rig.nextFor(group.claudeId(name));
-  await fake.prompt();
-  await fake.init();
-  return fake;
-}
+withRig();
 
 const transientResult = resultLine(0, { is_error: true, result: 'API Error: 529 Overloaded.', api_error_status: 529 });
 

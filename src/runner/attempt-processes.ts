@@ -18,6 +18,8 @@ export class AttemptProcesses {
   readonly #world: World;
   readonly #whose: Whose;
   #worker: ProcessIdentity | undefined;
+  /** An earlier runner started it: what it leaves behind does not come to us. */
+  #isAdopted = false;
   #known: readonly ProcessIdentity[] = [];
   /** Of those, and of others that have ended, the keys of all that stand in the note. */
   #noted: ReadonlySet<string> = new Set();
@@ -39,6 +41,7 @@ export class AttemptProcesses {
 
   /** Takes over what an earlier runner had seen. */
   recall(): void {
+    this.#isAdopted = true;
     this.#known = notedProcesses(this.#world, this.#whose);
   }
 
@@ -150,9 +153,17 @@ export class AttemptProcesses {
     this.#timers = [];
   }
 
-  /** Ends all that is left; resolves as `reap` does. */
-  reap(): Promise<number> {
-    return reap(this.#world, this.#whose.attemptId, this.#known);
+  /** Ends all that is left by a worker that has ended; resolves as `reap` does. */
+  async reap(): Promise<number> {
+    return this.#hasLeftNothing() ? 0 : reap(this.#world, this.#whose.attemptId, this.#known);
+  }
+
+  /** Certain without a look at every process of the machine; false also when that is not known. */
+  #hasLeftNothing(): boolean {
+    const worker = this.#worker;
+    if (this.#isAdopted || worker === undefined || this.#world.processes.findOrphans()?.length !== 0) return false;
+    // One that was found by its mark need not have been below the worker.
+    return !this.#known.some((process) => process.pid !== worker.pid && this.#world.processes.isAlive(process));
   }
 }
 

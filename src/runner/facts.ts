@@ -41,7 +41,7 @@ export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: st
 export type Fact =
   | WorkerFact
   | { readonly kind: 'signal'; readonly signal: RunnerSignal }
-  /** Something may have to be looked at, a request file for example. */
+  /** There may be a new request. */
   | { readonly kind: 'wake' }
   /** A fixed time has passed. */
   | { readonly kind: 'tick' };

@@ -120,7 +120,7 @@ export class GroupRunner {
         this.#handleFacts(facts);
         // What is asked now is left to the next runner: nobody here would carry it out, nor undo it.
         if (this.#leaving) return 'left';
-        this.#handleRequests();
+        if (facts.some(({ kind }) => kind === 'wake' || kind === 'tick')) this.#handleRequests();
         const acted = this.#decideAndAct();
         if (this.#settled) {
           assertLog(this.#writer);
@@ -156,6 +156,7 @@ export class GroupRunner {
     const { requests } = this.#writer.paths;
     this.#world.files.makeFolder(requests);
     this.#unwatch = this.#world.files.watch(requests, () => this.enqueue({ kind: 'wake' }));
+    this.enqueue({ kind: 'wake' });
     const tick = () => {
       this.enqueue({ kind: 'tick' });
       this.#cancelTick = this.#world.clock.after(tickMs, tick);

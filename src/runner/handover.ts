@@ -64,8 +64,9 @@ export async function prepareHandover(
   const { definition, claudeSessionIds } = record;
   const { projectPath, id } = definition;
   noteHandover(git.world, systems, { projectPath, folder, paths }, claudeSessionIds.at(-1) ?? sessionUuid(id));
+  if (record.isolated !== true || !takesPart(definition)) return;
   const top = findRepository(git.world.files, folder)?.top;
-  if (record.isolated !== true || top === undefined || !takesPart(definition)) return;
+  if (top === undefined) return;
   // In the first attempt nothing but what it begins from is checked out.
   const workspace = record.workspace ?? { path: top, folder, base: 'HEAD' };
   await bringUpToDate(git, copiesOf(record, paths, workspace), { hasWorked: claudeSessionIds.length > 0 });

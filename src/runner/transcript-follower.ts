@@ -21,12 +21,16 @@ export interface TranscriptFollower {
   droppedLines(): number;
 }
 
-/** Calls `onLine` for each line of `path` from byte `offset` on, in order. */
+/**
+ * Calls `onLine` for each line of `path` from byte `offset` on, in order, and `onCaughtUp` when it has come to the
+ * present end.
+ */
 export function followTranscript(
   world: World,
   path: string,
   offset: number,
   onLine: (line: string) => void,
+  onCaughtUp: () => void = () => {},
 ): TranscriptFollower {
   const splitter = new LineSplitter();
   let position = offset;
@@ -41,13 +45,13 @@ export function followTranscript(
       // Fewer bytes than asked for: that was the end. Of what is written from now on there will be a hint.
       isMore = chunk.length === chunkBytes;
     }
+    onCaughtUp();
   };
-  const read = () => world.files.readBytes(path, position, chunkBytes);
-  const drain = () => readWith(read);
+  const drain = () => readWith(() => world.files.readBytes(path, position, chunkBytes));
   const look = () =>
     readWith(() => {
       try {
-        return read();
+        return world.files.readBytes(path, position, chunkBytes);
       } catch {
         // A disk that does not answer now may do so at the next look; `finish` reports it if it does not.
         return new Uint8Array(0);
@@ -61,14 +65,13 @@ export function followTranscript(
       return true;
     }
   };
-  const poll = (nextMs: number) => {
-    if (!open) return;
-    if (hasMore()) look();
-    // Handling a line may have closed us.
-    if (open) cancelPoll = world.clock.after(nextMs, () => poll(Math.min(2 * nextMs, pollMs)));
-  };
   const hear = () => {
     if (open && hasMore()) look();
+  };
+  const poll = (nextMs: number) => {
+    hear();
+    // Handling a line may have closed us.
+    if (open) cancelPoll = world.clock.after(nextMs, () => poll(Math.min(2 * nextMs, pollMs)));
   };
   // The file itself, for what else is written beside it concerns nobody here.
   const unwatch = world.files.watch(path, hear);

@@ -57,6 +57,7 @@ export class Worker {
   readonly #processes: AttemptProcesses;
   #timers: (() => void)[] = [];
   #lastMeterMs = 0;
+  #hasNewToolResult = false;
   #requests = 0;
   #announced = '';
   #stderrOffset = 0;
@@ -210,7 +211,8 @@ export class Worker {
 
   #newFollower(offset: number): TranscriptFollower {
     const { paths } = this.#options;
-    return followTranscript(this.#world, paths.transcript, offset, (line) => this.#onLine(line));
+    const onLine = (line: string) => this.#onLine(line);
+    return followTranscript(this.#world, paths.transcript, offset, onLine, () => this.#onCaughtUp());
   }
 
   #follow(process: RunningProcess, offset: number): void {
@@ -242,9 +244,15 @@ export class Worker {
       this.#endedByUs = true;
       this.#processes.terminate();
     }
-    if (message.kind === 'user') this.#meter();
+    if (message.kind === 'user') this.#hasNewToolResult = true;
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
     if (message.kind === 'result' || message.kind === 'task') this.#endWhenIdle();
+  }
+
+  /** A tool's result is often followed by the last answer at once, and then there is nothing left to meter. */
+  #onCaughtUp(): void {
+    if (this.#hasNewToolResult) this.#meter();
+    this.#hasNewToolResult = false;
   }
 
   /** Tells the runner who claude says it is, once and again whenever that changes. */
@@ -344,15 +352,7 @@ export class Worker {
     const outcome = judge({
       stream: this.stream,
       exit,
-      ...(this.#stop
-        ? {
-            stop: {
-              reason: this.#stop.reason,
-              signalled: this.#stop.signalled,
-              successBeforeAnswer: this.stream.successBeforeAnswer,
-            },
-          }
-        : {}),
+      ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
       found,
       expectHook: this.#options.expectHook,

@@ -1,4 +1,4 @@
-/** The two calls that neither node nor Bun offers, taken from the C library: flock(2) and mkfifo(3). */
+/** What neither node nor Bun offers, from the C library: flock(2), mkfifo(3), and on Linux the care for orphans. */
 import { dlopen, read } from 'bun:ffi';
 import { linuxNames } from './libc-names.ts';
 import { systemError } from './system-error.ts';
@@ -7,7 +7,24 @@ interface Libc {
   /** 0 when done, else the errno. */
   flock(fd: number, operation: number): number;
   mkfifo(path: string, mode: number): number;
+  /** Null where the system has no such thing. */
+  readonly linux: LinuxCalls | null;
 }
+
+interface LinuxCalls {
+  prctl(option: number, first: bigint, second: bigint, third: bigint, fourth: bigint): number;
+  waitpid(pid: number, status: null, options: number): number;
+}
+
+const linuxSymbols = {
+  prctl: { args: ['i32', 'u64', 'u64', 'u64', 'u64'], returns: 'i32' },
+  waitpid: { args: ['i32', 'ptr', 'i32'], returns: 'i32' },
+} as const;
+
+/** PR_SET_CHILD_SUBREAPER of prctl(2). */
+const childSubreaper = 36;
+/** WNOHANG of waitpid(2). */
+const doNotWait = 1;
 
 /** Operations of flock(2), the same numbers on Linux and macOS. */
 export const lockShared = 1;
@@ -31,6 +48,7 @@ function open(): Libc {
       return {
         flock: (fd, operation) => errno(symbols.flock(fd, operation)),
         mkfifo: (path, mode) => errno(symbols.mkfifo(Buffer.from(`${path}\0`), mode)),
+        linux: isMac ? null : dlopen(name, linuxSymbols).symbols,
       };
     } catch (error) {
       cause = error;
@@ -61,4 +79,17 @@ export function tryFlock(fd: number, operation: number, path: string): boolean {
 export function makeFifo(path: string, mode: number): void {
   const errno = libc().mkfifo(path, mode);
   if (errno !== 0) throw systemError(errno, 'mkfifo', path);
+}
+
+/**
+ * From now on processes below this one that lose their parent become children of this one; false where the system knows
+ * nothing of the kind. See PR_SET_CHILD_SUBREAPER in prctl(2).
+ */
+export function inheritOrphans(): boolean {
+  return libc().linux?.prctl(childSubreaper, 1n, 0n, 0n, 0n) === 0;
+}
+
+/** Takes note that a child has ended, so that its pid is free again. Not for children of Bun, which waits for these. */
+export function forgetEnded(pid: number): void {
+  libc().linux?.waitpid(pid, null, doNotWait);
 }

@@ -1,5 +1,5 @@
 /** The process table of Linux, read from /proc. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { ProcCache, type ProcReading } from './proc-cache.ts';
 import { isInExec, isOfKernel, parseStat } from './proc-stat.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
@@ -7,6 +7,9 @@ import { errorCode } from './system-error.ts';
 
 /** Threads of a runtime come and go. */
 const childrenTries = 3;
+
+/** Of the folder with the threads of a process that has one: its name, its dot, and one for each thread. */
+const linksOfSingle = 3;
 
 /** So often a process is asked again that is just becoming another program, a millisecond apart. */
 const execTries = 50;
@@ -48,7 +51,8 @@ export function createLinuxTable(root: string, pause: () => void = () => Bun.sle
       for (let tries = 0; tries < childrenTries; tries += 1) {
         try {
           // Each thread has the children it made; those of a thread that ends go to another one.
-          return threads === 'first' ? ofThread(String(pid)) : readdirSync(folder).flatMap(ofThread);
+          const isFirst = threads === 'first' || statSync(folder).nlink === linksOfSingle;
+          return isFirst ? ofThread(String(pid)) : readdirSync(folder).flatMap(ofThread);
         } catch {
           // The process or one of its threads has just ended, or the kernel was built without these files.
         }

@@ -5,7 +5,8 @@ import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
 import { hostName } from './host-name.ts';
-import { isOwnChild, noteChild } from './own-children.ts';
+import { forgetEnded, inheritOrphans } from './libc.ts';
+import { isOwnChild, isStartedHere, noteChild } from './own-children.ts';
 import { isolatedBunFlags } from './own-program.ts';
 import { openPrivate } from './private-file.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
@@ -23,11 +24,17 @@ export function createProcesses(table: ProcTable): Processes {
   return new SystemProcesses(table);
 }
 
+/** What has ended so long ago, and was not waited for, is no process of Bun's. */
+const foreignMs = 1_000;
+
 class SystemProcesses implements Processes {
   readonly #table: ProcTable;
   readonly #host = hostName();
   readonly #bootId: string;
   readonly #exits: ExitPoll;
+  #inheritsOrphans: boolean | null = null;
+  /** When an inherited process was first seen to have ended, by pid; it keeps that until somebody waits for it. */
+  #unwaited = new Map<number, number>();
 
   constructor(table: ProcTable) {
     this.#table = table;
@@ -50,6 +57,8 @@ class SystemProcesses implements Processes {
 
   #start(program: string, options: SpawnOptions, files: StandardFiles): Result<RunningProcess> {
     const end = new Ending();
+    // What a program leaves behind that keeps its orphans comes to us.
+    if (options.keepsOrphans !== undefined) this.#inheritsOrphans ??= inheritOrphans();
     try {
       const child = Bun.spawn([...commandFor(program, options), ...options.args], {
         cwd: options.cwd,
@@ -143,6 +152,24 @@ class SystemProcesses implements Processes {
     // One that has ended meanwhile has left them to another, which is asked again.
     if (children === null) return this.#table.find([entry.pid])[0]?.startTime === entry.startTime ? null : [];
     return this.#branches(children, entry.pid)?.flat() ?? null;
+  }
+
+  findOrphans(): ProcessIdentity[] | null {
+    if (this.#inheritsOrphans !== true) return null;
+    // Whoever comes to a process comes to its first thread, by which we start all others too.
+    const children = this.#table.children(process.pid, 'first');
+    const inherited = children?.filter((pid) => !isStartedHere(pid)) ?? [];
+    const entries = this.#table.find(inherited).filter(({ parent }) => parent === process.pid);
+    this.#waitFor(entries.filter(({ zombie }) => zombie));
+    return children && this.#identities(entries);
+  }
+
+  /** Nobody else does it for those that came here; one that Bun has started it would have waited for by now. */
+  #waitFor(zombies: readonly ProcEntry[]): void {
+    const now = performance.now();
+    const before = this.#unwaited;
+    this.#unwaited = new Map(zombies.map((zombie) => [zombie.pid, before.get(zombie.pid) ?? now]));
+    for (const [pid, seenMs] of this.#unwaited) if (now - seenMs > foreignMs) forgetEnded(pid);
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {

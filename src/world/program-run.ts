@@ -1,5 +1,6 @@
 /** Runs a short program to its end and keeps what it printed. */
 import { type Failure, ok, type Result } from '../core/failure.ts';
+import { noteChild } from './own-children.ts';
 import { describeSpawnError, locateProgram } from './program.ts';
 import type { RunOptions, RunOutput } from './world.ts';
 
@@ -30,6 +31,7 @@ export async function runProgram(options: RunOptions): Promise<Result<RunOutput>
   } catch (error) {
     return renamed(describeSpawnError(program.value, error).failure);
   }
+  noteChild(child);
   const stdout = collect(child.stdout, options.encoding);
   const stderr = collect(child.stderr);
   const timeout = setTimeout(() => killGroup(child.pid), options.timeoutMs);

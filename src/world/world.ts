@@ -164,6 +164,12 @@ export interface Processes {
    * machine has.
    */
   findBranches(identity: ProcessIdentity): ProcessIdentity[][] | null;
+  /**
+   * Living processes that have come to this one since their parents ended. What a process leaves behind that was
+   * started here to keep its orphans is among them, or below one of them, as soon as its end is told. Null where the
+   * system does not bring them.
+   */
+  findOrphans(): ProcessIdentity[] | null;
   /** Sends a signal if that very process still lives; false when it does not. EPERM counts as not sent. */
   signal(identity: ProcessIdentity, signal: SignalName): boolean;
 }

@@ -42,6 +42,7 @@ async function leaveSilentWorker(): Promise<World> {
       findMarked: (name, value) => processes.findMarked(name, value),
       findDescendants: (pid) => processes.findDescendants(pid),
       findBranches: (identity) => processes.findBranches(identity),
+      findOrphans: () => processes.findOrphans(),
       signal: (identity, name) => {
         appendFileSync(group.session('one').transcript, words);
         words = '';

@@ -20,6 +20,8 @@ let signals: string[];
 let deaf: Set<number>;
 /** What a process starts when it is told to end. */
 let heirs: Map<number, number>;
+/** What has come to this process; null where the system does not bring it. */
+let orphans: number[] | null;
 /** How often marked processes were looked for among all. */
 let searches: number;
 let processes: AttemptProcesses;
@@ -46,6 +48,7 @@ beforeEach(() => {
   parents = new Map([[claude, 1]]);
   signals = [];
   searches = 0;
+  orphans = null;
   deaf = new Set();
   heirs = new Map();
   const real = steppedWorld();
@@ -54,6 +57,7 @@ beforeEach(() => {
     findBranches: ({ pid }) =>
       parents.has(pid) ? childrenOf(pid).map((child) => [child, ...below(child)].map(name)) : null,
     findDescendants: (pid) => below(pid).map(name),
+    findOrphans: () => orphans?.map(name) ?? null,
     findMarked: () => {
       searches += 1;
       return [];
@@ -162,6 +166,32 @@ test('all processes are looked at only when the worker has ended, or when nobody
   signal(name(claude), 'SIGKILL');
   expect(await processes.reap()).toBe(0);
   expect(searches).toBe(2);
+});
+
+test('where the system tells what a worker has left, nothing else is asked', async () => {
+  orphans = [];
+  processes.look();
+  signal(name(claude), 'SIGKILL');
+  expect(await processes.reap()).toBe(0);
+  expect(searches).toBe(0);
+});
+
+test.each<[string, () => void]>([
+  ['something has come to us', () => orphans?.push(30)],
+  ['it was started by an earlier runner', () => processes.recall()],
+  ['what bore its mark lives elsewhere', () => parents.set(20, 1)],
+])('a worker may have left something when %s', async (_, change) => {
+  orphans = [];
+  parents.set(20, claude);
+  processes.look();
+  parents.delete(20);
+  change();
+  signal(name(claude), 'SIGKILL');
+  const isLeft = parents.has(20);
+  const reaped = processes.reap();
+  world.clock.step(1_000);
+  expect(await reaped).toBe(isLeft ? 1 : 0);
+  expect(searches).toBeGreaterThan(0);
 });
 
 test('what was seen is noted once, and again when something new is seen', () => {

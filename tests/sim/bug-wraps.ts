@@ -97,6 +97,7 @@ export const overlooksCommands: Wrap = (world, { machine }) => {
     findMarked: (name, value) => processes.findMarked(name, value).filter((identity) => !isCommand(identity)),
     findDescendants: (pid) => processes.findDescendants(pid).filter((identity) => !isCommand(identity)),
     findBranches: (identity) => (isCommand(identity) ? null : processes.findBranches(identity)),
+    findOrphans: () => processes.findOrphans()?.filter((identity) => !isCommand(identity)) ?? null,
     signal: (identity, signal) => !isCommand(identity) && processes.signal(identity, signal),
   });
 };

@@ -11,7 +11,7 @@ import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 
 /** Stories within which each bug has to be found. */
-const storiesMax = 80;
+const storiesMax = 200;
 
 function firstSeed({ wrap, invariant, near }: PlantedBug): number | null {
   const isNear = (seed: number) =>

@@ -113,6 +113,13 @@ export class ProcessTable {
     return found;
   }
 
+  /** What has lost its parents, up to this process, which is below nobody who keeps them from it. */
+  orphansOf(process: VirtualProcess): VirtualProcess[] {
+    const isBelow = (one: VirtualProcess): boolean =>
+      one.origin !== null && (one.origin === process || isBelow(one.origin));
+    return [...this.living.values()].filter((one) => one.parent === null && one.origin !== process && isBelow(one));
+  }
+
   /** Sends a signal; it arrives a little later. */
   signal(sender: VirtualProcess, identity: ProcessIdentity, signal: SignalName): boolean {
     const process = this.find(identity);

@@ -259,6 +259,7 @@ export class VirtualRunner {
         for (const found of branches.flat()) this.machine.checks.gathered(this, found);
         return branches.map((branch) => branch.map((found) => found.identity));
       },
+      findOrphans: () => (this.#lives() ? table.orphansOf(this.process).map(({ identity }) => identity) : []),
       signal: (identity, signal) => {
         if (!this.#lives()) return false;
         if (signal === 'SIGTERM' || signal === 'SIGKILL') this.machine.checks.ends(this, identity);

@@ -165,6 +165,7 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
     findMarked: (name, value) => real.findMarked(name, value),
     findDescendants: (pid) => real.findDescendants(pid),
     findBranches: (identity) => real.findBranches(identity),
+    findOrphans: () => real.findOrphans(),
     signal: (identity, signal) => moments.around(`signal ${signal}`, () => real.signal(identity, signal)),
   };
 }

@@ -93,6 +93,39 @@ test.each(ways)('by %s: a daemon without a mark stays below the process', async 
   }
 });
 
+test.skipIf(!hasImage)('what a worker leaves behind comes to its starter, and is waited for', async () => {
+  const daemon = 'setsid env -i /bin/sh -c "sleep 600 & exit" & exec sleep 600';
+  const streams = { stdoutFile: join(temp.path, 'out'), stderrFile: join(temp.path, 'err') };
+  const env = { PATH: basePath };
+  const args = ['-c', daemon];
+  const worker = unwrap(
+    processes.spawn({ program: '/bin/sh', args, cwd: temp.path, env, ...streams, keepsOrphans: image }),
+  );
+  const below = () => processes.findBranches(worker.identity)?.flat() ?? [];
+  await until(() => below().length === 1);
+  const [sleeper] = below();
+  if (sleeper === undefined) throw new Error('nothing is below the worker');
+  expect(processes.findOrphans()).toEqual([]);
+
+  processes.signal(worker.identity, 'SIGKILL');
+  await exitOf(worker);
+  expect(processes.findOrphans()).toEqual([sleeper]);
+  processes.signal(sleeper, 'SIGKILL');
+  await until(() => processes.findOrphans()?.length === 0);
+  await until(() => {
+    processes.findOrphans();
+    return !existsSync(`/proc/${sleeper.pid}`);
+  });
+});
+
+test.skipIf(!hasImage)('the end of a child that Bun has started is left to Bun', async () => {
+  const child = Bun.spawn(['/bin/sh', '-c', 'exit 3'], { env: { PATH: basePath } });
+  const isZombie = () => readFileSync(`/proc/${child.pid}/stat`, 'latin1').includes(') Z ');
+  while (!isZombie()) Bun.sleepSync(1);
+  expect(processes.findOrphans()).toEqual([]);
+  expect(await child.exited).toBe(3);
+});
+
 const good = Buffer.from(subreaperImage(process.arch) ?? []);
 
 test.skipIf(!hasImage).each<[string, (path: string) => void]>([

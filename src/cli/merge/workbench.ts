@@ -47,6 +47,7 @@ export function markedGit({ world, env }: Pick<Context, 'world' | 'env'>, mark: 
         findMarked: (name, value) => processes.findMarked(name, value),
         findDescendants: (pid) => processes.findDescendants(pid),
         findBranches: (identity) => processes.findBranches(identity),
+        findOrphans: () => processes.findOrphans(),
         signal: (identity, signal) => processes.signal(identity, signal),
       },
     },

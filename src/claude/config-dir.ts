@@ -1,6 +1,6 @@
 /**
  * Writes what a worker finds in its own config dir. Done anew before every attempt: paths may have moved, dependencies
- * may have finished, and the worker itself could write there.
+ * may have finished, and the worker itself could write there. The folder itself must be there.
  */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -48,7 +48,6 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   ];
   let path = paths.config;
   try {
-    for (path of [paths.config, paths.tmp]) world.files.makeFolder(path);
     for (const name of ownedFolders) world.files.remove(join(paths.config, name));
     for (const file of input.files) {
       path = join(paths.config, file.path);

@@ -73,18 +73,28 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const settings = checkProjectSettings(world, folder, env);
         if (!settings.ok) return settings;
         // The key of a rehearsal is ours, and asking takes as long as starting a session.
-        login ??=
-          options.rehearsalUrl === undefined ? checkLogin(world, program, env, folder) : Promise.resolve(ok(null));
+        login ??= options.rehearsalUrl === undefined ? askLogin(world, program, env, folder) : Promise.resolve(ok(null));
+        const systems = contextOf(world, { ...record.definition, projectPath: folder });
+        const launch = prepareFiles(world, options, { ...input, systems, paths, program, env, folder, templates });
+        // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await login;
         if (!loggedIn.ok) return loggedIn;
-        const systems = contextOf(world, { ...record.definition, projectPath: folder });
-        await prepareHandover(git, systems, record, { paths, folder });
-        return prepareFiles(world, options, { ...input, systems, paths, program, env, folder, templates });
+        if (launch.ok) await prepareHandover(git, systems, record, { paths, folder });
+        return launch;
       } catch (error) {
         return { ok: false, failure: systemFailure(paths.folder, error) };
       }
     },
   };
+}
+
+/** As `checkLogin`; what it throws is a failure too, for nobody may be waiting for the answer any more. */
+async function askLogin(...[world, program, env, folder]: Parameters<typeof checkLogin>): Promise<Result<unknown>> {
+  try {
+    return await checkLogin(world, program, env, folder);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(folder, error) };
+  }
 }
 
 const rehearsalIdentity = '[user]\n\tname = Rehearsal\n\temail = rehearsal@localhost\n';

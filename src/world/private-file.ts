@@ -22,10 +22,13 @@ import { errorCode, unlessMissing } from './system-error.ts';
 const fileMode = 0o600;
 const folderMode = 0o700;
 
+/** The umask takes nothing from the owner, so that there is nothing to give back. Nobody changes it meanwhile. */
+const keepsOwnRights = (process.umask() & 0o700) === 0;
+
 /** Creates a file as 0600; throws EEXIST when anything, a link too, has that name. */
 export function createPrivate(path: string, flags: number): number {
   const fd = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, fileMode);
-  fchmodSync(fd, fileMode);
+  if (!keepsOwnRights) fchmodSync(fd, fileMode);
   return fd;
 }
 
@@ -91,7 +94,7 @@ export function makePrivateFolder(path: string): void {
 function makeOne(path: string): void {
   try {
     mkdirSync(path, folderMode);
-    chmodSync(path, folderMode);
+    if (!keepsOwnRights) chmodSync(path, folderMode);
   } catch (error) {
     if (errorCode(error) !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
   }

@@ -77,6 +77,7 @@ describe('prepareConfigDir', () => {
   test('switches claude’s own words on Git off where ours are said, and nowhere else', () => {
     const written = (more: Partial<ConfigDirInput['instructions']>, base = {}) => {
       const { paths, instructions, ...rest } = input();
+      mkdirSync(paths.config, { recursive: true });
       const all = { ...rest, paths, instructions: { ...instructions, ...more }, settings: { base } };
       expect(prepareConfigDir(world, all)).toMatchObject({ ok: true });
       return JSON.parse(readFileSync(join(paths.config, 'settings.json'), 'utf8'));

@@ -176,6 +176,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     tmpDir: paths.tmp,
     login: chooseLogin(caller),
   });
+  mkdirSync(paths.config, { recursive: true });
   const prepared = prepareConfigDir(createRealWorld(), {
     paths,
     env,

@@ -1,9 +1,6 @@
 /** Which output is asked for, and the reporter that makes it. */
 import { fail, ok, type Result } from '../core/failure.ts';
-import { createGithubReporter } from '../report/github-reporter.ts';
-import { createJsonReporter } from '../report/json-reporter.ts';
 import type { Reporter } from '../report/reporter.ts';
-import { createQuietReporter, createTextReporter } from '../report/text-reporter.ts';
 import type { Context } from './context.ts';
 import type { GroupReference } from './resolve.ts';
 
@@ -39,7 +36,8 @@ function isBuildServer({ env }: Context): boolean {
   return !['', '0', 'false'].includes(env.CI ?? '');
 }
 
-export function createReporter(context: Context, group: GroupReference, kind: LineOutput): Reporter {
+/** Only the one that is wished for is loaded. */
+export async function createReporter(context: Context, group: GroupReference, kind: LineOutput): Promise<Reporter> {
   const { stdout, world, env } = context;
   const write = (text: string): void => stdout.write(text);
   const now = (): number => world.clock.now();
@@ -47,11 +45,13 @@ export function createReporter(context: Context, group: GroupReference, kind: Li
     case 'text': {
       const columns = stdout.isTerminal ? stdout.columns : undefined;
       const options = { write, style: stdout.style, now, groupFolder: group.paths.folder, columns };
-      return env.GITHUB_ACTIONS === 'true' ? createGithubReporter(options) : createTextReporter(options);
+      if (env.GITHUB_ACTIONS !== 'true')
+        return (await import('../report/text-reporter.ts')).createTextReporter(options);
+      return (await import('../report/github-reporter.ts')).createGithubReporter(options);
     }
     case 'json':
-      return createJsonReporter({ write, groupId: group.groupId, now });
+      return (await import('../report/json-reporter.ts')).createJsonReporter({ write, groupId: group.groupId, now });
     case 'quiet':
-      return createQuietReporter(write);
+      return (await import('../report/quiet-reporter.ts')).createQuietReporter(write);
   }
 }

@@ -6,12 +6,12 @@ import { runLine } from '../report/wording.ts';
 import { frozenTemplates } from '../runner/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
 import { loadGroup } from '../store/group-store.ts';
+import { hasMergeJournal } from '../store/merge-journal.ts';
 import { liveRunner, waitForShortCommands } from './change-group.ts';
 import type { Context, Work } from './context.ts';
 import { openRunDisplay } from './dashboard/run-display.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
 import { type ConfigOptions, configOf } from './group-options.ts';
-import { finishInterruptedMerge } from './merge/finish.ts';
 import { briefPath, tryPath } from './path-argument.ts';
 import type { PreviewWish } from './preview.ts';
 import { chooseOutput } from './reporters.ts';
@@ -83,8 +83,10 @@ export async function runHere(context: Context, group: GroupReference, wish: Run
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
   // While the group runs the log could not be told of a merge that was cut off.
-  const finished = await finishInterruptedMerge(context, group);
-  if (!finished.ok) return finished;
+  if (hasMergeJournal(context.world, group.paths)) {
+    const finished = await (await import('./merge/finish.ts')).finishInterruptedMerge(context, group);
+    if (!finished.ok) return finished;
+  }
   const output = chooseOutput(context, wish.output);
   if (!output.ok) return output;
   const display = await openRunDisplay(context, group, output.value);

@@ -14,7 +14,7 @@ import {
   plural,
   type Style,
 } from './format.ts';
-import type { LiveView, Reporter } from './reporter.ts';
+import type { Reporter } from './reporter.ts';
 import { summaryLines } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
 import { blockedBy, listTitles, projectName, titleOf } from './wording.ts';
@@ -266,21 +266,4 @@ function trailing(text: string): string {
 
 function sentence(text: string): string {
   return safeLine(text, sentenceColumnsMax);
-}
-
-/** For `--output quiet`: nothing but one closing line. */
-export function createQuietReporter(write: (text: string) => void): Reporter {
-  const ignore = (): void => {};
-  return {
-    event: ignore,
-    progress: ignore,
-    waiting: ignore,
-    summarize(state: GroupState, _live: LiveView, atMs: number) {
-      const { counts, sessions, usage } = state;
-      const elapsed = state.elapsedBeforeMs + (state.runStartedAt ? atMs - Date.parse(state.runStartedAt) : 0);
-      const done = `${counts.completed} of ${plural(sessions.size, 'session')} completed`;
-      const money = formatMoney(usage.costUsd, usage.estimated);
-      write(`${state.group.id} ${state.status}: ${done}, ${money}, ${formatDuration(elapsed)}\n`);
-    },
-  };
 }

@@ -1,23 +1,19 @@
 /**
  * What happens to a session's work after claude's good result: uncommitted changes are committed on the session's
- * branch, what changed is counted, and the acceptance command judges it. The answer comes as one fact.
+ * branch, what changed is counted, and the acceptance command judges it. The answer comes as one fact. What is only
+ * needed in a worktree is loaded there.
  */
 import type { StopReason, Warning } from '../core/event.ts';
 import { type Failure, ok, type Result } from '../core/failure.ts';
 import { defaultCommandTimeoutMs, type SessionDefinition, type Work, type Workspace } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
-import { commitWork } from '../git/commit.ts';
-import { diffStat } from '../git/diff.ts';
-import { fingerprint } from '../git/fingerprint.ts';
 import type { Git } from '../git/git.ts';
-import { changedTracked, clearNewFiles, untrackedFiles } from '../git/leavings.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { carryBack, copiesOf } from './handover.ts';
 import { unexpectedFailure } from './outcomes.ts';
 import { gatherProcesses, reap } from './reap.ts';
-import { type CommandEnd, type RunningCommand, runShellCommand } from './shell-command.ts';
+import { commandFailure, type RunningCommand, runShellCommand } from './shell-command.ts';
 
 /** How the work of an attempt was judged. */
 export type Verdict = { readonly warnings: readonly Warning[] } & (
@@ -120,7 +116,7 @@ export class Acceptance {
     const { files } = this.#world;
     const [of, ...before] = (files.readText(paths.beforeAccept) ?? '').split('\0');
     const path = of === attemptId ? record.workspace?.path : undefined;
-    const cleared = path === undefined ? ok(undefined) : await clearNewFiles(git, path, before);
+    const cleared = path === undefined ? ok(undefined) : await (await leavings()).clearNewFiles(git, path, before);
     if (cleared.ok) files.remove(paths.beforeAccept);
     return cleared;
   }
@@ -132,6 +128,9 @@ export class Acceptance {
   async #workIn(workspace: Workspace): Promise<Result<Work>> {
     const { git, record, paths } = this.#options;
     const { definition } = record;
+    const { carryBack, copiesOf } = await import('./handover.ts');
+    const { commitWork } = await import('../git/commit.ts');
+    const { diffStat } = await import('../git/diff.ts');
     const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
     for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
     const leave = definition.noCommit === true;
@@ -150,6 +149,7 @@ export class Acceptance {
     const { git, record, paths } = this.#options;
     const before = record.definition.expectChanges ? this.#world.files.readText(paths.before) : null;
     if (before === null) return;
+    const { fingerprint } = await import('../git/fingerprint.ts');
     const now = await fingerprint(git, record.definition.projectPath);
     if (now.ok && now.value === before) this.#warnings.push(noChanges);
   }
@@ -160,7 +160,7 @@ export class Acceptance {
     const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
     if (accept === undefined) return ok(null);
     const worktree = record.workspace?.path;
-    const before = worktree === undefined ? ok([]) : await untrackedFiles(git, worktree);
+    const before = worktree === undefined ? ok([]) : await (await leavings()).untrackedFiles(git, worktree);
     if (!before.ok) return before;
     if (worktree !== undefined) {
       const list = [attemptId, ...before.value].join('\0');
@@ -185,6 +185,7 @@ export class Acceptance {
   /** What the command left is not the session's work: new files go, changes of others are told. */
   async #tidy(worktree: string, before: readonly string[]): Promise<Result<void>> {
     const { git, record } = this.#options;
+    const { changedTracked, clearNewFiles } = await leavings();
     const cleared = await clearNewFiles(git, worktree, before);
     // What is left uncommitted on purpose cannot be told from what the command changed.
     if (!cleared.ok || record.definition.noCommit) return cleared;
@@ -200,14 +201,7 @@ export class Acceptance {
 
 const namesShown = 5;
 
-/** A sentence that says how a command of the user's failed. */
-export function commandFailure(what: string, end: CommandEnd, timeoutMs: number): string {
-  if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
-  if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
-  const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
-  const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
-  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
-}
+const leavings = () => import('../git/leavings.ts');
 
 const subjectMax = 72;
 

@@ -26,9 +26,8 @@ import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
-import { prepareHandover } from './handover.ts';
 import type { Launch } from './launch.ts';
-import { contextInstructions, contextOf, ownHooks, ownPermissions } from './session-context.ts';
+import { contextInstructions, contextOf, noteHandover, ownHooks, ownPermissions } from './session-context.ts';
 import { createWorkplaces, type WorkplaceInput } from './workplace.ts';
 
 export interface PreparerOptions {
@@ -73,13 +72,17 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const settings = checkProjectSettings(world, folder, env);
         if (!settings.ok) return settings;
         // The key of a rehearsal is ours, and asking takes as long as starting a session.
-        login ??= options.rehearsalUrl === undefined ? askLogin(world, program, env, folder) : Promise.resolve(ok(null));
+        login ??=
+          options.rehearsalUrl === undefined ? askLogin(world, program, env, folder) : Promise.resolve(ok(null));
         const systems = contextOf(world, { ...record.definition, projectPath: folder });
         const launch = prepareFiles(world, options, { ...input, systems, paths, program, env, folder, templates });
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await login;
         if (!loggedIn.ok) return loggedIn;
-        if (launch.ok) await prepareHandover(git, systems, record, { paths, folder });
+        if (launch.ok) {
+          noteHandover(world, systems, { record, folder, paths });
+          if (record.isolated) await (await import('./handover.ts')).bringHandover(git, record, { paths, folder });
+        }
         return launch;
       } catch (error) {
         return { ok: false, failure: systemFailure(paths.folder, error) };

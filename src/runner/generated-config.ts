@@ -24,14 +24,14 @@ import {
   resolveConfig,
   sharedConfigLayer,
 } from '../template/config-layers.ts';
-import {
-  type ConfigTemplate,
-  loadConfigTemplate,
-  loadSharedConfig,
-  renderConfigTemplate,
-} from '../template/config-template.ts';
+import type { ConfigTemplate } from '../template/config-template.ts';
 import { lookupSurroundings } from '../template/known-names.ts';
 import type { World } from '../world/world.ts';
+
+/** Loaded by the first session that has a template: most have none, and every start of a run would wait for it. */
+function configTemplates(): typeof import('../template/config-template.ts') {
+  return require('../template/config-template.ts');
+}
 
 /** Where the config templates of a group are read: its frozen copies, or for a preview what would be frozen. */
 export interface TemplateStore {
@@ -47,7 +47,7 @@ export function frozenTemplates(world: World, paths: GroupPaths): TemplateStore 
   return {
     sharedConfig,
     load(digest) {
-      const known = loaded.get(digest) ?? loadConfigTemplate(world, join(templates, digest));
+      const known = loaded.get(digest) ?? configTemplates().loadConfigTemplate(world, join(templates, digest));
       // What could not be read is read again by whoever asks next.
       if (known.ok) loaded.set(digest, known);
       return known;
@@ -66,7 +66,7 @@ export function generatedConfig(
   const inherits = config.inheritFromGroup !== false;
   const layers: ConfigLayer[] = [];
   if (inherits && world.files.info(store.sharedConfig)?.kind === 'folder') {
-    const shared = loadSharedConfig(world, store.sharedConfig);
+    const shared = configTemplates().loadSharedConfig(world, store.sharedConfig);
     if (!shared.ok) return invalid(shared.problems);
     layers.push({ layer: sharedConfigLayer, files: shared.value });
   }
@@ -123,7 +123,7 @@ function templateLayer(
     group,
   });
   const values = { ...defaultsOf(loaded.value), ...group.variables, ...definition.variables };
-  const rendered = renderConfigTemplate(loaded.value, values, extra);
+  const rendered = configTemplates().renderConfigTemplate(loaded.value, values, extra);
   if (rendered.problems.length > 0) return invalid(rendered.problems);
   return ok({ layer: configTemplateLayer(name), files: rendered.files });
 }

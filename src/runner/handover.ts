@@ -7,7 +7,7 @@ import { updateExclusively } from '../context/exclusive-update.ts';
 import { mergeResume, nearestBase } from '../context/handover/merge.ts';
 import { findProjects, resumeFileName } from '../context/handover/projects.ts';
 import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
-import type { ContextName, SessionDefinition } from '../core/group.ts';
+import type { SessionDefinition } from '../core/group.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
@@ -16,7 +16,6 @@ import { findRepository } from '../git/repository.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import { fields, isText, parseJson, valuesOf } from '../store/shape.ts';
 import { systemFailure } from '../store/system-failure.ts';
-import { noteHandover } from './session-context.ts';
 
 /** What is larger is no resume file. */
 const bytesMax = 1024 * 1024;
@@ -54,17 +53,14 @@ function takesPart({ context }: SessionDefinition): boolean {
   return context?.includes('handover') ?? true;
 }
 
-/** Before an attempt: the project learns the session's id, its hooks which project it is, and a worktree its state. */
-export async function prepareHandover(
+/** Before an attempt in a worktree: it gets the state of its project. */
+export async function bringHandover(
   git: Git,
-  systems: readonly ContextName[],
   record: SessionRecord,
   { paths, folder }: { readonly paths: SessionPaths; readonly folder: string },
 ): Promise<void> {
   const { definition, claudeSessionIds } = record;
-  const { projectPath, id } = definition;
-  noteHandover(git.world, systems, { projectPath, folder, paths }, claudeSessionIds.at(-1) ?? sessionUuid(id));
-  if (record.isolated !== true || !takesPart(definition)) return;
+  if (!takesPart(definition)) return;
   const top = findRepository(git.world.files, folder)?.top;
   if (top === undefined) return;
   // In the first attempt nothing but what it begins from is checked out.

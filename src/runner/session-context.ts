@@ -2,11 +2,13 @@
 import { basename, join, relative } from 'node:path';
 import type { HookEvent, OwnHook } from '../claude/settings.ts';
 import { cpmInstructions } from '../context/cpm/instructions.ts';
-import { isFaberRunning } from '../context/faber/running.ts';
+import { isFaberRunning } from '../context/faber/is-running.ts';
 import type { Belonging } from '../context/handover/find.ts';
-import { noteInProject, projectHere } from '../context/handover/note.ts';
+import { projectHere } from '../context/handover/here.ts';
 import { resumeFileName } from '../context/handover/projects.ts';
 import type { ContextName, SessionDefinition } from '../core/group.ts';
+import { sessionUuid } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import { isolatedBunFlags } from '../world/own-program.ts';
 import type { World } from '../world/world.ts';
@@ -40,9 +42,13 @@ export function ownPermissions(systems: readonly ContextName[]): string[] {
   return ['phase', 'status', 'prime-context', 'session-end'].map((word) => `Bash(claude-code-agent faber ${word}:*)`);
 }
 
+/** What changes a resume file, loaded for the first project that has one. */
+function noting(): typeof import('../context/handover/note.ts') {
+  return require('../context/handover/note.ts');
+}
+
 interface NotedPlaces {
-  /** The user's own folder. */
-  readonly projectPath: string;
+  readonly record: SessionRecord;
   /** Where the session works. */
   readonly folder: string;
   readonly paths: SessionPaths;
@@ -56,9 +62,9 @@ interface NotedPlaces {
 export function noteHandover(
   world: World,
   systems: readonly ContextName[],
-  { projectPath, folder, paths }: NotedPlaces,
-  claudeSessionId: string,
+  { record: { definition, claudeSessionIds }, folder, paths }: NotedPlaces,
 ): void {
+  const { projectPath, id } = definition;
   const own = systems.includes('handover') ? projectHere(world.files, projectPath) : null;
   // A link to a file of another name: that is work like any other, and each worktree has its own.
   const isOther = own !== null && basename(world.files.realPath(own.file) ?? own.file) !== resumeFileName;
@@ -70,7 +76,8 @@ export function noteHandover(
   }
   const belonging: Belonging = { root, file: relative(root, here.file) };
   world.files.writeAtomic(paths.handover, `${JSON.stringify({ version: 1, ...belonging })}\n`);
-  noteInProject(world.files, here, claudeSessionId, world.clock.now());
+  const claudeSessionId = claudeSessionIds.at(-1) ?? sessionUuid(id);
+  noting().noteInProject(world.files, here, claudeSessionId, world.clock.now());
 }
 
 /** What CLAUDE.md says of the systems: how the session keeps its state. */

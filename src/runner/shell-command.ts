@@ -154,3 +154,12 @@ function cutLog({ files }: World, logFile: string, offset: number): boolean {
   }
   return true;
 }
+
+/** A sentence that says how a command of the user's failed. */
+export function commandFailure(what: string, end: CommandEnd, timeoutMs: number): string {
+  if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
+  if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
+  const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
+  const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
+  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
+}

@@ -64,6 +64,11 @@ export function scratchFolder(paths: GroupPaths): string {
   return join(paths.folder, 'merge');
 }
 
+/** Whether a merge was interrupted, or is at work. */
+export function hasMergeJournal(world: World, paths: GroupPaths): boolean {
+  return world.files.entryKind(journalPath(paths)) !== null;
+}
+
 /** Null when no hand-over was interrupted. Fails with `corrupt-file`. */
 export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJournal | null> {
   const path = journalPath(paths);

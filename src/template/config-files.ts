@@ -2,7 +2,7 @@
 import { basename, join } from 'node:path';
 import type { Checked, Problem } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
-import type { ConfigFile } from './config-template.ts';
+import type { ConfigFile } from './config-file.ts';
 import { readBytesFile, sizeText, systemCode, textOf } from './text-file.ts';
 
 const fileBytesMax = 1024 ** 2;

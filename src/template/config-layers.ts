@@ -2,8 +2,8 @@
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionConfig } from '../core/group.ts';
 import { isObject, parseJson } from '../store/shape.ts';
+import { aboutFile, type ConfigFile } from './config-file.ts';
 import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';
-import { aboutFile, type ConfigFile } from './config-template.ts';
 import { findJsonFault } from './json-text.ts';
 import { mergeSettings, type SettingsLayer } from './settings-merge.ts';
 import { textOf } from './text-file.ts';

@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
+import { aboutFile, type ConfigFile } from './config-file.ts';
 import { type ConfigFiles, readConfigFiles } from './config-files.ts';
 import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';
 import { type RenderedJson, renderJson } from './json-template.ts';
@@ -16,14 +17,6 @@ import { isProgramName, undeclaredMessage } from './prompt-template.ts';
 import { type Lookup, parsePieces, problemIn, render, type Template } from './render.ts';
 import { textOf } from './text-file.ts';
 import { type VariableSpec, variableList } from './variables.ts';
-
-export interface ConfigFile {
-  /** Relative to the template's folder, with "/". `.mcp.json` is called `mcp.json`. */
-  readonly path: string;
-  readonly bytes: Uint8Array;
-  /** UTF-8 without a NUL: variables in it are filled in. */
-  readonly isText: boolean;
-}
 
 export interface ConfigTemplate {
   /** The name of its folder. */
@@ -37,8 +30,6 @@ export interface ConfigTemplate {
   readonly digest: string;
 }
 
-/** What describes the template itself. */
-export const aboutFile = 'config.yaml';
 const jsonFiles: ReadonlySet<string> = new Set(['settings.json', 'mcp.json']);
 const allText: ReadonlySet<string> = new Set([...jsonFiles, 'CLAUDE.md', aboutFile]);
 

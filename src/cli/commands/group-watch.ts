@@ -45,7 +45,7 @@ async function watch(context: Context, reference: string, wished: WatchOutput | 
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   if (output.value === 'tui') return watchOnScreen(context, group.value);
-  const reporter = createReporter(context, group.value, output.value);
+  const reporter = await createReporter(context, group.value, output.value);
   return new Promise((resolve, reject) => follow(context, group.value, reporter, { resolve, reject }));
 }
 

@@ -15,7 +15,8 @@ import { loadScreen, type OpenScreen } from './screen.ts';
 import { RunnerSource } from './source.ts';
 
 export async function openRunDashboard(context: Context, group: GroupReference): Promise<RunDisplay> {
-  return new DashboardDisplay(context, group, await loadScreen(context.world));
+  const text = await createReporter(context, group, 'text');
+  return new DashboardDisplay(context, group, text, await loadScreen(context.world));
 }
 
 /** Whatever happens to it, the run goes on. */
@@ -32,11 +33,11 @@ class DashboardDisplay implements RunDisplay {
   #isBroken = false;
   #conclude = (): void => {};
 
-  constructor(context: Context, group: GroupReference, openScreen: OpenScreen) {
+  constructor(context: Context, group: GroupReference, text: Reporter, openScreen: OpenScreen) {
     this.#context = context;
     this.#group = group;
     this.#openScreen = openScreen;
-    this.#text = createReporter(context, group, 'text');
+    this.#text = text;
     const log = readLog(context.world, group.paths.events);
     this.#source = new RunnerSource(log.ok ? log.value : [], () => this.#dashboard?.changed());
   }

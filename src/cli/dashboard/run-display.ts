@@ -18,5 +18,6 @@ export interface RunDisplay {
 
 export async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunDisplay> {
   if (output === 'tui') return (await import('./run-dashboard.ts')).openRunDashboard(context, group);
-  return { reporter: createReporter(context, group, output), onSignal, isHandedOver: false, close: async () => {} };
+  const reporter = await createReporter(context, group, output);
+  return { reporter, onSignal, isHandedOver: false, close: async () => {} };
 }

@@ -1,7 +1,7 @@
 /** Which run is in progress in a project: by the run's own state, because `.active-run-id` outlives the run. */
 import type { ContextFiles } from '../hook-call.ts';
 import type { JsonObject } from './json-text.ts';
-import { type FaberProject, findProject, readActiveRun } from './project.ts';
+import { type FaberProject, readActiveRun } from './project.ts';
 import { inProgress } from './state.ts';
 import { loadState } from './state-file.ts';
 
@@ -27,9 +27,4 @@ export function runInProgress(files: ContextFiles, project: FaberProject): Runni
   const run = activeRun(files, project);
   if (!run.ok || run.state.status === inProgress) return run;
   return { ok: false, why: `${run.runId} is not in progress` };
-}
-
-/** For the runner: whether sessions in this folder need the hooks of FABER. */
-export function isFaberRunning(files: ContextFiles, projectFolder: string): boolean {
-  return runInProgress(files, findProject(files, projectFolder)).ok;
 }

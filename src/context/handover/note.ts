@@ -2,7 +2,6 @@
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import type { ContextFiles } from '../hook-call.ts';
-import { findByFolder } from './find.ts';
 import { findProjects, type HandoverProject } from './projects.ts';
 import { readResumeFile, recordSession, sessionIdPattern } from './resume-file.ts';
 
@@ -35,16 +34,6 @@ export function noteSession(
     `No project ${projectId} with a resume-context.md is in ${root}.`,
     'Make one with: claude-code-agent handover init DIR',
   );
-}
-
-/**
- * The project a session works on that starts in `folder` (absolute) and is known by no id yet: the one that the folder
- * itself is, or the only one it holds. Null when it holds none, or several.
- */
-export function projectHere(files: ContextFiles, folder: string): HandoverProject | null {
-  const { projects } = findProjects(files, folder);
-  const own = findByFolder(projects, folder)?.project;
-  return own ?? (projects.length === 1 ? (projects[0] ?? null) : null);
 }
 
 /** As `noteSession`, for a project that was found already. `pause` waits between two tries. */

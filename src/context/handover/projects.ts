@@ -5,7 +5,12 @@
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { isObject, parseJson } from '../../store/shape.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
-import { type ResumeFacts, readResumeFile } from './resume-file.ts';
+import type { ResumeFacts } from './resume-file.ts';
+
+/** What reads a resume file, loaded where there is one: the runner asks of every folder. */
+function resumeFile(): typeof import('./resume-file.ts') {
+  return require('./resume-file.ts');
+}
 
 export const resumeFileName = 'resume-context.md';
 export const planningFolder = '01-planning';
@@ -103,7 +108,7 @@ class Search {
     }
     const parent = dirname(path);
     const folder = basename(parent) === planningFolder ? dirname(parent) : parent;
-    const facts = readResumeFile(read.text);
+    const facts = resumeFile().readResumeFile(read.text);
     const said = Date.parse(facts.lastUpdated);
     const updatedMs = Number.isNaN(said) ? read.mtimeMs : said;
     this.projects.push({ id: this.#idOf(folder), folder, file: path, facts, updatedMs });

@@ -7,6 +7,7 @@ import type { World } from '../world/world.ts';
 import { findDataRoot } from './data-root.ts';
 import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
 import { createOutput, type Output, type OutputStream } from './output.ts';
+import { standardError, standardInputIsTerminal, standardOutput } from './standard-streams.ts';
 
 export const programName = 'claude-code-agent';
 
@@ -43,14 +44,19 @@ export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-  readonly stdinIsTerminal: boolean;
+  stdinIsTerminal(): boolean;
   cwd(): string;
 }
 
 /** Those of this process. */
 function ownSurroundings(): Surroundings {
-  const { env, stdout, stderr, stdin } = process;
-  return { env, stdout, stderr, stdinIsTerminal: stdin.isTTY === true, cwd: () => process.cwd() };
+  return {
+    env: process.env,
+    stdout: standardOutput(),
+    stderr: standardError(),
+    stdinIsTerminal: standardInputIsTerminal,
+    cwd: () => process.cwd(),
+  };
 }
 
 export function createContext(packageRoot: string, surroundings = ownSurroundings()): Context {
@@ -66,7 +72,9 @@ export function createContext(packageRoot: string, surroundings = ownSurrounding
     packageRoot,
     stdout: createOutput(surroundings.stdout, env),
     stderr,
-    stdinIsTerminal: surroundings.stdinIsTerminal,
+    get stdinIsTerminal() {
+      return surroundings.stdinIsTerminal();
+    },
     get world() {
       world ??= createRealWorld();
       return world;

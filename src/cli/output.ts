@@ -2,7 +2,6 @@
  * The two output streams. Writing never blocks the program and never fails: when the reader of a pipe goes away
  * (`| head -1`) or the disk is full, what follows is dropped, and whoever cares is told once.
  */
-import type { WriteStream } from 'node:tty';
 import { colourStyle, plainStyle, type Style } from '../report/format.ts';
 import { fitColumns } from '../report/terminal-text.ts';
 
@@ -37,8 +36,14 @@ const eraseLine = '\r\u001b[2K';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A stream that may be a terminal. */
-export type OutputStream = NodeJS.WritableStream & Partial<Pick<WriteStream, 'isTTY' | 'columns'>>;
+/** A stream that may be a terminal: what is needed of node's own. */
+export interface OutputStream {
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  /** Calls `done` when the system has taken the data, or with the error. */
+  write(data: string | Uint8Array, done: (error?: Error | null) => void): unknown;
+}
 
 /** `stream` is used by nothing else. */
 export function createOutput(stream: OutputStream, env: Env): Output {

@@ -49,7 +49,8 @@ export function mayRunInProcess(args: readonly string[]): boolean {
 export async function runInProcess({ args, cwd, env }: CommandLine): Promise<Finished> {
   const stdout = collector();
   const stderr = collector();
-  const surroundings = { env, stdout: stdout.stream, stderr: stderr.stream, stdinIsTerminal: false, cwd: () => cwd };
+  const own = { stdinIsTerminal: () => false, cwd: () => cwd };
+  const surroundings = { ...own, env, stdout: stdout.stream, stderr: stderr.stream };
   isBusy = true;
   try {
     const code = await runToEnd(createContext(packageRoot, surroundings), args, manifest.version);

@@ -1,0 +1,47 @@
+/**
+ * The standard streams of this process. What stands behind `process.stdout` takes as long to load as a short command
+ * takes to run, so it is used for terminals alone.
+ */
+import { fstatSync } from 'node:fs';
+import type { OutputStream } from './output.ts';
+
+/** On Linux that of /dev/null and its like, to which programs without a terminal are often connected. */
+const memoryDevices = 1;
+
+/** False when the file descriptor is certainly none. */
+function mayBeTerminal(fd: number): boolean {
+  try {
+    const stats = fstatSync(fd);
+    return stats.isCharacterDevice() && !(process.platform === 'linux' && stats.rdev >> 8 === memoryDevices);
+  } catch {
+    return true;
+  }
+}
+
+export function standardInputIsTerminal(): boolean {
+  return mayBeTerminal(0) && process.stdin.isTTY === true;
+}
+
+export function standardOutput(): OutputStream {
+  return mayBeTerminal(1) ? process.stdout : plainStream(Bun.stdout.writer());
+}
+
+export function standardError(): OutputStream {
+  return mayBeTerminal(2) ? process.stderr : plainStream(Bun.stderr.writer());
+}
+
+/** What goes wrong is told to whoever wrote. */
+function plainStream(sink: Bun.FileSink): OutputStream {
+  return {
+    on: () => {},
+    write(data, done) {
+      try {
+        // Either of the two is a promise when the system does not take all at once, and fails when it never will.
+        const [taken, flushed] = [sink.write(data), sink.flush()];
+        Promise.all([taken, flushed]).then(() => done(), done);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  };
+}

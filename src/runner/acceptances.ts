@@ -28,13 +28,10 @@ export class Acceptances {
     this.#options = options;
   }
 
-  /**
-   * Has the work of the session accepted, if that is what it waits for; false when it does not. `release` gives its
-   * slot back afterwards.
-   */
-  begin(state: GroupState, sessionId: SessionId, release: () => void, { isTakenOver = false } = {}): boolean {
+  /** Has the work of the session accepted, if that is what it waits for. */
+  begin(state: GroupState, sessionId: SessionId, { isTakenOver = false } = {}): void {
     const record = state.sessions.get(sessionId);
-    if (record?.state.status !== 'running' || record.state.attempt.accepting === undefined) return false;
+    if (record?.state.status !== 'running' || record.state.attempt.accepting === undefined) return;
     const { id: attemptId, stopping } = record.state.attempt;
     const { paths, needs, enqueue } = this.#options;
     const acceptance = new Acceptance(this.#world, {
@@ -44,7 +41,6 @@ export class Acceptances {
       ...needs,
       report: (verdict) => {
         this.#running.delete(sessionId);
-        release();
         enqueue({ kind: 'judged', sessionId, attemptId, verdict });
       },
     });
@@ -53,7 +49,6 @@ export class Acceptances {
     // or was begun by a runner that is gone, is over now that the work is done; a person's wish stays.
     const isOver = isTakenOver ? stopping !== 'user' : stopping !== undefined && passing.has(stopping);
     if (stopping !== undefined && !isOver) acceptance.stop(stopping);
-    return true;
   }
 
   has(sessionId: SessionId): boolean {

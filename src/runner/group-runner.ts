@@ -23,7 +23,6 @@ import { closeHalfLine } from './half-line.ts';
 import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
 import { answerRequests } from './request-answers.ts';
-import { Slots } from './slots.ts';
 import { Surroundings } from './surroundings.ts';
 import { overdueEvents } from './watchdog.ts';
 import { Worker } from './worker.ts';
@@ -50,7 +49,6 @@ export type RunEnd = 'settled' | 'left';
 interface ActiveWorker {
   readonly worker: Worker;
   readonly startedAtMs: number;
-  readonly release: () => void;
 }
 
 export class GroupRunner {
@@ -59,7 +57,6 @@ export class GroupRunner {
   readonly #run: RunInfo;
   readonly #reporter: Reporter;
   readonly #preparer: AttemptPreparer;
-  readonly #slots = new Slots();
   readonly #workers = new Map<SessionId, ActiveWorker>();
   readonly #acceptances: Acceptances;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
@@ -202,8 +199,7 @@ export class GroupRunner {
     if (fact.kind === 'ended') {
       this.#workers.delete(fact.sessionId);
       this.#live.delete(fact.sessionId);
-      // Its slot stays taken while its work is being accepted.
-      if (!this.#acceptances.begin(this.#writer.state, fact.sessionId, active.release)) active.release();
+      this.#acceptances.begin(this.#writer.state, fact.sessionId);
     }
   }
 
@@ -292,14 +288,14 @@ export class GroupRunner {
     }
   }
 
-  /** The worker of the session's running attempt; occupies a slot until its end was handled. */
+  /** The worker of the session's running attempt. */
   #newWorker(sessionId: SessionId, idleMs = 0): Worker {
     const { paths, state } = this.#writer;
     const record = state.sessions.get(sessionId) as SessionRecord;
     const options = workerOptions(paths, state, record, runningAttempt(this.#writer.state, sessionId));
     const startedAtMs = options.startedAtMs + idleMs;
     const worker = new Worker(this.#world, { ...options, startedAtMs, expectHook: true, emit: this.enqueue });
-    this.#workers.set(sessionId, { worker, startedAtMs, release: this.#occupySlot() });
+    this.#workers.set(sessionId, { worker, startedAtMs });
     return worker;
   }
 
@@ -308,7 +304,7 @@ export class GroupRunner {
     const record = state.sessions.get(sessionId) as SessionRecord;
     const attempt = runningAttempt(this.#writer.state, sessionId);
     if (attempt.accepting !== undefined) {
-      this.#acceptances.begin(state, sessionId, this.#occupySlot());
+      this.#acceptances.begin(state, sessionId);
       return;
     }
     const worker = this.#newWorker(sessionId);
@@ -317,19 +313,12 @@ export class GroupRunner {
     void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop }));
   }
 
-  /** Occupies a slot until the returned function is called. */
-  #occupySlot(): () => void {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#slots.occupy(this.#writer.state.group.config.maxConcurrentSessions, () => promise);
-    return resolve;
-  }
-
   /** Attempts that an earlier runner logged as running: follow, start again, or read what they left. */
   async #takeOverUnfinished(): Promise<void> {
     for (const sessionId of [...this.#writer.state.running]) {
       const attempt = runningAttempt(this.#writer.state, sessionId);
       if (attempt.accepting !== undefined) {
-        this.#acceptances.begin(this.#writer.state, sessionId, this.#occupySlot(), { isTakenOver: true });
+        this.#acceptances.begin(this.#writer.state, sessionId, { isTakenOver: true });
         continue;
       }
       const { transcript } = sessionPaths(this.#writer.paths, sessionId);

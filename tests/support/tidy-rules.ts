@@ -56,7 +56,7 @@ const pureModules = /^node:(path|util|tty|url)$/;
 export const entries = ['src/main.ts', 'src/hook-main.ts', 'src/world/subreaper-exec.ts'];
 
 /** What makes a hook slow to start. */
-const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|p-queue|yaml)$/;
+const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|yaml)$/;
 
 export interface BannedCall {
   readonly name: string;

@@ -2,5 +2,5 @@
 # Runs the Bun this package depends on, for development scripts.
 root=$(cd "$(dirname "$0")/.." && pwd -P)
 . "$root/bin/find-bun.sh"
-bun=$(find_bun "$root") || { echo "no Bun found; run 'npm ci'" >&2; exit 127; }
+find_bun "$root" || { echo "no Bun found; run 'npm ci'" >&2; exit 127; }
 exec "$bun" "$@"

@@ -9,7 +9,7 @@
 trap 'exit 0' EXIT
 root=$(cd "$(dirname "$0")/../../.." && pwd -P)
 bun=
-[ -r "$root/bin/find-bun.sh" ] && . "$root/bin/find-bun.sh" && bun=$(find_bun "$root")
+[ -r "$root/bin/find-bun.sh" ] && . "$root/bin/find-bun.sh" && find_bun "$root"
 if [ -z "$bun" ] || [ ! -x "$bun" ]; then
   if [ "$1 $2" = 'cpm session-start' ]; then
     echo 'The hooks of the plugin cpm could not start, because no Bun was found: install Bun, or set CLAUDE_CODE_AGENT_BUN.'

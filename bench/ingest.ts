@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseLine } from '../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../src/claude/stream.ts';
-import { followTranscript } from '../src/runner/transcript-follower.ts';
+import { TranscriptFollower } from '../src/runner/transcript-follower.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
 import {
   atLeast,
@@ -115,9 +115,8 @@ function timeOfJq(path: string): number {
 /** What a worker does with its lines; returns their number. */
 function takeIn(path: string): number {
   const stream = emptyStream();
-  const follower = followTranscript(createRealWorld(), path, 0, (line) => {
-    foldMessage(stream, parseLine(line));
-  });
+  const onLine = (line: string) => foldMessage(stream, parseLine(line));
+  const follower = new TranscriptFollower(createRealWorld(), { path, offset: 0, onLine });
   follower.finish();
   return stream.lines - stream.malformed;
 }

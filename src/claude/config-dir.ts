@@ -21,6 +21,8 @@ import {
 
 export interface ConfigDirInput {
   readonly paths: SessionPaths;
+  /** There is nothing in it yet, nor beside it. */
+  readonly isNew: boolean;
   /** The worker's whole environment; what it says about payers goes into the settings as well. */
   readonly env: Environment;
   readonly instructions: InstructionsInput;
@@ -36,7 +38,7 @@ const ownedFolders = ['commands', 'skills', 'agents', 'rules'];
 
 /** Fails with `write-failed` when a file cannot be written, or would not be what claude needs. */
 export function prepareConfigDir(world: World, input: ConfigDirInput): Result<void> {
-  const { paths, env } = input;
+  const { paths, env, isNew } = input;
   const { base, hooks = [], deny = [] } = input.settings;
   const { own, git, session } = input.instructions;
   const { projectPath } = session;
@@ -48,15 +50,15 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
   ];
   let path = paths.config;
   try {
-    for (const name of ownedFolders) world.files.remove(join(paths.config, name));
+    if (!isNew) for (const name of ownedFolders) world.files.remove(join(paths.config, name));
     for (const file of input.files) {
       path = join(paths.config, file.path);
       world.files.makeFolder(dirname(path));
       world.files.writeBytes(path, file.bytes);
     }
     path = paths.mcpConfig;
-    if (input.mcp === null) world.files.remove(path);
-    else world.files.writeAtomic(path, `${JSON.stringify(input.mcp, null, 2)}\n`);
+    if (input.mcp !== null) world.files.writeAtomic(path, `${JSON.stringify(input.mcp, null, 2)}\n`);
+    else if (!isNew) world.files.remove(path);
     path = join(paths.config, 'CLAUDE.md');
     const text = instructions(input.instructions);
     world.files.writeAtomic(path, text);

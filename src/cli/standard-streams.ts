@@ -2,21 +2,8 @@
  * The standard streams of this process. What stands behind `process.stdout` takes as long to load as a short command
  * takes to run, so it is used for terminals alone.
  */
-import { fstatSync } from 'node:fs';
+import { mayBeTerminal } from '../world/terminal.ts';
 import type { OutputStream } from './output.ts';
-
-/** On Linux that of /dev/null and its like, to which programs without a terminal are often connected. */
-const memoryDevices = 1;
-
-/** False when the file descriptor is certainly none. */
-function mayBeTerminal(fd: number): boolean {
-  try {
-    const stats = fstatSync(fd);
-    return stats.isCharacterDevice() && !(process.platform === 'linux' && stats.rdev >> 8 === memoryDevices);
-  } catch {
-    return true;
-  }
-}
 
 export function standardInputIsTerminal(): boolean {
   return mayBeTerminal(0) && process.stdin.isTTY === true;

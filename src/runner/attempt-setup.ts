@@ -65,6 +65,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
       const { record, attempt } = input;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
+        const isNew = world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, attempt);
         const found = await workplaces.folderFor({ ...input, paths, env: commandEnv });
         if (!found.ok) return found;
@@ -75,7 +76,8 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         login ??=
           options.rehearsalUrl === undefined ? askLogin(world, program, env, folder) : Promise.resolve(ok(null));
         const systems = contextOf(world, { ...record.definition, projectPath: folder });
-        const launch = prepareFiles(world, options, { ...input, systems, paths, program, env, folder, templates });
+        const subject: Subject = { ...input, systems, paths, program, env, folder, templates, isNew };
+        const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await login;
         if (!loggedIn.ok) return loggedIn;
@@ -113,7 +115,6 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
     // Commits can be rehearsed too; who made them is plain to see, unless the repository itself says who commits.
     world.files.writeAtomic(join(home, '.gitconfig'), rehearsalIdentity);
   }
-  world.files.makeFolder(paths.config);
   world.files.makeFolder(paths.tmp);
   const env = workerEnvironment({
     caller: options.callerEnv,
@@ -135,11 +136,13 @@ interface Subject extends PrepareInput {
   readonly folder: string;
   readonly templates: TemplateStore;
   readonly systems: readonly ContextName[];
+  /** Nothing was ever written for the session. */
+  readonly isNew: boolean;
 }
 
 /** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env, folder, templates, systems } = subject;
+  const { state, record, attempt, paths, program, env, folder, templates, systems, isNew } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
   const generated = generatedConfig(world, templates, state.group, definition);
@@ -149,9 +152,10 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   if (!harmless.ok) return harmless;
   const claudeSessionId = record.claudeSessionIds.at(-1) ?? sessionUuid(definition.id);
   const filled = fillPrompt(definition, state, paths.inputs);
-  writeInputs(world, paths, filled.files);
+  if (!isNew || filled.files.length > 0) writeInputs(world, paths, filled.files);
   const config = prepareConfigDir(world, {
     paths,
+    isNew,
     env,
     instructions: {
       ...ownInstructions(state, { ...record, definition }, filled.prompt, base),

@@ -3,7 +3,7 @@
  * middle of a character, so bytes are gathered first and decoded per line.
  */
 
-/** Longer lines are dropped and counted; claude itself never prints one near this size. */
+/** Longer lines are dropped; claude itself never prints one near this size. */
 const lineBytesMax = 64 * 1024 * 1024;
 
 /** The lines as bytes, without their line ends. */
@@ -11,8 +11,6 @@ export class ByteLineSplitter {
   #parts: Uint8Array[] = [];
   #held = 0;
   #skipping = false;
-  /** Lines that were longer than the limit. */
-  dropped = 0;
 
   /**
    * The lines that `chunk` completes, blank ones left out. They may be parts of the chunk; what has to be kept is
@@ -52,19 +50,13 @@ export class ByteLineSplitter {
     this.#parts = [];
     this.#held = 0;
     this.#skipping = false;
-    if (skip) this.dropped += 1;
-    else if (whole.length > 0) lines.push(whole);
+    if (!skip && whole.length > 0) lines.push(whole);
   }
 }
 
 export class LineSplitter {
   readonly #decoder = new TextDecoder();
   readonly #bytes = new ByteLineSplitter();
-
-  /** Lines that were longer than the limit. */
-  get dropped(): number {
-    return this.#bytes.dropped;
-  }
 
   /** The lines that `chunk` completes. */
   push(chunk: Uint8Array): string[] {

@@ -19,7 +19,7 @@ import { reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
 import { lastStderrLine } from './stderr-tail.ts';
 import { findStrays } from './strays.ts';
-import { followTranscript, type TranscriptFollower } from './transcript-follower.ts';
+import { TranscriptFollower } from './transcript-follower.ts';
 import { WorkerNotes } from './worker-notes.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
@@ -210,9 +210,12 @@ export class Worker {
   }
 
   #newFollower(offset: number): TranscriptFollower {
-    const { paths } = this.#options;
-    const onLine = (line: string) => this.#onLine(line);
-    return followTranscript(this.#world, paths.transcript, offset, onLine, () => this.#onCaughtUp());
+    return new TranscriptFollower(this.#world, {
+      path: this.#options.paths.transcript,
+      offset,
+      onLine: (line) => this.#onLine(line),
+      onCaughtUp: () => this.#onCaughtUp(),
+    });
   }
 
   #follow(process: RunningProcess, offset: number): void {

@@ -52,9 +52,8 @@ export function createFiles(): Omit<Files, 'watch'> {
   };
 }
 
-function makeFolder(path: string, access: FileAccess = 'private'): void {
-  if (access === 'private') makePrivateFolder(path);
-  else mkdirSync(path, { recursive: true });
+function makeFolder(path: string, access: FileAccess = 'private'): boolean {
+  return access === 'private' ? makePrivateFolder(path) : mkdirSync(path, { recursive: true }) !== undefined;
 }
 
 /** How often a link is followed whose entry is there all the same; one that leads nowhere stays like that. */

@@ -79,24 +79,26 @@ function isDanglingLink(path: string): boolean {
   );
 }
 
-/** Makes a folder and its missing parents, each 0700; nothing happens when it is there. */
-export function makePrivateFolder(path: string): void {
+/** Makes a folder and its missing parents, each 0700; false when it is there, and nothing happens. */
+export function makePrivateFolder(path: string): boolean {
   try {
-    makeOne(path);
+    return makeOne(path);
   } catch (error) {
     if (errorCode(error) !== 'ENOENT' || dirname(path) === path) throw error;
     makePrivateFolder(dirname(path));
     // Not tried for ever: in /proc the system says ENOENT although the parent is there.
-    makeOne(path);
+    return makeOne(path);
   }
 }
 
-function makeOne(path: string): void {
+function makeOne(path: string): boolean {
   try {
     mkdirSync(path, folderMode);
     if (!keepsOwnRights) chmodSync(path, folderMode);
+    return true;
   } catch (error) {
     if (errorCode(error) !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
+    return false;
   }
 }
 

@@ -173,7 +173,9 @@ class SystemProcesses implements Processes {
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {
-    if (!this.isAlive(identity)) return false;
+    // One of ours that has ended is a zombie, which no signal can harm.
+    const isOurs = identity.bootId === this.#bootId && isOwnChild(identity.pid, identity.startTime);
+    if (!isOurs && !this.isAlive(identity)) return false;
     try {
       this.#table.forget();
       return process.kill(identity.pid, signal);

@@ -64,8 +64,8 @@ export interface Files {
   openAppend(path: string): AppendFile;
   /** Cuts the file to `size` bytes and fsyncs it. */
   truncate(path: string, size: number): void;
-  /** Makes the folder and its missing parents; nothing happens when it is there. */
-  makeFolder(path: string, access?: FileAccess): void;
+  /** Makes the folder and its missing parents; false when it is there, and nothing happens. */
+  makeFolder(path: string, access?: FileAccess): boolean;
   /** Takes all rights of others from a folder and what it holds; links are not followed, what vanishes is skipped. */
   makePrivate(folder: string): void;
   /** Names in a folder, sorted; empty when it does not exist. */

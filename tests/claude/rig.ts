@@ -178,6 +178,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
   });
   mkdirSync(paths.config, { recursive: true });
   const prepared = prepareConfigDir(createRealWorld(), {
+    isNew: false,
     paths,
     env,
     instructions: {

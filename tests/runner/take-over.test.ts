@@ -9,7 +9,7 @@ import type { Attempt } from '../../src/core/session-state.ts';
 import { judgeUnfinished } from '../../src/runner/adopt.ts';
 import { closeHalfLine } from '../../src/runner/half-line.ts';
 import { reap } from '../../src/runner/reap.ts';
-import { followTranscript } from '../../src/runner/transcript-follower.ts';
+import { TranscriptFollower } from '../../src/runner/transcript-follower.ts';
 import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
 import type { Processes, World } from '../../src/world/world.ts';
 import { groupId, sid } from '../support/core-events.ts';
@@ -122,7 +122,7 @@ test('below a half line the next attempt begins with a line of its own, and has 
 test('a transcript is read from its offset, whole lines as they come, and at the end a half one too', () => {
   const lines: string[] = [];
   writeFileSync(transcript, 'earlier\nerste ü\nzwe');
-  const follower = followTranscript(world, transcript, 8, (line) => lines.push(line));
+  const follower = new TranscriptFollower(world, { path: transcript, offset: 8, onLine: (line) => lines.push(line) });
   world.clock.step(1_000);
   expect(lines).toEqual(['erste ü']);
   const rest = Buffer.from('ite €\nlast, unended');

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { followTranscript, type TranscriptFollower } from '../../src/runner/transcript-follower.ts';
+import { TranscriptFollower } from '../../src/runner/transcript-follower.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../support/store-world.ts';
 
 const chunkBytes = 1024 * 1024;
@@ -32,7 +32,7 @@ beforeEach(() => {
     return readBytes(...wish);
   };
   lines = [];
-  follower = followTranscript(world, path, 0, (line) => lines.push(line));
+  follower = new TranscriptFollower(world, { path, offset: 0, onLine: (line) => lines.push(line) });
 });
 afterEach(() => {
   follower.close();
@@ -49,6 +49,25 @@ test('without hints a line is told at the next look, half of one when the rest i
   appendFileSync(path, 'rest');
   follower.finish();
   expect(lines).toEqual(['one', 'two', 'rest']);
+});
+
+test('as long as hints come, looks are rare; one that finds what no hint told of is followed by others soon', () => {
+  const { info } = world.files;
+  let looks = 0;
+  world.files.info = (...wish) => {
+    looks += 1;
+    return info(...wish);
+  };
+  world.clock.step(10_000);
+  looks = 0;
+  world.clock.step(60_000);
+  expect(looks).toBe(30);
+  appendFileSync(path, 'one\n');
+  world.clock.step(2_000);
+  expect(lines).toEqual(['one']);
+  looks = 0;
+  world.clock.step(60_000);
+  expect(looks).toBeGreaterThanOrEqual(118);
 });
 
 test('a file that has not grown is not read', () => {

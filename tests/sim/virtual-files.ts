@@ -187,10 +187,11 @@ export class VirtualFiles implements Files {
     this.#parts.watchers.changed(path);
   }
 
-  makeFolder(path: string): void {
-    if (this.#parts.disk.find(path)?.kind === 'folder') return;
+  makeFolder(path: string): boolean {
+    if (this.#parts.disk.find(path)?.kind === 'folder') return false;
     this.writing('mkdir', path);
     this.#parts.disk.makeFolder(path, this.#parts.timeline.wall());
+    return true;
   }
 
   makePrivate(): void {}

@@ -154,7 +154,7 @@ export class VirtualRunner {
       writeBytes: (path, bytes, options) => void (this.#lives() && files.writeBytes(path, bytes, options)),
       openAppend: (path) => (this.#lives() ? this.#appendFile(path) : deadFile),
       truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
-      makeFolder: (path) => void (this.#lives() && files.makeFolder(path)),
+      makeFolder: (path) => this.#lives() && files.makeFolder(path),
       makePrivate: () => void this.#lives(),
       rename: (from, to) => void (this.#lives() && files.rename(from, to)),
       remove: (path) => void (this.#lives() && files.remove(path)),

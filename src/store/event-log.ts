@@ -44,21 +44,34 @@ export function createLog(world: World, path: string, groupId: GroupId, first: r
   return appendingLog(world, path, world.files.openAppend(path));
 }
 
+export interface ReadLog {
+  readonly events: GroupEvent[];
+  /**
+   * Opens it for its one writer and cuts off a torn end. May take the end away from under a writer, so the caller holds
+   * runner.lock. Throws the system's error.
+   */
+  open(): EventLog;
+}
+
 /**
- * Opens a log for its one writer and cuts off a torn end. Fails with `corrupt-file` or `newer-version` (and changes
- * nothing) when a line before the end is damaged, with `write-failed` when the system refuses. May take the end away
- * from under a writer, so the caller holds runner.lock.
+ * Reads a log that may be written to. Changes nothing. Fails with `corrupt-file` or `newer-version` when a line before
+ * the end is damaged.
  */
-export function openLog(world: World, path: string): Result<{ readonly log: EventLog; readonly events: GroupEvent[] }> {
+export function readForWriting(world: World, path: string): Result<ReadLog> {
   const scan = scanWhole(world, path);
   if (!scan.ok) return scan;
   const { events, position } = scan.value;
-  const size = world.files.info(path)?.size ?? 0;
-  if (size > position.offset) world.files.truncate(path, position.offset);
-  return ok({ log: appendingLog(world, path, world.files.openAppend(path)), events });
+  return ok({
+    events,
+    open() {
+      const size = world.files.info(path)?.size ?? 0;
+      if (size > position.offset) world.files.truncate(path, position.offset);
+      return appendingLog(world, path, world.files.openAppend(path));
+    },
+  });
 }
 
-/** Reads a log without changing it; a torn end is ignored. Fails like `openLog`. */
+/** Reads a log without changing it; a torn end is ignored. Fails like `readForWriting`. */
 export function readLog(world: World, path: string): Result<GroupEvent[]> {
   const scan = scanWhole(world, path);
   return scan.ok ? ok(scan.value.events) : scan;

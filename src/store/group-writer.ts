@@ -11,9 +11,8 @@ import { type GroupState, reduce } from '../core/state.ts';
 import { delay as wait } from '../world/clock.ts';
 import type { Lock, LockHolder, World } from '../world/world.ts';
 import { delay } from './delayed.ts';
-import { type EventLog, openLog } from './event-log.ts';
+import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
-import { loadGroup } from './group-store.ts';
 import { checkLegal } from './legality.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
@@ -76,8 +75,7 @@ export function openGroupWriter(
   try {
     lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });
     if (lock === null) return busy(id, world.locks.holder(paths.lock));
-    const survivor = lock.wasReleased ? null : survivingRunner(world, root, id);
-    const writer = survivor === null ? openLocked(world, paths, id, lock) : lockRemoved(id, survivor);
+    const writer = openLocked(world, paths, id, lock);
     if (!writer.ok) giveBack(lock);
     return writer;
   } catch (error) {
@@ -116,9 +114,8 @@ export async function takeGroup(
  * Who runs the group according to its log and still lives, though the lock is free: then its lock file was removed, and
  * a second runner would write into the same log and the same conversations. This process is in nobody's way.
  */
-function survivingRunner(world: World, root: string, id: GroupId): ProcessIdentity | null {
-  const state = loadGroup(world, root, id);
-  const runner = state.ok && state.value.runStartedAt !== undefined ? state.value.run?.runner : undefined;
+function survivingRunner(world: World, { run, runStartedAt }: GroupState): ProcessIdentity | null {
+  const runner = runStartedAt === undefined ? undefined : run?.runner;
   if (runner === undefined || !world.processes.isAlive(runner)) return null;
   const { pid, startTime } = world.machine.self;
   return runner.pid === pid && runner.startTime === startTime ? null : runner;
@@ -133,15 +130,14 @@ function foreignLock({ files }: World, path: string): Failure | null {
   return { reason: 'write-failed', message, next: 'Look at it and move it away, then run the command again.' };
 }
 
-function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): Result<GroupWriter> {
-  const opened = openLog(world, paths.events);
-  if (!opened.ok) return opened;
-  const { log, events } = opened.value;
-  const state = foldLog(paths.events, id, events);
-  if (!state.ok) {
-    log.close();
-    return state;
-  }
+function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): Result<GroupWriter, OpenFailure> {
+  const read = readForWriting(world, paths.events);
+  if (!read.ok) return read;
+  const state = foldLog(paths.events, id, read.value.events);
+  if (!state.ok) return state;
+  const survivor = lock.wasReleased ? null : survivingRunner(world, state.value);
+  if (survivor !== null) return lockRemoved(id, survivor);
+  const log = read.value.open();
   const snapshots = createSnapshots(world, paths, state.value);
   snapshots.mark(state.value.sessions.keys());
   snapshots.flush();

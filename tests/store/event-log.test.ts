@@ -6,8 +6,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../src/core/event.ts';
-import { createLog, openLog, readLog } from '../../src/store/event-log.ts';
+import { ok } from '../../src/core/failure.ts';
+import { createLog, readForWriting, readLog } from '../../src/store/event-log.ts';
 import { eventLines, headerLine } from '../../src/store/log-lines.ts';
+import type { World } from '../../src/world/world.ts';
 import { CoreLog, groupId } from '../support/core-events.ts';
 import { faultyFiles, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
 import { storyBodies } from '../support/stored-group.ts';
@@ -30,6 +32,12 @@ afterEach(() => folder.remove());
 /** How many of the events are whole in the first `size` bytes. */
 function wholeEvents(size: number): number {
   return [...whole.subarray(0, size)].filter((byte) => byte === 0x0a).length - 1;
+}
+
+/** As a writer opens it. */
+function openLog(world: World, path: string) {
+  const read = readForWriting(world, path);
+  return read.ok ? ok({ log: read.value.open(), events: read.value.events }) : read;
 }
 
 describe('a log cut at any byte', () => {

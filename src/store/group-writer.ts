@@ -139,8 +139,8 @@ function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): R
   if (survivor !== null) return lockRemoved(id, survivor);
   const log = read.value.open();
   const snapshots = createSnapshots(world, paths, state.value);
+  // Lost ones come back with the next write: a run must not wait until all of them were looked at.
   snapshots.mark(state.value.sessions.keys());
-  snapshots.flush();
   return ok(groupWriter(world, paths, state.value, { log, lock, snapshots }));
 }
 

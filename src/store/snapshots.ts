@@ -14,6 +14,8 @@ import { systemFailure } from './system-failure.ts';
 
 const shortestDelayMs = 250;
 const longestDelayMs = 5_000;
+/** So many at a time, so that nothing else waits long for them. */
+const sessionsAtOnce = 500;
 /** Groups up to this size are written at the shortest delay; larger ones less often, so that the load stays even. */
 const sessionsAtShortestDelay = 100;
 
@@ -40,12 +42,12 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
   const files = new WrittenFiles(world);
   let group = false;
   let problem: Failure | null = null;
-  const flush = (): void => {
+  const flush = (most = Number.POSITIVE_INFINITY): void => {
     later.cancel();
     // A deleted group must not come back as an empty shell.
     if (!group || world.files.info(paths.events) === null) return;
     try {
-      for (const id of sessions) {
+      for (const id of [...sessions].slice(0, most)) {
         const record = state.sessions.get(id);
         const path = sessionPaths(paths, id).meta;
         if (record === undefined) files.remove(path);
@@ -53,14 +55,18 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
         sessions.delete(id);
       }
       files.write(paths.meta, renderMeta(groupMeta(state)));
-      group = false;
+      group = sessions.size > 0;
       problem = null;
     } catch (error) {
       // Tried again with the next change, and at the latest when the group is opened next.
       problem = systemFailure(paths.folder, error);
     }
   };
-  const later = delay(world, () => snapshotDelayMs(state.sessions.size), flush);
+  const flushSome = (): void => {
+    flush(sessionsAtOnce);
+    if (sessions.size > 0 && problem === null) later.request();
+  };
+  const later = delay(world, () => snapshotDelayMs(state.sessions.size), flushSome);
   return {
     mark(sessionIds) {
       for (const id of sessionIds) sessions.add(id);
@@ -70,7 +76,7 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     request() {
       if (group) later.request();
     },
-    flush,
+    flush: () => flush(),
     get problem() {
       return problem;
     },

@@ -82,6 +82,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     wrap: (world) => withProcesses(world, { findMarked: () => [], findDescendants: () => [], findBranches: () => [] }),
   },
   {
+    name: 'what a worker leaves behind seems to be nothing',
+    invariant: invariants.leftovers,
+    near: 'settle-paused',
+    wrap: (world) => withProcesses(world, { findOrphans: () => [] }),
+  },
+  {
     name: 'the log differs from what is in memory',
     invariant: invariants.fold,
     wrap: appending((text) => text.replace('"turns":1', '"turns":2')),

@@ -178,7 +178,7 @@ export class VirtualMachine {
   startTool(parent: VirtualProcess, tool: Behaviour['tool'] | 'wiped-stubborn'): VirtualProcess {
     const isWiped = tool === 'wiped' || tool === 'wiped-stubborn';
     const leavesTree = tool === 'marked' || tool === 'stubborn';
-    const process = this.table.start('tool', leavesTree ? null : parent, isWiped ? undefined : parent.mark);
+    const process = this.table.start('tool', parent, isWiped ? undefined : parent.mark, { leavesTree });
     if (tool !== 'stubborn' && tool !== 'wiped-stubborn') {
       process.onSignal = (signal) => {
         if (signal === 'SIGTERM') this.table.end(process, { kind: 'signalled', signal });

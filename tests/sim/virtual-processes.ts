@@ -72,11 +72,18 @@ export class ProcessTable {
     this.#luck = luck;
   }
 
-  start(kind: VirtualProcess['kind'], parent: VirtualProcess | null, mark?: string): VirtualProcess {
+  /** `leavesTree`: only its mark, and who keeps orphans, tells whose it is. */
+  start(
+    kind: VirtualProcess['kind'],
+    parent: VirtualProcess | null,
+    mark?: string,
+    { leavesTree = false } = {},
+  ): VirtualProcess {
     this.#lastPid += 1;
     const pid = this.#lastPid;
     const identity = { pid, startTime: String(1_000 + pid), host, bootId: this.bootId };
     const process = new VirtualProcess(`${kind} ${pid}`, identity, kind, parent, this.#timeline.nowMs, mark);
+    if (leavesTree) process.parent = null;
     this.living.set(pid, process);
     return process;
   }
@@ -113,11 +120,11 @@ export class ProcessTable {
     return found;
   }
 
-  /** What has lost its parents, up to this process, which is below nobody who keeps them from it. */
+  /** What comes to this process because all between the two have ended. */
   orphansOf(process: VirtualProcess): VirtualProcess[] {
-    const isBelow = (one: VirtualProcess): boolean =>
-      one.origin !== null && (one.origin === process || isBelow(one.origin));
-    return [...this.living.values()].filter((one) => one.parent === null && one.origin !== process && isBelow(one));
+    const keeper = ({ origin }: VirtualProcess): VirtualProcess | null =>
+      origin === null || origin.alive ? origin : keeper(origin);
+    return [...this.living.values()].filter((one) => one.origin !== process && keeper(one) === process);
   }
 
   /** Sends a signal; it arrives a little later. */

@@ -3,7 +3,7 @@
  * in a group of ten and of ten thousand. Rebuilt only when sessions or dependencies change.
  */
 import type { PauseReason } from './event.ts';
-import { assert } from './failure.ts';
+import { assert, type Result } from './failure.ts';
 import { buildGraph, dependentsOf, type SessionGraph } from './graph.ts';
 import type { SessionId } from './group.ts';
 import type { SessionRecord } from './session-state.ts';
@@ -19,6 +19,17 @@ export interface Plan {
   readonly completed: Set<SessionId>;
   /** Startable sessions, the one to start first at the end. */
   readonly ready: SessionId[];
+}
+
+const graphs = new WeakMap<GroupState, { readonly version: number; readonly graph: Result<SessionGraph> }>();
+
+/** The graph of the present sessions, built once however often it is asked for. Fails as buildGraph does. */
+export function graphOf(state: GroupState): Result<SessionGraph> {
+  const known = graphs.get(state);
+  if (known?.version === state.definitionsVersion) return known.graph;
+  const graph = buildGraph([...state.sessions.values()].map(({ definition }) => definition));
+  graphs.set(state, { version: state.definitionsVersion, graph });
+  return graph;
 }
 
 const plans = new WeakMap<GroupState, Plan>();
@@ -81,7 +92,7 @@ const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
 ]);
 
 function build(state: GroupState): Plan {
-  const graph = buildGraph([...state.sessions.values()].map((record) => record.definition));
+  const graph = graphOf(state);
   assert(graph.ok, `the stored sessions form no graph: ${graph.ok ? '' : graph.failure.message}`);
   const position = new Map([...state.sessions.keys()].map((id, index) => [id, index]));
   const completed = new Set<SessionId>();

@@ -1,8 +1,8 @@
 /** From the events of a log to the state of the group, with a damaged log told as a failure. */
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { buildGraph } from '../core/graph.ts';
 import type { GroupId } from '../core/group.ts';
+import { graphOf } from '../core/plan.ts';
 import { IllegalEvent } from '../core/session-state.ts';
 import { type GroupState, initialState, reduce } from '../core/state.ts';
 import { restoreOrDelete } from './event-log.ts';
@@ -22,7 +22,7 @@ export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]
   if (state === null) return corrupt(path, `The event log ${path} does not say which group it is for.`);
   if (state.group.id !== id) return corrupt(path, `The event log ${path} belongs to the group ${state.group.id}.`);
   // Commands never log sessions that make no graph; somebody who edits a log can.
-  const graph = buildGraph([...state.sessions.values()].map(({ definition }) => definition));
+  const graph = graphOf(state);
   if (!graph.ok) return corrupt(path, `The sessions in ${path} cannot be planned: ${graph.failure.message}`);
   return ok(state);
 }

@@ -25,7 +25,8 @@ function plainStream(sink: Bun.FileSink): OutputStream {
       try {
         // Either of the two is a promise when the system does not take all at once, and fails when it never will.
         const [taken, flushed] = [sink.write(data), sink.flush()];
-        Promise.all([taken, flushed]).then(() => done(), done);
+        if (typeof taken === 'number' && typeof flushed === 'number') queueMicrotask(done);
+        else Promise.all([taken, flushed]).then(() => done(), done);
       } catch (error) {
         done(error as Error);
       }

@@ -155,10 +155,13 @@ export class AttemptProcesses {
 
   /** Ends all that is left by a worker that has ended; resolves as `reap` does. */
   async reap(): Promise<number> {
-    return this.#hasLeftNothing() ? 0 : reap(this.#world, this.#whose.attemptId, this.#known);
+    const { attemptId, searchLater } = this.#whose;
+    if (searchLater === undefined || !this.#hasLeftNothing()) return reap(this.#world, attemptId, this.#known);
+    searchLater(attemptId);
+    return 0;
   }
 
-  /** Certain without a look at every process of the machine; false also when that is not known. */
+  /** Of what was below the worker; false also when that is not known. */
   #hasLeftNothing(): boolean {
     const worker = this.#worker;
     if (this.#isAdopted || worker === undefined || this.#world.processes.findOrphans()?.length !== 0) return false;

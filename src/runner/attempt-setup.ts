@@ -74,7 +74,9 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (!settings.ok) return settings;
         // The key of a rehearsal is ours, and asking takes as long as starting a session.
         login ??=
-          options.rehearsalUrl === undefined ? askLogin(world, program, env, folder) : Promise.resolve(ok(null));
+          options.rehearsalUrl === undefined
+            ? askLogin(world, options, { program, env, folder })
+            : Promise.resolve(ok(null));
         const systems = contextOf(world, { ...record.definition, projectPath: folder });
         const subject: Subject = { ...input, systems, paths, program, env, folder, templates, isNew };
         const launch = prepareFiles(world, options, subject);
@@ -93,12 +95,32 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   };
 }
 
-/** As `checkLogin`; what it throws is a failure too, for nobody may be waiting for the answer any more. */
-async function askLogin(...[world, program, env, folder]: Parameters<typeof checkLogin>): Promise<Result<unknown>> {
+/**
+ * As `checkLogin`, in a config dir of its own: claude puts one in order that it finds, and would take what the
+ * session's settings say for a login. What it throws is a failure too, for nobody may be waiting any more.
+ */
+async function askLogin(
+  world: World,
+  { paths }: PreparerOptions,
+  { program, env, folder }: Pick<Subject, 'program' | 'env' | 'folder'>,
+): Promise<Result<unknown>> {
+  const config = join(paths.folder, 'login-check');
   try {
-    return await checkLogin(world, program, env, folder);
+    world.files.remove(config);
+    world.files.makeFolder(config);
+    return await checkLogin(world, program, { ...env, CLAUDE_CONFIG_DIR: config }, folder);
   } catch (error) {
-    return { ok: false, failure: systemFailure(folder, error) };
+    return { ok: false, failure: systemFailure(config, error) };
+  } finally {
+    removeQuietly(world, config);
+  }
+}
+
+function removeQuietly(world: World, path: string): void {
+  try {
+    world.files.remove(path);
+  } catch {
+    // It is removed before the next check.
   }
 }
 

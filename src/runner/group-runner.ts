@@ -14,12 +14,13 @@ import type { World } from '../world/world.ts';
 import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
-import { decisionEvents, runningAttempt } from './decision-events.ts';
+import { decisionEvents, isRunningAttempt, runningAttempt } from './decision-events.ts';
 import { assertLog, endWorkers } from './end-workers.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
 import { closeHalfLine } from './half-line.ts';
+import { LateSearch } from './late-search.ts';
 import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
 import { answerRequests } from './request-answers.ts';
@@ -59,6 +60,7 @@ export class GroupRunner {
   readonly #preparer: AttemptPreparer;
   readonly #workers = new Map<SessionId, ActiveWorker>();
   readonly #acceptances: Acceptances;
+  readonly #lateSearch: LateSearch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #live = new Map<SessionId, LiveSession>();
   readonly #changed = new Set<SessionId>();
@@ -82,13 +84,15 @@ export class GroupRunner {
     this.#preparer = options.preparer;
     const { paths } = options.writer;
     this.#acceptances = new Acceptances(world, { paths, needs: options.preparer.forCommands, enqueue: this.enqueue });
+    this.#lateSearch = new LateSearch(world, (attemptId) => isRunningAttempt(this.#writer.state, attemptId));
     this.#surroundings = new Surroundings(world, options.root, options.gate, this.#workers);
   }
 
   /** Puts a fact into the inbox. Never does anything else, so it may be called from anywhere. */
   readonly enqueue = (fact: Fact): void => {
     if (fact.kind === 'activity') {
-      this.#noteActivity(fact.sessionId);
+      this.#changed.add(fact.sessionId);
+      this.#show();
       return;
     }
     this.#inbox.push(fact);
@@ -137,6 +141,7 @@ export class GroupRunner {
       for (const { worker } of this.#workers.values()) worker.leave();
       this.#acceptances.leave();
       this.#noteProgress();
+      await this.#lateSearch.finish();
     }
   }
 
@@ -161,11 +166,14 @@ export class GroupRunner {
     this.#cancelTick = this.#world.clock.after(tickMs, tick);
   }
 
-  #handleRequests(): void {
+  /** True when there were any. */
+  #handleRequests(): boolean {
+    const { lastSeq } = this.#writer.state;
     const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);
     const isDone = (sessionId: SessionId) =>
       this.#acceptances.has(sessionId) || this.#workers.get(sessionId)?.worker.isDone === true;
     answerRequests(this.#world, this.#writer, this.#run.id, record, isDone);
+    return this.#writer.state.lastSeq > lastSeq;
   }
 
   #handleFacts(facts: readonly Fact[]): void {
@@ -243,6 +251,11 @@ export class GroupRunner {
     const decisions = decide(this.#writer.state, this.#surroundings.circumstances(this.#writer.state));
     this.#tellWait(decisions);
     this.#settled = decisions.some((decision) => decision.do === 'settle');
+    // What nobody has hinted at yet is answered all the same, for nobody would take it up any more.
+    if (this.#settled && this.#handleRequests()) {
+      this.#settled = false;
+      return true;
+    }
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
     return decisions.some((decision) => decision.do !== 'wait');
   }
@@ -294,7 +307,8 @@ export class GroupRunner {
     const record = state.sessions.get(sessionId) as SessionRecord;
     const options = workerOptions(paths, state, record, runningAttempt(this.#writer.state, sessionId));
     const startedAtMs = options.startedAtMs + idleMs;
-    const worker = new Worker(this.#world, { ...options, startedAtMs, expectHook: true, emit: this.enqueue });
+    const ways = { emit: this.enqueue, searchLater: this.#lateSearch.add };
+    const worker = new Worker(this.#world, { ...options, ...ways, startedAtMs, expectHook: true });
     this.#workers.set(sessionId, { worker, startedAtMs });
     return worker;
   }
@@ -348,11 +362,6 @@ export class GroupRunner {
     const offset = closeHalfLine(this.#world, sessionPaths(this.#writer.paths, sessionId));
     const attempt = { id, number, kind, offset, ...(reservedUsd === undefined ? {} : { reservedUsd }) };
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
-  }
-
-  #noteActivity(sessionId: SessionId): void {
-    this.#changed.add(sessionId);
-    this.#show();
   }
 
   /** Shows what running sessions do, coalesced: however much they print, at most every `showMs`. */

@@ -13,7 +13,7 @@ export interface Note {
   readonly processes: readonly ProcessIdentity[];
 }
 
-export type Whose = Pick<WorkerOptions, 'attemptId' | 'paths'>;
+export type Whose = Pick<WorkerOptions, 'attemptId' | 'paths' | 'searchLater'>;
 
 const isNote = fields({
   attemptId: isText,

@@ -16,6 +16,7 @@ import { createPreparer } from './attempt-setup.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
+import { loadTheRest, restMs } from './on-demand.ts';
 import { startEvents } from './run-start.ts';
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
@@ -106,12 +107,14 @@ async function runOpened(
     gate: openLimitGate(world, { root: options.root, key: gateKeyFor(options), runId }),
   });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
+  const cancelLoading = world.clock.after(restMs, () => void loadTheRest());
   try {
     runner.record(events.value);
     const end = await runner.run();
     options.reporter.summarize(writer.state, runner.live, world.clock.now());
     if (end === 'left') return { kind: 'left', state: writer.state };
   } finally {
+    cancelLoading();
     unsubscribe();
   }
   await options.rehearsal?.stop(writer.paths);

@@ -23,6 +23,11 @@ export interface WorkerOptions {
   readonly told: readonly string[];
   /** Contract: only enqueues. */
   readonly emit: (fact: Fact) => void;
+  /**
+   * Takes an attempt of which all that was below its worker is gone, to look for what else bears its mark; absent =
+   * that is looked for at once.
+   */
+  readonly searchLater?: (attemptId: string) => void;
 }
 
 export function workerOptions(
@@ -30,7 +35,7 @@ export function workerOptions(
   { group }: GroupState,
   { definition, told = [] }: SessionRecord,
   attempt: Attempt,
-): Omit<WorkerOptions, 'emit' | 'expectHook'> {
+): Omit<WorkerOptions, 'emit' | 'expectHook' | 'searchLater'> {
   return {
     sessionId: definition.id,
     attemptId: attempt.id,

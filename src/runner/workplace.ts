@@ -53,10 +53,11 @@ export function createWorkplaces(world: World, git: Git): Workplaces {
         return ok(projectPath);
       }
       if (repository === undefined) return noRepository(projectPath);
-      const { isolate, setUp } = await import('./worktree-place.ts');
-      const made = await inTurn(repository, () => isolate(git, input, repository, bases));
+      // Its turn is taken at once: who waits for a module goes on in any order.
+      const place = import('./worktree-place.ts');
+      const made = await inTurn(repository, async () => (await place).isolate(git, input, repository, bases));
       if (!made.ok) return made;
-      return setUp(world, git, input, made.value);
+      return (await place).setUp(world, git, input, made.value);
     },
   };
 }

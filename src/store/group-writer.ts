@@ -140,7 +140,7 @@ function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): R
   const log = read.value.open();
   const snapshots = createSnapshots(world, paths, state.value);
   // Lost ones come back with the next write: a run must not wait until all of them were looked at.
-  snapshots.mark(state.value.sessions.keys());
+  snapshots.check(state.value.sessions.keys());
   return ok(groupWriter(world, paths, state.value, { log, lock, snapshots }));
 }
 

@@ -14,8 +14,8 @@ import { systemFailure } from './system-failure.ts';
 
 const shortestDelayMs = 250;
 const longestDelayMs = 5_000;
-/** So many at a time, so that nothing else waits long for them. */
-const sessionsAtOnce = 500;
+/** So many unseen ones at a time, so that nothing else waits long for them. */
+const unseenAtOnce = 500;
 /** Groups up to this size are written at the shortest delay; larger ones less often, so that the load stays even. */
 const sessionsAtShortestDelay = 100;
 
@@ -27,6 +27,8 @@ export function snapshotDelayMs(sessions: number): number {
 export interface Snapshots {
   /** The group changed, and with it these sessions; their files are written within the delay. */
   mark(sessionIds: Iterable<SessionId>): void;
+  /** Nobody knows whether the files of these sessions are as they should be; they are looked at by and by. */
+  check(sessionIds: Iterable<SessionId>): void;
   /** Asks for a write within the delay. */
   request(): void;
   /** Writes all that changed at once. */
@@ -38,7 +40,8 @@ export interface Snapshots {
 }
 
 export function createSnapshots(world: World, paths: GroupPaths, state: GroupState): Snapshots {
-  const sessions = new Set<SessionId>();
+  const changed = new Set<SessionId>();
+  const unseen = new Set<SessionId>();
   const files = new WrittenFiles(world);
   let group = false;
   let problem: Failure | null = null;
@@ -47,15 +50,16 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     // A deleted group must not come back as an empty shell.
     if (!group || world.files.info(paths.events) === null) return;
     try {
-      for (const id of [...sessions].slice(0, most)) {
+      for (const id of [...changed, ...unseen.values().take(most)]) {
         const record = state.sessions.get(id);
         const path = sessionPaths(paths, id).meta;
         if (record === undefined) files.remove(path);
         else files.write(path, renderMeta(sessionMeta(record)));
-        sessions.delete(id);
+        changed.delete(id);
+        unseen.delete(id);
       }
       files.write(paths.meta, renderMeta(groupMeta(state)));
-      group = sessions.size > 0;
+      group = unseen.size > 0;
       problem = null;
     } catch (error) {
       // Tried again with the next change, and at the latest when the group is opened next.
@@ -63,13 +67,18 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     }
   };
   const flushSome = (): void => {
-    flush(sessionsAtOnce);
-    if (sessions.size > 0 && problem === null) later.request();
+    flush(unseenAtOnce);
+    if (unseen.size > 0 && problem === null) later.request();
   };
   const later = delay(world, () => snapshotDelayMs(state.sessions.size), flushSome);
   return {
     mark(sessionIds) {
-      for (const id of sessionIds) sessions.add(id);
+      for (const id of sessionIds) changed.add(id);
+      group = true;
+      later.request();
+    },
+    check(sessionIds) {
+      for (const id of sessionIds) unseen.add(id);
       group = true;
       later.request();
     },

@@ -25,7 +25,9 @@ export function createProcesses(table: ProcTable): Processes {
 }
 
 /** What has ended so long ago, and was not waited for, is no process of Bun's. */
-const foreignMs = 1_000;
+const foreignMs = 400;
+/** How often the inherited are looked at. */
+const waitMs = 250;
 
 class SystemProcesses implements Processes {
   readonly #table: ProcTable;
@@ -57,8 +59,7 @@ class SystemProcesses implements Processes {
 
   #start(program: string, options: SpawnOptions, files: StandardFiles): Result<RunningProcess> {
     const end = new Ending();
-    // What a program leaves behind that keeps its orphans comes to us.
-    if (options.keepsOrphans !== undefined) this.#inheritsOrphans ??= inheritOrphans();
+    if (options.keepsOrphans !== undefined) this.#inheritOrphans();
     try {
       const child = Bun.spawn([...commandFor(program, options), ...options.args], {
         cwd: options.cwd,
@@ -155,13 +156,23 @@ class SystemProcesses implements Processes {
   }
 
   findOrphans(): ProcessIdentity[] | null {
-    if (this.#inheritsOrphans !== true) return null;
-    // Whoever comes to a process comes to its first thread, by which we start all others too.
-    const children = this.#table.children(process.pid, 'first');
-    const inherited = children?.filter((pid) => !isStartedHere(pid)) ?? [];
-    const entries = this.#table.find(inherited).filter(({ parent }) => parent === process.pid);
-    this.#waitFor(entries.filter(({ zombie }) => zombie));
-    return children && this.#identities(entries);
+    if (!this.#inheritsOrphans) return null;
+    let before = this.#inherited();
+    for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
+      if (before.length === 0) return [];
+      const entries = this.#table.find(before).filter(({ parent }) => parent === process.pid);
+      this.#waitFor(entries.filter(({ zombie }) => zombie));
+      // What ended while we looked has left its children to us.
+      const now = this.#inherited();
+      if (now?.join() === before.join()) return this.#identities(entries);
+      before = now;
+    }
+    return null;
+  }
+
+  /** Whoever comes to a process comes to its first thread, by which we start all others too. */
+  #inherited(): number[] | null {
+    return this.#table.children(process.pid, 'first')?.filter((pid) => !isStartedHere(pid)) ?? null;
   }
 
   /** Nobody else does it for those that came here; one that Bun has started it would have waited for by now. */
@@ -170,6 +181,14 @@ class SystemProcesses implements Processes {
     const before = this.#unwaited;
     this.#unwaited = new Map(zombies.map((zombie) => [zombie.pid, before.get(zombie.pid) ?? now]));
     for (const [pid, seenMs] of this.#unwaited) if (now - seenMs > foreignMs) forgetEnded(pid);
+  }
+
+  /** Once: what a program that keeps its orphans leaves behind is to come to us. */
+  #inheritOrphans(): void {
+    if (this.#inheritsOrphans !== null) return;
+    this.#inheritsOrphans = inheritOrphans();
+    // Others may wait for a pid to be gone, and there are only so many.
+    if (this.#inheritsOrphans) setInterval(() => this.findOrphans(), waitMs).unref();
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {

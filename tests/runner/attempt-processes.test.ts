@@ -22,6 +22,8 @@ let deaf: Set<number>;
 let heirs: Map<number, number>;
 /** What has come to this process; null where the system does not bring it. */
 let orphans: number[] | null;
+/** Attempts of which the marked processes are to be looked for later. */
+let later: string[];
 /** How often marked processes were looked for among all. */
 let searches: number;
 let processes: AttemptProcesses;
@@ -67,7 +69,8 @@ beforeEach(() => {
   world = { ...real, processes: { ...real.processes, ...madeUp } };
   const paths = sessionPaths(groupPaths(folder.path, groupId), sid(1));
   mkdirSync(paths.folder, { recursive: true });
-  processes = new AttemptProcesses(world, { attemptId: 'the-attempt', paths });
+  later = [];
+  processes = new AttemptProcesses(world, { attemptId: 'the-attempt', paths, searchLater: (id) => later.push(id) });
   processes.worker = name(claude);
 });
 afterEach(() => {
@@ -168,12 +171,13 @@ test('all processes are looked at only when the worker has ended, or when nobody
   expect(searches).toBe(2);
 });
 
-test('where the system tells what a worker has left, nothing else is asked', async () => {
+test('where the system tells what a worker has left, what bears its mark elsewhere is looked for later', async () => {
   orphans = [];
   processes.look();
   signal(name(claude), 'SIGKILL');
   expect(await processes.reap()).toBe(0);
   expect(searches).toBe(0);
+  expect(later).toEqual(['the-attempt']);
 });
 
 test.each<[string, () => void]>([

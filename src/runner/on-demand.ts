@@ -1,0 +1,23 @@
+/**
+ * What only some sessions need is not loaded before the first one starts, but soon after. It cannot be left to the
+ * session that needs it: by then the program may have been updated, and its new files do not go with the old ones.
+ */
+
+/** Milliseconds after the begin of a run; the first sessions are starting then. */
+export const restMs = 50;
+
+/** Never fails: what cannot be loaded is asked for again, and told, where it is needed. */
+export async function loadTheRest(): Promise<void> {
+  await Promise.allSettled([
+    import('../context/faber/running.ts'),
+    import('../context/handover/note.ts'),
+    import('../context/handover/resume-file.ts'),
+    import('../git/commit.ts'),
+    import('../git/diff.ts'),
+    import('../git/fingerprint.ts'),
+    import('../git/leavings.ts'),
+    import('../template/config-template.ts'),
+    import('./handover.ts'),
+    import('./worktree-place.ts'),
+  ]);
+}

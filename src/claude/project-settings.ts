@@ -14,12 +14,32 @@ import { unprotectedVariables } from './settings.ts';
  * with `spawn-failed`, naming the file and the variable or setting.
  */
 export function checkProjectSettings(world: World, projectPath: string, env: Environment): Result<void> {
-  for (const name of ['settings.json', 'settings.local.json']) {
-    const path = join(projectPath, '.claude', name);
+  for (const path of settingsOf(projectPath)) {
     const checked = checkSettings(world, readSettings(world, path), path, env);
     if (!checked.ok) return checked;
   }
   return ok(undefined);
+}
+
+/** The project's own, the one that wins last. */
+function settingsOf(projectPath: string): string[] {
+  return ['settings.json', 'settings.local.json'].map((name) => join(projectPath, '.claude', name));
+}
+
+/**
+ * The model that `settings`, those of the session's config dir, have claude use: said on the command line, because
+ * claude rewrites the model of a config dir that it sees for the first time. None where the project or the environment
+ * names one, which wins over the config dir but not over the command line.
+ */
+export function modelOfSettings(
+  world: World,
+  settings: JsonObject,
+  { projectPath, env }: { readonly projectPath: string; readonly env: Environment },
+): string | undefined {
+  const { model } = settings;
+  if (typeof model !== 'string' || model === '' || (env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
+  const isOwn = settingsOf(projectPath).some((path) => readSettings(world, path).model !== undefined);
+  return isOwn ? undefined : model;
 }
 
 /** The same for settings from elsewhere; `source` names them at the begin of the sentence. */

@@ -13,7 +13,7 @@ import type { JsonObject } from '../claude/lenient.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
 import { contextLostCode } from '../claude/outcome.ts';
 import { findClaude } from '../claude/program.ts';
-import { checkProjectSettings, checkSettings } from '../claude/project-settings.ts';
+import { checkProjectSettings, checkSettings, modelOfSettings } from '../claude/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../claude/resume-prompt.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { ContextName } from '../core/group.ts';
@@ -202,7 +202,8 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   // Its hooks tell the session from this file what it has to do, whatever is said now.
   world.files.writeAtomic(paths.prompt, resumePrompt(words));
   const prompt = continues && record.unheard === true ? repeatPrompt(words) : resumePrompt(words);
-  const model = record.model ?? definition.model ?? state.group.config.model;
+  const chosen = record.model ?? definition.model ?? state.group.config.model;
+  const model = chosen ?? modelOfSettings(world, base, { projectPath: folder, env });
   const { allowedTools, outputSchema } = definition;
   const args = workerArgs({
     ...(model === undefined ? {} : { model }),

@@ -23,7 +23,7 @@ import { instructions } from '../../src/claude/instructions.ts';
 import type { JsonObject } from '../../src/claude/lenient.ts';
 import { checkLogin } from '../../src/claude/login.ts';
 import { findClaude } from '../../src/claude/program.ts';
-import { checkProjectSettings } from '../../src/claude/project-settings.ts';
+import { checkProjectSettings, modelOfSettings } from '../../src/claude/project-settings.ts';
 import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 
@@ -209,6 +209,18 @@ describe('conversationExists', () => {
     expect([exists('full'), exists('empty'), exists('none')]).toEqual([true, false, false]);
     expect(conversationExists(world, join(folder, 'nothing'), 'full')).toBe(false);
   });
+});
+
+test('the model of the settings counts where neither the project nor the environment names one', () => {
+  const model = (settings: object, env = {}) =>
+    modelOfSettings(world, settings as Parameters<typeof modelOfSettings>[1], { projectPath: folder, env });
+  expect([model({ model: 'opus' }), model({}), model({ model: '' }), model({ model: 3 })]).toEqual([
+    'opus',
+    ...[undefined, undefined, undefined],
+  ]);
+  expect(model({ model: 'opus' }, { ANTHROPIC_MODEL: 'sonnet' })).toBeUndefined();
+  write('.claude/settings.local.json', '{"model":"haiku"}');
+  expect(model({ model: 'opus' })).toBeUndefined();
 });
 
 describe('checkProjectSettings', () => {

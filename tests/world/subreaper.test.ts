@@ -121,6 +121,26 @@ test.skipIf(!hasImage)('what a worker leaves behind comes to its starter, and is
   });
 });
 
+test.skipIf(!hasImage)('what ends while the inherited are read has left its children to us', async () => {
+  const lists = [[11], [11, 12], [11, 12]];
+  const entry = (pid: number) => ({ pid, parent: process.pid, session: pid, startTime: '1', isSingle: true });
+  const made = createProcesses({
+    all: () => [],
+    find: (pids) => pids.map((pid) => ({ ...entry(pid), zombie: pid === 11 })),
+    children: () => lists.shift() ?? null,
+    marked: () => [],
+    forget: () => {},
+    bootId: () => 'boot',
+  });
+  const streams = { stdoutFile: join(temp.path, 'out'), stderrFile: join(temp.path, 'err') };
+  const env = { PATH: basePath };
+  const own = { program: '/bin/sh', args: ['-c', 'true'], cwd: temp.path, env, ...streams, keepsOrphans: image };
+  expect(made.findOrphans()).toBeNull();
+  await exitOf(unwrap(made.spawn(own)));
+  expect(made.findOrphans()?.map(({ pid }) => pid)).toEqual([12]);
+  expect(made.findOrphans()).toBeNull();
+});
+
 test.skipIf(!hasImage)('the end of a child that Bun has started is left to Bun', async () => {
   const child = Bun.spawn(['/bin/sh', '-c', 'exit 3'], { env: { PATH: basePath } });
   const isZombie = () => readFileSync(`/proc/${child.pid}/stat`, 'latin1').includes(') Z ');

@@ -36,10 +36,10 @@ export function modelOfSettings(
   settings: JsonObject,
   { projectPath, env }: { readonly projectPath: string; readonly env: Environment },
 ): string | undefined {
-  const { model } = settings;
-  if (typeof model !== 'string' || model === '' || (env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
-  const isOwn = settingsOf(projectPath).some((path) => readSettings(world, path).model !== undefined);
-  return isOwn ? undefined : model;
+  const named = ({ model }: JsonObject) => (typeof model === 'string' && model !== '' ? model : undefined);
+  if ((env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
+  const isOwn = settingsOf(projectPath).some((path) => named(readSettings(world, path)) !== undefined);
+  return isOwn ? undefined : named(settings);
 }
 
 /** The same for settings from elsewhere; `source` names them at the begin of the sentence. */

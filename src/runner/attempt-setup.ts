@@ -82,6 +82,8 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await login;
+        // Trouble with our own files says nothing about the login.
+        if (!loggedIn.ok && loggedIn.failure.reason === 'write-failed') login = null;
         if (!loggedIn.ok) return loggedIn;
         if (launch.ok) {
           noteHandover(world, systems, { record, folder, paths });

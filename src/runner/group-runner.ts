@@ -166,13 +166,13 @@ export class GroupRunner {
     this.#cancelTick = this.#world.clock.after(tickMs, tick);
   }
 
-  /** True when there were any. */
-  #handleRequests(): boolean {
+  /** True when there were any. Who asks a run that is over to pause is told by nobody: there is nothing to pause. */
+  #handleRequests(isOver = false): boolean {
     const { lastSeq } = this.#writer.state;
     const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);
     const isDone = (sessionId: SessionId) =>
       this.#acceptances.has(sessionId) || this.#workers.get(sessionId)?.worker.isDone === true;
-    answerRequests(this.#world, this.#writer, this.#run.id, record, isDone);
+    answerRequests(this.#world, this.#writer, this.#run.id, record, isDone, (kind) => !isOver || kind !== 'pause');
     return this.#writer.state.lastSeq > lastSeq;
   }
 
@@ -250,12 +250,14 @@ export class GroupRunner {
   #decideAndAct(): boolean {
     const decisions = decide(this.#writer.state, this.#surroundings.circumstances(this.#writer.state));
     this.#tellWait(decisions);
-    this.#settled = decisions.some((decision) => decision.do === 'settle');
+    const isOver = decisions.some((decision) => decision.do === 'settle');
     // What nobody has hinted at yet is answered all the same, for nobody would take it up any more.
-    if (this.#settled && this.#handleRequests()) {
-      this.#settled = false;
-      return true;
+    if (isOver && this.#handleRequests(true)) return true;
+    if (isOver && !this.#lateSearch.isIdle) {
+      void this.#lateSearch.finish().then(() => this.enqueue({ kind: 'wake' }));
+      return false;
     }
+    this.#settled = isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
     return decisions.some((decision) => decision.do !== 'wait');
   }

@@ -18,7 +18,7 @@ import { freezeMs } from './freeze.ts';
 
 /**
  * Takes the requests to this run, has their answers recorded one after another, and removes their files. `isDone`: a
- * session has given its last answer, though its end is not on record yet.
+ * session has given its last answer, though its end is not on record yet. Those that `takes` does not want stay.
  */
 export function answerRequests(
   world: World,
@@ -26,8 +26,10 @@ export function answerRequests(
   runId: string,
   record: (bodies: readonly EventBody[]) => void,
   isDone: (sessionId: SessionId) => boolean = () => false,
+  takes: (kind: RequestBody['kind']) => boolean = () => true,
 ): void {
   for (const { request, path } of takeRequests(world, writer.paths, runId)) {
+    if (!takes(request.kind)) continue;
     const isLate = request.kind === 'say' && isDone(request.sessionId);
     const wish = isLate ? tooLate(request.sessionId) : wishEvents(world, writer, request);
     const requestId = request.id;

@@ -62,7 +62,10 @@ test('an attempt whose work is being accepted keeps its command', async () => {
   running = ['a'];
   world.clock.step(1_000);
   await late.finish();
-  expect(marked.has(10)).toBe(true);
+  expect([marked.has(10), late.isIdle]).toEqual([true, false]);
+  running = [];
+  world.clock.step(1_000);
+  expect(marked.has(10)).toBe(false);
 });
 
 test('a system that cannot be asked ends no run', async () => {

@@ -75,6 +75,8 @@ export class GroupRunner {
   #waitTold: string | undefined;
   #leaving = false;
   #settled = false;
+  /** Nothing is left to be done, but what was left behind may still have to be ended. */
+  #isOver = false;
 
   constructor(world: World, options: GroupRunnerOptions) {
     this.#world = world;
@@ -167,12 +169,12 @@ export class GroupRunner {
   }
 
   /** True when there were any. Who asks a run that is over to pause is told by nobody: there is nothing to pause. */
-  #handleRequests(isOver = false): boolean {
+  #handleRequests(): boolean {
     const { lastSeq } = this.#writer.state;
     const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);
-    const isDone = (sessionId: SessionId) =>
-      this.#acceptances.has(sessionId) || this.#workers.get(sessionId)?.worker.isDone === true;
-    answerRequests(this.#world, this.#writer, this.#run.id, record, isDone, (kind) => !isOver || kind !== 'pause');
+    const isDone = (id: SessionId) => this.#acceptances.has(id) || this.#workers.get(id)?.worker.isDone === true;
+    const takes = (kind: string) => !this.#isOver || kind !== 'pause';
+    answerRequests(this.#world, this.#writer, this.#run.id, record, isDone, takes);
     return this.#writer.state.lastSeq > lastSeq;
   }
 
@@ -204,11 +206,10 @@ export class GroupRunner {
       if (this.#writer.state.frozenUntil !== undefined) this.#halt();
       active.worker.sendPrompt();
     }
-    if (fact.kind === 'ended') {
-      this.#workers.delete(fact.sessionId);
-      this.#live.delete(fact.sessionId);
-      this.#acceptances.begin(this.#writer.state, fact.sessionId);
-    }
+    if (fact.kind !== 'ended') return;
+    this.#workers.delete(fact.sessionId);
+    this.#live.delete(fact.sessionId);
+    this.#acceptances.begin(this.#writer.state, fact.sessionId);
   }
 
   /** First Ctrl-C or SIGTERM: pause all. Second: leave, workers go on. SIGHUP: leave at once. */
@@ -250,14 +251,13 @@ export class GroupRunner {
   #decideAndAct(): boolean {
     const decisions = decide(this.#writer.state, this.#surroundings.circumstances(this.#writer.state));
     this.#tellWait(decisions);
-    const isOver = decisions.some((decision) => decision.do === 'settle');
+    this.#isOver = decisions.some((decision) => decision.do === 'settle');
     // What nobody has hinted at yet is answered all the same, for nobody would take it up any more.
-    if (isOver && this.#handleRequests(true)) return true;
-    if (isOver && !this.#lateSearch.isIdle) {
-      void this.#lateSearch.finish().then(() => this.enqueue({ kind: 'wake' }));
-      return false;
-    }
-    this.#settled = isOver;
+    if (this.#isOver && this.#handleRequests()) return true;
+    // What was left behind is ended before anybody hears that it is over.
+    if (this.#isOver) void this.#lateSearch.finish().then(() => this.enqueue({ kind: 'wake' }));
+    if (this.#isOver && !this.#lateSearch.isIdle) return false;
+    this.#settled = this.#isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
     return decisions.some((decision) => decision.do !== 'wait');
   }

@@ -1,6 +1,7 @@
 /**
  * Promises: claude is asked for its login where the settings of no session lie; the model of a session's settings is
- * said on the command line; a request that nobody hinted at is answered before the run is over.
+ * said on the command line; a request that nobody hinted at is answered before the run is over, but a pause that is
+ * asked for in that moment changes nothing.
  */
 import { expect, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -61,4 +62,20 @@ test('a request without a hint is answered before the run is over', async () => 
   await fake.succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.events().filter(({ type }) => type === 'request_answered')).toHaveLength(1);
+});
+
+test.each(['freeze', 'drain', 'now'] as const)('%s: a run whose last session has ended is over', async (mode) => {
+  const group = make([{ name: 'one', fields: { retries: 0 } }]);
+  const run = group.run(rig.env, {
+    onEvent: ({ type }) => {
+      if (type !== 'session_failed') return;
+      const at = new Date().toISOString();
+      const runId = group.state().run?.id ?? '';
+      sendRequest(group.world, group.paths, { id: crypto.randomUUID(), runId, at, kind: 'pause', mode });
+    },
+  });
+  const fake = await begin(group, 'one');
+  fake.die('SIGKILL');
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(group.events().map(({ type }) => type)).not.toContain('group_frozen');
 });

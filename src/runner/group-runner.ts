@@ -168,7 +168,7 @@ export class GroupRunner {
     this.#cancelTick = this.#world.clock.after(tickMs, tick);
   }
 
-  /** True when there were any. Who asks a run that is over to pause is told by nobody: there is nothing to pause. */
+  /** True when any was answered. A pause of a run that is over is left alone: there is nothing to pause. */
   #handleRequests(): boolean {
     const { lastSeq } = this.#writer.state;
     const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);

@@ -55,6 +55,8 @@ export function createWorkplaces(world: World, git: Git): Workplaces {
       if (repository === undefined) return noRepository(projectPath);
       // Its turn is taken at once: who waits for a module goes on in any order.
       const place = import('./worktree-place.ts');
+      // Whoever has the turn hears of it; until then a failure that nobody waits for would end the whole run.
+      place.catch(() => {});
       const made = await inTurn(repository, async () => (await place).isolate(git, input, repository, bases));
       if (!made.ok) return made;
       return (await place).setUp(world, git, input, made.value);

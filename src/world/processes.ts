@@ -188,7 +188,14 @@ class SystemProcesses implements Processes {
     if (this.#inheritsOrphans !== null) return;
     this.#inheritsOrphans = inheritOrphans();
     // Others may wait for a pid to be gone, and there are only so many.
-    if (this.#inheritsOrphans) setInterval(() => this.findOrphans(), waitMs).unref();
+    if (this.#inheritsOrphans) setInterval(() => this.#waitForOrphans(), waitMs).unref();
+  }
+
+  /** A system that cannot be asked now, with too many files open for example, is asked again: no run ends over it. */
+  #waitForOrphans(): void {
+    try {
+      this.findOrphans();
+    } catch {}
   }
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Makes `npm run demo` and `npm test` work in a fresh clone: installs when the packages are missing or older
-# than the lock file. Output goes to stderr so that it never mixes with what the command prints.
+# than the lock file, and compiles the program when its sources changed since. Output goes to stderr so that it never mixes with what the command prints.
 root=$(cd "$(dirname "$0")/.." && pwd -P)
 cd "$root" || exit 1
 marker=node_modules/.package-lock.json
 is_current() { [ -f "$marker" ] && [ ! package-lock.json -nt "$marker" ]; }
-is_current && exit 0
+is_current && exec sh scripts/build.sh
 
 # Two installations in one folder spoil each other, so the second waits. The lock is a link that leads to the process
 # id of its holder: made in one step, by one process only.
@@ -28,9 +28,11 @@ trap 'rm -f "$lock"' EXIT
 trap 'exit 130' HUP INT TERM
 
 # Whoever was waited for has installed them.
-is_current && exit 0
+is_current && { sh scripts/build.sh; exit 0; }
 echo "Installing packages (once) ..." >&2
 # A registry may lack packages for other platforms that the lock file names; an ordinary install passes over them.
 npm ci --no-audit --no-fund --loglevel=error >&2 ||
   npm install --no-save --no-audit --no-fund --loglevel=error >&2 || exit 1
-touch "$marker"
+# Only when it must be: the program that was compiled by the installation would count as older than its packages.
+is_current || touch "$marker"
+sh scripts/build.sh

@@ -1,19 +1,21 @@
-/** The program: one command line in, one exit code out. */
-import { join } from 'node:path';
+/**
+ * The program: one command line in, one exit code out. The parts that it starts itself (world/own-program.ts) load
+ * nothing of the command line.
+ */
 import manifest from '../package.json' with { type: 'json' };
-import { createContext } from './cli/context.ts';
-import { exitCode } from './cli/exit-code.ts';
-import { runToEnd } from './cli/program.ts';
+import { packageRoot } from './world/own-program.ts';
 
-/** `hook cpm session-start` is the program behind the hooks, which loads nothing of the command line. */
 const [family, system = '', ...words] = process.argv.slice(2);
 // claude asks for no help; a person who does must not set off the hook.
 const asksForHelp = words.includes('--help') || words.includes('-h');
 if (family === 'hook' && ['task', 'cpm', 'faber', 'handover', 'all'].includes(system) && !asksForHelp) {
   process.argv.splice(2, 1);
   await import('./hook-main.ts');
-  process.exit(exitCode.done);
+} else if (family === 'subreaper-exec') {
+  process.argv.splice(2, 1);
+  await import('./world/subreaper-exec.ts');
 }
 
-const context = createContext(join(import.meta.dir, '..'));
-process.exit(await runToEnd(context, process.argv.slice(2), manifest.version));
+const { createContext } = await import('./cli/context.ts');
+const { runToEnd } = await import('./cli/program.ts');
+process.exit(await runToEnd(createContext(packageRoot), process.argv.slice(2), manifest.version));

@@ -8,7 +8,7 @@ import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { isObject, parseJson } from '../store/shape.ts';
 import { delay } from '../world/clock.ts';
-import { isolatedBunFlags } from '../world/own-program.ts';
+import { ownCommand } from '../world/own-program.ts';
 import type { ExitStatus, RunningProcess, World } from '../world/world.ts';
 import { whileBusy } from './busy.ts';
 import type { Context, Work } from './context.ts';
@@ -80,12 +80,12 @@ function startRunner(
   wish: RunWish,
   log: string,
 ): Result<RunningProcess> {
-  const main = join(packageRoot, 'src', 'main.ts');
+  const { program, args } = ownCommand('main', packageRoot);
   const kept: Record<string, string> = {};
   for (const [name, value] of Object.entries(env)) if (value !== undefined) kept[name] = value;
   return world.processes.spawn({
-    program: world.machine.bun,
-    args: [...isolatedBunFlags, main, 'group', 'run', groupId, ...runArguments(wish, cwd)],
+    program,
+    args: [...args, 'group', 'run', groupId, ...runArguments(wish, cwd)],
     cwd,
     env: kept,
     stdoutFile: log,

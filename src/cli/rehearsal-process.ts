@@ -7,7 +7,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { findRehearsal, loadScript } from '../rehearsal/serve.ts';
 import type { Rehearsal } from '../runner/run-group.ts';
 import type { GroupPaths } from '../store/paths.ts';
-import { isolatedBunFlags } from '../world/own-program.ts';
+import { ownCommand } from '../world/own-program.ts';
 import type { ExitStatus, World } from '../world/world.ts';
 
 export interface RehearsalProcessOptions {
@@ -44,10 +44,10 @@ async function start(world: World, paths: GroupPaths, options: RehearsalProcessO
   if (running !== null) return ok(running.url);
   const log = join(paths.folder, 'rehearsal.log');
   const script = options.scriptFile === undefined ? [] : ['--script', options.scriptFile];
-  const main = join(options.packageRoot, 'src', 'main.ts');
+  const { program, args } = ownCommand('main', options.packageRoot);
   const spawned = world.processes.spawn({
-    program: world.machine.bun,
-    args: [...isolatedBunFlags, main, 'rehearsal-serve', '--group-folder', paths.folder, ...script],
+    program,
+    args: [...args, 'rehearsal-serve', '--group-folder', paths.folder, ...script],
     cwd: paths.folder,
     env: {
       PATH: options.env.PATH ?? '',

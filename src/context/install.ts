@@ -2,22 +2,12 @@
  * Our hooks in the settings of a person or a project: put in, found and taken out again. Pure: from settings to
  * settings, with everything that is not ours passed on as it is.
  */
-import { isAbsolute } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { type ContextName, contextNames } from '../core/group.ts';
 import { isObject } from '../store/shape.ts';
 import { type HookEvent, hookEvents, installedMark } from './hook-call.ts';
 
 type Json = Readonly<Record<string, unknown>>;
-
-/** The program behind the hooks. */
-export interface HookCommand {
-  /** Absolute path of the Bun that runs it. */
-  readonly bun: string;
-  /** Options of Bun itself. */
-  readonly flags: readonly string[];
-  /** Absolute path of hook-main.ts. */
-  readonly script: string;
-}
 
 /** How claude calls the events. */
 const claudeEvents: Readonly<Record<HookEvent, string>> = {
@@ -26,32 +16,38 @@ const claudeEvents: Readonly<Record<HookEvent, string>> = {
   'session-end': 'SessionEnd',
 };
 
+/** How the program knows that it is to be a hook. */
+const hookWord = 'hook';
+const launcherEnd = '/bin/claude-code-agent';
+
 /** Without one, a hook that hangs would hold up a start for ten minutes, and SessionEnd would get only 1.5 seconds. */
 const timeoutSeconds = 10;
 
 export interface InstalledHook {
   readonly system: ContextName;
   readonly event: HookEvent;
-  /** What it starts: Bun, then hook-main.ts. */
-  readonly bun: string;
-  readonly script: string;
+  /** Absolute path of the program that it is a hook of. */
+  readonly launcher: string;
+  /** By an earlier version, which named the Bun and the module behind the launcher: both may move. */
+  readonly isOld?: true;
 }
 
 /**
  * The settings with one entry per system and event, and without any other entry of ours for these systems, such as one
- * of a package that was moved. A second time changes nothing. `settings.hooks` must be what claude accepts.
+ * of a package that was moved. A second time changes nothing. `launcher` is the absolute path of
+ * bin/claude-code-agent; `settings.hooks` must be what claude accepts.
  */
-export function installHooks(settings: Json, command: HookCommand, systems: readonly ContextName[]): Json {
+export function installHooks(settings: Json, launcher: string, systems: readonly ContextName[]): Json {
   const hooks: Record<string, unknown> = isObject(settings.hooks) ? { ...settings.hooks } : {};
   for (const event of hookEvents) {
     const missing = new Set(systems);
     const kept = listOf(hooks[claudeEvents[event]]).flatMap((group) => {
-      const asWanted = [...missing].find((system) => Bun.deepEquals(group, entryFor(event, command, system)));
+      const asWanted = [...missing].find((system) => Bun.deepEquals(group, entryFor(event, launcher, system)));
       if (asWanted === undefined) return without(event, group, systems);
       missing.delete(asWanted);
       return [group];
     });
-    hooks[claudeEvents[event]] = [...kept, ...[...missing].map((system) => entryFor(event, command, system))];
+    hooks[claudeEvents[event]] = [...kept, ...[...missing].map((system) => entryFor(event, launcher, system))];
   }
   return { ...settings, hooks };
 }
@@ -88,22 +84,25 @@ export function installedHooks(settings: Json): InstalledHook[] {
 }
 
 /** One entry per system: claude gives the model at most 10,000 characters of each. */
-function entryFor(event: HookEvent, { bun, flags, script }: HookCommand, system: ContextName): Json {
-  const args = [...flags, script, system, event, installedMark];
+function entryFor(event: HookEvent, launcher: string, system: ContextName): Json {
+  const args = [hookWord, system, event, installedMark];
   return {
     ...(event === 'session-start' ? { matcher: 'startup|resume|clear|compact' } : {}),
-    hooks: [{ type: 'command', command: bun, args, timeout: timeoutSeconds }],
+    hooks: [{ type: 'command', command: launcher, args, timeout: timeoutSeconds }],
   };
 }
 
 /** The hook as ours; null when it is somebody else's. */
 function readHook(event: HookEvent, hook: unknown): InstalledHook | null {
   if (!isObject(hook) || hook.type !== 'command' || typeof hook.command !== 'string') return null;
-  const [script, system, ofEvent, mark] = listOf(hook.args).slice(-4);
-  if (mark !== installedMark || ofEvent !== event || typeof script !== 'string') return null;
+  const [word, system, ofEvent, mark] = listOf(hook.args).slice(-4);
   const known = contextNames.find((name) => name === system);
-  if (known === undefined || !isAbsolute(script) || !script.endsWith('/hook-main.ts')) return null;
-  return { system: known, event, bun: hook.command, script };
+  if (mark !== installedMark || ofEvent !== event || known === undefined || typeof word !== 'string') return null;
+  if (word === hookWord && isAbsolute(hook.command) && hook.command.endsWith(launcherEnd)) {
+    return { system: known, event, launcher: hook.command };
+  }
+  if (!isAbsolute(word) || !word.endsWith('/src/hook-main.ts')) return null;
+  return { system: known, event, launcher: join(dirname(dirname(word)), launcherEnd), isOld: true };
 }
 
 /** The entry without our hooks; nothing when it holds no other. */

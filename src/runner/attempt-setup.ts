@@ -185,7 +185,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
       ...ownInstructions(state, { ...record, definition }, filled.prompt, base),
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
     },
-    settings: { base, hooks: ownHooks(world, options.packageRoot, systems), allow: ownPermissions(systems) },
+    settings: { base, hooks: ownHooks(options.packageRoot, systems), allow: ownPermissions(systems) },
     files,
     mcp,
   });

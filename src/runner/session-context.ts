@@ -1,5 +1,5 @@
 /** Which context systems a session has, and the hooks and words by which it gets them. */
-import { basename, join, relative } from 'node:path';
+import { basename, relative } from 'node:path';
 import type { HookEvent, OwnHook } from '../claude/settings.ts';
 import { cpmInstructions } from '../context/cpm/instructions.ts';
 import { isFaberRunning } from '../context/faber/is-running.ts';
@@ -10,7 +10,7 @@ import type { ContextName, SessionDefinition } from '../core/group.ts';
 import { sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { SessionPaths } from '../store/paths.ts';
-import { isolatedBunFlags } from '../world/own-program.ts';
+import { ownCommand } from '../world/own-program.ts';
 import type { World } from '../world/world.ts';
 
 /** What was chosen; else cpm and handover, and faber while the project's run says that it is in progress. */
@@ -26,11 +26,11 @@ const spoken = {
 } as const satisfies Record<HookEvent, string>;
 
 /** The session's own task first, then each system: the model reads them in this order. */
-export function ownHooks(world: World, packageRoot: string, systems: readonly ContextName[]): OwnHook[] {
-  const hookMain = join(packageRoot, 'src', 'hook-main.ts');
+export function ownHooks(packageRoot: string, systems: readonly ContextName[]): OwnHook[] {
+  const { program, args } = ownCommand('hook', packageRoot);
   const hook = (event: HookEvent, system: string): OwnHook => ({
     event,
-    program: { program: world.machine.bun, args: [...isolatedBunFlags, hookMain, system, spoken[event]] },
+    program: { program, args: [...args, system, spoken[event]] },
   });
   const events: readonly HookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];

@@ -1,4 +1,5 @@
-/** How this program starts itself: as a hook and as the scripted API. */
+/** How this program starts itself: as a hook, as a runner of its own, as the scripted API, as a subreaper. */
+import { dirname, join } from 'node:path';
 
 /** With these our own processes ignore the folder they are started in: its .env, bunfig.toml, tsconfig, packages. */
 export const isolatedBunFlags = [
@@ -7,3 +8,30 @@ export const isolatedBunFlags = [
   '--tsconfig-override=/dev/null',
   '--no-install',
 ] as const;
+
+/** Where Bun keeps the modules of an executable that was compiled from them (scripts/build.ts). */
+const isCompiled = import.meta.dir.startsWith('/$bunfs/');
+
+/** The package's root folder: above dist/claude-code-agent, or above src/world. */
+export const packageRoot = isCompiled ? dirname(dirname(process.execPath)) : dirname(dirname(import.meta.dir));
+
+/** What can be started: by name, the module that Bun runs and the word by which src/main.ts knows it. */
+const parts = {
+  main: { source: 'src/main.ts', words: [] },
+  hook: { source: 'src/hook-main.ts', words: ['hook'] },
+  subreaper: { source: 'src/world/subreaper-exec.ts', words: ['subreaper-exec'] },
+} as const satisfies Record<string, { readonly source: string; readonly words: readonly string[] }>;
+
+export interface OwnCommand {
+  /** Absolute path. */
+  readonly program: string;
+  /** What comes before all other arguments. */
+  readonly args: readonly string[];
+}
+
+/** A part of this program in the form in which it runs itself: compiled, or as Bun runs the sources of `root`. */
+export function ownCommand(part: keyof typeof parts, root = packageRoot): OwnCommand {
+  const { source, words } = parts[part];
+  if (isCompiled) return { program: process.execPath, args: words };
+  return { program: process.execPath, args: [...isolatedBunFlags, join(root, source)] };
+}

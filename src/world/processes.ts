@@ -1,13 +1,12 @@
 /** Starting, finding, following and signalling processes, ours and those an earlier runner left behind. */
 import { accessSync, closeSync, constants, existsSync, openSync } from 'node:fs';
-import { join } from 'node:path';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
 import { hostName } from './host-name.ts';
 import { forgetEnded, inheritOrphans } from './libc.ts';
 import { isOwnChild, isStartedHere, noteChild } from './own-children.ts';
-import { isolatedBunFlags } from './own-program.ts';
+import { ownCommand } from './own-program.ts';
 import { openPrivate } from './private-file.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
@@ -237,7 +236,8 @@ function commandFor(program: string, { keepsOrphans, endsOrphans }: SpawnOptions
 }
 
 function subreaperExec(manner: 'become' | 'supervise'): string[] {
-  return [process.execPath, ...isolatedBunFlags, join(import.meta.dir, 'subreaper-exec.ts'), manner];
+  const { program, args } = ownCommand('subreaper');
+  return [program, ...args, manner];
 }
 
 /** By path of the image; a run asks for the same one every time. */

@@ -27,7 +27,6 @@ export function createRealWorld(): World {
       host: self.host,
       bootId: self.bootId,
       cores: availableParallelism(),
-      bun: process.execPath,
       freeMemoryBytes,
       self,
     },

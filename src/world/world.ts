@@ -235,8 +235,6 @@ export interface Machine {
   /** Changes with every boot of the machine. */
   readonly bootId: string;
   readonly cores: number;
-  /** Path of the Bun that runs this program. */
-  readonly bun: string;
   /** Memory that new processes could use without swapping, bytes. */
   freeMemoryBytes(): number;
   /** This process. */

@@ -11,7 +11,6 @@ import { statePath } from '../../src/context/faber/project.ts';
 import { newState, phasesDefault } from '../../src/context/faber/state.ts';
 import { installHooks } from '../../src/context/install.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { packageRoot } from '../support/cli.ts';
 import { longTestIf } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from './rig.ts';
@@ -25,12 +24,8 @@ const withClaude = test.skipIf(claudeBinary === undefined);
 /** A project in the build phase of a run; more than 67,000 tokens are compacted. */
 function open(steps: readonly Step[]): Rig {
   rig = openRig(steps);
-  const command = {
-    bun: process.execPath,
-    flags: isolatedBunFlags,
-    script: join(packageRoot, 'src', 'hook-main.ts'),
-  };
-  rig.write('config/settings.json', installHooks({ autoCompactWindow: 100_000 }, command, ['faber']));
+  const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+  rig.write('config/settings.json', installHooks({ autoCompactWindow: 100_000 }, launcher, ['faber']));
   const run = { runId, workId: '258', workflowId: 'fractary-faber:default', phases: phasesDefault, nowMs: Date.now() };
   const artifacts = { spec_path: '{project_root}/specs/WORK-00258.md' };
   const phases = { frame: { status: 'completed' }, architect: { status: 'completed' } };

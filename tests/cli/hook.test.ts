@@ -59,8 +59,8 @@ describe('install and uninstall', () => {
     const hooks = Object.values(written().hooks).flatMap((groups) => groups.flatMap((group) => group.hooks));
     expect(hooks).toHaveLength(9);
     for (const { command, args, timeout } of hooks) {
-      expect(existsSync(command)).toBe(true);
-      expect(args).toContain(join(packageRoot, 'src', 'hook-main.ts'));
+      expect(command).toBe(join(packageRoot, 'bin', 'claude-code-agent'));
+      expect(args?.[0]).toBe('hook');
       expect(timeout).toBe(10);
     }
     expect((await user.runWith({ cwd: project }, 'hook', 'install')).stdout).toStartWith('Already installed');

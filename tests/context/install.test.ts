@@ -9,13 +9,11 @@ import { installedHooks, installHooks, uninstallHooks } from '../../src/context/
 import { contextNames } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
 
-const command = {
-  bun: '/opt/a b/bun',
-  flags: ['--no-env-file', '--config=/dev/null'],
-  script: '/opt/a b/src/hook-main.ts',
-};
+const launcher = '/opt/a b/bin/claude-code-agent';
+/** As versions before the compiled program installed them. */
+const oldArgs = ['--no-env-file', '--config=/dev/null', '/opt/a b/src/hook-main.ts'];
 type Settings = { hooks?: Record<string, { matcher?: string; hooks: Record<string, unknown>[] }[]> };
-const install = (settings: object, systems = [...contextNames], from = command) =>
+const install = (settings: object, systems = [...contextNames], from = launcher) =>
   installHooks(settings as Record<string, unknown>, from, systems) as Settings;
 const uninstall = (settings: object, systems = [...contextNames]) =>
   uninstallHooks(settings as Record<string, unknown>, systems) as Settings;
@@ -32,11 +30,11 @@ describe('installHooks', () => {
   test('one entry per system and event: exec form, absolute paths, a timeout', () => {
     const { hooks } = install({});
     expect(Object.keys(hooks ?? {})).toEqual(['SessionStart', 'PreCompact', 'SessionEnd']);
-    const args = (system: string, event: string) => [...command.flags, command.script, system, event, '--installed'];
+    const args = (system: string, event: string) => ['hook', system, event, '--installed'];
     expect(hooks?.SessionStart).toEqual(
       ['cpm', 'faber', 'handover'].map((system) => ({
         matcher: 'startup|resume|clear|compact',
-        hooks: [{ type: 'command', command: '/opt/a b/bun', args: args(system, 'session-start'), timeout: 10 }],
+        hooks: [{ type: 'command', command: launcher, args: args(system, 'session-start'), timeout: 10 }],
       })),
     );
     expect(hooks?.PreCompact?.map(({ matcher }) => matcher)).toEqual([undefined, undefined, undefined]);
@@ -62,7 +60,7 @@ describe('installHooks', () => {
   });
 
   test('a package that was moved, a second copy, an entry that was changed or shared: replaced by one of each', () => {
-    const old = install({}, ['cpm'], { ...command, script: '/elsewhere/src/hook-main.ts' });
+    const old = install({}, ['cpm'], '/elsewhere/bin/claude-code-agent');
     const [ours] = old.hooks?.SessionStart ?? [];
     const foreign = { type: 'command', command: 'echo', timeout: 1 };
     const messy = {
@@ -80,9 +78,20 @@ describe('installHooks', () => {
       { matcher: 'startup', extra: 1, hooks: [foreign] } as never,
       ...(install({}, ['cpm']).hooks?.SessionStart ?? []),
     ]);
-    expect(installedHooks(after as Record<string, unknown>).map(({ script }) => script)).toEqual(
-      Array(3).fill(command.script),
+    expect(installedHooks(after as Record<string, unknown>).map((hook) => hook.launcher)).toEqual(
+      Array(3).fill(launcher),
     );
+  });
+});
+
+describe('of an earlier version', () => {
+  const hook = { type: 'command', command: '/opt/a b/bun', args: [...oldArgs, 'cpm', 'session-start', '--installed'] };
+  const settings = { hooks: { SessionStart: [{ matcher: 'startup', hooks: [hook] }] } };
+
+  test('is known as ours, replaced and taken out', () => {
+    expect(installedHooks(settings)).toEqual([{ system: 'cpm', event: 'session-start', launcher, isOld: true }]);
+    expect(install(settings, ['cpm'])).toEqual(install({}, ['cpm']));
+    expect(uninstall(settings, ['cpm'])).toEqual({});
   });
 });
 
@@ -92,14 +101,16 @@ describe('uninstallHooks', () => {
       'a shell command that looks like ours',
       { type: 'command', command: 'bun src/hook-main.ts cpm session-start --installed' },
     ],
-    ['without the mark', { args: [command.script, 'cpm', 'session-start'] }],
-    ['of another event', { args: [command.script, 'cpm', 'session-end', '--installed'] }],
-    ['of another system', { args: [command.script, 'task', 'session-start', '--installed'] }],
-    ['of another program', { args: ['/x/hook-main.js', 'cpm', 'session-start', '--installed'] }],
-    ['by a relative path', { args: ['src/hook-main.ts', 'cpm', 'session-start', '--installed'] }],
-    ['of another type', { type: 'prompt', args: [command.script, 'cpm', 'session-start', '--installed'] }],
+    ['without the mark', { args: ['hook', 'cpm', 'session-start'] }],
+    ['of another event', { args: ['hook', 'cpm', 'session-end', '--installed'] }],
+    ['of another system', { args: ['hook', 'task', 'session-start', '--installed'] }],
+    ['of another program', { command: '/x/bin/agent', args: ['hook', 'cpm', 'session-start', '--installed'] }],
+    ['of another module', { args: ['/x/src/hook-main.js', 'cpm', 'session-start', '--installed'] }],
+    ['by a relative path', { command: 'bin/claude-code-agent', args: ['hook', 'cpm', 'session-start', '--installed'] }],
+    ['by an old relative path', { args: ['src/hook-main.ts', 'cpm', 'session-start', '--installed'] }],
+    ['of another type', { type: 'prompt', args: ['hook', 'cpm', 'session-start', '--installed'] }],
   ])('leaves what is not ours: %s', (_, hook) => {
-    const settings = { hooks: { SessionStart: [{ hooks: [{ type: 'command', command: 'bun', ...hook }] }] } };
+    const settings = { hooks: { SessionStart: [{ hooks: [{ type: 'command', command: launcher, ...hook }] }] } };
     expect(uninstall(settings)).toBe(settings);
     expect(installedHooks(settings)).toEqual([]);
   });

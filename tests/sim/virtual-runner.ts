@@ -57,7 +57,6 @@ export class VirtualRunner {
         host: this.process.identity.host,
         bootId: machine.table.bootId,
         cores: 2,
-        bun: '/usr/bin/bun',
         freeMemoryBytes: () => (machine.isMemoryShort ? 1 : 8) * 1024 ** 3,
         self: this.process.identity,
       },

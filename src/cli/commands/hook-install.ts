@@ -1,11 +1,10 @@
 /** `hook install`: our hooks in a person's or a project's own settings. */
 import { join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { type HookCommand, installHooks } from '../../context/install.ts';
+import { installHooks } from '../../context/install.ts';
 import { fail, ok } from '../../core/failure.ts';
 import { type ContextName, contextNames } from '../../core/group.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { isolatedBunFlags } from '../../world/own-program.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../hooks/settings-file.ts';
@@ -39,12 +38,11 @@ function install(context: Context, given: Given): Work {
   if (systems.length === 0) return fail('usage', 'No system is named.', 'Give some of cpm, faber and handover.');
   const path = settingsPath(context, given);
   if (!path.ok) return path;
-  const command = hookCommand(context);
   // Read before a folder is made, so that a faulty file leaves everything as it is.
   const before = readSettings(context, path.value);
   if (!before.ok) return before;
   const target = { path: path.value, access: accessOf(given) };
-  const changed = changeHooks(context, target, (settings) => installHooks(settings, command, systems));
+  const changed = changeHooks(context, target, (settings) => installHooks(settings, launcherOf(context), systems));
   if (!changed.ok) return changed;
   const { stdout, stderr } = context;
   const names = systems.join(', ');
@@ -57,7 +55,7 @@ function install(context: Context, given: Given): Work {
   return ok(exitCode.done);
 }
 
-/** Absolute paths: claude's own PATH may know no Bun. */
-export function hookCommand({ world, packageRoot }: Context): HookCommand {
-  return { bun: world.machine.bun, flags: isolatedBunFlags, script: join(packageRoot, 'src', 'hook-main.ts') };
+/** The launcher, for settings live longer than whatever it finds to start: a compiled program, a Bun. */
+export function launcherOf({ packageRoot }: Context): string {
+  return join(packageRoot, 'bin', 'claude-code-agent');
 }

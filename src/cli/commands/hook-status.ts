@@ -10,7 +10,7 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type Place, readSettings, settingsPath } from '../hooks/settings-file.ts';
 import { lookAt } from '../path-argument.ts';
-import { hookCommand } from './hook-install.ts';
+import { launcherOf } from './hook-install.ts';
 
 const example = `
 Example:
@@ -31,7 +31,7 @@ interface Row {
   readonly system: string;
   readonly event: string;
   readonly installed: boolean;
-  readonly script?: string;
+  readonly program?: string;
   readonly trouble?: string;
 }
 
@@ -47,7 +47,7 @@ function status(context: Context, place: Place, json: boolean): Work {
       const [hook] = hooks;
       if (hook === undefined) return { system, event, installed: false };
       const trouble = hooks.length > 1 ? 'is there more than once: install again' : troubleOf(context, hook);
-      return { system, event, installed: true, script: hook.script, ...(trouble === null ? {} : { trouble }) };
+      return { system, event, installed: true, program: hook.launcher, ...(trouble === null ? {} : { trouble }) };
     }),
   );
   const disabled = settings.value?.disableAllHooks === true;
@@ -70,12 +70,11 @@ function cells({ system, event, installed, trouble }: Row): Cell[] {
 }
 
 /** Why the hook cannot run, or does not run this program; null when all is well. */
-function troubleOf(context: Context, { bun, script }: InstalledHook): string | null {
-  for (const path of [bun, script]) {
-    const found = lookAt(context.world.files, path);
-    if (!found.ok || found.value !== 'file') {
-      return `${path} ${found.ok ? 'is not a file' : found.trouble}: install again`;
-    }
+function troubleOf(context: Context, { launcher, isOld }: InstalledHook): string | null {
+  const found = lookAt(context.world.files, launcher);
+  if (!found.ok || found.value !== 'file') {
+    return `${launcher} ${found.ok ? 'is not a file' : found.trouble}: install again`;
   }
-  return script === hookCommand(context).script ? null : `runs another copy of this program: ${script}`;
+  if (launcher !== launcherOf(context)) return `runs another copy of this program: ${launcher}`;
+  return isOld ? 'installed by an earlier version: install again' : null;
 }

@@ -65,24 +65,24 @@ export async function loadScreen(world: World): Promise<OpenScreen> {
  * inherit our environment, so both are as before afterwards.
  */
 async function asProduction<T>(action: () => Promise<T>): Promise<T> {
-  const { NODE_ENV } = process.env;
-  process.env.NODE_ENV = 'production';
-  const restoreDev = withoutDev();
+  const restore = [setVariable('NODE_ENV', 'production'), setVariable('DEV', undefined)];
   try {
     return await action();
   } finally {
-    if (NODE_ENV === undefined) delete process.env.NODE_ENV;
-    else process.env.NODE_ENV = NODE_ENV;
-    restoreDev();
+    for (const undo of restore) undo();
   }
 }
 
-function withoutDev(): () => void {
-  const { DEV } = process.env;
-  delete process.env.DEV;
-  return () => {
-    if (DEV !== undefined) process.env.DEV = DEV;
+/** By a name that is not written out, for what is compiled holds its own value for `process.env.NODE_ENV`. */
+function setVariable(name: 'NODE_ENV' | 'DEV', value: string | undefined): () => void {
+  const { env } = process;
+  const before = env[name];
+  const set = (to: string | undefined) => {
+    if (to === undefined) delete env[name];
+    else env[name] = to;
   };
+  set(value);
+  return () => set(before);
 }
 
 class TerminalScreen implements Screen {
@@ -127,7 +127,7 @@ class TerminalScreen implements Screen {
 
   #render(ink: InkModule, node: ReactNode): ReturnType<InkModule['render']> {
     const { stdout, stdin } = process;
-    const restoreDev = withoutDev();
+    const restoreDev = setVariable('DEV', undefined);
     try {
       return ink.render(node, {
         stdout,

@@ -5,6 +5,7 @@ import { checkLogin, chooseLogin } from '../../claude/login.ts';
 import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
+import { ownCommand } from '../../world/own-program.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { type Finding, fine } from './finding.ts';
@@ -21,7 +22,7 @@ export async function checkMachine(context: Context, root: Result<string>): Prom
   const claude = findClaude(world, env, { packageRoot });
   const data = root.ok ? checkDataRoot(world, root.value) : [failed('data', root)];
   return [
-    fine('bun', `Bun ${Bun.version} (${world.machine.bun})`),
+    fine('bun', `Bun ${Bun.version} (${ownCommand('main').program})`),
     await checkClaude(context, claude),
     ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
     await checkGit(context),

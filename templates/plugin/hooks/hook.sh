@@ -8,6 +8,10 @@
 # A shell leaves with 2 when it cannot read what it sources, and 2 would forbid the compaction.
 trap 'exit 0' EXIT
 root=$(cd "$(dirname "$0")/../../.." && pwd -P)
+if [ -r "$root/bin/find-compiled.sh" ] && . "$root/bin/find-compiled.sh" && find_compiled "$root"; then
+  "$compiled" hook "$@"
+  exit
+fi
 bun=
 [ -r "$root/bin/find-bun.sh" ] && . "$root/bin/find-bun.sh" && find_bun "$root"
 if [ -z "$bun" ] || [ ! -x "$bun" ]; then

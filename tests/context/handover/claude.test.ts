@@ -7,7 +7,6 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readResumeFile } from '../../../src/context/handover/resume-file.ts';
 import { installHooks } from '../../../src/context/install.ts';
-import { isolatedBunFlags } from '../../../src/world/own-program.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from '../../claude/rig.ts';
 import { packageRoot } from '../../support/cli.ts';
 
@@ -39,9 +38,8 @@ test.skipIf(claudeBinary === undefined)(
       { text: 'and more' },
     ]);
     rig = used;
-    const script = join(packageRoot, 'src', 'hook-main.ts');
-    const command = { bun: process.execPath, flags: isolatedBunFlags, script };
-    used.write('config/settings.json', installHooks({ autoCompactWindow: 100_000 }, command, ['handover']));
+    const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+    used.write('config/settings.json', installHooks({ autoCompactWindow: 100_000 }, launcher, ['handover']));
     for (const [id, updated] of [
       ['27-a', '2026-01-03T00:00:00Z'],
       ['28-b', '2026-01-02T00:00:00Z'],

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Compiles the program unless that was done since its sources changed. Without it the launcher runs the sources, which
+# only takes longer to start; so a failure is told and is none of the installation.
+root=$(cd "$(dirname "$0")/.." && pwd -P)
+. "$root/bin/find-bun.sh"
+. "$root/bin/find-compiled.sh"
+
+compile() {
+  find_bun "$root"
+  [ -n "$bun" ] || { echo 'no Bun found'; return 1; }
+  mkdir -p "$root/dist" || return 1
+  # What a build that was killed has left.
+  for old in "$root"/dist/.new-*; do
+    pid=${old##*-}
+    kill -0 "${pid%.begin}" 2>/dev/null || rm -f "$old"
+  done
+  new=$root/dist/.new-$$
+  trap 'rm -f "$new" "$new.begin"' EXIT
+  trap 'exit 130' HUP INT TERM
+  : >"$new.begin" || return 1
+  "$bun" --no-env-file --config=/dev/null --no-install "$root/scripts/build.ts" "$new" || return 1
+  # Whatever changed while it was compiled has to be newer than it.
+  "$new" --version >/dev/null && touch -r "$new.begin" "$new" && mv -f "$new" "$compiled"
+}
+
+find_compiled "$root" && exit 0
+said=$(compile 2>&1) && exit 0
+echo "The program was not compiled and runs from its sources, which start more slowly: $said" >&2

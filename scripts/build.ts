@@ -1,0 +1,35 @@
+/**
+ * Compiles the program into one executable with its modules already parsed: build.ts OUTFILE [MODULE]. MODULE is the
+ * program instead of src/main.ts. Ends with 1 and the reasons when it cannot be compiled.
+ */
+import { join, resolve } from 'node:path';
+import type { BunPlugin } from 'bun';
+
+/** ink asks for it only where somebody debugs a dashboard, and nobody installs it. */
+const withoutDevtools: BunPlugin = {
+  name: 'without react-devtools-core',
+  setup(build) {
+    build.onResolve({ filter: /^react-devtools-core$/ }, ({ path }) => ({ path, namespace: 'nothing' }));
+    build.onLoad({ filter: /.*/, namespace: 'nothing' }, () => ({ contents: 'export default {}', loader: 'js' }));
+  },
+};
+
+const [outfile, entry = join(import.meta.dir, '..', 'src', 'main.ts')] = process.argv.slice(2);
+if (outfile === undefined) throw new Error('usage: build.ts OUTFILE [MODULE]');
+const { success, logs } = await Bun.build({
+  entrypoints: [resolve(entry)],
+  target: 'bun',
+  format: 'esm',
+  bytecode: true,
+  // Names stay, for the stack of an internal error is of use only with them.
+  minify: { whitespace: true, syntax: true, identifiers: false },
+  define: { 'process.env.NODE_ENV': '"production"' },
+  plugins: [withoutDevtools],
+  // As the launcher's options of Bun: nothing in the folder it is called from changes what runs.
+  compile: { outfile: resolve(outfile), autoloadDotenv: false, autoloadBunfig: false },
+  throw: false,
+});
+if (!success) {
+  for (const log of logs) console.error(String(log));
+  process.exit(1);
+}

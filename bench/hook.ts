@@ -1,36 +1,43 @@
 /** What each hook adds to the start of a session: the whole process, beside the same job as bash and jq. */
 import { join } from 'node:path';
-import { isolatedBunFlags } from '../src/world/own-program.ts';
+import { packageRoot } from '../src/world/own-program.ts';
 import { atMost, type Benchmark, type Figure, formatRatio, measured, median } from './support/figures.ts';
 import { makeFolder, memoryPlace } from './support/group-on-disk.ts';
 import { type HookFixture, type HookName, hookFixtures, sessionId } from './support/hook-fixtures.ts';
 import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
+import { hookCommand, sourceHook } from './support/installed.ts';
 
-const hookMain = join(import.meta.dir, '..', 'src', 'hook-main.ts');
+const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 /** A hook takes so little time that more of them are taken together. */
 const hooksInRound = 12;
 const targetMs = 20;
 const systems = Object.keys(hookFixtures) as HookName[];
 const bare = 'bun -e 0';
-const oursOf = (system: HookName) => `hook-main.ts ${system}`;
+const oursOf = (system: HookName) => `hook ${system}`;
 const peerOf = (system: HookName) => `bash + jq ${system}`;
 /** The one that makes sure of what it writes, so the disk counts. */
 const durable = 'faber';
 const onDisk = `${oursOf(durable)}, files on this disk`;
+const fromSources = `${oursOf(durable)}, from its sources`;
+const byLauncher = `${oursOf(durable)}, by the launcher`;
 
 export const hook: Benchmark = {
   about: () =>
-    'SessionStart of every kind of hook, from start to end of the process, in turns. Files are in memory where that ' +
+    'SessionStart of every kind of hook, from start to end of the process, in turns: as the settings of a session name ' +
+    'it, which is the compiled program where there is one. `hook install` names the launcher. Files are in memory where that ' +
     'can be; only the hook of FABER writes any that must not be lost, and has a row for the disk of the temporary ' +
     'folder. The scripts take no locks, wait for no disk and neither cut nor clean what they print.',
   async run({ rounds }) {
     const [folder, disk] = [makeFolder(memoryPlace()), makeFolder()];
     try {
+      const command = hookCommand();
       const bareFixture: HookFixture = { env: folder.env, source: 'startup', said: /^$/ };
       const contenders = [
         { name: bare, run: () => timeOf([process.execPath, '-e', '0'], bareFixture) },
-        ...systems.flatMap((system) => oursAndPeer(system, hookFixtures[system](folder))),
-        ours(onDisk, durable, hookFixtures[durable](disk)),
+        ...systems.flatMap((system) => oursAndPeer(command.words, system, hookFixtures[system](folder))),
+        ours(byLauncher, [launcher, 'hook'], durable, hookFixtures[durable](folder)),
+        ...(command.isCompiled ? [ours(fromSources, sourceHook, durable, hookFixtures[durable](folder))] : []),
+        ours(onDisk, command.words, durable, hookFixtures[durable](disk)),
       ];
       return figures(await inTurns(contenders, rounds * hooksInRound));
     } finally {
@@ -40,14 +47,14 @@ export const hook: Benchmark = {
   },
 };
 
-function oursAndPeer(system: HookName, fixture: HookFixture): Contender[] {
+function oursAndPeer(words: readonly string[], system: HookName, fixture: HookFixture): Contender[] {
   const script = join(import.meta.dir, 'support', `${system}-hook.sh`);
   const peer = { name: peerOf(system), needs: ['bash', 'jq'], run: () => timeOf(['bash', script], fixture) };
-  return [ours(oursOf(system), system, fixture), peer];
+  return [ours(oursOf(system), words, system, fixture), peer];
 }
 
-function ours(name: string, system: HookName, fixture: HookFixture): Contender {
-  const command = [process.execPath, ...isolatedBunFlags, hookMain, system, 'session-start'];
+function ours(name: string, words: readonly string[], system: HookName, fixture: HookFixture): Contender {
+  const command = [...words, system, 'session-start'];
   return { name, run: () => timeOf(command, fixture) };
 }
 
@@ -69,7 +76,10 @@ function figures({ taken, absent }: Standings): Figure[] {
     const [own, peer] = [oursOf(system), peerOf(system)];
     const ownMs = median(valuesOf(own));
     const rows: Figure[] = [{ ...measured(own, valuesOf(own)), target: atMost(ownMs, targetMs) }];
-    if (system === durable) rows.push(measured(onDisk, valuesOf(onDisk)));
+    if (system === durable) {
+      const others = [byLauncher, fromSources, onDisk].filter((name) => taken.has(name));
+      rows.push(...others.map((name) => measured(name, valuesOf(name))));
+    }
     if (!taken.has(peer)) return [...rows, ...absent.filter(({ what }) => what === peer)];
     const against = ownMs / median(valuesOf(peer));
     const compared = { what: `${own} against bash + jq`, value: formatRatio(against) };

@@ -8,19 +8,15 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
 compile() {
   find_bun "$root"
   [ -n "$bun" ] || { echo 'no Bun found'; return 1; }
-  mkdir -p "$root/dist" || return 1
   # What a build that was killed has left.
-  for old in "$root"/dist/.new-*; do
-    pid=${old##*-}
-    kill -0 "${pid%.begin}" 2>/dev/null || rm -f "$old"
-  done
+  for old in "$root"/dist/.new-*; do kill -0 "${old##*-}" 2>/dev/null || rm -rf "$old"; done
   new=$root/dist/.new-$$
-  trap 'rm -f "$new" "$new.begin"' EXIT
+  trap 'rm -rf "$new"' EXIT
   trap 'exit 130' HUP INT TERM
-  : >"$new.begin" || return 1
-  "$bun" --no-env-file --config=/dev/null --no-install "$root/scripts/build.ts" "$new" || return 1
+  mkdir -p "$new" && : >"$new/begin" || return 1
+  "$bun" --no-env-file --config=/dev/null --no-install "$root/scripts/build.ts" "$new/program" || return 1
   # Whatever changed while it was compiled has to be newer than it.
-  "$new" --version >/dev/null && touch -r "$new.begin" "$new" && mv -f "$new" "$compiled"
+  "$new/program" --version >/dev/null && touch -r "$new/begin" "$new/program" && mv -f "$new/program" "$compiled"
 }
 
 find_compiled "$root" && exit 0

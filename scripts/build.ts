@@ -33,6 +33,8 @@ const { success, logs } = await Bun.build({
   throw: false,
 });
 if (!success) {
-  for (const log of logs) console.error(String(log));
+  for (const { message, position } of logs) {
+    console.error(position === null ? message : `${position.file}:${position.line}: ${message}`);
+  }
   process.exit(1);
 }

@@ -23,10 +23,10 @@ const byLauncher = `${oursOf(durable)}, by the launcher`;
 
 export const hook: Benchmark = {
   about: () =>
-    'SessionStart of every kind of hook, from start to end of the process, in turns: as the settings of a session name ' +
-    'it, which is the compiled program where there is one; `hook install` names the launcher. Files are in memory ' +
-    'where that can be; only the hook of FABER writes any that must not be lost, and has a row for the disk of the temporary ' +
-    'folder. The scripts take no locks, wait for no disk and neither cut nor clean what they print.',
+    'SessionStart of every kind of hook, from start to end of the process, in turns: as the settings of a session ' +
+    'name it, which is the compiled program where there is one; `hook install` names the launcher. Files are in ' +
+    'memory where that can be; only the hook of FABER writes any that must not be lost, with a row for the disk of ' +
+    'the temporary folder. The scripts take no locks, wait for no disk and neither cut nor clean what they print.',
   async run({ rounds }) {
     const [folder, disk] = [makeFolder(memoryPlace()), makeFolder()];
     try {

@@ -96,7 +96,7 @@ function applySessionEvent(
       identify(record, event);
       return;
     case 'session_stopping':
-      stopAttempt(attemptOf(record, event.attemptId), event.reason);
+      stopAttempt(attemptOf(record, event.attemptId), event.reason, event.at);
       return;
     case 'session_warning':
       record.warnings.push(event.warning);
@@ -247,7 +247,8 @@ function failSession(
 }
 
 /** The first cause stays, but what goes on by itself afterwards gives way to a person who wants it to rest. */
-function stopAttempt(attempt: Attempt, reason: StopReason): void {
+function stopAttempt(attempt: Attempt, reason: StopReason, at: string): void {
+  attempt.stoppingAt ??= at;
   if (attempt.stopping === undefined || (goesOnAfter(attempt.stopping) && reason === 'user')) attempt.stopping = reason;
 }
 

@@ -12,6 +12,8 @@ export interface Attempt extends AttemptIntent {
   identified: boolean;
   /** The first cause for which it was asked to stop. */
   stopping?: StopReason;
+  /** Since when, ISO 8601. */
+  stoppingAt?: string;
   /** What its worker used, once that is gone and counted and the work is being accepted. */
   accepting?: Usage;
 }

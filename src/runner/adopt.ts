@@ -7,8 +7,9 @@ import type { ProcessIdentity } from '../core/event.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { RunningProcess, World } from '../world/world.ts';
 import { gatherProcesses, reap } from './reap.ts';
+import { interruptGraceMs } from './worker.ts';
 
-export type Adoption =
+type Way =
   /** It lives and has begun to work: follow it. */
   | { readonly do: 'adopt'; readonly process: RunningProcess }
   /** It printed nothing, so it cost nothing: end what is there and start the same attempt again. */
@@ -16,16 +17,29 @@ export type Adoption =
   /** It is gone: what it printed decides. */
   | { readonly do: 'bury' };
 
-/**
- * Judges one unfinished attempt of this machine; run-start.ts refuses those of others. `transcriptBytes` is the
- * present size of the transcript.
- */
-export function judgeUnfinished(world: World, attempt: Attempt, transcriptBytes: number): Adoption {
+export type Adoption = Way & {
+  /** It printed something after an earlier runner may have told it to end: a success need not be finished work. */
+  readonly signalled: boolean;
+};
+
+/** The clock of a file system may be late by one tick of its kernel, ten milliseconds at most. */
+const fileClockLagMs = 10;
+
+/** Judges one unfinished attempt of this machine; run-start.ts refuses those of others. */
+export function judgeUnfinished(world: World, attempt: Attempt, transcript: string): Adoption {
   const { process } = attempt;
-  const hasSpoken = transcriptBytes > attempt.offset;
+  const { size = 0, mtimeMs = 0 } = world.files.info(transcript) ?? {};
+  const hasSpoken = size > attempt.offset;
+  const signalled = hasSpoken && mtimeMs >= signalledAtMs(attempt) - fileClockLagMs;
   const living = process ? attached(world, process) : oldestMarked(world, attempt.id);
-  if (living) return hasSpoken ? { do: 'adopt', process: living } : { do: 'restart' };
-  return process || hasSpoken ? { do: 'bury' } : { do: 'restart' };
+  if (living) return hasSpoken ? { do: 'adopt', process: living, signalled } : { do: 'restart', signalled };
+  return process || hasSpoken ? { do: 'bury', signalled } : { do: 'restart', signalled };
+}
+
+/** The earliest time at which it can have been told to end, milliseconds since the epoch: an interrupt goes first. */
+function signalledAtMs({ stoppingAt, identified }: Attempt): number {
+  if (stoppingAt === undefined) return Number.POSITIVE_INFINITY;
+  return Date.parse(stoppingAt) + (identified ? interruptGraceMs : 0);
 }
 
 /**

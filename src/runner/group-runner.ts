@@ -338,7 +338,7 @@ export class GroupRunner {
         continue;
       }
       const { transcript } = sessionPaths(this.#writer.paths, sessionId);
-      const adoption = judgeUnfinished(this.#world, attempt, this.#world.files.info(transcript)?.size ?? 0);
+      const adoption = judgeUnfinished(this.#world, attempt, transcript);
       if (adoption.do === 'restart' && (await endSilently(this.#world, attempt, transcript))) {
         if (this.#surroundings.isLimited) this.#recordAndAct([notStarted(sessionId, attempt)]);
         else this.#startAgain(sessionId, attempt);
@@ -350,11 +350,11 @@ export class GroupRunner {
       const idleMs = adoption.do === 'adopt' ? silentForMs(this.#world, attempt, transcript) : 0;
       const worker = this.#newWorker(sessionId, idleMs);
       if (adoption.do === 'adopt') {
-        worker.adopt(adoption.process, attempt.stopping);
+        worker.adopt(adoption.process, attempt.stopping, adoption.signalled);
         // An earlier runner may have died while it had everything frozen.
         signalAll(this.#world, worker, 'SIGCONT');
       } else {
-        void worker.bury(isEnded ? (attempt.stopping ?? 'signal') : attempt.stopping, isEnded);
+        void worker.bury(attempt.stopping ?? (isEnded ? 'signal' : undefined), isEnded || adoption.signalled);
       }
     }
   }

@@ -58,7 +58,7 @@ async function stopWorker(
 ): Promise<void> {
   const sessionId = record.definition.id;
   const paths = sessionPaths(writer.paths, sessionId);
-  const adoption = judgeUnfinished(world, attempt, world.files.info(paths.transcript)?.size ?? 0);
+  const adoption = judgeUnfinished(world, attempt, paths.transcript);
   if (adoption.do === 'restart' && (await endSilently(world, attempt, paths.transcript))) {
     const message = 'Stopped before claude began to work.';
     writer.record([{ type: 'session_paused', sessionId, attemptId: attempt.id, reason, message, usage: noUsage }]);
@@ -79,9 +79,9 @@ async function stopWorker(
     const options = workerOptions(writer.paths, writer.state, record, attempt);
     const worker = new Worker(world, { ...options, emit, expectHook: false });
     if (adoption.do === 'adopt') {
-      worker.adopt(adoption.process, reason);
+      worker.adopt(adoption.process, reason, adoption.signalled);
       // What an earlier runner froze could not hear that it is to stop.
       for (const process of worker.gather()) world.processes.signal(process, 'SIGCONT');
-    } else void worker.bury(reason, adoption.do === 'restart');
+    } else void worker.bury(reason, adoption.do === 'restart' || adoption.signalled);
   });
 }

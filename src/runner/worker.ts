@@ -24,7 +24,7 @@ import { WorkerNotes } from './worker-notes.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 /** How long claude may take to confirm an interrupt before it is signalled. */
-const interruptGraceMs = 5_000;
+export const interruptGraceMs = 5_000;
 /** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
 const nextTurnMs = 1_000;
 const meterMs = 10_000;
@@ -112,11 +112,11 @@ export class Worker {
 
   /**
    * Takes over a living worker of an earlier runner, with full control. `stopping` is a stop that the earlier runner
-   * had begun; it is carried on, for nobody knows how far it came.
+   * had begun; it is carried on, for nobody knows how far it came. `signalled`: it may have been told to end already.
    */
-  adopt(process: RunningProcess, stopping: StopReason | undefined): void {
+  adopt(process: RunningProcess, stopping: StopReason | undefined, signalled: boolean): void {
     // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
-    if (stopping !== undefined) this.#stop = { reason: stopping, signalled: false };
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#processes.recall();
     this.#follow(process, this.#options.offset);
     this.#isHistory = true;
@@ -127,10 +127,10 @@ export class Worker {
   }
 
   /**
-   * Reads what a worker left that died without a runner, and ends whatever of it is still alive. `signalled`: it was
-   * told to end before it had printed anything, so that a success it printed since is no finished work.
+   * Reads what a worker left that died without a runner, and ends whatever of it is still alive. `signalled`: it may
+   * have been told to end before it printed what it did, so that a success is no finished work.
    */
-  async bury(stopping: StopReason | undefined, signalled = false): Promise<void> {
+  async bury(stopping: StopReason | undefined, signalled: boolean): Promise<void> {
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#isHistory = true;
     this.#processes.recall();
@@ -141,9 +141,9 @@ export class Worker {
   /** The process is on record: let it work. Nothing happens for adopted workers, which have their prompt. */
   sendPrompt(): void {
     if (this.#prompt === null || this.#stop) return;
-    this.#fifo?.writeLine(userMessage(this.#prompt));
+    // In one write, for whoever adopts a worker that has its prompt takes it to have heard all that was said before.
+    this.#fifo?.writeLine([userMessage(this.#prompt), ...this.#said.take()].join('\n'));
     this.#prompt = null;
-    this.#tell();
   }
 
   /** Asks the worker to stop. The first reason stays. */
@@ -297,7 +297,7 @@ export class Worker {
   #terminate(): void {
     if (this.#over || !this.#process) return;
     // A success that stood there before the signal is finished work; one that claude prints while it dies is not.
-    if (this.#stop) this.#stop.signalled = !this.stream.successBeforeAnswer;
+    if (this.#stop) this.#stop.signalled ||= !this.stream.successBeforeAnswer;
     this.#processes.terminate();
   }
 

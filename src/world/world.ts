@@ -198,7 +198,7 @@ export interface Fifos {
 }
 
 export interface FifoWriter {
-  /** Queues one line (a newline is added). Lines are written in order, as fast as the reader takes them. */
+  /** Queues one line, or several with newlines between; the last newline is added. They go as fast as they are read. */
   writeLine(line: string): void;
   /** Drops what was not taken and closes. */
   close(): void;

@@ -3,7 +3,7 @@
  * one that has not is; what it wrote is read to the last byte; nothing it started outlives it. Processes are made up.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, utimesSync, writeFileSync } from 'node:fs';
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import type { Attempt } from '../../src/core/session-state.ts';
 import { judgeUnfinished } from '../../src/runner/adopt.ts';
@@ -84,10 +84,17 @@ const attempt = (process?: ProcessIdentity): Attempt => ({
   ...(process === undefined ? {} : { process }),
 });
 
+/** The transcript holds so many bytes, the last of them printed then. */
+function print(bytes: number, at = '2026-01-02T03:04:06.000Z'): string {
+  writeFileSync(transcript, 'x'.repeat(bytes));
+  utimesSync(transcript, new Date(at), new Date(at));
+  return transcript;
+}
+
 test('what has spoken is followed or counted, never begun again', () => {
   const worker = { pid: 10, marked: true };
   const judged = (here: readonly MadeUp[], bytes: number, process?: ProcessIdentity) =>
-    judgeUnfinished(withProcesses(...here).world, attempt(process), bytes).do;
+    judgeUnfinished(withProcesses(...here).world, attempt(process), print(bytes)).do;
   expect([100, 101].map((bytes) => judged([worker], bytes, identity(10)))).toEqual(['restart', 'adopt']);
   expect([100, 101].map((bytes) => judged([], bytes, identity(10)))).toEqual(['bury', 'bury']);
   // The runner died before it had written down which process it was.
@@ -103,8 +110,23 @@ test('of several with the mark the worker is the oldest, whatever their numbers:
     { pid: 30_000, marked: true, startTime: '999' },
     { pid: 30_001, marked: true, startTime: '999' },
   ];
-  const judged = judgeUnfinished(withProcesses(tool, later, worker).world, attempt(), 101);
+  const judged = judgeUnfinished(withProcesses(tool, later, worker).world, attempt(), print(101));
   expect(judged).toMatchObject({ do: 'adopt', process: { identity: { pid: 30_000 } } });
+});
+
+test('what was printed after the time of an interrupt may have been printed while it was ended', () => {
+  const stopped = { ...attempt(identity(10)), stoppingAt: '2026-01-02T03:05:00.000Z', stopping: 'signal' } as const;
+  const judged = (of: Attempt, at: string, ...here: readonly MadeUp[]) =>
+    judgeUnfinished(withProcesses(...here).world, of, print(101, at)).signalled;
+  const identified = { ...stopped, identified: true };
+  const times = ['03:04:59.900', '03:05:00.000', '03:05:04.900', '03:05:05.000', '03:06:00.000'];
+  const all = (of: Attempt, ...here: readonly MadeUp[]) =>
+    times.map((time) => judged(of, `2026-01-02T${time}Z`, ...here));
+  expect(all(identified)).toEqual([false, false, false, true, true]);
+  expect(all(identified, { pid: 10, marked: true })).toEqual([false, false, false, true, true]);
+  // Who has not said who it is is signalled at once.
+  expect(all(stopped)).toEqual([false, true, true, true, true]);
+  expect(all(attempt(identity(10)))).toEqual(Array(5).fill(false));
 });
 
 test('below a half line the next attempt begins with a line of its own, and has said nothing yet', () => {

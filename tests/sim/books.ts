@@ -36,9 +36,9 @@ export class ClaudeBook {
   spokeMs = 0;
   /** Since when the transcript shows a running tool, virtual milliseconds. */
   toolSinceMs: number | null = null;
-  /** When the model answered last, by the wall clock. */
+  /** The latest moment at which the model answered, by the wall clock. */
   answeredWallMs = Number.NEGATIVE_INFINITY;
-  /** The same in virtual milliseconds. */
+  /** When it answered last, virtual milliseconds. */
   answeredMs = Number.NEGATIVE_INFINITY;
   /** When the limit that it reported is lifted, by the wall clock. */
   resetsAtWallMs: number | undefined;

@@ -38,6 +38,14 @@ usually('the same seed tells the same story', () => {
   }
 });
 
+usually.each([
+  [900_004_531, 'what was said between the start and the prompt, and the runner was killed after the prompt'],
+  [910_013_247, 'a success that a dying claude printed, which nobody read before the next runner'],
+  [427_473_441, 'a clock that is set back after a limit was lifted'],
+])('seed %d, which once broke a promise: %s', (seed) => {
+  expect(simulate(scenarioOf(seed)).violation).toBeNull();
+});
+
 usually(
   'every promise holds after every step, and every decision meets every crash',
   () => {

@@ -133,7 +133,8 @@ export class VirtualClaude {
     this.#book.charge(firstUsd(call));
     this.#remember();
     this.#print(messageLine(`m-${this.#process.identity.pid}-${index}`, call, toolId), () => {
-      this.#book.answeredWallMs = this.#machine.timeline.wall();
+      // A clock that is set back takes no answer back.
+      this.#book.answeredWallMs = Math.max(this.#book.answeredWallMs, this.#machine.timeline.wall());
       this.#book.answeredMs = this.#machine.timeline.nowMs;
       if (toolId !== null) this.#book.toolSinceMs = this.#machine.timeline.nowMs;
     });

@@ -325,12 +325,15 @@ export class VirtualRunner {
         const node = machine.disk.find(path);
         if (!this.#lives() || node?.kind !== 'fifo' || node.reader === null) return null;
         return {
-          writeLine: (line) => {
+          writeLine: (text) => {
             if (!this.#lives()) return;
-            machine.checks.tells(path, line);
-            const attemptId = machine.checks.writesToClaude(path, line);
-            node.reader?.(line);
-            if (line.startsWith('{"type":"user"'))
+            let attemptId = '';
+            for (const line of text.split('\n')) {
+              machine.checks.tells(path, line);
+              attemptId = machine.checks.writesToClaude(path, line);
+              node.reader?.(line);
+            }
+            if (text.startsWith('{"type":"user"'))
               this.#pass('after-prompt', machine.log.decisionsOfAttempt(attemptId));
           },
           close: () => {},

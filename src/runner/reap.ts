@@ -26,11 +26,13 @@ export function gatherProcesses(
 /** The same for a worker that has ended, or of which the system does not tell what is below it. */
 export function gatherFromAll(world: World, attemptId: string, worker: ProcessIdentity | undefined): ProcessIdentity[] {
   const found = new Map<number, ProcessIdentity>();
-  if (worker && world.processes.isAlive(worker)) {
-    found.set(worker.pid, worker);
-    for (const process of world.processes.findDescendants(worker.pid)) found.set(process.pid, process);
+  const marked = world.processes.findMarked(attemptMark, attemptId);
+  // What has wiped its environment is known by its parent alone.
+  for (const process of worker && world.processes.isAlive(worker) ? [worker, ...marked] : marked) {
+    if (found.has(process.pid)) continue;
+    found.set(process.pid, process);
+    for (const below of world.processes.findDescendants(process.pid)) found.set(below.pid, below);
   }
-  for (const process of world.processes.findMarked(attemptMark, attemptId)) found.set(process.pid, process);
   found.delete(world.machine.self.pid);
   return [...found.values()];
 }

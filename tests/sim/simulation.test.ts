@@ -41,6 +41,7 @@ usually('the same seed tells the same story', () => {
 usually.each([
   [900_004_531, 'what was said between the start and the prompt, and the runner was killed after the prompt'],
   [910_013_247, 'a success that a dying claude printed, which nobody read before the next runner'],
+  [1_310_013_688, 'a child of a frozen acceptance command, whose runner was killed, and the next one as well'],
   [427_473_441, 'a clock that is set back after a limit was lifted'],
 ])('seed %d, which once broke a promise: %s', (seed) => {
   expect(simulate(scenarioOf(seed)).violation).toBeNull();

@@ -1,18 +1,54 @@
-/** The program as an installation runs it. */
+/** The program as an installation runs it: compiled, or from its sources where what was compiled is older. */
+import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { ownCommand, packageRoot } from '../../src/world/own-program.ts';
+import { isolatedBunFlags, ownCommand, packageRoot } from '../../src/world/own-program.ts';
 
-const finder = join(packageRoot, 'bin', 'find-compiled.sh');
+const dist = join(packageRoot, 'dist');
+const countedMain = join(import.meta.dir, 'counted-main.ts');
 
-/** The words before system and event: of the compiled program, or of the sources where that is older than they are. */
-export function hookCommand(): { readonly words: readonly string[]; readonly isCompiled: boolean } {
-  const question = '. "$1"; find_compiled "$2" && printf %s "$compiled"';
-  const { stdout } = Bun.spawnSync(['sh', '-c', question, 'sh', finder, packageRoot]);
-  const compiled = stdout.toString();
-  if (compiled !== '') return { words: [compiled, 'hook'], isCompiled: true };
-  return { words: sourceHook, isCompiled: false };
+export interface InstalledCommand {
+  /** What comes before its own arguments. */
+  readonly words: readonly string[];
+  readonly isCompiled: boolean;
+}
+
+/** To be followed by system and event. */
+export function hookCommand(): InstalledCommand {
+  const compiled = findCompiled();
+  return compiled === null ? { words: sourceHook, isCompiled: false } : { words: [compiled, 'hook'], isCompiled: true };
 }
 
 const { program, args } = ownCommand('hook');
 /** As Bun runs the sources. */
 export const sourceHook: readonly string[] = [program, ...args];
+
+let counted: readonly string[] | null = null;
+
+/** The program that counts what it writes, in the same form; what is compiled for it goes when this process ends. */
+export function countedProgram(): readonly string[] {
+  counted ??= findCompiled() === null ? [process.execPath, ...isolatedBunFlags, countedMain] : [compileCounted()];
+  return counted;
+}
+
+function findCompiled(): string | null {
+  const finder = join(packageRoot, 'bin', 'find-compiled.sh');
+  const question = '. "$1"; find_compiled "$2" && printf %s "$compiled"';
+  const { stdout } = Bun.spawnSync(['sh', '-c', question, 'sh', finder, packageRoot]);
+  return stdout.toString() || null;
+}
+
+/** Beside the program itself, whose templates it finds there. */
+function compileCounted(): string {
+  const folder = mkdtempSync(join(dist, 'bench-'));
+  const [made, path] = [join(folder, 'program'), join(dist, `counted-${process.pid}`)];
+  process.on('exit', () => rmSync(path, { force: true }));
+  try {
+    const builder = join(packageRoot, 'scripts', 'build.ts');
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...isolatedBunFlags, builder, made, countedMain]);
+    if (exitCode !== 0) throw new Error(`The program that counts was not compiled: ${stderr}`);
+    renameSync(made, path);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return path;
+}

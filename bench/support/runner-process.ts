@@ -4,10 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import type { DiskCounts } from './counting-world.ts';
 import { atMost, type Figure, formatBytes, formatMs, measured, median } from './figures.ts';
 import type { BenchGroup } from './group-on-disk.ts';
+import { countedProgram } from './installed.ts';
 
 export interface RunnerFigures {
   readonly peakBytes: number;
@@ -20,8 +20,6 @@ export interface RunnerFigures {
 const lookMs = 20;
 /** Ticks of /proc/PID/stat a second; the same on every Linux that is still in use. */
 const ticksPerSecond = 100;
-/** As the launcher starts src/main.ts. */
-const program = [process.execPath, ...isolatedBunFlags, join(import.meta.dir, 'counted-main.ts')];
 
 /** Runs the group to its end; throws when it does not complete. */
 export async function measureRun(
@@ -31,6 +29,7 @@ export async function measureRun(
 ): Promise<RunnerFigures> {
   const countsFile = join(group.folder, 'counts.json');
   const options = ['--concurrent', String(concurrent), '--min-free-memory', '1', '--output', 'quiet'];
+  const program = countedProgram();
   const begin = performance.now();
   const child = Bun.spawn([...program, 'group', 'run', group.groupId, ...options], {
     env: { ...group.env, ...env, BENCH_COUNTS: countsFile },

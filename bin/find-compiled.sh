@@ -1,11 +1,13 @@
 # Sourced by the launcher and by scripts/build.sh. Sets `compiled` to the path of the executable that was compiled from
-# the sources in $1, the package's root folder; fails when there is none, when something changed since, or when a certain
-# Bun is asked for. By the time of change, which nobody can set: a copy that keeps all other times is new as well.
+# the sources in $1, the package's root folder. Fails when there is none, when something changed since, when a certain
+# Bun is asked for, and in a deleted folder, where it cannot start. Times of change are compared, which nobody can set:
+# what is copied with old times is new as well. The executable itself was finished after its time and has to be among
+# what changed since: a copy with a time of its own does not tell when it was compiled.
 find_compiled() {
   compiled=$1/dist/claude-code-agent
-  [ -z "${CLAUDE_CODE_AGENT_BUN:-}" ] && [ -x "$compiled" ] || return 1
+  [ -z "${CLAUDE_CODE_AGENT_BUN:-}" ] && [ -s "$compiled" ] && [ -x "$compiled" ] && [ . -ef "$PWD" ] || return 1
   set -- "$1/src" "$1/package.json" "$1/scripts/build.ts" "$1/node_modules/.package-lock.json"
   # What another package depends on lies beside it.
   [ -e "$4" ] || set -- "$1" "$2" "$3"
-  newer=$(find "$@" -cnewer "$compiled" 2>/dev/null) && [ -z "$newer" ]
+  newer=$(find -H "$compiled" "$@" -cnewer "$compiled" 2>/dev/null) && [ "$newer" = "$compiled" ]
 }

@@ -14,11 +14,15 @@ compile() {
   trap 'rm -rf "$new"' EXIT
   trap 'exit 130' HUP INT TERM
   mkdir -p "$new" && : >"$new/begin" || return 1
+  # Bun keeps a file of its own in the folder it is called in.
+  cd "$new" || return 1
   "$bun" --no-env-file --config=/dev/null --no-install "$root/scripts/build.ts" "$new/program" || return 1
   # Whatever changed while it was compiled has to be newer than it.
-  "$new/program" --version >/dev/null && touch -r "$new/begin" "$new/program" && mv -f "$new/program" "$compiled"
+  "$new/program" --version >/dev/null && touch -r "$new/begin" "$new/program" &&
+    mv -f "$new/program" "$root/dist/claude-code-agent"
 }
 
-find_compiled "$root" && exit 0
+# Whoever asks for a certain Bun needs nothing compiled, nor the same thing compiled each time.
+(unset CLAUDE_CODE_AGENT_BUN && find_compiled "$root") && exit 0
 said=$(compile 2>&1) && exit 0
 echo "The program was not compiled and runs from its sources, which start more slowly: $said" >&2

@@ -2,6 +2,7 @@
  * Compiles the program into one executable with its modules already parsed: build.ts OUTFILE [MODULE]. MODULE is the
  * program instead of src/main.ts. Ends with 1 and the reasons when it cannot be compiled.
  */
+import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { BunPlugin } from 'bun';
 
@@ -28,6 +29,8 @@ const { success, logs } = await Bun.build({
   sourcemap: 'inline',
   define: { 'process.env.NODE_ENV': '"production"' },
   plugins: [withoutDevtools],
+  // Nor does anything above the folder of this package: the file of another project would say what is compiled in.
+  tsconfig: '/dev/null',
   // As the launcher's options of Bun: nothing in the folder it is called from changes what runs.
   compile: { outfile: resolve(outfile), autoloadDotenv: false, autoloadBunfig: false },
   throw: false,
@@ -38,3 +41,7 @@ if (!success) {
   }
   process.exit(1);
 }
+// A file that a power cut has left short would be taken for the program.
+const file = openSync(resolve(outfile), 'r');
+fsyncSync(file);
+closeSync(file);

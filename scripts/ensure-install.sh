@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes `npm run demo` and `npm test` work in a fresh clone: installs when the packages are missing or older
-# than the lock file, and compiles the program when its sources changed since. Output goes to stderr so that it never mixes with what the command prints.
+# Makes `npm run demo` and `npm test` work in a fresh clone: installs when the packages are missing or older than the
+# lock file, and compiles the program when its sources changed since. Output goes to stderr so that it never mixes with
+# what the command prints.
 root=$(cd "$(dirname "$0")/.." && pwd -P)
 cd "$root" || exit 1
 marker=node_modules/.package-lock.json

@@ -118,6 +118,8 @@ export interface HookProgram {
   /** Absolute path. */
   readonly program: string;
   readonly args: readonly string[];
+  /** Absolute path of what takes the same arguments where the program is gone, or cannot start in a deleted folder. */
+  readonly instead?: string;
 }
 
 /** The events at which our hooks run. */
@@ -135,12 +137,18 @@ const hookVariables = [attemptMark, 'CLAUDE_CONFIG_DIR', ...loaderVariables, 'NI
  * The same program in an environment of its own. Hooks get what a project's settings say, and a Bun obeys variables
  * that no empty value switches off again: `BUN_INSPECT_PRELOAD` runs code in it, `BUN_JSC_*` keeps it from starting.
  */
-export function inCleanEnvironment({ program, args }: HookProgram, env: Environment, projectPath: string): HookProgram {
+export function inCleanEnvironment(hook: HookProgram, env: Environment, projectPath: string): HookProgram {
   const kept = hookVariables.flatMap((name) => (env[name] === undefined ? [] : [`${name}=${env[name]}`]));
   // claude sets it as well, but for that its own environment would have to be passed on.
   kept.push(`CLAUDE_PROJECT_DIR=${projectPath}`);
   // The shell is there because `env` takes a program for a variable when its path holds a `=`.
-  return { program: '/usr/bin/env', args: ['-i', ...kept, '/bin/sh', '-c', 'exec "$0" "$@"', program, ...args] };
+  return { program: '/usr/bin/env', args: ['-i', ...kept, '/bin/sh', '-c', ...shellWords(hook)] };
+}
+
+function shellWords({ program, args, instead }: HookProgram): string[] {
+  if (instead === undefined) return ['exec "$0" "$@"', program, ...args];
+  const either = 'if [ -x "$1" ] && [ . -ef "$PWD" ]; then exec "$@"; fi; shift; exec "$0" "$@"';
+  return [either, instead, program, ...args];
 }
 
 export interface ConfigSettingsInput {

@@ -27,10 +27,10 @@ const spoken = {
 
 /** The session's own task first, then each system: the model reads them in this order. */
 export function ownHooks(packageRoot: string, systems: readonly ContextName[]): OwnHook[] {
-  const { program, args } = ownCommand('hook', packageRoot);
+  const own = ownCommand('hook', packageRoot);
   const hook = (event: HookEvent, system: string): OwnHook => ({
     event,
-    program: { program, args: [...args, system, spoken[event]] },
+    program: { ...own, args: [...own.args, system, spoken[event]] },
   });
   const events: readonly HookEvent[] = ['SessionStart', 'PreCompact', 'SessionEnd'];
   return [hook('SessionStart', 'task'), ...events.flatMap((event) => systems.map((system) => hook(event, system)))];

@@ -1,4 +1,5 @@
 /** How this program starts itself: as a hook, as a runner of its own, as the scripted API, as a subreaper. */
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** With these our own processes ignore the folder they are started in: its .env, bunfig.toml, tsconfig, packages. */
@@ -10,7 +11,7 @@ export const isolatedBunFlags = [
 ] as const;
 
 /** Where Bun keeps the modules of an executable that was compiled from them (scripts/build.ts). */
-const isCompiled = import.meta.dir.startsWith('/$bunfs/');
+export const isCompiled = import.meta.dir.startsWith('/$bunfs/');
 
 /** The package's root folder: above dist/claude-code-agent, or above src/world. */
 export const packageRoot = isCompiled ? dirname(dirname(process.execPath)) : dirname(dirname(import.meta.dir));
@@ -27,11 +28,22 @@ export interface OwnCommand {
   readonly program: string;
   /** What comes before all other arguments. */
   readonly args: readonly string[];
+  /** Absolute path of what takes the same arguments when the program is gone by the time it is needed. */
+  readonly instead?: string;
 }
 
 /** A part of this program in the form in which it runs itself: compiled, or as Bun runs the sources of `root`. */
 export function ownCommand(part: keyof typeof parts, root = packageRoot): OwnCommand {
   const { source, words } = parts[part];
-  if (isCompiled) return { program: process.execPath, args: words };
-  return { program: process.execPath, args: [...isolatedBunFlags, join(root, source)] };
+  if (!isCompiled) return { program: process.execPath, args: [...isolatedBunFlags, join(root, source)] };
+  const instead = launcherIn(packageRoot);
+  // What was compiled may be removed while it runs, and an installation without it is as good.
+  return existsSync(process.execPath)
+    ? { program: process.execPath, args: words, instead }
+    : { program: instead, args: words };
+}
+
+/** Starts whichever form there is, a little later than that itself would start. */
+export function launcherIn(root: string): string {
+  return join(root, 'bin', 'claude-code-agent');
 }

@@ -3,7 +3,7 @@
  * would silently ignore is refused. That claude obeys them is in payer.test.ts.
  */
 import { describe, expect, test } from 'bun:test';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -93,6 +93,31 @@ describe('unprotectedVariables', () => {
 });
 
 describe('inCleanEnvironment', () => {
+  test('what takes the place of a program that is gone, or that cannot start in a deleted folder', () => {
+    const folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca clean ')));
+    try {
+      const place = join(folder, 'place');
+      const [program, instead] = ['first', 'second'].map((name) => {
+        writeFileSync(join(folder, name), `#!/bin/sh\necho ${name} "$@"\n`, { mode: 0o755 });
+        return join(folder, name);
+      }) as [string, string];
+      mkdirSync(place);
+      const hook = inCleanEnvironment({ program, args: ['a b', 'c'], instead }, {}, '/p');
+      const said = (before = '') => {
+        const line = `cd '${place}'; ${before} exec "$@"`;
+        const { stdout } = Bun.spawnSync(['sh', '-c', line, 'sh', hook.program, ...hook.args], { stderr: 'ignore' });
+        return stdout.toString();
+      };
+      expect(said()).toBe('first a b c\n');
+      expect(said(`rmdir '${place}';`)).toBe('second a b c\n');
+      mkdirSync(place);
+      rmSync(program);
+      expect(said()).toBe('second a b c\n');
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   test('hands a program nothing but our mark, its config dir and what the user needs to load programs', () => {
     const worker = { ...env, BUN_INSPECT_PRELOAD: '/x', LD_LIBRARY_PATH: '/a=b lib' };
     const program = { program: process.execPath, args: ['-e', 'console.log(JSON.stringify(process.env))'] };

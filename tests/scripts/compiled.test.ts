@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import {
+  chmodSync,
   cpSync,
   existsSync,
   lstatSync,
@@ -15,6 +16,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
@@ -62,13 +64,14 @@ const changedMs = (path: string) => lstatSync(join(root, path)).ctimeMs;
 /** Stands in for what was compiled: a little newer than the newest of its sources. */
 function putCompiled(): number {
   // A folder of its own for packages, for those of this package are of another age.
-  rmSync(join(root, 'node_modules'));
+  rmSync(join(root, 'node_modules'), { recursive: true });
   write('node_modules/.package-lock.json', '{}');
   write(compiledPlace, '#!/bin/sh\necho compiled "$@" "$BUN_BE_BUN"\n', 0o755);
   const paths = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => !path.startsWith('dist'));
   // A whole millisecond, for no more can be set: nothing that is there may be newer by a fraction.
   const at = new Date(Math.floor(Math.max(...paths.map(changedMs))) + 1);
   utimesSync(join(root, compiledPlace), at, at);
+  later(at.getTime(), compiledPlace, () => chmodSync(join(root, compiledPlace), 0o755));
   return at.getTime();
 }
 
@@ -119,6 +122,35 @@ describe('the launcher', () => {
     expect(run({ PATH: withBun })).toMatch(/^(?:sources|new)/);
   });
 
+  test('runs the sources where what is compiled is a copy, was touched, or is empty', () => {
+    const isOlder = () => sh(['sh', '-c', '. bin/find-compiled.sh; find_compiled "$PWD" || echo older']).stdout;
+    putCompiled();
+    expect(isOlder()).toBe('');
+    cpSync(join(root, compiledPlace), join(root, 'copy'));
+    renameSync(join(root, 'copy'), join(root, compiledPlace));
+    sh(['touch', join(root, compiledPlace)]);
+    expect(isOlder()).toBe('older\n');
+    putCompiled();
+    const { atime, mtime } = statSync(join(root, compiledPlace));
+    truncateSync(join(root, compiledPlace));
+    utimesSync(join(root, compiledPlace), atime, mtime);
+    expect(isOlder()).toBe('older\n');
+  });
+
+  test('does not end with 2 where a part of it is missing, for as a hook that would forbid a compaction', () => {
+    rmSync(join(root, 'bin', 'find-compiled.sh'));
+    expect(run({ PATH: withBun })).toBe('sources a b c\n');
+    rmSync(join(root, 'bin', 'find-bun.sh'));
+    expect(sh([join(root, 'bin', 'claude-code-agent'), 'hook', 'cpm', 'pre-compact']).code).toBe(127);
+  });
+
+  test('runs the sources in a deleted folder, where nothing compiled can start', () => {
+    putCompiled();
+    const line = 'mkdir gone; cd gone; rmdir ../gone; exec ../bin/claude-code-agent a';
+    const there = line.replace('../bin', join(root, 'bin').replaceAll(' ', '\\ '));
+    expect(sh(['sh', '-c', there], { PATH: withBun }).stdout).toBe('sources a\n');
+  });
+
   test('runs the sources where nothing is compiled, by the Bun asked for, and where find(1) knows no -cnewer', () => {
     putCompiled();
     const bun = { CLAUDE_CODE_AGENT_BUN: process.execPath };
@@ -143,6 +175,29 @@ describe('build.sh', () => {
     build();
     expect(statSync(join(root, compiledPlace)).ino).not.toBe(ino);
     expect(run()).toBe('changed a b c\n');
+  });
+
+  test('is told by no file above the package what to compile in', () => {
+    const project = mkdtempSync(join(tmpdir(), 'cca project '));
+    try {
+      write('src/main.ts', "import 'commander';\nimport { form } from './core/form.ts';\nconsole.log(form);\n");
+      writeFileSync(join(project, 'evil.ts'), "console.log('EVIL');\n");
+      writeFileSync(join(project, 'tsconfig.json'), '{"compilerOptions": {"paths": {"commander": ["./evil.ts"]}}}');
+      writeFileSync(join(project, 'bunfig.toml'), 'preload = ["./evil.ts"]\n');
+      const inside = join(project, 'package');
+      cpSync(root, inside, { recursive: true, verbatimSymlinks: true });
+      expect(sh(['sh', join(inside, 'scripts', 'build.sh')])).toEqual({ code: 0, stdout: '', stderr: '' });
+      expect(sh([join(inside, 'bin', 'claude-code-agent')]).stdout).toBe('compiled\n');
+    } finally {
+      rmSync(project, { recursive: true });
+    }
+  });
+
+  test('does the same once, whichever Bun is asked for', () => {
+    build();
+    const { ino } = statSync(join(root, compiledPlace));
+    build({ CLAUDE_CODE_AGENT_BUN: process.execPath });
+    expect(statSync(join(root, compiledPlace)).ino).toBe(ino);
   });
 
   test('tells what it could not compile, keeps what was there and is no failure of the installation', () => {

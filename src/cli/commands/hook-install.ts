@@ -1,10 +1,10 @@
 /** `hook install`: our hooks in a person's or a project's own settings. */
-import { join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { installHooks } from '../../context/install.ts';
 import { fail, ok } from '../../core/failure.ts';
 import { type ContextName, contextNames } from '../../core/group.ts';
 import { safeLine } from '../../report/terminal-text.ts';
+import { launcherIn } from '../../world/own-program.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../hooks/settings-file.ts';
@@ -57,5 +57,5 @@ function install(context: Context, given: Given): Work {
 
 /** The launcher, for settings live longer than whatever it finds to start: a compiled program, a Bun. */
 export function launcherOf({ packageRoot }: Context): string {
-  return join(packageRoot, 'bin', 'claude-code-agent');
+  return launcherIn(packageRoot);
 }

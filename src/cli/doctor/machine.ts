@@ -5,7 +5,7 @@ import { checkLogin, chooseLogin } from '../../claude/login.ts';
 import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { ownCommand } from '../../world/own-program.ts';
+import { isCompiled, ownCommand } from '../../world/own-program.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { type Finding, fine } from './finding.ts';
@@ -22,12 +22,17 @@ export async function checkMachine(context: Context, root: Result<string>): Prom
   const claude = findClaude(world, env, { packageRoot });
   const data = root.ok ? checkDataRoot(world, root.value) : [failed('data', root)];
   return [
-    fine('bun', `Bun ${Bun.version} (${ownCommand('main').program})`),
+    fine('bun', `Bun ${Bun.version} (${ownCommand('main').program}), ${ownForm(packageRoot)}`),
     await checkClaude(context, claude),
     ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
     await checkGit(context),
     ...data,
   ];
+}
+
+function ownForm(packageRoot: string): string {
+  if (isCompiled) return 'compiled';
+  return `from its sources: "npm run build" in ${packageRoot} lets it start faster`;
 }
 
 function failed(check: string, result: Result<unknown>): Finding {

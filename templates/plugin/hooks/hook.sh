@@ -7,6 +7,8 @@
 
 # A shell leaves with 2 when it cannot read what it sources, and 2 would forbid the compaction.
 trap 'exit 0' EXIT
+# With it the compiled program would be Bun itself.
+unset BUN_BE_BUN
 root=$(cd "$(dirname "$0")/../../.." && pwd -P)
 if [ -r "$root/bin/find-compiled.sh" ] && . "$root/bin/find-compiled.sh" && find_compiled "$root"; then
   "$compiled" hook "$@"

@@ -138,9 +138,15 @@ export class AttemptProcesses {
 
   #lookAgain(delayMs: number): void {
     this.#after(delayMs, () => {
-      this.look();
+      const branches = this.#branches();
+      if (branches !== null || !this.#isInherited) this.#keep(this.#found(branches));
       this.#lookAgain(2 * delayMs);
     });
+  }
+
+  /** Whatever is left when it ends comes to this runner. */
+  get #isInherited(): boolean {
+    return !this.#isAdopted && this.#world.processes.findOrphans() !== null;
   }
 
   #after(delayMs: number, action: () => void): void {

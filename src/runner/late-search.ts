@@ -8,7 +8,7 @@ import type { ProcessIdentity } from '../core/event.ts';
 import type { World } from '../world/world.ts';
 import { reap } from './reap.ts';
 
-const searchMs = 1_000;
+const searchMs = 3_000;
 
 export class LateSearch {
   readonly #world: World;

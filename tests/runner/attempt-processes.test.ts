@@ -180,6 +180,24 @@ test('where the system tells what a worker has left, what bears its mark elsewhe
   expect(later).toEqual(['the-attempt']);
 });
 
+test('one that was told to end and is gone is not looked for among all: what it leaves comes to us', () => {
+  const endsUnheard = (isInherited: boolean) => {
+    orphans = isInherited ? [] : null;
+    processes.endIdle();
+    world.clock.step(1_000);
+    return searches;
+  };
+  expect(endsUnheard(true)).toBe(0);
+  parents.set(claude, 1);
+  processes.leave();
+  processes = new AttemptProcesses(world, {
+    attemptId: 'another',
+    paths: sessionPaths(groupPaths('/', groupId), sid(2)),
+  });
+  processes.worker = name(claude);
+  expect(endsUnheard(false)).toBeGreaterThan(0);
+});
+
 test.each<[string, () => void]>([
   ['something has come to us', () => orphans?.push(30)],
   ['it was started by an earlier runner', () => processes.recall()],

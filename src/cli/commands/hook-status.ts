@@ -31,7 +31,7 @@ interface Row {
   readonly system: string;
   readonly event: string;
   readonly installed: boolean;
-  readonly program?: string;
+  readonly script?: string;
   readonly trouble?: string;
 }
 
@@ -47,7 +47,7 @@ function status(context: Context, place: Place, json: boolean): Work {
       const [hook] = hooks;
       if (hook === undefined) return { system, event, installed: false };
       const trouble = hooks.length > 1 ? 'is there more than once: install again' : troubleOf(context, hook);
-      return { system, event, installed: true, program: hook.launcher, ...(trouble === null ? {} : { trouble }) };
+      return { system, event, installed: true, script: hook.launcher, ...(trouble === null ? {} : { trouble }) };
     }),
   );
   const disabled = settings.value?.disableAllHooks === true;

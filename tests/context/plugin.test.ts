@@ -137,6 +137,10 @@ describe('hook.sh', () => {
     expect(stdout).not.toContain('EVIL');
   });
 
+  test('a variable that turns what is compiled into Bun itself has no effect', () => {
+    expect(hook(['cpm', 'session-start'], start, { BUN_BE_BUN: '1' }).stdout).toContain('BANANAS');
+  });
+
   test.each([
     ['no file', 'nowhere', undefined],
     ['no program', 'program', 'text'],

@@ -2,9 +2,10 @@
  * Our hooks in the settings of a person or a project: put in, found and taken out again. Pure: from settings to
  * settings, with everything that is not ours passed on as it is.
  */
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute } from 'node:path';
 import { type ContextName, contextNames } from '../core/group.ts';
 import { isObject } from '../store/shape.ts';
+import { launcherIn } from '../world/own-program.ts';
 import { type HookEvent, hookEvents, installedMark } from './hook-call.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -18,7 +19,6 @@ const claudeEvents: Readonly<Record<HookEvent, string>> = {
 
 /** How the program knows that it is to be a hook. */
 const hookWord = 'hook';
-const launcherEnd = '/bin/claude-code-agent';
 
 /** Without one, a hook that hangs would hold up a start for ten minutes, and SessionEnd would get only 1.5 seconds. */
 const timeoutSeconds = 10;
@@ -98,11 +98,11 @@ function readHook(event: HookEvent, hook: unknown): InstalledHook | null {
   const [word, system, ofEvent, mark] = listOf(hook.args).slice(-4);
   const known = contextNames.find((name) => name === system);
   if (mark !== installedMark || ofEvent !== event || known === undefined || typeof word !== 'string') return null;
-  if (word === hookWord && isAbsolute(hook.command) && hook.command.endsWith(launcherEnd)) {
+  if (word === hookWord && isAbsolute(hook.command) && hook.command.endsWith(launcherIn('/'))) {
     return { system: known, event, launcher: hook.command };
   }
   if (!isAbsolute(word) || !word.endsWith('/src/hook-main.ts')) return null;
-  return { system: known, event, launcher: join(dirname(dirname(word)), launcherEnd), isOld: true };
+  return { system: known, event, launcher: launcherIn(dirname(dirname(word))), isOld: true };
 }
 
 /** The entry without our hooks; nothing when it holds no other. */

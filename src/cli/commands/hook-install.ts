@@ -42,7 +42,9 @@ function install(context: Context, given: Given): Work {
   const before = readSettings(context, path.value);
   if (!before.ok) return before;
   const target = { path: path.value, access: accessOf(given) };
-  const changed = changeHooks(context, target, (settings) => installHooks(settings, launcherOf(context), systems));
+  // Not what it finds to start, for settings live longer than a compiled program or a Bun.
+  const launcher = launcherIn(context.packageRoot);
+  const changed = changeHooks(context, target, (settings) => installHooks(settings, launcher, systems));
   if (!changed.ok) return changed;
   const { stdout, stderr } = context;
   const names = systems.join(', ');
@@ -53,9 +55,4 @@ function install(context: Context, given: Given): Work {
     stderr.line('They will not run: "disableAllHooks" is true in the same file.');
   }
   return ok(exitCode.done);
-}
-
-/** The launcher, for settings live longer than whatever it finds to start: a compiled program, a Bun. */
-export function launcherOf({ packageRoot }: Context): string {
-  return launcherIn(packageRoot);
 }

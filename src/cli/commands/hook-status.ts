@@ -6,11 +6,11 @@ import { ok } from '../../core/failure.ts';
 import { contextNames } from '../../core/group.ts';
 import { type Cell, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import { launcherIn } from '../../world/own-program.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type Place, readSettings, settingsPath } from '../hooks/settings-file.ts';
 import { lookAt } from '../path-argument.ts';
-import { launcherOf } from './hook-install.ts';
 
 const example = `
 Example:
@@ -75,6 +75,6 @@ function troubleOf(context: Context, { launcher, isOld }: InstalledHook): string
   if (!found.ok || found.value !== 'file') {
     return `${launcher} ${found.ok ? 'is not a file' : found.trouble}: install again`;
   }
-  if (launcher !== launcherOf(context)) return `runs another copy of this program: ${launcher}`;
+  if (launcher !== launcherIn(context.packageRoot)) return `runs another copy of this program: ${launcher}`;
   return isOld ? 'installed by an earlier version: install again' : null;
 }

@@ -1,10 +1,8 @@
 /** What a dashboard costs: itself, at the full rate of progress.json, and the runner when many watch. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { noUsage, type SessionId } from '../src/core/group.ts';
 import { groupProgress, type LiveSession } from '../src/core/progress.ts';
 import { type GroupWriter, openGroupWriter } from '../src/store/group-writer.ts';
-import { isolatedBunFlags } from '../src/world/own-program.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
 import {
   atMost,
@@ -19,6 +17,7 @@ import {
 } from './support/figures.ts';
 import { type BenchGroup, makeFolder, makeGroup } from './support/group-on-disk.ts';
 import { type Contender, inTurns } from './support/in-turns.ts';
+import { installedCommand } from './support/installed.ts';
 import { measureRun } from './support/runner-process.ts';
 import { tinyClaude } from './support/tasks.ts';
 
@@ -40,8 +39,6 @@ const ticksPerSecond = 100;
 const watchers = [0, 1, 5, 20];
 const runSessions = 30;
 const workSeconds = 9;
-
-const main = join(import.meta.dir, '..', 'src', 'main.ts');
 
 export const dashboard: Benchmark = {
   about: () =>
@@ -140,7 +137,7 @@ function watch({ groupId, env }: BenchGroup): Watcher {
   let bytes = 0;
   const decoder = new TextDecoder();
   let seen = '';
-  const child = Bun.spawn([process.execPath, ...isolatedBunFlags, main, 'group', 'watch', groupId], {
+  const child = Bun.spawn([...installedCommand('main').words, 'group', 'watch', groupId], {
     env: { ...env, TERM: 'xterm-256color' },
     terminal: {
       cols: columns,

@@ -5,7 +5,7 @@ import { atMost, type Benchmark, type Figure, formatRatio, measured, median } fr
 import { makeFolder, memoryPlace } from './support/group-on-disk.ts';
 import { type HookFixture, type HookName, hookFixtures, sessionId } from './support/hook-fixtures.ts';
 import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
-import { hookCommand, sourceHook } from './support/installed.ts';
+import { installedCommand, sourceWords } from './support/installed.ts';
 
 const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 /** A hook takes so little time that more of them are taken together. */
@@ -30,13 +30,13 @@ export const hook: Benchmark = {
   async run({ rounds }) {
     const [folder, disk] = [makeFolder(memoryPlace()), makeFolder()];
     try {
-      const command = hookCommand();
+      const command = installedCommand('hook');
       const bareFixture: HookFixture = { env: folder.env, source: 'startup', said: /^$/ };
       const contenders = [
         { name: bare, run: () => timeOf([process.execPath, '-e', '0'], bareFixture) },
         ...systems.flatMap((system) => oursAndPeer(command.words, system, hookFixtures[system](folder))),
         ours(byLauncher, [launcher, 'hook'], durable, hookFixtures[durable](folder)),
-        ...(command.isCompiled ? [ours(fromSources, sourceHook, durable, hookFixtures[durable](folder))] : []),
+        ...(command.isCompiled ? [ours(fromSources, sourceWords('hook'), durable, hookFixtures[durable](folder))] : []),
         ours(onDisk, command.words, durable, hookFixtures[durable](disk)),
       ];
       return figures(await inTurns(contenders, rounds * hooksInRound));

@@ -12,15 +12,18 @@ export interface InstalledCommand {
   readonly isCompiled: boolean;
 }
 
-/** To be followed by system and event. */
-export function hookCommand(): InstalledCommand {
+/** `main` takes a command line, `hook` a system and an event. */
+export function installedCommand(part: 'main' | 'hook'): InstalledCommand {
   const compiled = findCompiled();
-  return compiled === null ? { words: sourceHook, isCompiled: false } : { words: [compiled, 'hook'], isCompiled: true };
+  if (compiled === null) return { words: sourceWords(part), isCompiled: false };
+  return { words: part === 'main' ? [compiled] : [compiled, part], isCompiled: true };
 }
 
-const { program, args } = ownCommand('hook');
 /** As Bun runs the sources. */
-export const sourceHook: readonly string[] = [program, ...args];
+export function sourceWords(part: 'main' | 'hook'): readonly string[] {
+  const { program, args } = ownCommand(part);
+  return [program, ...args];
+}
 
 let counted: readonly string[] | null = null;
 

@@ -2,14 +2,14 @@
  * Follows the file a worker writes its stream to. File events are hints; a slow look at the file is the truth, so a
  * missed event delays a line but never loses one.
  */
-import type { World } from '../world/world.ts';
+import type { ReadFile, World } from '../world/world.ts';
 import { LineSplitter } from './line-splitter.ts';
 
 /** Looks at first follow each other closely: what is written while the watch is being set up gives no hint. */
 const firstPollMs = 16;
 /** The longest time between two looks; the former as long as no look has found what no hint told of. */
 const pollMs = { hinted: 2_000, unhinted: 500 };
-const chunkBytes = 1024 * 1024;
+const chunkBytes = 256 * 1024;
 
 export interface FollowerOptions {
   readonly path: string;
@@ -26,6 +26,8 @@ export class TranscriptFollower {
   readonly #options: FollowerOptions;
   readonly #splitter = new LineSplitter();
   readonly #unwatch: () => void;
+  /** Kept open: to open it again for each hint, and to ask for its size, was a tenth of all that a runner asked. */
+  #file: ReadFile | null = null;
   #position: number;
   #isOpen = true;
   #pollMsMax = pollMs.hinted;
@@ -43,6 +45,7 @@ export class TranscriptFollower {
   /** Reads to the present end of the file. */
   drain(): void {
     this.#readWith(() => this.#read());
+    this.#options.onCaughtUp?.();
   }
 
   /** Reads to the end, hands over a last half line too, and stops following. Goes on following when it throws. */
@@ -59,22 +62,36 @@ export class TranscriptFollower {
     this.#isOpen = false;
     this.#cancelPoll();
     this.#unwatch();
+    this.#closeFile();
   }
 
+  #closeFile(): void {
+    this.#file?.close();
+    this.#file = null;
+  }
+
+  /** Empty at the present end, and as long as there is no file. */
   #read(): Uint8Array {
-    return this.#world.files.readBytes(this.#options.path, this.#position, chunkBytes);
+    try {
+      this.#file ??= this.#world.files.openRead(this.#options.path);
+      return this.#file?.read(this.#position, chunkBytes) ?? new Uint8Array(0);
+    } catch (error) {
+      // On a network disk a file that was opened before the trouble may stay unreadable after it.
+      this.#closeFile();
+      throw error;
+    }
   }
 
-  #readWith(read: () => Uint8Array): void {
-    const { onLine, onCaughtUp } = this.#options;
-    for (let isMore = true; isMore; ) {
-      const chunk = read();
+  /** False when nothing had been written. */
+  #readWith(read: () => Uint8Array): boolean {
+    let hasRead = false;
+    // Handling a line may have closed us.
+    for (let chunk = read(); chunk.length > 0; chunk = this.#isOpen ? read() : chunk.subarray(0, 0)) {
+      hasRead = true;
       this.#position += chunk.length;
-      for (const line of this.#splitter.push(chunk)) onLine(line);
-      // Fewer bytes than asked for: that was the end. Of what is written from now on there will be a hint.
-      isMore = chunk.length === chunkBytes;
+      for (const line of this.#splitter.push(chunk)) this.#options.onLine(line);
     }
-    onCaughtUp?.();
+    return hasRead;
   }
 
   #poll(nextMs: number): void {
@@ -83,12 +100,12 @@ export class TranscriptFollower {
     if (this.#position > before) this.#pollMsMax = pollMs.unhinted;
     // Handling a line may have closed us.
     if (!this.#isOpen) return;
-    this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(2 * nextMs, this.#pollMsMax)));
+    this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(4 * nextMs, this.#pollMsMax)));
   }
 
   #hear(): void {
-    if (!this.#isOpen || !this.#hasMore()) return;
-    this.#readWith(() => {
+    if (!this.#isOpen) return;
+    const hasRead = this.#readWith(() => {
       try {
         return this.#read();
       } catch {
@@ -96,14 +113,6 @@ export class TranscriptFollower {
         return new Uint8Array(0);
       }
     });
-  }
-
-  /** Asked at each hint and now and then of every worker, most of which have said nothing since. */
-  #hasMore(): boolean {
-    try {
-      return (this.#world.files.info(this.#options.path)?.size ?? 0) > this.#position;
-    } catch {
-      return true;
-    }
+    if (hasRead) this.#options.onCaughtUp?.();
   }
 }

@@ -24,7 +24,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
-import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, WriteOptions } from './world.ts';
+import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, ReadFile, WriteOptions } from './world.ts';
 
 /** A name may have 255 bytes; a long one is cut in the temporary file's name. */
 const longestStem = 60;
@@ -37,6 +37,7 @@ export function createFiles(): Omit<Files, 'watch'> {
     readDated: (path, maxBytes) => readOpened(path, 0, maxBytes),
     writeAtomic,
     writeBytes,
+    openRead,
     openAppend,
     truncate,
     makeFolder,
@@ -98,9 +99,41 @@ function readText(path: string): string | null {
   return unlessMissing(() => readFileSync(path, 'utf8'), null);
 }
 
+/** Null when nothing is there. A FIFO would hold up who opens it otherwise until somebody writes to it. */
+function openToRead(path: string): number | null {
+  return unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
+}
+
+function openRead(path: string): ReadFile | null {
+  const fd = openToRead(path);
+  return fd === null ? null : new OpenRead(fd);
+}
+
+/** One for all files: most reads are short, and room for a long one would be the dearest part of them. */
+let readRoom = new Uint8Array(0);
+
+class OpenRead implements ReadFile {
+  readonly #fd: number;
+  #open = true;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  read(offset: number, maxBytes: number): Uint8Array {
+    if (readRoom.length < maxBytes) readRoom = new Uint8Array(maxBytes);
+    return readRoom.slice(0, readSync(this.#fd, readRoom, 0, maxBytes, offset));
+  }
+
+  close(): void {
+    // Closing twice could close a file that got the same number meanwhile.
+    if (this.#open) closeSync(this.#fd);
+    this.#open = false;
+  }
+}
+
 function readOpened(path: string, offset: number, maxBytes: number): ReturnType<Files['readDated']> {
-  // A FIFO would hold up who opens it until somebody writes to it.
-  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
+  const fd = openToRead(path);
   if (fd === null) return null;
   try {
     const { size, mtimeMs } = fstatSync(fd);

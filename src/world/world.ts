@@ -60,6 +60,8 @@ export interface Files {
    * that name. With `like` it gets the mode, and where we may the owner, of that file.
    */
   writeBytes(path: string, bytes: Uint8Array, options?: WriteOptions & { readonly like?: string }): void;
+  /** Opens for reading, a FIFO without waiting for its writer; null when nothing is there. */
+  openRead(path: string): ReadFile | null;
   /** Opens for appending (created when missing). */
   openAppend(path: string): AppendFile;
   /** Cuts the file to `size` bytes and fsyncs it. */
@@ -86,6 +88,12 @@ export interface Files {
    * never, so callers also look for themselves from time to time. The returned function ends it.
    */
   watch(folder: string, onChange: () => void): () => void;
+}
+
+export interface ReadFile {
+  /** Up to `maxBytes` of what is there from `offset` on, maybe fewer; empty only at the end. */
+  read(offset: number, maxBytes: number): Uint8Array;
+  close(): void;
 }
 
 export interface AppendFile {

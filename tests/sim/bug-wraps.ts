@@ -16,15 +16,19 @@ export const transcript = '/transcript.jsonl';
 
 /** The bug is in what is read: replacements keep the length, so that offsets stay right. */
 export function reading(suffix: string, change: (text: string) => string): Wrap {
+  const changed = (path: string, bytes: Uint8Array): Uint8Array => {
+    // Parts of characters would not survive being decoded, but are left alone by what is looked for here.
+    if (!path.endsWith(suffix) || bytes.length < 2) return bytes;
+    return Buffer.from(change(Buffer.from(bytes).toString('latin1')), 'latin1');
+  };
   return (world) => ({
     ...world,
     files: {
       ...world.files,
-      readBytes: (path, offset, most) => {
-        const bytes = world.files.readBytes(path, offset, most);
-        // Parts of characters would not survive being decoded, but are left alone by what is looked for here.
-        if (!path.endsWith(suffix) || bytes.length < 2) return bytes;
-        return Buffer.from(change(Buffer.from(bytes).toString('latin1')), 'latin1');
+      readBytes: (path, offset, most) => changed(path, world.files.readBytes(path, offset, most)),
+      openRead: (path) => {
+        const file = world.files.openRead(path);
+        return file && { ...file, read: (offset, most) => changed(path, file.read(offset, most)) };
       },
     },
   });

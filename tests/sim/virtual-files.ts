@@ -1,5 +1,5 @@
 /** The Files of one process over the virtual disk: faults are met here, and watched folders hear of changes. */
-import type { AppendFile, EntryKind, Files } from '../../src/world/world.ts';
+import type { AppendFile, EntryKind, Files, ReadFile } from '../../src/world/world.ts';
 import type { Seeded } from './seeded.ts';
 import type { Owner, Timeline } from './virtual-clock.ts';
 import { type Disk, FileNode } from './virtual-disk.ts';
@@ -144,6 +144,11 @@ export class VirtualFiles implements Files {
     if (options?.durable === true) node.durableSize = node.size;
     folder.put(name, node);
     this.#parts.watchers.changed(path);
+  }
+
+  openRead(path: string): ReadFile | null {
+    const file = this.#parts.disk.file(path);
+    return file === null ? null : { read: (offset, maxBytes) => file.read(offset, maxBytes), close: () => {} };
   }
 
   openAppend(path: string): AppendFile {

@@ -132,7 +132,7 @@ export class VirtualRunner {
     const requests = `${dirname(log.path)}/requests`;
     return {
       readText: (path) => files.readText(path),
-      readBytes: (path, offset, most) => this.#readBytes(path, offset, most),
+      readBytes: (path, offset, most) => this.#read(path, most, () => files.readBytes(path, offset, most)),
       readDated: (path, most) => files.readDated(path, most),
       list: (path) => {
         if (path === requests && this.alive) this.#waits();
@@ -151,6 +151,11 @@ export class VirtualRunner {
         if (isSnapshot && this.#pass('after-snapshot', this.#unsaved)) this.#unsaved = [];
       },
       writeBytes: (path, bytes, options) => void (this.#lives() && files.writeBytes(path, bytes, options)),
+      openRead: (path) => {
+        const file = files.openRead(path);
+        const read = (offset: number, most: number) => this.#read(path, most, () => file?.read(offset, most) ?? none);
+        return file && { ...file, read };
+      },
       openAppend: (path) => (this.#lives() ? this.#appendFile(path) : deadFile),
       truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
       makeFolder: (path) => this.#lives() && files.makeFolder(path),
@@ -161,18 +166,19 @@ export class VirtualRunner {
     };
   }
 
-  #readBytes(path: string, offset: number, most: number): Uint8Array {
+  #read(path: string, most: number, read: () => Uint8Array): Uint8Array {
     const { trouble } = this.machine;
-    if (trouble.faultyReads > 0 && this.alive && path.endsWith('/transcript.jsonl')) {
+    this.#meetFaultyLog('read', path);
+    const bytes = read();
+    // Whether there is more is known without the disk.
+    if (bytes.length > 0 && trouble.faultyReads > 0 && this.alive && path.endsWith('/transcript.jsonl')) {
       trouble.faultyReads -= 1;
       throw new SystemError('EIO', 'read', path);
     }
-    this.#meetFaultyLog('read', path);
-    const bytes = this.#files.readBytes(path, offset, most);
     if (!this.#lives() || bytes.length === 0 || !path.endsWith('/transcript.jsonl')) return bytes;
     if (most > 1 && bytesInclude(bytes, resultMark)) {
       const decisions = this.machine.log.decisionsOfSession(path.slice(0, path.lastIndexOf('/')));
-      if (!this.#pass('before-result-read', decisions)) return new Uint8Array(0);
+      if (!this.#pass('before-result-read', decisions)) return none;
       this.#doom = { point: 'after-result-read', decisions };
     }
     return bytes;
@@ -356,6 +362,8 @@ export class VirtualRunner {
     };
   }
 }
+
+const none = new Uint8Array(0);
 
 const deadFile: AppendFile = { size: 0, append: () => {}, sync: () => {}, close: () => {} };
 

@@ -101,6 +101,10 @@ class Moments {
 
 function watchedFiles(real: Files, moments: Moments): Files {
   const named = <T>(call: string, path: string, action: () => T) => moments.around(`${call} ${basename(path)}`, action);
+  const reached = (path: string, bytes: Uint8Array): Uint8Array => {
+    if (bytes.length > 0) moments.reach(`after read ${basename(path)}`);
+    return bytes;
+  };
   return {
     ...real,
     writeAtomic: (path, text, options) => named('write', path, () => real.writeAtomic(path, text, options)),
@@ -113,10 +117,10 @@ function watchedFiles(real: Files, moments: Moments): Files {
         path,
         moments,
       ),
-    readBytes: (path, offset, maxBytes) => {
-      const bytes = real.readBytes(path, offset, maxBytes);
-      if (bytes.length > 0) moments.reach(`after read ${basename(path)}`);
-      return bytes;
+    readBytes: (path, offset, maxBytes) => reached(path, real.readBytes(path, offset, maxBytes)),
+    openRead: (path) => {
+      const file = real.openRead(path);
+      return file && { read: (offset, most) => reached(path, file.read(offset, most)), close: () => file.close() };
     },
   };
 }

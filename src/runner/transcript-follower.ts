@@ -10,6 +10,7 @@ const firstPollMs = 16;
 /** The longest time between two looks; the former as long as no look has found what no hint told of. */
 const pollMs = { hinted: 2_000, unhinted: 500 };
 const chunkBytes = 256 * 1024;
+const nothing = new Uint8Array(0);
 
 export interface FollowerOptions {
   readonly path: string;
@@ -44,7 +45,8 @@ export class TranscriptFollower {
 
   /** Reads to the present end of the file. */
   drain(): void {
-    this.#readWith(() => this.#read());
+    // Handling a line may have closed us.
+    for (let told = 1; told > 0 && this.#isOpen; ) told = this.#tell(this.#read());
     this.#options.onCaughtUp?.();
   }
 
@@ -74,7 +76,7 @@ export class TranscriptFollower {
   #read(): Uint8Array {
     try {
       this.#file ??= this.#world.files.openRead(this.#options.path);
-      return this.#file?.read(this.#position, chunkBytes) ?? new Uint8Array(0);
+      return this.#file?.read(this.#position, chunkBytes) ?? nothing;
     } catch (error) {
       // On a network disk a file that was opened before the trouble may stay unreadable after it.
       this.#closeFile();
@@ -82,16 +84,20 @@ export class TranscriptFollower {
     }
   }
 
-  /** False when nothing had been written. */
-  #readWith(read: () => Uint8Array): boolean {
-    let hasRead = false;
-    // Handling a line may have closed us.
-    for (let chunk = read(); chunk.length > 0; chunk = this.#isOpen ? read() : chunk.subarray(0, 0)) {
-      hasRead = true;
-      this.#position += chunk.length;
-      for (const line of this.#splitter.push(chunk)) this.#options.onLine(line);
+  /** Empty also when a disk does not answer: it may do so at the next look, and `finish` reports it if it does not. */
+  #readQuietly(): Uint8Array {
+    try {
+      return this.#read();
+    } catch {
+      return nothing;
     }
-    return hasRead;
+  }
+
+  /** Tells the lines that end in the next piece of the file; the length of that, in bytes. */
+  #tell(chunk: Uint8Array): number {
+    this.#position += chunk.length;
+    for (const line of this.#splitter.push(chunk)) this.#options.onLine(line);
+    return chunk.length;
   }
 
   #poll(nextMs: number): void {
@@ -104,15 +110,9 @@ export class TranscriptFollower {
   }
 
   #hear(): void {
-    if (!this.#isOpen) return;
-    const hasRead = this.#readWith(() => {
-      try {
-        return this.#read();
-      } catch {
-        // A disk that does not answer now may do so at the next look; `finish` reports it if it does not.
-        return new Uint8Array(0);
-      }
-    });
-    if (hasRead) this.#options.onCaughtUp?.();
+    const before = this.#position;
+    // What was no full piece went to the end, or nearly: of what is written from now on there will be a hint.
+    for (let told = chunkBytes; told === chunkBytes && this.#isOpen; ) told = this.#tell(this.#readQuietly());
+    if (this.#position > before) this.#options.onCaughtUp?.();
   }
 }

@@ -111,6 +111,7 @@ function openRead(path: string): ReadFile | null {
 
 /** One for all files: most reads are short, and room for a long one would be the dearest part of them. */
 let readRoom = new Uint8Array(0);
+const nothing = new Uint8Array(0);
 
 class OpenRead implements ReadFile {
   readonly #fd: number;
@@ -122,7 +123,8 @@ class OpenRead implements ReadFile {
 
   read(offset: number, maxBytes: number): Uint8Array {
     if (readRoom.length < maxBytes) readRoom = new Uint8Array(maxBytes);
-    return readRoom.slice(0, readSync(this.#fd, readRoom, 0, maxBytes, offset));
+    const count = readSync(this.#fd, readRoom, 0, maxBytes, offset);
+    return count === 0 ? nothing : readRoom.slice(0, count);
   }
 
   close(): void {

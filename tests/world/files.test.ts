@@ -3,7 +3,17 @@
  * and cutting keep every other byte; what is missing is an answer, not an error. Not covered: power cuts.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createFiles } from '../../src/world/files.ts';
 import { makeTempFolder, runInShell, sourceFolder } from './rig.ts';
@@ -150,6 +160,27 @@ test('bytes are read from any offset, short at the end', () => {
     Buffer.from(files.readBytes(at('data'), offset, max)).toString();
   expect([read(0, 4), read(8, 4), read(10, 4), read(99, 4), read(3, 0)]).toEqual(['0123', '89', '', '', '']);
   expect(files.readBytes(at('none'), 0, 9)).toHaveLength(0);
+});
+
+test('an open file is read while it grows, also when another has taken its name; closing twice closes no other', () => {
+  writeFileSync(at('growing'), 'one');
+  const file = files.openRead(at('growing'));
+  if (file === null) throw new Error('not opened');
+  const text = (offset: number, most: number) => Buffer.from(file.read(offset, most)).toString();
+  const first = file.read(0, 9);
+  expect([text(1, 1), text(3, 9)]).toEqual(['n', '']);
+  appendFileSync(at('growing'), 'two');
+  renameSync(at('growing'), at('aside'));
+  writeFileSync(at('growing'), 'another');
+  expect(text(3, 99)).toBe('two');
+  // What was read before is not what is read now.
+  expect(Buffer.from(first).toString()).toBe('one');
+  file.close();
+  const other = files.openRead(at('growing'));
+  file.close();
+  expect(other?.read(0, 9)).toHaveLength(7);
+  other?.close();
+  expect(files.openRead(at('none'))).toBeNull();
 });
 
 test('what is missing is an answer', () => {

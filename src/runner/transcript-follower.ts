@@ -27,7 +27,7 @@ export class TranscriptFollower {
   readonly #options: FollowerOptions;
   readonly #splitter = new LineSplitter();
   readonly #unwatch: () => void;
-  /** Kept open: to open it again for each hint, and to ask for its size, was a tenth of all that a runner asked. */
+  /** Kept open: to open it again and to ask for its size at each hint would cost more than the reading itself. */
   #file: ReadFile | null = null;
   #position: number;
   #isOpen = true;
@@ -106,7 +106,7 @@ export class TranscriptFollower {
     if (this.#position > before) this.#pollMsMax = pollMs.unhinted;
     // Handling a line may have closed us.
     if (!this.#isOpen) return;
-    this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(4 * nextMs, this.#pollMsMax)));
+    this.#cancelPoll = this.#world.clock.after(nextMs, () => this.#poll(Math.min(2 * nextMs, this.#pollMsMax)));
   }
 
   #hear(): void {

@@ -28,7 +28,8 @@ export function reading(suffix: string, change: (text: string) => string): Wrap 
       readBytes: (path, offset, most) => changed(path, world.files.readBytes(path, offset, most)),
       openRead: (path) => {
         const file = world.files.openRead(path);
-        return file && { ...file, read: (offset, most) => changed(path, file.read(offset, most)) };
+        const read = (offset: number, most: number) => changed(path, file?.read(offset, most) ?? new Uint8Array(0));
+        return file && { read, close: () => file.close() };
       },
     },
   });

@@ -154,7 +154,7 @@ export class VirtualRunner {
       openRead: (path) => {
         const file = files.openRead(path);
         const read = (offset: number, most: number) => this.#read(path, most, () => file?.read(offset, most) ?? none);
-        return file && { ...file, read };
+        return file && { read, close: () => file.close() };
       },
       openAppend: (path) => (this.#lives() ? this.#appendFile(path) : deadFile),
       truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
@@ -170,8 +170,9 @@ export class VirtualRunner {
     const { trouble } = this.machine;
     this.#meetFaultyLog('read', path);
     const bytes = read();
-    // Whether there is more is known without the disk.
-    if (bytes.length > 0 && trouble.faultyReads > 0 && this.alive && path.endsWith('/transcript.jsonl')) {
+    // A look that finds nothing new would use a fault up for nothing; the last read of one that has ended may fail.
+    const counts = bytes.length > 0 || this.machine.livingClaudes().every(({ transcript }) => transcript !== path);
+    if (counts && trouble.faultyReads > 0 && this.alive && path.endsWith('/transcript.jsonl')) {
       trouble.faultyReads -= 1;
       throw new SystemError('EIO', 'read', path);
     }

@@ -108,6 +108,12 @@ type SessionFact = { readonly sessionId: SessionId };
 type AttemptFact = SessionFact & { readonly attemptId: string };
 type ProcessFact = AttemptFact & { readonly attempt: number; readonly process: ProcessIdentity };
 
+/**
+ * What the attempt was told that claude has not read; the next attempt gets it. It is part of the ending because a power
+ * cut may leave any number of lines of what was logged together.
+ */
+type Unread = readonly string[];
+
 export type EventBody =
   /** The group exists; always the first event of a log. */
   | { readonly type: 'group_created'; readonly group: GroupDefinition }
@@ -177,6 +183,7 @@ export type EventBody =
       /** For `not-accepted`: the end of what the acceptance command printed. */
       readonly output?: string;
       readonly usage: Usage;
+      readonly unread?: Unread;
     })
   /** The attempt ended before it was done; a resume goes on. */
   | (AttemptFact & {
@@ -190,12 +197,13 @@ export type EventBody =
       readonly retryAt?: string;
       /** A tool had succeeded in this attempt: after a transient failure or a stall the tries are counted anew. */
       readonly progressed?: true;
+      readonly unread?: Unread;
     })
   /** A session that is not running is to be started (again), or is not. `prompt` is said to its next attempt. */
   | (SessionFact & { readonly type: 'session_queued'; readonly queued: boolean; readonly prompt?: string })
   /**
    * A further message of the user; a running session got it, another one gets it with its next attempt. `offset`: bytes
-   * of transcript.jsonl when it was said; absent when one that nobody has read is kept for the next attempt.
+   * of transcript.jsonl when it was said; earlier versions logged without it what nobody had read (see Unread).
    */
   | (SessionFact & { readonly type: 'session_message'; readonly text: string; readonly offset?: number })
   /** No progress for `silentMs` milliseconds: first noticed, then it is interrupted and resumed. */

@@ -303,13 +303,18 @@ function reject(
 /** After these claude has written down what it was told, and asked for an answer that did not come. */
 const notServed: ReadonlySet<string | undefined> = new Set(['transient', 'limit', 'api-error']);
 
-function endAttempt(
-  state: GroupState,
-  record: SessionRecord,
-  event: { readonly attemptId: string; readonly usage: Usage; readonly at: string; readonly reason?: string },
-): void {
+interface Ending {
+  readonly attemptId: string;
+  readonly usage: Usage;
+  readonly at: string;
+  readonly reason?: string;
+  readonly unread?: readonly string[];
+}
+
+function endAttempt(state: GroupState, record: SessionRecord, event: Ending): void {
   const attempt = attemptOf(record, event.attemptId);
   record.endedAt = event.at;
+  record.messages.push(...(event.unread ?? []));
   const isFree = event.usage.costUsd === 0 && !isAnswered(event.usage);
   const isOfThisBoot = attempt.process !== undefined && attempt.process.bootId === state.run?.runner.bootId;
   if (notServed.has(event.reason) && isFree && isOfThisBoot) record.unheard = true;

@@ -39,10 +39,7 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
     case 'judged':
       return judgedEvents(record, attempt, fact);
     case 'ended':
-      return [
-        ...endedEvents(record, attempt, fact, { ...context, served: state.usage }),
-        ...unreadEvents(record, fact),
-      ];
+      return endedEvents(record, attempt, fact, { ...context, served: state.usage });
   }
 }
 
@@ -133,9 +130,11 @@ type EndContext = FactContext & OutageContext;
 function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, context: EndContext): EventBody[] {
   const { sessionId, attemptId, outcome, usage } = fact;
   const events: EventBody[] = outcome.warnings.map((warning) => ({ type: 'session_warning', sessionId, warning }));
+  const lost = lostTexts(record, fact);
+  const unread = lost.length > 0 ? { unread: lost } : {};
   const failed = (reason: SessionFailureReason, message: string, next: string): EventBody[] => [
     ...events,
-    { type: 'session_failed', sessionId, attemptId, reason, message, next, usage },
+    { type: 'session_failed', sessionId, attemptId, reason, message, next, usage, ...unread },
   ];
   const paused = (reason: PauseReason, message: string, retryAt?: string): EventBody[] => [
     ...events,
@@ -148,6 +147,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       usage,
       ...(retryAt ? { retryAt } : {}),
       ...((reason === 'transient' || reason === 'stall') && fact.progressed ? { progressed: true as const } : {}),
+      ...unread,
     },
   ];
   switch (outcome.status) {
@@ -178,11 +178,9 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
   }
 }
 
-/** What claude did not read any more is kept for the next attempt; a session that is completed has none. */
-function unreadEvents({ messages }: SessionRecord, { sessionId, outcome, unread }: Ended): EventBody[] {
-  if (outcome.status === 'completed') return [];
-  const lost = unread.filter((text) => !messages.includes(text));
-  return lost.map((text) => ({ type: 'session_message', sessionId, text }));
+/** What claude did not read any more and nothing keeps for the next attempt yet. */
+function lostTexts({ messages }: SessionRecord, { unread }: Ended): string[] {
+  return unread.filter((text) => !messages.includes(text));
 }
 
 function completedEvent(

@@ -193,6 +193,7 @@ const shapes: Readonly<Record<EventType, Check>> = {
     next: isText,
     output: optional(isText),
     usage: someUsage,
+    unread: optional(listOf(isText)),
   }),
   session_paused: fields({
     ...ofAttempt,
@@ -202,6 +203,7 @@ const shapes: Readonly<Record<EventType, Check>> = {
     usage: someUsage,
     retryAt: optional(isInstant),
     progressed: optional(isFlag),
+    unread: optional(listOf(isText)),
   }),
   session_queued: fields({ ...ofSession, queued: isFlag, prompt: optional(isText) }),
   session_message: fields({ ...ofSession, text: isText, offset: optional(isNumber) }),

@@ -1,6 +1,6 @@
 /** Promises: what the user said and claude did not read is not lost with the attempt, nor said twice. */
 import { expect, test } from 'bun:test';
-import type { GroupEvent } from '../../src/core/event.ts';
+import type { EventBody } from '../../src/core/event.ts';
 import { noUsage } from '../../src/core/group.ts';
 import { eventsOf } from '../../src/runner/fact-events.ts';
 import type { WorkerFact } from '../../src/runner/facts.ts';
@@ -8,29 +8,53 @@ import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-even
 
 type Ended = Extract<WorkerFact, { kind: 'ended' }>;
 
-/** What is on record of messages after an attempt has ended with these not read. */
-function saidAgain(outcome: Ended['outcome'], unread: readonly string[]): string[] {
-  const id = sid(1);
+const id = sid(1);
+
+/** How an attempt ends that has not read these, after it was told something while it was being stopped. */
+function endedUnread(outcome: Ended['outcome'], unread: readonly string[]): { log: CoreLog; events: EventBody[] } {
   const of = { sessionId: id, attemptId: attemptId(id, 1) };
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(id);
   log.add({ type: 'session_stopping', ...of, reason: 'user' });
   log.add({ type: 'session_message', sessionId: id, text: 'said while it stopped' });
   const fact: Ended = { kind: 'ended', ...of, outcome, usage: noUsage, progressed: false, unread };
-  const events = eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false });
-  log.add(...events);
-  return log.events.flatMap((event: GroupEvent) => (event.type === 'session_message' ? [event.text] : []));
+  return {
+    log,
+    events: eventsOf(log.state, fact, { adopted: new Map(), nowMs: 0, jitter: 0, isUnserved: () => false }),
+  };
 }
 
+/** What the next attempt is told after that. */
+function toldNext(outcome: Ended['outcome'], unread: readonly string[]): readonly string[] | undefined {
+  const { log, events } = endedUnread(outcome, unread);
+  return log.add(...events).state.sessions.get(id)?.messages;
+}
+
+const paused = { status: 'paused', reason: 'user', message: 'x', warnings: [] } as const;
+const failed = { status: 'failed', reason: 'claude-error', message: 'x', next: 'y', warnings: [] } as const;
+
 test('what was not read goes to the next attempt, once', () => {
-  const paused = { status: 'paused', reason: 'user', message: 'x', warnings: [] } as const;
-  expect(saidAgain(paused, [])).toEqual(['said while it stopped']);
-  expect(saidAgain(paused, ['not read', 'said while it stopped'])).toEqual(['said while it stopped', 'not read']);
+  expect(toldNext(paused, [])).toEqual(['said while it stopped']);
+  expect(toldNext(paused, ['not read', 'said while it stopped'])).toEqual(['said while it stopped', 'not read']);
 });
 
 test('also when it has failed, but not when it is done', () => {
-  const failed = { status: 'failed', reason: 'claude-error', message: 'x', next: 'y', warnings: [] } as const;
-  expect(saidAgain(failed, ['not read'])).toEqual(['said while it stopped', 'not read']);
-  expect(saidAgain({ status: 'completed', result: 'x', warnings: [] }, ['not read'])).toHaveLength(1);
+  expect(toldNext(failed, ['not read'])).toEqual(['said while it stopped', 'not read']);
+  expect(toldNext({ status: 'completed', result: 'x', warnings: [] }, ['not read'])).toHaveLength(1);
+});
+
+test('a power cut leaves no ending without it, whatever number of lines it leaves', () => {
+  const warnings = [{ code: 'open-tasks', message: 'w' }] as const;
+  for (const outcome of [
+    { ...paused, warnings },
+    { ...failed, warnings },
+  ]) {
+    const { log, events } = endedUnread(outcome, ['not read']);
+    for (const event of events) {
+      const record = log.add(event).state.sessions.get(id);
+      if (record?.state.status !== 'running') expect(record?.messages).toContain('not read');
+    }
+    expect(log.state.sessions.get(id)?.state.status).toBe(outcome.status);
+  }
 });
 
 test('whoever is interrupted for want of disk again and again waits ever longer, at most ten minutes', () => {

@@ -109,7 +109,7 @@ type AttemptFact = SessionFact & { readonly attemptId: string };
 type ProcessFact = AttemptFact & { readonly attempt: number; readonly process: ProcessIdentity };
 
 /**
- * What the attempt was told that claude has not read; the next attempt gets it. It is part of the ending because a power
+ * What the attempt was told and claude has not read; the next attempt gets it. It is part of the ending because a power
  * cut may leave any number of lines of what was logged together.
  */
 type Unread = readonly string[];

@@ -30,6 +30,9 @@ export class TranscriptFollower {
   /** Kept open: to open it again and to ask for its size at each hint would cost more than the reading itself. */
   #file: ReadFile | null = null;
   #position: number;
+  /** When a read came to the end of the file last, and the same for those reads whose lines were told already. */
+  #endAtMs: number;
+  #toldEndAtMs: number;
   #isOpen = true;
   #pollMsMax = pollMs.hinted;
   #cancelPoll: () => void;
@@ -38,9 +41,16 @@ export class TranscriptFollower {
     this.#world = world;
     this.#options = options;
     this.#position = options.offset;
+    this.#endAtMs = world.clock.now();
+    this.#toldEndAtMs = this.#endAtMs;
     // The file itself, for what else is written beside it concerns nobody here.
     this.#unwatch = world.files.watch(options.path, () => this.#hear());
     this.#cancelPoll = world.clock.after(0, () => this.#poll(firstPollMs));
+  }
+
+  /** The line that is being told was written after this moment, ms since 1970, or before it was followed at all. */
+  get writtenAfterMs(): number {
+    return this.#toldEndAtMs;
   }
 
   /** Reads to the present end of the file. */
@@ -74,9 +84,12 @@ export class TranscriptFollower {
 
   /** Empty at the present end, and as long as there is no file. */
   #read(): Uint8Array {
+    const nowMs = this.#world.clock.now();
     try {
       this.#file ??= this.#world.files.openRead(this.#options.path);
-      return this.#file?.read(this.#position, chunkBytes) ?? nothing;
+      const chunk = this.#file?.read(this.#position, chunkBytes) ?? nothing;
+      if (chunk.length < chunkBytes) this.#endAtMs = nowMs;
+      return chunk;
     } catch (error) {
       // On a network disk a file that was opened before the trouble may stay unreadable after it.
       this.#closeFile();
@@ -97,6 +110,7 @@ export class TranscriptFollower {
   #tell(chunk: Uint8Array): number {
     this.#position += chunk.length;
     for (const line of this.#splitter.push(chunk)) this.#options.onLine(line);
+    this.#toldEndAtMs = this.#endAtMs;
     return chunk.length;
   }
 

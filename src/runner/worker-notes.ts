@@ -14,19 +14,19 @@ export class WorkerNotes {
   isPreparing = false;
   /** Milliseconds since the model answered; Infinity = not since this runner has this worker. */
   unservedMs = Number.POSITIVE_INFINITY;
-  /** When the model answered last, ms since 1970. */
+  /** After this the model answered once more, ms since 1970. What was read late may have been said much earlier. */
   answeredAtMs = Number.NEGATIVE_INFINITY;
   #lastToolId: string | undefined;
   readonly #recentTools: string[] = [];
 
-  /** A line was taken into the stream at `nowMs`. */
-  line(message: ClaudeMessage, stream: AttemptStream, nowMs: number): void {
+  /** A line was taken into the stream; it was written after `writtenAfterMs`, or before this runner had the worker. */
+  line(message: ClaudeMessage, stream: AttemptStream, writtenAfterMs: number | undefined): void {
     // Answers to our own questions are no progress of the session.
     if (message.kind !== 'control-response') this.silentMs = 0;
     if (message.kind === 'assistant' && message.error === undefined && message.model !== '<synthetic>') {
-      this.answeredAtMs = nowMs;
+      this.answeredAtMs = writtenAfterMs ?? Number.NEGATIVE_INFINITY;
       // What is read of a time before this runner tells nothing about now.
-      if (nowMs > 0) this.unservedMs = 0;
+      if (writtenAfterMs !== undefined) this.unservedMs = 0;
     }
     const { currentTool, currentToolId } = stream;
     if (currentTool === undefined || currentToolId === this.#lastToolId) return;

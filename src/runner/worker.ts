@@ -235,7 +235,8 @@ export class Worker {
     const isSilent = this.stream.messages === 0;
     foldMessage(this.stream, message);
     if (isSilent && this.stream.messages > 0) this.#emit({ kind: 'answered' });
-    this.notes.line(message, this.stream, this.#isHistory ? Number.NEGATIVE_INFINITY : this.#world.clock.now());
+    const writtenAfterMs = this.#isHistory ? undefined : this.#follower?.writtenAfterMs;
+    this.notes.line(message, this.stream, writtenAfterMs);
     if (!this.#isHistory) this.#said.heard(message, line);
     if (message.kind === 'init' && !this.#isHistory) this.#processes.noteOwn();
     if (message.kind === 'init' || message.kind === 'result') this.#inTurn = message.kind === 'init';

@@ -144,6 +144,31 @@ test('what a disk did not give is told when it does', () => {
   expect(closed).toBeGreaterThan(0);
 });
 
+test('a line was written after the last look that came to the end before it', () => {
+  const agesMs: number[] = [];
+  const following = new TranscriptFollower(world, {
+    path,
+    offset: 0,
+    onLine: () => agesMs.push(world.clock.now() - following.writtenAfterMs),
+  });
+  world.clock.step(7_000);
+  following.drain();
+  world.clock.step(400);
+  appendFileSync(path, 'one\n');
+  following.drain();
+  world.clock.step(30);
+  // A piece that is full is no end: what follows may be as old.
+  appendFileSync(path, `${'x'.repeat(chunkBytes - 1)}\ntwo\n`);
+  following.drain();
+  isBroken = true;
+  world.clock.step(60);
+  expect(() => following.drain()).toThrow('EIO');
+  isBroken = false;
+  appendFileSync(path, 'three\n');
+  following.finish();
+  expect(agesMs).toEqual([400, 30, 30, 60]);
+});
+
 test('after its end nothing is asked for', () => {
   follower.finish();
   appendFileSync(path, 'late\n');

@@ -8,7 +8,8 @@ import type { ProcessIdentity } from '../core/event.ts';
 import type { World } from '../world/world.ts';
 import { reap } from './reap.ts';
 
-const searchMs = 3_000;
+/** It takes ten milliseconds of CPU where hundreds of processes run, and what it finds is rare. */
+const searchMs = 10_000;
 
 export class LateSearch {
   readonly #world: World;

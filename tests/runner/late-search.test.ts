@@ -1,5 +1,5 @@
 /**
- * Promises: what bears the mark of an attempt that is over is found and ended, within three seconds and before a run is
+ * Promises: what bears the mark of an attempt that is over is found and ended, within ten seconds and before a run is
  * over; an attempt that goes on is left alone; a system that cannot be asked ends no run. Processes are made up.
  */
 import { beforeEach, expect, test } from 'bun:test';
@@ -36,9 +36,9 @@ beforeEach(() => {
   late = new LateSearch(world, (attemptId) => running.includes(attemptId));
 });
 
-test('attempts that end within three seconds are searched for once, each', () => {
+test('attempts that end within ten seconds are searched for once, each', () => {
   for (const attemptId of ['a', 'b', 'a']) late.add(attemptId);
-  world.clock.step(2_999);
+  world.clock.step(9_999);
   expect(searches).toBe(0);
   marked.set(10, 'a').set(11, 'b').set(12, 'c');
   world.clock.step(1);
@@ -51,7 +51,7 @@ test('before the run is over nothing is waited for', async () => {
   late.add('a');
   marked.set(10, 'a');
   const finished = late.finish();
-  world.clock.step(3_000);
+  world.clock.step(10_000);
   await finished;
   expect([...marked.values()]).toEqual([]);
 });
@@ -60,11 +60,11 @@ test('an attempt whose work is being accepted keeps its command', async () => {
   late.add('a');
   marked.set(10, 'a');
   running = ['a'];
-  world.clock.step(3_000);
+  world.clock.step(10_000);
   await late.finish();
   expect([marked.has(10), late.isIdle]).toEqual([true, false]);
   running = [];
-  world.clock.step(3_000);
+  world.clock.step(10_000);
   expect(marked.has(10)).toBe(false);
 });
 
@@ -73,7 +73,7 @@ test('a system that cannot be asked ends no run', async () => {
     throw new Error('EMFILE');
   };
   late.add('a');
-  world.clock.step(3_000);
+  world.clock.step(10_000);
   late.add('b');
   await late.finish();
 });

@@ -1,12 +1,12 @@
 /**
  * The environment of a worker: the caller's, because the tools of a session need it, without the traces of a
- * surrounding claude and without logins that were not chosen. A rehearsal starts from nothing instead.
+ * surrounding claude or git and without logins that were not chosen. A rehearsal starts from nothing instead.
  */
 
 import { attemptMark } from './attempt-mark.ts';
 import { isCredential, isOfOtherLogin } from './credentials.ts';
 import type { Login } from './login.ts';
-import { keptVariables, loginVariables, managedSwitch } from './variables.ts';
+import { keptVariables, loginVariables, managedSwitch, repositoryVariables } from './variables.ts';
 
 export { attemptMark } from './attempt-mark.ts';
 
@@ -117,7 +117,7 @@ const traces: ReadonlySet<string> = new Set([
 ]);
 
 function isTrace(name: string): boolean {
-  if (logins.has(name) || traces.has(name)) return true;
+  if (logins.has(name) || traces.has(name) || repositoryVariables.has(name)) return true;
   if (name === 'CLAUDECODE' || name.startsWith('CLAUDECODE_')) return true;
   return name.startsWith('CLAUDE_CODE_') && !keptVariables.has(name);
 }

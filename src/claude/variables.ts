@@ -80,6 +80,25 @@ export const restatedVariables: readonly string[] = [
   'BUN_OPTIONS',
 ];
 
+/**
+ * What git tells its hooks and aliases of the repository that called them: `git rev-parse --local-env-vars` without the
+ * configuration, and GIT_QUARANTINE_PATH. Whoever starts something for another repository must not pass it on.
+ */
+export const repositoryVariables: ReadonlySet<string> = new Set([
+  'GIT_DIR',
+  'GIT_COMMON_DIR',
+  'GIT_WORK_TREE',
+  'GIT_IMPLICIT_WORK_TREE',
+  'GIT_INDEX_FILE',
+  'GIT_PREFIX',
+  'GIT_NAMESPACE',
+  'GIT_OBJECT_DIRECTORY',
+  'GIT_ALTERNATE_OBJECT_DIRECTORIES',
+  'GIT_QUARANTINE_PATH',
+  'GIT_GRAFT_FILE',
+  'GIT_SHALLOW_FILE',
+]);
+
 /** Decide what code runs in every program that claude starts, our hook among them. */
 export const loaderVariables: readonly string[] = [
   'LD_PRELOAD',

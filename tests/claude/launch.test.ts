@@ -152,6 +152,27 @@ describe('workerEnvironment', () => {
   });
 });
 
+describe('a caller within a repository', () => {
+  const call = {
+    ...{ GIT_DIR: '.git', GIT_WORK_TREE: '/x', GIT_INDEX_FILE: '.git/index', GIT_COMMON_DIR: '/x', GIT_PREFIX: 'a/' },
+    ...{ GIT_OBJECT_DIRECTORY: '/x', GIT_ALTERNATE_OBJECT_DIRECTORIES: '/x', GIT_QUARANTINE_PATH: '/x' },
+    ...{ GIT_NAMESPACE: 'x', GIT_IMPLICIT_WORK_TREE: '0', GIT_GRAFT_FILE: '/x', GIT_SHALLOW_FILE: '/x' },
+  };
+  const wishes = { GIT_AUTHOR_NAME: 'Ann', GIT_SSH_COMMAND: 'ssh -v', GIT_CONFIG_COUNT: '0', GIT_EDITOR: 'vi' };
+
+  test('such as a hook of git gives its repository to no worker and no command, but its wishes', () => {
+    const caller = { ...call, ...wishes, ANTHROPIC_API_KEY: 'k' };
+    const paths = { attemptId: 'A', configDir: '/c', tmpDir: '/t' };
+    for (const env of [
+      workerEnvironment({ ...paths, caller, login: chooseLogin(caller) }),
+      commandEnvironment(caller, undefined),
+    ]) {
+      expect(env).toMatchObject(wishes);
+      expect(Object.keys(call).filter((name) => name in env)).toEqual([]);
+    }
+  });
+});
+
 describe('chooseLogin', () => {
   const all = {
     ANTHROPIC_API_KEY: 'k',

@@ -67,6 +67,22 @@ function checkoutOf(group: GroupFixture, name: string): string {
   ].join();
 }
 
+test('a run that a hook of another repository has called works in the repositories of its sessions', async () => {
+  const isHere = 'test "$(git rev-parse --show-toplevel)" = "$PWD" && git ls-files --error-unmatch base.txt';
+  const group = make([{ name: 'a', in: 'app', fields: { accept: isHere } }]);
+  const other = new Repository(join(group.folder, 'other'));
+  other.commit({ 'other.txt': 'other\n' });
+  const before = git(other.folder, 'status', '--porcelain');
+  const index = join(other.folder, '.git', 'index');
+  const call = { GIT_DIR: join(other.folder, '.git'), GIT_WORK_TREE: other.folder, GIT_INDEX_FILE: index };
+  const run = group.run({ ...rig.env, ...call });
+  const a = await begin(group, 'a');
+  expect(a.hello.env).not.toContainKey('GIT_DIR');
+  await a.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(git(other.folder, 'status', '--porcelain')).toBe(before);
+});
+
 test('two that may run at once get a worktree each, and the checkout stays as it is', async () => {
   const group = make([
     { name: 'a', in: 'app' },

@@ -1,4 +1,5 @@
 /** The GitHub command line, as the user has installed it and logged in. */
+import { repositoryVariables } from '../../claude/variables.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import type { RunOutput } from '../../world/world.ts';
@@ -80,7 +81,7 @@ export async function text(context: Context, cwd: string, args: readonly string[
 
 async function run(context: Context, cwd: string, args: readonly string[]): Promise<Result<RunOutput>> {
   const kept = Object.entries(context.env).flatMap(([name, value]) =>
-    value === undefined || name.startsWith('GIT_DIR') ? [] : [[name, value] as const],
+    value === undefined || repositoryVariables.has(name) ? [] : [[name, value] as const],
   );
   const env = { ...Object.fromEntries(kept), ...quiet };
   const ran = await context.world.processes.run({ program: 'gh', args, cwd, env, timeoutMs });

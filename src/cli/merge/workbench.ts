@@ -95,9 +95,6 @@ export function scratchPlace(paths: GroupPaths, state: GroupState, repository: s
   return { repository, path: join(scratchFolder(paths), `${state.group.slug}-merge-${nth}`) };
 }
 
-/** For the user's own commands: not the repository in whose hook we may have been called. */
-const hookVariable = /^GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|PREFIX|NAMESPACE|ALTERNATE_\w+)$/;
-
 export class Workbench {
   readonly git: Git;
   readonly #context: Context;
@@ -110,13 +107,12 @@ export class Workbench {
 
   constructor(context: Context, paths: GroupPaths, state: GroupState, mark: string) {
     const home = state.run?.rehearsal ? join(paths.folder, 'rehearsal-home') : undefined;
-    const env = commandEnvironment(context.env, home);
     this.git = markedGit(context, mark);
     this.#context = context;
     this.#paths = paths;
     this.#state = state;
     this.#mark = mark;
-    this.#env = Object.fromEntries(Object.entries(env).filter(([name]) => !hookVariable.test(name)));
+    this.#env = commandEnvironment(context.env, home);
   }
 
   get isInterrupted(): boolean {

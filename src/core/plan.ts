@@ -132,7 +132,8 @@ function place(plan: Plan, state: GroupState, id: SessionId): void {
   if (!wanted && present) plan.ready.splice(index, 1);
 }
 
-function isReady(plan: Plan, state: GroupState, id: SessionId, record: SessionRecord): boolean {
+/** It starts as soon as there is room and nothing holds its group. */
+export function isReady(plan: Plan, state: GroupState, id: SessionId, record: SessionRecord): boolean {
   const { status } = record.state;
   if (!record.queued || status === 'running' || status === 'completed') return false;
   if (state.only !== undefined && !state.only.has(id)) return false;

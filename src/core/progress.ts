@@ -5,6 +5,7 @@ import { allBlockers, isHeldBack, isHopeless, type Plan, planOf } from './plan.t
 import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
+import { timedWait } from './timed-wait.ts';
 
 /** claude asked the API in vain, and asks again after a while. */
 export interface ApiRetry {
@@ -41,6 +42,8 @@ export interface SessionProgress {
   readonly dependsOn?: readonly SessionId[];
   /** Sessions that must complete first. */
   readonly waitsFor?: readonly SessionId[];
+  /** ISO 8601: it goes on by itself, but not before. */
+  readonly retryAt?: string;
   readonly currentTool?: string;
   readonly lastText?: string;
   readonly retry?: ApiRetry;
@@ -70,11 +73,12 @@ export interface GroupProgress {
   readonly elapsedTime: number;
 }
 
-/** The progress at `atMs` (ms since 1970). */
+/** The progress at `atMs` (ms since 1970). `isInterrupted`: nobody runs the group, whatever its status. */
 export function groupProgress(
   state: GroupState,
   live: ReadonlyMap<SessionId, LiveSession>,
   atMs: number,
+  isInterrupted = false,
 ): GroupProgress {
   const plan = planOf(state);
   let usage = state.usage;
@@ -83,6 +87,7 @@ export function groupProgress(
     if (now) usage = addUsage(usage, now.usage);
   }
   const blocked = allBlockers(state, plan);
+  const view: View = { live, blocked, ...(isInterrupted ? {} : { nowMs: atMs }) };
   const current = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
   return {
     groupId: state.group.id,
@@ -93,7 +98,7 @@ export function groupProgress(
     pending: state.counts.pending,
     failed: state.counts.failed,
     paused: state.counts.paused,
-    sessions: [...state.sessions.values()].map((record) => sessionProgress(state, plan, record, { live, blocked })),
+    sessions: [...state.sessions.values()].map((record) => sessionProgress(state, plan, record, view)),
     totalCost: usage.costUsd,
     totalTokens: usage.tokens,
     elapsedTime: state.elapsedBeforeMs + current,
@@ -103,17 +108,16 @@ export function groupProgress(
 interface View {
   readonly live: ReadonlyMap<SessionId, LiveSession>;
   readonly blocked: ReadonlyMap<SessionId, readonly SessionId[]>;
+  /** ms since 1970; absent = nothing goes on by itself. */
+  readonly nowMs?: number;
 }
 
-function sessionProgress(
-  state: GroupState,
-  plan: Plan,
-  record: SessionRecord,
-  { live, blocked }: View,
-): SessionProgress {
+function sessionProgress(state: GroupState, plan: Plan, record: SessionRecord, view: View): SessionProgress {
   const { definition } = record;
+  const { live, blocked, nowMs } = view;
   const now = record.state.status === 'running' ? live.get(definition.id) : undefined;
   const estimated = record.usage.estimated || now?.usage.estimated;
+  const wait = nowMs === undefined ? null : timedWait(state, plan, record, nowMs);
   return {
     id: definition.id,
     ...(definition.name === undefined ? {} : { name: definition.name }),
@@ -121,6 +125,7 @@ function sessionProgress(
     status: record.state.status,
     ...explanation(state, plan, record, blocked),
     ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
+    ...(wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() }),
     ...(now?.currentTool === undefined ? {} : { currentTool: now.currentTool }),
     ...(now?.lastText === undefined ? {} : { lastText: now.lastText }),
     ...(now?.retry === undefined ? {} : { retry: now.retry }),

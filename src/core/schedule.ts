@@ -174,7 +174,7 @@ function pauseMessage(reason: StopReason): string {
 }
 
 /** Why nothing new may start although there are slots; null when starting is allowed. */
-function holdReason(state: GroupState): string | null {
+export function holdReason(state: GroupState): string | null {
   if (state.needsPerson) return 'needs-person';
   return state.failures >= state.group.config.errorThreshold ? 'error-threshold' : null;
 }
@@ -270,7 +270,11 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
 /** No backoff is longer; one that seems to be began before the clock was set back. */
 const delayMsMax = 15 * 60_000;
 
-function isDelayed(record: SessionRecord, { nowMs = 0, servedAtMs }: Circumstances): boolean {
+/** Its next attempt is not to begin yet. */
+export function isDelayed(
+  record: SessionRecord,
+  { nowMs = 0, servedAtMs }: Pick<Circumstances, 'nowMs' | 'servedAtMs'>,
+): boolean {
   const { notBeforeMs = 0 } = record;
   if (servedAtMs !== undefined && waitsForApi(record) && servedAtMs > Date.parse(record.endedAt ?? '')) return false;
   return notBeforeMs > nowMs && notBeforeMs - nowMs <= delayMsMax;

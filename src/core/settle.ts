@@ -9,6 +9,7 @@ import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 
 type Settle = Extract<Decision, { do: 'settle' }>;
+type SettleUndone = Exclude<Settle, { status: 'completed' }>;
 
 export const budgetMessage = 'The budget is used up. Raise it and go on with: group resume --max-budget-usd.';
 
@@ -100,7 +101,7 @@ export function settleForBudget(state: GroupState): Settle {
 }
 
 /** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */
-export function settleForLimit(untilMs: number | undefined): Settle {
+export function settleForLimit(untilMs: number | undefined): SettleUndone {
   const when = untilMs === undefined ? 'later' : `at ${momentText(untilMs)}`;
   const message = `A usage or rate limit was reached; it is lifted ${when}. Go on then with: group resume.`;
   return { do: 'settle', status: 'paused', reason: 'limit', message };

@@ -5,10 +5,11 @@ import { sessionLabel } from './id.ts';
 import { momentText } from './moment.ts';
 import { type Plan, planOf } from './plan.ts';
 import { explanation } from './progress.ts';
-import { type Circumstances, decide, nextStarts } from './schedule.ts';
+import { type Circumstances, decide, type Gate, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
-import { failuresText } from './settle.ts';
+import { failuresText, settleForLimit } from './settle.ts';
 import type { GroupState } from './state.ts';
+import { timedWait } from './timed-wait.ts';
 import { cacheWait, type WarmUps, warmUps } from './warm-cache.ts';
 
 export interface Why {
@@ -39,6 +40,7 @@ export function whyAsker(state: GroupState, circumstances: Circumstances): (reco
       general: whyNoneStarts(state, circumstances),
       warming: warmUps(state, circumstances),
       nowMs: circumstances.nowMs ?? 0,
+      gate: circumstances.gate ?? null,
     };
     return whyOne(state, record, moment);
   };
@@ -50,6 +52,7 @@ interface Moment {
   readonly general: General;
   readonly warming: WarmUps;
   readonly nowMs: number;
+  readonly gate: Gate | null;
 }
 
 type General = { readonly reason: string; readonly message: string };
@@ -86,6 +89,7 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
   }
   const { wait } = nextStarts(state, circumstances);
   if (wait?.reason === 'limit' && wait.untilMs !== undefined) {
+    if (state.group.config.onLimit === 'pause') return settleForLimit(wait.untilMs);
     return { reason: 'limit', message: limitSentence(wait.untilMs, circumstances.gate?.isThrottled === true) };
   }
   if (wait !== null && wait.reason !== 'backoff') return wait;
@@ -103,7 +107,7 @@ function limitSentence(untilMs: number, isThrottled: boolean): string {
     : `A usage limit holds; it is lifted at ${time}, then it goes on.`;
 }
 
-function whyOne(state: GroupState, record: SessionRecord, { plan, general, warming, nowMs }: Moment): Why {
+function whyOne(state: GroupState, record: SessionRecord, { plan, general, warming, nowMs, gate }: Moment): Why {
   const { id } = record.definition;
   const { status } = record.state;
   const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
@@ -122,8 +126,9 @@ function whyOne(state: GroupState, record: SessionRecord, { plan, general, warmi
     const others = state.status === 'running' ? '' : '; group resume starts it as well';
     return answer('held', `${held} Let it go on with: session resume${others}.`);
   }
-  if (state.status === 'running' && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
-    const time = momentText(record.notBeforeMs);
+  const wait = timedWait(state, plan, record, nowMs, gate);
+  if (wait?.reason === 'backoff') {
+    const time = momentText(wait.untilMs);
     return answer('backoff', `It is tried again at ${time}. ${own.message ?? ''}`.trim());
   }
   if (state.status === 'running' && !record.queued) {

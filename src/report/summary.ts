@@ -6,11 +6,13 @@ import { allBlockers, type Plan, planOf } from '../core/plan.ts';
 import { explanation } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import { timedWait } from '../core/timed-wait.ts';
 import {
   type Cell,
   type Column,
   formatCount,
   formatDuration,
+  formatMoment,
   formatMoney,
   formatTable,
   formatTokens,
@@ -36,6 +38,7 @@ const columns: readonly Column[] = [
   { title: 'PROJECT', spare: 4 },
   { title: 'STATUS' },
   { title: 'REASON' },
+  { title: 'GOES ON AT' },
   { title: 'ATTEMPTS', align: 'right', spare: 3 },
   { title: 'TIME', align: 'right' },
   { title: 'COST', align: 'right' },
@@ -56,7 +59,7 @@ export interface SummaryOptions {
 /** The whole closing report. `atMs` is ms since 1970. */
 export function summaryLines(state: GroupState, live: LiveView, atMs: number, options: SummaryOptions): string[] {
   const { style, groupFolder, columns: columnsMax } = options;
-  const lines = [...sessionTable(state, live, [...state.sessions.keys()], style, columnsMax), ''];
+  const lines = [...sessionTable(state, live, [...state.sessions.keys()], { style, columns: columnsMax }), ''];
   lines.push(totalsLine(state, live, atMs, style));
   const trouble = troubleLines(state, style);
   if (trouble.length > 0) lines.push('', ...trouble);
@@ -67,30 +70,33 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
   return lines;
 }
 
-/** One row a session, in the given order; what is not needed most is left out above `columnsMax` columns. */
+export interface TableOptions extends Pick<SummaryOptions, 'style' | 'columns'> {
+  /** ms since 1970; absent = nobody runs the group, and nothing goes on by itself. */
+  readonly nowMs?: number | undefined;
+}
+
+/** One row a session, in the given order; what is not needed most is left out where the terminal is too narrow. */
 export function sessionTable(
   state: GroupState,
   live: LiveView,
   order: readonly SessionId[],
-  style: Style,
-  columnsMax?: number,
+  { style, columns: columnsMax, nowMs }: TableOptions,
 ): string[] {
   const plan = planOf(state);
   const blocked = allBlockers(state, plan);
   const rows = order.flatMap((id) => {
     const record = state.sessions.get(id);
-    return record === undefined ? [] : [sessionRow(state, plan, record, live, blocked)];
+    return record === undefined ? [] : [sessionRow(state, plan, record, { live, blocked, nowMs })];
   });
   return rows.length === 0 ? ['No sessions.'] : formatTable(columns, rows, style, columnsMax);
 }
 
-function sessionRow(
-  state: GroupState,
-  plan: Plan,
-  record: SessionRecord,
-  live: LiveView,
-  blocked: ReturnType<typeof allBlockers>,
-): Cell[] {
+interface Seen extends Pick<TableOptions, 'nowMs'> {
+  readonly live: LiveView;
+  readonly blocked: ReturnType<typeof allBlockers>;
+}
+
+function sessionRow(state: GroupState, plan: Plan, record: SessionRecord, { live, blocked, nowMs }: Seen): Cell[] {
   const { definition } = record;
   const { status } = record.state;
   const now = status === 'running' ? live.get(definition.id)?.usage : undefined;
@@ -102,12 +108,19 @@ function sessionRow(
     projectName(definition.projectPath),
     { text: status, tone: statusTone(status) },
     { text: why.reason ?? '', tone: statusTone(why.reason ?? '') },
+    nowMs === undefined ? '' : goesOnCell(state, plan, record, nowMs),
     tried ? String(record.attempts) : '',
     tried ? formatDuration(usage.durationMs) : '',
     tried ? formatMoney(usage.costUsd, usage.estimated) : '',
     tried ? formatCount(inputTokens(usage.tokens)) : '',
     tried ? formatCount(usage.tokens.output) : '',
   ];
+}
+
+/** Empty for a session that does not go on by itself. */
+function goesOnCell(state: GroupState, plan: Plan, record: SessionRecord, nowMs: number): string {
+  const wait = timedWait(state, plan, record, nowMs);
+  return wait === null ? '' : formatMoment(new Date(wait.untilMs).toISOString(), nowMs);
 }
 
 /** One line: status, sessions done, cost, tokens, time. `hasRunner` as in nextSteps. */

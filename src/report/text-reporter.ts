@@ -17,7 +17,7 @@ import {
 import type { Reporter } from './reporter.ts';
 import { summaryLines } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
-import { blockedBy, listTitles, projectName, titleOf } from './wording.ts';
+import { blockedBy, goesOnAt, listTitles, projectName, titleOf } from './wording.ts';
 
 const groupLabel = 'group';
 const labelColumnsMax = 32;
@@ -140,7 +140,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_paused': {
       const usage = describeUsage(totalUsage(state, event.sessionId, event.usage));
       const { retryAt } = event;
-      const again = retryAt === undefined ? '' : `, goes on at ${formatMoment(retryAt, Date.parse(event.at))}`;
+      const again = retryAt === undefined ? '' : `, ${goesOnAt(Date.parse(retryAt), Date.parse(event.at))}`;
       return `${style('warn', `paused (${event.reason}${again})`)}  ${usage}${trailing(event.message)}`;
     }
     default:

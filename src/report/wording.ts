@@ -101,6 +101,11 @@ export function withLocalTimes(sentence: string, nowMs: number): string {
   });
 }
 
+/** When a session goes on that waits until `untilMs`, ms since 1970. */
+export function goesOnAt(untilMs: number, nowMs: number): string {
+  return `goes on at ${formatMoment(new Date(untilMs).toISOString(), nowMs)}`;
+}
+
 /** Sessions that cannot start because this one failed: all its direct and indirect dependents that are pending. */
 export function blockedBy(state: GroupState, id: SessionId): SessionId[] {
   if (!state.group.config.respectDependencies) return [];

@@ -1,11 +1,12 @@
 /**
  * Promises: a group that ends while it is looked at is never called interrupted; of one that is, every command tells
- * the same times and costs.
+ * the same times and costs; a session that goes on by itself says when, for as long as somebody runs its group.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { utimesSync } from 'node:fs';
 import { standingOf } from '../../src/cli/live-view.ts';
 import { type GroupReference, loadWithRunner } from '../../src/cli/resolve.ts';
+import type { EventBody } from '../../src/core/event.ts';
 import { readLog } from '../../src/store/event-log.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { sessionPaths } from '../../src/store/paths.ts';
@@ -149,6 +150,57 @@ test.each([
     expect(await user.ok('group', 'why', group)).toContain(sentence);
     expect(await user.json('group', 'show', group)).toMatchObject({ limitResetsAt: resetsAt, limitType });
   });
+});
+
+/** What the commands say of the session of this group. */
+async function toldOf(group: string): Promise<{ show: string; list: string; session: string; json: object[] }> {
+  return {
+    show: await user.ok('group', 'show', group),
+    list: await user.ok('session', 'list', group),
+    session: await user.ok('session', 'show', `${group}/api`),
+    json: [
+      ...(await user.json<{ progress: { sessions: object[] } }>('group', 'show', group)).progress.sessions,
+      ...(await user.json<object[]>('session', 'list', group)),
+      await user.json<object>('session', 'show', `${group}/api`),
+    ],
+  };
+}
+
+const inTenMinutes = (): string => new Date(user.world.clock.now() + 600_000).toISOString();
+
+test.each<[string, (at: string) => readonly EventBody[], string]>([
+  [
+    'after a transient failure',
+    (retryAt) => [story.intended, story.spawned, { ...story.paused, reason: 'transient', retryAt }],
+    'paused (transient, goes on at ',
+  ],
+  [
+    'stopped by a usage limit',
+    (resetsAt) => [
+      story.intended,
+      story.spawned,
+      { ...story.paused, reason: 'limit' },
+      { type: 'limit_reached', resetsAt },
+    ],
+    'paused (limit, goes on at ',
+  ],
+  [
+    'not started yet because of a usage limit',
+    (resetsAt) => [{ type: 'limit_reached', resetsAt }],
+    'pending (limit, goes on at ',
+  ],
+])('a session %s says when it goes on', async (_, bodiesOf, status) => {
+  const retryAt = inTenMinutes();
+  const group = user.make('auth', [{ name: 'api' }], [story.started, ...bodiesOf(retryAt)]);
+  const { show, list, session, json } = await whileRun(group, () => toldOf(group));
+  for (const table of [show, list]) expect(table).toContain('GOES ON AT');
+  expect(session).toContain(`Status: ${status}`);
+  expect(json).toMatchObject([{ retryAt }, { retryAt }, { retryAt }]);
+  // Nobody is there who would let it go on.
+  const alone = await toldOf(group);
+  for (const table of [alone.show, alone.list]) expect(table).not.toContain('GOES ON AT');
+  expect(alone.session).not.toContain('goes on at');
+  for (const one of alone.json) expect(one).not.toHaveProperty('retryAt');
 });
 
 test('while its set-up command runs, a session says so and where its output is', async () => {

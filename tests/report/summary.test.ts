@@ -1,8 +1,11 @@
-/** Promises: the next step that is named gets the group on when it is typed as it stands. */
+/**
+ * Promises: the next step that is named gets the group on when it is typed as it stands; the table of the sessions
+ * fits, and tells when one goes on by itself.
+ */
 import { expect, test } from 'bun:test';
-import { plainStyle } from '../../src/report/format.ts';
+import { formatClock, plainStyle } from '../../src/report/format.ts';
 import { nextSteps, sessionTable } from '../../src/report/summary.ts';
-import { CoreLog, groupId, sessionDefinition, sid, usage } from '../support/core-events.ts';
+import { attemptId, CoreLog, groupId, sessionDefinition, sid, usage } from '../support/core-events.ts';
 
 test.each([
   { cap: 3, spent: 27.5, advised: '30.5' },
@@ -24,9 +27,24 @@ test('the closing table fits on a terminal of 80 columns, and is whole where the
   }
   log.run().start(sid(1)).start(sid(2)).complete(sid(1), usage(12.5, 20_000)).fail(sid(2), usage(0.25, 300));
   const table = (columns?: number) =>
-    sessionTable(log.state, new Map(), [...log.state.sessions.keys()], plainStyle, columns);
+    sessionTable(log.state, new Map(), [...log.state.sessions.keys()], { style: plainStyle, columns });
   expect(Math.max(...table().map((line) => line.length))).toBeGreaterThan(80);
   const narrow = table(80);
   expect(Math.max(...narrow.map((line) => line.length))).toBeLessThanOrEqual(80);
   expect(narrow[2]).toMatch(/002 update-library-2 .*failed .*claude-error .*\$0\.25/);
+});
+
+test('the table says when a session goes on by itself, as long as somebody runs the group', () => {
+  const log = new CoreLog().addSession(sessionDefinition(1)).addSession(sessionDefinition(2)).run();
+  const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };
+  const retryAt = new Date(Date.parse(log.state.updatedAt) + 60_000).toISOString();
+  log.start(sid(1)).start(sid(2));
+  log.add({ type: 'session_paused', ...of, reason: 'transient', message: 'x', usage: usage(1), retryAt });
+  const table = (nowMs?: number) =>
+    sessionTable(log.state, new Map(), [sid(1), sid(2)], { style: plainStyle, nowMs }).join('\n');
+  const told = table(Date.parse(log.state.updatedAt));
+  expect(told).toMatch(/REASON +GOES ON AT +/);
+  expect(told).toMatch(new RegExp(`001 .* transient +${formatClock(retryAt)} +1 `));
+  expect(told.split('\n').at(-1)).not.toContain(formatClock(retryAt));
+  expect(table()).not.toContain('GOES ON AT');
 });

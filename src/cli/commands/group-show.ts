@@ -32,7 +32,7 @@ function show(context: Context, reference: string, json: boolean): Work {
   const standing = standingOf(context.world, group.value);
   const { state } = group.value;
   if (json) {
-    const progress = groupProgress(state, standing.live, standing.atMs);
+    const progress = groupProgress(state, standing.live, standing.atMs, standing.isInterrupted);
     context.stdout.line(safeJson({ ...groupMeta(state), ...conditions(state), progress }, 2));
   } else {
     for (const line of describe(context, group.value, standing)) context.stdout.line(line);
@@ -45,6 +45,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
   const { group } = state;
   const order = planOf(state).graph.order;
   const trouble = troubleLines(state, style);
+  const nowMs = standing.isInterrupted ? undefined : standing.atMs;
   return [
     `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
     ...(group.description === '' ? [] : [safeLine(group.description, 400)]),
@@ -52,7 +53,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
     `Settings: ${settings(state.group.config)}`,
     `Folder: ${safeLine(paths.folder, 1000)}`,
     '',
-    ...sessionTable(state, standing.live, order, style, isTerminal ? columns : undefined),
+    ...sessionTable(state, standing.live, order, { style, columns: isTerminal ? columns : undefined, nowMs }),
     '',
     totalsLine(state, standing.live, standing.atMs, style, !standing.isInterrupted),
     ...(trouble.length > 0 ? ['', ...trouble] : []),

@@ -7,6 +7,7 @@ import type { LiveSession } from '../../core/progress.ts';
 import type { Circumstances, Gate } from '../../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import { isThrottled } from '../../core/state.ts';
+import { loggedGate } from '../../core/timed-wait.ts';
 import { answeredOf } from '../../core/warm-cache.ts';
 import { whyNot } from '../../core/why.ts';
 import { formatClock, formatTable } from '../../report/format.ts';
@@ -183,6 +184,5 @@ function gateOf({ world, env }: Context, { root, groupId, state }: LoadedGroup, 
     const mayProbe = nowMs >= reading.untilMs && reading.probe === 'nobody';
     return { untilMs: reading.untilMs, mayProbe, isThrottled: isThrottled(reading) };
   }
-  const known = state.status === 'running' ? state.limitResetsAt : undefined;
-  return known === undefined ? null : { untilMs: Date.parse(known), mayProbe: false, isThrottled: isThrottled(state) };
+  return state.status === 'running' ? loggedGate(state) : null;
 }

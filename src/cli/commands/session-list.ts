@@ -28,10 +28,10 @@ function list(context: Context, reference: string, json: boolean): Work {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   const { state } = group.value;
-  const { live, atMs } = standingOf(context.world, group.value);
+  const { live, atMs, isInterrupted } = standingOf(context.world, group.value);
   const order = planOf(state).graph.order;
   if (json) {
-    const byId = new Map(groupProgress(state, live, atMs).sessions.map((session) => [session.id, session]));
+    const byId = new Map(groupProgress(state, live, atMs, isInterrupted).sessions.map((one) => [one.id, one]));
     context.stdout.line(
       safeJson(
         order.map((id) => byId.get(id)),
@@ -39,9 +39,9 @@ function list(context: Context, reference: string, json: boolean): Work {
       ),
     );
   } else {
-    const { stdout } = context;
-    const columnsMax = stdout.isTerminal ? stdout.columns : undefined;
-    for (const line of sessionTable(state, live, order, stdout.style, columnsMax)) stdout.line(line);
+    const { style, isTerminal, columns } = context.stdout;
+    const options = { style, columns: isTerminal ? columns : undefined, nowMs: isInterrupted ? undefined : atMs };
+    for (const line of sessionTable(state, live, order, options)) context.stdout.line(line);
   }
   return ok(exitCode.done);
 }

@@ -4,9 +4,10 @@ import { ok } from '../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
 import { explanation } from '../../core/progress.ts';
+import { type TimedWait, timedWait } from '../../core/timed-wait.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
-import { listTitles, retrySentence, sessionTitle, setupSentence, statusTone } from '../../report/wording.ts';
+import { goesOnAt, listTitles, retrySentence, sessionTitle, setupSentence, statusTone } from '../../report/wording.ts';
 import { acceptText, isolationWhy, placeText, setupText } from '../../report/work-plan.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
@@ -50,14 +51,18 @@ function showConfig(context: Context, reference: string, json: boolean): Work {
 function show(context: Context, reference: string, json: boolean): Work {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  const { record, sessionId } = session.value;
+  const { record, sessionId, state } = session.value;
   const standing = standingOf(context.world, session.value);
   const now = standing.live.get(sessionId);
   const usage = addUsage(record.usage, now?.usage ?? noUsage);
-  if (json) context.stdout.line(safeJson(sessionMeta({ ...record, usage }), 2));
-  else
-    for (const line of describe(context, session.value, usage, doing(context, session.value, standing)))
-      context.stdout.line(line);
+  const wait = standing.isInterrupted ? null : timedWait(state, planOf(state), record, standing.atMs);
+  if (json) {
+    const retryAt = wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() };
+    context.stdout.line(safeJson({ ...sessionMeta({ ...record, usage }), ...retryAt }, 2));
+  } else {
+    const seen = { used: usage, now: doing(context, session.value, standing), wait };
+    for (const line of describe(context, session.value, seen)) context.stdout.line(line);
+  }
   return ok(exitCode.done);
 }
 
@@ -68,18 +73,25 @@ function doing({ world }: Context, session: LoadedSession, { live, isInterrupted
   return now?.retry === undefined ? now?.currentTool : retrySentence(now.retry);
 }
 
-/** `used`: by all attempts, the running one included. */
-function describe(context: Context, session: LoadedSession, used: Usage, now: string | undefined): string[] {
+interface Seen {
+  /** Of all attempts, the running one included. */
+  readonly used: Usage;
+  readonly now: string | undefined;
+  readonly wait: TimedWait | null;
+}
+
+function describe(context: Context, session: LoadedSession, { used, now, wait }: Seen): string[] {
   const { record, state, sessionId } = session;
   const { definition } = record;
   const { style } = context.stdout;
   const why = explanation(state, planOf(state), record);
   const { status } = record.state;
-  const reason = why.reason === undefined ? '' : ` (${why.reason})`;
+  const until = wait === null ? [] : [goesOnAt(wait.untilMs, context.world.clock.now())];
+  const reasons = [why.reason ?? wait?.reason ?? [], until].flat().join(', ');
   const cost = formatMoney(used.costUsd, used.estimated);
   const lines: [string, string | undefined][] = [
     ['Group', state.group.id],
-    ['Status', `${style(statusTone(status), status)}${reason}`],
+    ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
     ['Why', why.message],
     ['Now', now],
     ['Project', definition.projectPath],

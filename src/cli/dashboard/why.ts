@@ -1,7 +1,7 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
 import type { Circumstances } from '../../core/schedule.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import { isThrottled } from '../../core/state.ts';
+import { loggedGate } from '../../core/timed-wait.ts';
 import { answeredOf } from '../../core/warm-cache.ts';
 import { type Why, whyAsker } from '../../core/why.ts';
 import type { Room } from '../../runner/room.ts';
@@ -18,16 +18,14 @@ export function askWhy(world: World, room: Room, source: Source): (record: Sessi
 }
 
 function circumstancesOf(world: World, room: Room, { state, live }: Source): Circumstances {
-  const known = state.limitResetsAt;
+  const gate = loggedGate(state);
   const space = room.forStarts(state.group.config, 0);
   return {
     preparingMax: 2 * world.machine.cores,
     nowMs: world.clock.now(),
     liveUsd: new Map([...live].map(([session, { usage }]) => [session, usage.costUsd])),
     answered: answeredOf([...live].map(([session, { usage }]) => [session, usage])),
-    ...(known === undefined
-      ? {}
-      : { gate: { untilMs: Date.parse(known), mayProbe: false, isThrottled: isThrottled(state) } }),
+    ...(gate === null ? {} : { gate }),
     ...(space === undefined ? {} : { room: space }),
   };
 }

@@ -3,10 +3,11 @@
  * that a terminal which measures it differently shifts nothing.
  */
 import { addUsage, type Usage } from '../../core/group.ts';
-import { isHeldBack } from '../../core/plan.ts';
+import { isHeldBack, planOf } from '../../core/plan.ts';
 import type { ApiRetry } from '../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import { timedWait } from '../../core/timed-wait.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
 import { listTitles, projectName, titleOf, withLocalTimes } from '../wording.ts';
@@ -224,7 +225,7 @@ interface Doing {
 }
 
 function doingNow(view: View, record: SessionRecord): Doing {
-  const { state, nowMs } = view;
+  const { state, nowMs, runner } = view;
   if (record.state.status === 'running') return runningNow(view, record, record.state.attempt);
   if (record.state.status === 'completed') return completedWith(record);
   const why = explain(state, record);
@@ -240,8 +241,9 @@ function doingNow(view: View, record: SessionRecord): Doing {
     if (waiting !== undefined) return { tool: { text: waiting, tone: 'dim' } };
   }
   if (isHeldBack(record)) return { tool: { text: heldBack(view, record, why.reason), tone: 'warn' } };
-  if (record.queued && record.notBeforeMs !== undefined && record.notBeforeMs > nowMs) {
-    const again = `again in ${formatDuration(record.notBeforeMs - nowMs)}`;
+  const wait = runner === 'none' ? null : timedWait(state, planOf(state), record, nowMs);
+  if (wait?.reason === 'backoff') {
+    const again = `again in ${formatDuration(wait.untilMs - nowMs)}`;
     return { tool: { text: `${again}: ${withLocalTimes(why.message ?? '', nowMs)}`, tone: 'warn' } };
   }
   const keeps = record.queued ? waitingNow(view, record) : undefined;

@@ -184,6 +184,25 @@ test('a session at a limit that is held back looks other than one that goes on b
   expect(textOf(frame({ columns: 120, view: { state } }))).toMatch(/002 api .* held back \(p\): limit\n/);
 });
 
+test('a session that is tried again after a while says so only where somebody will let it go on', () => {
+  const api = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)) };
+  const message = 'No answer.';
+  const inTrouble = { type: 'session_paused', ...api, reason: 'transient', message, usage: usage(0, 0, 0, 0) } as const;
+  const events = (...more: EventBody[]) => {
+    const { state } = fold([...sceneEvents, { type: 'limit_lifted' }]);
+    const retryAt = new Date(Date.parse(state.updatedAt) + 60_000).toISOString();
+    return fold([...sceneEvents, { type: 'limit_lifted' }, { ...inTrouble, retryAt }, ...more]).state;
+  };
+  const rowOf = (view: Partial<View>) => {
+    const text = textOf(frame({ columns: 120, view: { ...view, nowMs: Date.parse(events().updatedAt) } }));
+    return /002 api .*/.exec(text)?.[0];
+  };
+  expect(rowOf({ state: events() })).toContain('again in 59s: No answer.');
+  expect(rowOf({ state: events(), runner: 'none' })).toContain('transient: No answer.');
+  const pausing = { type: 'group_pausing', reason: 'user', mode: 'drain' } as const;
+  expect(rowOf({ state: events(pausing) })).toContain('transient: No answer.');
+});
+
 test('what was held back keeps its sign when the run is over', () => {
   const held: EventBody = { type: 'session_queued', sessionId: sessionId(3), queued: false };
   const { state } = fold([...sceneEvents, held, { type: 'group_paused', reason: 'user', message: 'Paused.' }]);

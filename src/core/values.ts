@@ -11,6 +11,11 @@ export const sessionNameLengthMax = 64;
 export const wordPattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,199}$/;
 export const wordRule = 'expected one word of letters, digits and . _ : / @ [ ] -';
 
+/** May be a part of names of files, folders and git branches, and a word of a shell's command line. */
+export const plainNamePattern = /^(?!.*\.\.)(?!.*\.(?:lock)?$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+export const plainNameRule =
+  'letters, digits, "-", "_" or ".", 64 at most, a letter or digit first, no "..", and no "." or ".lock" at the end';
+
 /** claude cannot work with less than a tenth of a cent. */
 export const moneyUsd = { min: 0.001, max: 1_000_000 };
 export const concurrentMax = 256;

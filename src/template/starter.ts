@@ -9,7 +9,7 @@ variables:
     required: true
     description: What is to be explained
   - name: audience
-    type: enum                  # string, number, boolean, enum, path or file (its contents)
+    type: enum                  # string, number, boolean, enum, name, path or file (its contents)
     values: [newcomer, reviewer]
     default: newcomer
 ---

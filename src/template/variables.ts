@@ -2,12 +2,13 @@
 import { resolve } from 'node:path';
 import type { z } from 'zod';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { plainNamePattern, plainNameRule } from '../core/values.ts';
 import { schema } from '../store/schema.ts';
 import type { World } from '../world/world.ts';
 import { nearest } from './nearest.ts';
 import { readTextFile } from './text-file.ts';
 
-const variableTypes = ['string', 'number', 'boolean', 'enum', 'path', 'file'] as const;
+const variableTypes = ['string', 'number', 'boolean', 'enum', 'name', 'path', 'file'] as const;
 export type VariableType = (typeof variableTypes)[number];
 
 /** What a template says of one of its variables. */
@@ -155,6 +156,8 @@ function troubleOf({ type, values = [] }: Pick<VariableSpec, 'type' | 'values'>,
       return booleanOf(text) === undefined ? `${quote(text)} is neither true nor false` : null;
     case 'enum':
       return values.includes(text) ? null : notAmong(text, values);
+    case 'name':
+      return plainNamePattern.test(text) ? null : `${quote(text)} is no plain name; expected ${plainNameRule}`;
     case 'path':
     case 'file':
       return text === '' ? 'the path is empty' : null;

@@ -36,6 +36,10 @@ const spec = (name: string, more: Partial<VariableSpec> = {}): VariableSpec => (
 const resolve = (specs: readonly VariableSpec[], given: Record<string, string>) =>
   resolveVariables(specs, given, { world, folder: temp.path });
 
+const noName =
+  'is no plain name; expected letters, digits, "-", "_" or ".", 64 at most, a letter or digit first, no "..", ' +
+  'and no "." or ".lock" at the end';
+
 describe('declarations', () => {
   test('the list of the seed', () => {
     const list = '- name: file_path\n  required: true\n- name: focus_areas\n  default: "security, performance"\n';
@@ -67,6 +71,7 @@ describe('declarations', () => {
     ['- {name: a, type: enum, values: [x, x]}', '1:33 0.values: "x" is there twice'],
     ['- {name: a, values: [x]}', '1:21 0.values: only an enum has values, this is a string'],
     ['- {name: a, type: number, default: many}', '1:36 0.default: "many" is not a number'],
+    ['- {name: a, type: name, default: x.lock}', `1:34 0.default: "x.lock" ${noName}`],
     ['- {name: a, type: boolean, default: 1}', '1:37 0.default: "1" is neither true nor false'],
     ['- name: a\n- name: a', '2:9 1.name: "a" is declared twice'],
     ['- {name: a, requird: true}', '1:13 0 has no "requird"'],
@@ -188,6 +193,9 @@ describe('resolving', () => {
     [{ type: 'boolean' }, 'no', 'false'],
     [{ type: 'enum', values: ['a', 'b'] }, 'b', 'b'],
     [{ type: 'path' }, '/x/../y', '/y'],
+    [{ type: 'name' }, '258', '258'],
+    [{ type: 'name' }, 'ABC-12_v1.2', 'ABC-12_v1.2'],
+    [{ type: 'name' }, 'a'.repeat(64), 'a'.repeat(64)],
   ])('%j takes %j', (more, text, value) => {
     expect(resolve([spec('v', more)], { v: text })).toEqual({ values: { v: value }, problems: [], unused: [] });
   });
@@ -205,6 +213,10 @@ describe('resolving', () => {
       '"stirct" is none of "strict", "loose"; did you mean "strict"?',
     ],
     [{ type: 'path' }, '', 'the path is empty'],
+    [{ type: 'name' }, '../x', `"../x" ${noName}`],
+    [{ type: 'name' }, "a'b", `"a'b" ${noName}`],
+    [{ type: 'name' }, 'a\n', `"a\\n" ${noName}`],
+    [{ type: 'name' }, '', `"" ${noName}`],
     [{ type: 'string' }, 'a\0b', 'it holds a NUL character'],
     [{ type: 'path' }, 'a\0b', 'it holds a NUL character'],
   ])('%j refuses %j', (more, text, problem) => {

@@ -20,6 +20,7 @@ import { inProgress, type Who } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { plainNamePattern, plainNameRule } from '../../core/values.ts';
 import { ignoredFiles } from '../../git/worktree.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import type { Context } from '../context.ts';
@@ -94,8 +95,8 @@ export function runHere(context: Context, project: FaberProject, given: string |
 /** Of --work-id, which becomes part of names of folders and branches: 258, #258, ABC-12. */
 export function parseWorkId(text: string): string {
   const id = text.replace(/^#/, '');
-  if (/^[A-Za-z0-9](?:[\w-]|\.(?=\w)){0,63}$/.test(id) && !id.endsWith('.lock')) return id;
-  throw new InvalidArgumentError('It must have letters, digits, "-", "_" or ".", 64 at most, such as 258 or ABC-12.');
+  if (plainNamePattern.test(id)) return id;
+  throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
 }
 
 /** Passes the run on unless it carries another work item than the one it must. Fails with `illegal-transition`. */

@@ -12,7 +12,7 @@ import { damagedLogs } from './log-table.ts';
 import { commitAll, expectRefusal, type Mistake, type Outcome, titleOf } from './mistake.ts';
 import { dependencies, groupReferences, projects, prompts, sessionReferences } from './session-table.ts';
 import { wrongMoments } from './state-table.ts';
-import { commandLines, names, numbers, slugs } from './word-table.ts';
+import { commandLines, names, numbers, slugs, workItems } from './word-table.ts';
 
 const atOnceMax = 4;
 const patienceMs = 60_000;
@@ -74,6 +74,7 @@ const groups = [...ground.groups];
 describeTable('slugs', ground, groups, slugs);
 describeTable('names', ground, groups, names);
 describeTable('numbers', ground, groups, numbers);
+describeTable('work items', ground, groups, workItems);
 describeTable('command lines', ground, groups, commandLines);
 describeTable('references to groups', ground, groups, groupReferences(ground));
 describeTable('references to sessions', ground, groups, sessionReferences(ground));

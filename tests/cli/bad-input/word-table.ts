@@ -130,6 +130,33 @@ export const numbers: readonly Mistake[] = [
   mistake([...add, '--max-budget-usd', '0'], 2, "'--max-budget-usd <usd>' argument '0'", money),
 ];
 
+const correct = 'Correct it and run the command again; nothing was started.';
+
+/** It ends up in names of files and in command lines that the sessions are told. */
+export const workItems: readonly Mistake[] = mistakes(
+  (id) => [...create, 'x', '--from', 'faber', '--var', `work_id=${id}`, '--var', 'work=Reset a password by mail'],
+  2,
+  [
+    ['', '"work_id" (Number or name of the work item', correct],
+    ['../x', '"../x" is no plain name', correct],
+    ['a/b', '"a/b" is no plain name', correct],
+    ['#258', '"#258" is no plain name', correct],
+    ['a b', '"a b" is no plain name', correct],
+    ["x';id;'", `"x';id;'" is no plain name`, correct],
+    ['$(id)', '"$(id)" is no plain name', correct],
+    ['-x', '"-x" is no plain name', correct],
+    ['.', '"." is no plain name', correct],
+    ['a..b', '"a..b" is no plain name', correct],
+    ['a.', '"a." is no plain name', correct],
+    ['x.lock', '"x.lock" is no plain name', correct],
+    ['ä', '"ä" is no plain name', correct],
+    ['a\nb', '"a\\nb" is no plain name', correct],
+    ['\u001b[31mred', 'red" is no plain name', correct],
+    ['a\u202eb', 'b" is no plain name', correct],
+    ['7'.repeat(65), '777" is no plain name', correct],
+  ],
+);
+
 export const commandLines: readonly Mistake[] = [
   mistake(['grup', 'list'], 2, "Unknown command 'grup'", 'Did you mean group?'),
   mistake(['group', 'lst'], 2, "Unknown command 'lst'", 'Did you mean list?'),

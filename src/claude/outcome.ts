@@ -9,7 +9,7 @@ import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, isSuccess } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
-import { addAgain, describeTrouble, saidBy, sentence, type Verdict } from './trouble.ts';
+import { addAgain, describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
 
 export interface JudgeInput {
   readonly stream: AttemptStream;
@@ -55,7 +55,9 @@ function judgeEnd(input: JudgeInput): Verdict {
   if (stop !== undefined) {
     const finished = stop.successBeforeAnswer && !stop.signalled;
     if (finished && result !== undefined && isSuccess(result)) return judgeSuccess(input, result);
-    return { status: 'paused', reason: stop.reason, message: stopSentence(stop.reason) };
+    const isOverdue = stop.reason === 'timeout' || stop.reason === 'stall';
+    const unanswered = isOverdue ? describeUnanswered(stream) : null;
+    return unanswered ?? { status: 'paused', reason: stop.reason, message: stopSentence(stop.reason) };
   }
   if (ignoresSettings(input) && (result === undefined || input.endedByUs)) return settingsIgnored;
   if (result === undefined) return judgeSilence(input);

@@ -66,13 +66,36 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
     return failed('prompt-too-long', 'The conversation no longer fits the model’s window', said, next);
   }
   if (status !== undefined || error !== '' || /^API Error/i.test(said)) {
-    const what = status === undefined ? 'The API did not serve the request' : `The API answered ${status}`;
-    const next = 'If the trouble is on the server’s side, wait a while; then retry the session.';
-    const verdict = failed('api-error', what, said, next);
-    if (!isTransient(status, error)) return verdict;
-    return { ...verdict, transient: true, ...(isOutage(status) ? { outage: true } : {}) };
+    const verdict = notServed(status, said);
+    return isTransient(status, error) ? passing(verdict, status) : verdict;
   }
   return claudeError(result, said);
+}
+
+/**
+ * What became of a session whose time was over while claude asked the API again and again: the time went by for want of
+ * an answer, and the same request may well work later. Null when the API is not what it waited for.
+ */
+export function describeUnanswered(stream: AttemptStream): Verdict | null {
+  if (stream.lastRetry === undefined) return null;
+  const { error, errorStatus } = stream.lastRetry;
+  const status = errorStatus ?? undefined;
+  const said = `it was still asked again when the time of the session was over (${error})`;
+  if (status === 429) return limited(stream, said);
+  if (stream.authError !== undefined || !isTransient(status, error)) return null;
+  return passing(notServed(status, said), status);
+}
+
+type Failed = Extract<Verdict, { status: 'failed' }>;
+
+function notServed(status: number | undefined, said: string): Failed {
+  const what = status === undefined ? 'The API did not serve the request' : `The API answered ${status}`;
+  const next = 'If the trouble is on the server’s side, wait a while; then retry the session.';
+  return failed('api-error', what, said, next);
+}
+
+function passing(verdict: Failed, status: number | undefined): Failed {
+  return { ...verdict, transient: true, ...(isOutage(status) ? { outage: true } : {}) };
 }
 
 function claudeError(result: ResultMessage, said: string): Verdict {
@@ -146,12 +169,7 @@ function notLoggedIn(said: string): Verdict {
   return failed('not-logged-in', 'claude has no login that works', said, next);
 }
 
-function failed(
-  reason: SessionFailureReason,
-  what: string,
-  said: string,
-  next: string,
-): Extract<Verdict, { status: 'failed' }> {
+function failed(reason: SessionFailureReason, what: string, said: string, next: string): Failed {
   return { status: 'failed', reason, message: sentence(what, said), next };
 }
 

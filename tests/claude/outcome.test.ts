@@ -21,6 +21,10 @@ const interrupted = { type: 'control_response', response: { subtype: 'success', 
 const done = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 'ok' }] } };
 const refused = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 'a', is_error: true }] } };
 const denied = { ...success, permission_denials: [{ tool_name: 'Write', tool_use_id: 'a' }] };
+const answered = { type: 'assistant', message: { id: 'm', model: 'claude-opus-4-8', content: [] } };
+const asksAgain = (error_status: number | null, error: string) => {
+  return { type: 'system', subtype: 'api_retry', attempt: 2, max_retries: 6, error_status, error };
+};
 const rejected = { type: 'rate_limit_event', rate_limit_info: { status: 'rejected', resetsAt: 1795310320 } };
 
 const code = (value: number): ExitStatus => ({ kind: 'exited', code: value });
@@ -76,6 +80,13 @@ const rows: Row[] = [
   ['stop, API error', [init, result({ api_error_status: 529 })], stop('error-threshold'), 'paused', 'error-threshold'],
   ['stop, found after a crash', [init], { ...stop('user'), found: 'after-crash', exit: unknown }, 'paused', 'user'],
   ['stop to delete', [], stop('deleted'), 'paused', 'deleted'],
+  ['too long', [init, answered], stop('timeout'), 'paused', 'timeout'],
+  ['too long, the API is gone', [init, asksAgain(null, 'unknown')], stop('timeout'), 'failed', 'api-error'],
+  ['silent, the API is gone', [init, answered, asksAgain(529, 'overloaded')], stop('stall'), 'failed', 'api-error'],
+  ['too long, throttled', [init, asksAgain(429, 'rate_limit')], stop('timeout'), 'paused', 'limit'],
+  ['too long, no login', [init, asksAgain(401, 'authentication_failed')], stop('timeout'), 'paused', 'timeout'],
+  ['too long, answered since', [init, asksAgain(529, 'overloaded'), answered], stop('timeout'), 'paused', 'timeout'],
+  ['paused, the API is gone', [init, asksAgain(529, 'overloaded')], stop('user'), 'paused', 'user'],
 
   ['budget', [init, result({ subtype: 'error_max_budget_usd' })], { exit: code(1) }, 'paused', 'budget'],
   ['usage limit', [init, rejected, result({ api_error_status: 429 })], { exit: code(1) }, 'paused', 'limit'],

@@ -232,6 +232,22 @@ test('a limit hits sessions of two groups: none fails, none starts early, one re
   }
 }, 60_000);
 
+test('a session whose time is over while the API is gone goes on when it is back', async () => {
+  const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { timeoutMs: 80_000 } }], {}, { speed: 20 });
+  const script = steps({ text: 'all done' });
+  const gate = ({ name }: CapturedRequest) => (name === 'b' ? new Promise<void>(() => {}) : undefined);
+  const gone = serve(script, { gate });
+  const run = group.run(env);
+  await run.event('session_completed', group.id('a'));
+  await gone.stop();
+  expect(await run.event('session_paused')).toMatchObject({ reason: 'transient' });
+  const back = serve(script, { port: Number(new URL(gone.url).port) });
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(group.state().failures).toBe(0);
+  const told = JSON.stringify(back.requests.at(-1)?.body.messages);
+  expect(told.split('The task of this session:').length - 1).toBe(1);
+}, 60_000);
+
 longTest(
   'an API that is gone for longer than the retries last is waited for, and everything completes',
   async () => {

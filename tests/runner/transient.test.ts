@@ -87,6 +87,30 @@ test('progress begins the count of retries anew, but not for ever', async () => 
   expect(group.state().sessions.get(group.id('a'))).toMatchObject({ attempts: 21, transients: 1 });
 }, 60_000);
 
+test.each(['timeoutMs', 'stallTimeoutMs'] as const)(
+  'an API that does not answer until the %s of a session is over is waited for like any other',
+  async (limit) => {
+    const group = make(
+      [{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1, [limit]: 40_000 } }],
+      {},
+      { speed: 400 },
+    );
+    const run = group.run(rig.env);
+    await (await begin(group, 'a')).succeed();
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      const fake = await begin(group, 'b');
+      await fake.print({ type: 'system', subtype: 'api_retry', attempt: 1, max_retries: 6, error: 'server_error' });
+      const requestId = await fake.control('interrupt');
+      await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: requestId } });
+      await fake.print({ ...unserved, subtype: 'error_during_execution', result: undefined });
+    }
+    await (await begin(group, 'b')).succeed();
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    const reasons = group.events().flatMap((event) => (event.type === 'session_paused' ? [event.reason] : []));
+    expect(reasons).toEqual(['transient', 'transient', 'transient']);
+  },
+);
+
 test('in an outage nothing new is begun, and the first answer lets everything go on', async () => {
   const group = make(
     [{ name: 'a' }, { name: 'b', after: ['a'] }, { name: 'c', after: ['a'] }],

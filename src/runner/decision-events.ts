@@ -66,8 +66,3 @@ export function runningAttempt(state: GroupState, sessionId: SessionId): Attempt
   if (session?.status !== 'running') throw new Error(`Internal error: session ${sessionId} is not running`);
   return session.attempt;
 }
-
-/** Whether it is the running attempt of a session, its acceptance included. */
-export function isRunningAttempt(state: GroupState, attemptId: string): boolean {
-  return [...state.running].some((sessionId) => runningAttempt(state, sessionId).id === attemptId);
-}

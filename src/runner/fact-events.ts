@@ -7,7 +7,7 @@ import type { GroupState } from '../core/state.ts';
 import { isAnswered } from '../core/warm-cache.ts';
 import { needsAcceptance } from './acceptance.ts';
 import type { WorkerFact } from './facts.ts';
-import { sessionFailure } from './outcomes.ts';
+import { leftoverWarning, sessionFailure } from './outcomes.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;
@@ -27,6 +27,8 @@ export interface FactContext {
 export function eventsOf(state: GroupState, fact: WorkerFact, context: FactContext): EventBody[] {
   if (fact.kind === 'activity' || fact.kind === 'answered') return [];
   const record = state.sessions.get(fact.sessionId);
+  // Of an attempt that is over; the session may have been removed since.
+  if (fact.kind === 'leftover') return record === undefined ? [] : [warn(fact.sessionId, leftoverWarning)];
   if (record?.state.status !== 'running' || record.state.attempt.id !== fact.attemptId) return [];
   const { attempt } = record.state;
   switch (fact.kind) {

@@ -25,6 +25,8 @@ export type WorkerNews =
   | { readonly kind: 'answered' }
   /** The worker said something; what it does now may look different. */
   | { readonly kind: 'activity' }
+  /** Found after the attempt was over: something of it lives on and cannot be ended. */
+  | { readonly kind: 'leftover' }
   /** The process is gone, its transcript read to the end, and nothing of it is left. */
   | {
       readonly kind: 'ended';

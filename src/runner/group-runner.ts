@@ -14,7 +14,7 @@ import type { World } from '../world/world.ts';
 import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
-import { decisionEvents, isRunningAttempt, runningAttempt } from './decision-events.ts';
+import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { assertLog, endWorkers } from './end-workers.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
@@ -86,7 +86,7 @@ export class GroupRunner {
     this.#preparer = options.preparer;
     const { paths } = options.writer;
     this.#acceptances = new Acceptances(world, { paths, needs: options.preparer.forCommands, enqueue: this.enqueue });
-    this.#lateSearch = new LateSearch(world, (attemptId) => isRunningAttempt(this.#writer.state, attemptId));
+    this.#lateSearch = new LateSearch(world, options.writer, this.enqueue);
     this.#surroundings = new Surroundings(world, options.root, options.gate, this.#workers);
   }
 
@@ -309,7 +309,7 @@ export class GroupRunner {
     const record = state.sessions.get(sessionId) as SessionRecord;
     const options = workerOptions(paths, state, record, runningAttempt(this.#writer.state, sessionId));
     const startedAtMs = options.startedAtMs + idleMs;
-    const ways = { emit: this.enqueue, searchLater: this.#lateSearch.add };
+    const ways = { emit: this.enqueue, searchLater: (id: string) => this.#lateSearch.add(sessionId, id) };
     const worker = new Worker(this.#world, { ...options, ...ways, startedAtMs, expectHook: true });
     this.#workers.set(sessionId, { worker, startedAtMs });
     return worker;

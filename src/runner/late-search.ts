@@ -5,7 +5,10 @@
  */
 import { attemptMark } from '../claude/attempt-mark.ts';
 import type { ProcessIdentity } from '../core/event.ts';
+import type { SessionId } from '../core/group.ts';
+import type { GroupState } from '../core/state.ts';
 import type { World } from '../world/world.ts';
+import type { Fact } from './facts.ts';
 import { reap } from './reap.ts';
 
 /** It takes ten milliseconds of CPU where hundreds of processes run, and what it finds is rare. */
@@ -13,27 +16,29 @@ const searchMs = 10_000;
 
 export class LateSearch {
   readonly #world: World;
-  readonly #isRunning: (attemptId: string) => boolean;
-  readonly #attempts = new Set<string>();
+  readonly #log: { readonly state: GroupState };
+  readonly #emit: (fact: Fact) => void;
+  /** By the attempt. */
+  readonly #sessions = new Map<string, SessionId>();
   #cancel: (() => void) | null = null;
   #ending: Promise<unknown> = Promise.resolve();
   #endings = 0;
 
-  /** `isRunning`: the attempt goes on, for example because its work is being accepted by a command with its mark. */
-  constructor(world: World, isRunning: (attemptId: string) => boolean) {
+  constructor(world: World, log: { readonly state: GroupState }, emit: (fact: Fact) => void) {
     this.#world = world;
-    this.#isRunning = isRunning;
+    this.#log = log;
+    this.#emit = emit;
   }
 
   /** The attempt has ended, and nothing is left that was below its worker. */
-  readonly add = (attemptId: string): void => {
-    this.#attempts.add(attemptId);
+  add(sessionId: SessionId, attemptId: string): void {
+    this.#sessions.set(attemptId, sessionId);
     this.#searchSoon();
-  };
+  }
 
   /** Nothing is left to be searched for, and nothing that was found is just being ended. */
   get isIdle(): boolean {
-    return this.#attempts.size === 0 && this.#endings === 0;
+    return this.#sessions.size === 0 && this.#endings === 0;
   }
 
   /** Searches at once, and resolves when all that was found has ended, or cannot be ended. */
@@ -46,26 +51,38 @@ export class LateSearch {
     this.#cancel ??= this.#world.clock.after(searchMs, () => {
       this.#cancel = null;
       this.#search();
-      if (this.#attempts.size > 0) this.#searchSoon();
+      if (this.#sessions.size > 0) this.#searchSoon();
     });
   }
 
+  /** It goes on, for example because its work is being accepted by a command with its mark. */
+  #isRunning(sessionId: SessionId, attemptId: string): boolean {
+    const now = this.#log.state.sessions.get(sessionId)?.state;
+    return now?.status === 'running' && now.attempt.id === attemptId;
+  }
+
   #search(): void {
-    for (const attemptId of this.#attempts) {
-      if (this.#isRunning(attemptId)) continue;
-      this.#attempts.delete(attemptId);
+    for (const [attemptId, sessionId] of this.#sessions) {
+      if (this.#isRunning(sessionId, attemptId)) continue;
+      this.#sessions.delete(attemptId);
       const found = this.#find(attemptId);
-      if (found.length === 0) continue;
-      this.#endings += 1;
-      const ended = () => {
-        this.#endings -= 1;
-      };
-      const reaped = reap(this.#world, attemptId, found).then(ended, ended);
-      this.#ending = Promise.all([this.#ending, reaped]);
+      if (found.length > 0) this.#ending = Promise.all([this.#ending, this.#end(sessionId, attemptId, found)]);
     }
-    if (this.#attempts.size > 0) return;
+    if (this.#sessions.size > 0) return;
     this.#cancel?.();
     this.#cancel = null;
+  }
+
+  async #end(sessionId: SessionId, attemptId: string, found: readonly ProcessIdentity[]): Promise<void> {
+    this.#endings += 1;
+    try {
+      // It is told before anybody may think that nothing is left to be waited for.
+      if ((await reap(this.#world, attemptId, found)) < 0) this.#emit({ kind: 'leftover', sessionId, attemptId });
+    } catch {
+      // As below.
+    } finally {
+      this.#endings -= 1;
+    }
   }
 
   /** Whoever cannot ask the system now does not lose its run over it; `doctor` asks again. */

@@ -1,6 +1,6 @@
 /** Outcomes that no stream tells of: of attempts that could not be started, or could not be supervised. */
 import type { Outcome } from '../claude/outcome.ts';
-import type { StopReason } from '../core/event.ts';
+import type { StopReason, Warning } from '../core/event.ts';
 import { errorText, type Failure, type SessionFailureReason } from '../core/failure.ts';
 import { errorCode } from '../world/system-error.ts';
 
@@ -76,8 +76,13 @@ export function unexpectedFailure(error: unknown): Failure & { readonly reason: 
   };
 }
 
-/** The same outcome with a note that some process of the attempt could not be ended. */
+/** Some process of an attempt could not be ended. */
+export const leftoverWarning: Warning = {
+  code: 'leftover-processes',
+  message: 'Some processes of this session could not be ended. See: claude-code-agent doctor.',
+};
+
+/** The same outcome with a note of that. */
 export function withLeftovers(outcome: Outcome): Outcome {
-  const message = 'Some processes of this session could not be ended. See: claude-code-agent doctor.';
-  return { ...outcome, warnings: [...outcome.warnings, { code: 'leftover-processes', message }] };
+  return { ...outcome, warnings: [...outcome.warnings, leftoverWarning] };
 }

@@ -1,18 +1,24 @@
 /**
  * Promises: what bears the mark of an attempt that is over is found and ended, within ten seconds and before a run is
- * over; an attempt that goes on is left alone; a system that cannot be asked ends no run. Processes are made up.
+ * over; what cannot be ended is told, once; an attempt that goes on is left alone; a system that cannot be asked ends
+ * no run. Processes are made up.
  */
 import { beforeEach, expect, test } from 'bun:test';
 import type { ProcessIdentity } from '../../src/core/event.ts';
+import type { Fact } from '../../src/runner/facts.ts';
 import { LateSearch } from '../../src/runner/late-search.ts';
 import type { Processes } from '../../src/world/world.ts';
+import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 import { type SteppedWorld, steppedWorld } from '../support/store-world.ts';
 
 let world: SteppedWorld;
 /** Attempts by the pids that bear their marks. */
 let marked: Map<number, string>;
 let searches: number;
-let running: string[];
+/** Whatever is signalled lives on. */
+let isStubborn: boolean;
+let told: Fact[];
+let log: CoreLog;
 let late: LateSearch;
 
 const name = (pid: number): ProcessIdentity => ({ ...world.machine.self, pid, startTime: String(pid) });
@@ -21,7 +27,9 @@ beforeEach(() => {
   const real = steppedWorld();
   marked = new Map();
   searches = 0;
-  running = [];
+  isStubborn = false;
+  told = [];
+  log = new CoreLog().addSession(sessionDefinition(1)).run();
   const madeUp: Partial<Processes> = {
     isAlive: ({ pid }) => marked.has(pid),
     findBranches: () => null,
@@ -30,14 +38,14 @@ beforeEach(() => {
       searches += 1;
       return [...marked].flatMap(([pid, attemptId]) => (attemptId === value ? [name(pid)] : []));
     },
-    signal: ({ pid }) => marked.delete(pid),
+    signal: ({ pid }) => isStubborn || marked.delete(pid),
   };
   world = { ...real, processes: { ...real.processes, ...madeUp } };
-  late = new LateSearch(world, (attemptId) => running.includes(attemptId));
+  late = new LateSearch(world, log, (fact) => told.push(fact));
 });
 
 test('attempts that end within ten seconds are searched for once, each', () => {
-  for (const attemptId of ['a', 'b', 'a']) late.add(attemptId);
+  for (const attempt of ['a', 'b', 'a']) late.add(sid(1), attempt);
   world.clock.step(9_999);
   expect(searches).toBe(0);
   marked.set(10, 'a').set(11, 'b').set(12, 'c');
@@ -48,7 +56,7 @@ test('attempts that end within ten seconds are searched for once, each', () => {
 });
 
 test('before the run is over nothing is waited for', async () => {
-  late.add('a');
+  late.add(sid(1), 'a');
   marked.set(10, 'a');
   const finished = late.finish();
   world.clock.step(10_000);
@@ -57,23 +65,46 @@ test('before the run is over nothing is waited for', async () => {
 });
 
 test('an attempt whose work is being accepted keeps its command', async () => {
-  late.add('a');
-  marked.set(10, 'a');
-  running = ['a'];
+  const attempt = attemptId(sid(1), 1);
+  log.start(sid(1));
+  late.add(sid(1), attempt);
+  marked.set(10, attempt);
   world.clock.step(10_000);
   await late.finish();
   expect([marked.has(10), late.isIdle]).toEqual([true, false]);
-  running = [];
+  log.complete(sid(1));
   world.clock.step(10_000);
   expect(marked.has(10)).toBe(false);
+});
+
+test('what cannot be ended is told, once, and before the search is said to be over', async () => {
+  isStubborn = true;
+  late.add(sid(1), 'a');
+  marked.set(10, 'a');
+  world.clock.step(10_000);
+  while (!late.isIdle) {
+    expect(told).toEqual([]);
+    world.clock.step(1_000);
+    await Promise.resolve();
+  }
+  expect(told).toEqual([{ kind: 'leftover', sessionId: sid(1), attemptId: 'a' }]);
+  await late.finish();
+  expect(told).toHaveLength(1);
+});
+
+test('what was ended is no news', async () => {
+  late.add(sid(1), 'a');
+  marked.set(10, 'a');
+  await late.finish();
+  expect([told, marked.size]).toEqual([[], 0]);
 });
 
 test('a system that cannot be asked ends no run', async () => {
   world.processes.findMarked = () => {
     throw new Error('EMFILE');
   };
-  late.add('a');
+  late.add(sid(1), 'a');
   world.clock.step(10_000);
-  late.add('b');
+  late.add(sid(1), 'b');
   await late.finish();
 });

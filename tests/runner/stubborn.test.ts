@@ -81,3 +81,28 @@ test('one that closes its output before any result is silent: interrupted, and g
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(group.state().sessions.get(group.id('one'))?.state).toMatchObject({ failure: { reason: 'stalled' } });
 }, 40_000);
+
+test('what bears its mark and cannot be ended is told before the run is over, though the session is done', async () => {
+  group = makeGroup([{ name: 'one' }], {}, { speed: 40 });
+  const { processes } = group.world;
+  const run = group.run(rig.env);
+  const fake = await begin();
+  // As a service would that ran before: it never was below the worker, nor comes to the runner, whose child it is here.
+  processes.findOrphans = () => [];
+  const env = { CLAUDE_CODE_AGENT_ATTEMPT: fake.hello.env.CLAUDE_CODE_AGENT_ATTEMPT ?? '' };
+  const service = Bun.spawn(['sleep', '600'], { env });
+  const { signal } = processes;
+  processes.signal = (process, name) => process.pid === service.pid || signal.call(processes, process, name);
+  try {
+    await fake.succeed();
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    expect(service.exitCode).toBeNull();
+    const types = group.events().map(({ type }) => type);
+    expect(types.indexOf('session_warning')).toBeGreaterThan(types.indexOf('session_completed'));
+    expect(types.indexOf('group_completed')).toBeGreaterThan(types.indexOf('session_warning'));
+    expect(group.state().sessions.get(group.id('one'))?.warnings).toMatchObject([{ code: 'leftover-processes' }]);
+  } finally {
+    service.kill('SIGKILL');
+    await service.exited;
+  }
+}, 40_000);

@@ -6,11 +6,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { SessionDefinition } from '../../src/core/group.ts';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { Repository } from '../git/repository.ts';
 import { pinnedClaude, processesIn, until } from '../support/cli.ts';
-import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+import { type GroupFixture, makeGroup, type RunningGroup } from '../support/group-fixture.ts';
 import { isLongRun, longTest } from '../support/long.ts';
 
 const groups: GroupFixture[] = [];
@@ -232,42 +233,46 @@ test('a limit hits sessions of two groups: none fails, none starts early, one re
   }
 }, 60_000);
 
-test('a session whose time is over while the API is gone goes on when it is back', async () => {
-  const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { timeoutMs: 80_000 } }], {}, { speed: 20 });
+/**
+ * The API is gone from the end of the first session on until `isLongEnough`, then everything completes; what the second
+ * one, which has these fields, was told last.
+ */
+async function throughOutage(
+  fields: Partial<SessionDefinition>,
+  isLongEnough: (group: GroupFixture, run: RunningGroup) => Promise<unknown>,
+): Promise<string> {
+  const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields }], {}, { speed: 20 });
   const script = steps({ text: 'all done' });
+  // What the second one asks before the server is gone is not answered either.
   const gate = ({ name }: CapturedRequest) => (name === 'b' ? new Promise<void>(() => {}) : undefined);
   const gone = serve(script, { gate });
   const run = group.run(env);
   await run.event('session_completed', group.id('a'));
   await gone.stop();
-  expect(await run.event('session_paused')).toMatchObject({ reason: 'transient' });
+  await isLongEnough(group, run);
   const back = serve(script, { port: Number(new URL(gone.url).port) });
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().failures).toBe(0);
   const told = JSON.stringify(back.requests.at(-1)?.body.messages);
+  // The task stands in the conversation once, however often it was asked.
   expect(told.split('The task of this session:').length - 1).toBe(1);
+  return told;
+}
+
+test('a session whose time is over while the API is gone goes on when it is back', async () => {
+  await throughOutage({ timeoutMs: 80_000 }, async (_, run) => {
+    expect(await run.event('session_paused')).toMatchObject({ reason: 'transient' });
+  });
 }, 60_000);
 
 longTest(
   'an API that is gone for longer than the retries last is waited for, and everything completes',
   async () => {
-    const group = make([{ name: 'a' }, { name: 'b', after: ['a'], fields: { retries: 1 } }], {}, { speed: 20 });
-    const script = steps({ text: 'all done' });
-    // What the second one asks before the server is gone is not answered either.
-    const gate = ({ name }: CapturedRequest) => (name === 'b' ? new Promise<void>(() => {}) : undefined);
-    const gone = serve(script, { gate });
-    const run = group.run(env);
-    await run.event('session_completed', group.id('a'));
-    await gone.stop();
-    const pauses = () => group.events().filter(({ type }) => type === 'session_paused').length;
-    // Each takes claude's own tries, longer than `until` is patient.
-    while (pauses() < 3) await Bun.sleep(100);
-    const back = serve(script, { port: Number(new URL(gone.url).port) });
-    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-    expect(group.state().failures).toBe(0);
-    // The task stands in the conversation once, however often it was asked.
-    const told = JSON.stringify(back.requests.at(-1)?.body.messages);
-    expect(told.split('The task of this session:').length - 1).toBe(1);
+    const told = await throughOutage({ retries: 1 }, async (group) => {
+      const pauses = () => group.events().filter(({ type }) => type === 'session_paused').length;
+      // Each takes claude's own tries, longer than `until` is patient.
+      while (pauses() < 3) await Bun.sleep(100);
+    });
     expect(told).not.toContain('The task again:');
     expect(told).toContain('The API did not answer');
   },

@@ -121,8 +121,12 @@ export class Workbench {
 
   /** Does the work; a first signal ends it in order, a second one at once. */
   async whileListening<T>(work: () => Promise<T>): Promise<T> {
-    const ignore = onSignal(() => {
-      ignore();
+    const ignore = onSignal((signal) => {
+      if (this.#interrupted) {
+        ignore();
+        process.kill(process.pid, signal);
+        return;
+      }
       this.#interrupted = true;
       say(this.#context, 'Stopping ...');
       this.#command?.stop();

@@ -18,7 +18,8 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   const { counts, sessions } = state;
   if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
   const left = plan.ready.length > 0;
-  if (holding !== null && left) return [settleHeld(state, holding)];
+  // Whoever has to cure something goes on with a plain `group run` afterwards, whatever else is left to be started.
+  if (holding !== null && (left || holding === 'needs-person')) return [settleHeld(state, holding, left)];
   if (left) return settleDry(state, plan);
   if (counts.failed > 0) return [settleFailed(state, plan)];
   const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isOwnDry(record));
@@ -37,10 +38,10 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
 }
 
-function settleHeld(state: GroupState, holding: string): Settle {
+function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
   const message =
     holding === 'needs-person'
-      ? `${personMessage(state)} Nothing else was started.`
+      ? `${personMessage(state)}${left ? ' Nothing else was started.' : ''}`
       : `${failuresText(state)}, so nothing else was started. See: group show. Then: group resume.`;
   const paused = state.group.config.pauseOnError || holding === 'needs-person';
   return { do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message };

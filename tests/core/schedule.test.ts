@@ -96,6 +96,13 @@ describe('trouble', () => {
     },
   );
 
+  test('whoever is needed by the last session is needed as much: the group pauses, and goes on when that is cured', () => {
+    const log = threeSessions().run().start(a).complete(a).start(b).complete(b).start(c).fail(c, noUsage, 'billing');
+    expect(decide(log.state, capacity)).toEqual([
+      { do: 'settle', status: 'paused', reason: 'needs-person', message: 'It went wrong. Try again.' },
+    ]);
+  });
+
   test('at the threshold running sessions finish and nothing new starts', () => {
     const log = threeSessions({ errorThreshold: 1, maxConcurrentSessions: 2 }).addSession(sessionDefinition(4)).run();
     log.start(a).start(b).fail(a);

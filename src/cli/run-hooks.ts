@@ -66,7 +66,7 @@ export function createRunHooks(
     tell,
     async finish(left) {
       // A user who does not want to wait for them either.
-      const unsubscribe = onSignal(() => commands.stop());
+      const unsubscribe = onSignal(world.clock, () => commands.stop());
       await tidied;
       if (left) commands.stop();
       const waiting = `Waiting for an onEvent command, at most ${eventCommandTimeoutMs / 1_000} s; Ctrl-C ends it.`;

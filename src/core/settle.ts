@@ -11,6 +11,9 @@ import type { GroupState } from './state.ts';
 type Settle = Extract<Decision, { do: 'settle' }>;
 type SettleUndone = Exclude<Settle, { status: 'completed' }>;
 
+/** What helps a session that has used up its own budget. */
+export const ownDryNext = 'Raise it and go on with: session resume --max-budget-usd.';
+
 export const budgetMessage = 'The budget is used up. Raise it and go on with: group resume --max-budget-usd.';
 
 /** The end of a run in which nothing runs and `holding` (or nothing) keeps sessions from starting. */
@@ -18,8 +21,7 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   const { counts, sessions } = state;
   if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
   const left = plan.ready.length > 0;
-  // Whoever has to cure something goes on with a plain `group run` afterwards, whatever else is left to be started.
-  if (holding !== null && (left || holding === 'needs-person')) return [settleHeld(state, holding, left)];
+  if (holding !== null && (left || isAccountsTrouble(state))) return [settleHeld(state, holding, left)];
   if (left) return settleDry(state, plan);
   if (counts.failed > 0) return [settleFailed(state, plan)];
   const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isOwnDry(record));
@@ -36,6 +38,13 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
     return [{ do: 'settle', status: 'paused', reason: 'sessions-waiting', message }];
   }
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
+}
+
+/** No work went wrong: the group pauses also when nothing is left to be started, and goes on when that is cured. */
+function isAccountsTrouble({ sessions, needsPerson: isHeld }: GroupState): boolean {
+  const isTrouble = ({ state }: SessionRecord) =>
+    state.status === 'failed' && (state.failure.reason === 'not-logged-in' || state.failure.reason === 'billing');
+  return isHeld && [...sessions.values()].some(isTrouble);
 }
 
 function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
@@ -90,8 +99,7 @@ function settleDry(state: GroupState, plan: Plan): Decision[] {
 function settleOwnDry(state: GroupState, { definition }: SessionRecord): Settle {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const title = sessionLabel(definition.id, definition.name);
-  const next = 'Raise it and go on with: session resume --max-budget-usd.';
-  const message = `Session ${title} has used up its own budget. ${next}`;
+  const message = `Session ${title} has used up its own budget. ${ownDryNext}`;
   return { do: 'settle', status, reason: 'budget', message };
 }
 

@@ -7,7 +7,7 @@ import { type Plan, planOf } from './plan.ts';
 import { explanation } from './progress.ts';
 import { type Circumstances, decide, type Gate, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
-import { failuresText, settleForLimit } from './settle.ts';
+import { failuresText, ownDryNext, settleForLimit } from './settle.ts';
 import type { GroupState } from './state.ts';
 import { timedWait } from './timed-wait.ts';
 import { cacheWait, type WarmUps, warmUps } from './warm-cache.ts';
@@ -113,8 +113,7 @@ function whyOne(state: GroupState, record: SessionRecord, { plan, general, warmi
   const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
   const own = explanation(state, plan, record);
   if (status === 'paused' && isOwnDry(record)) {
-    const message = 'It has used up its own budget. Raise it and go on with: session resume --max-budget-usd.';
-    return answer('budget', message);
+    return answer('budget', `It has used up its own budget. ${ownDryNext}`);
   }
   if (own.reason === 'blocked') return answer('blocked', own.message ?? '');
   if (status === 'failed' && !record.queued) return answer(own.reason ?? 'failed', own.message ?? '');

@@ -65,7 +65,7 @@ async function lookAtOrigin(git: Git, plan: WorkspacePlan): Promise<Result<Origi
   const { files } = git.world;
   const { projectPath, repository } = plan;
   if (files.info(projectPath)?.kind !== 'folder') {
-    const next = 'Put it back and retry the session, or remove the session from the group.';
+    const next = 'Put it back and retry the session, or remove the session, after those that depend on it.';
     return fail('project-missing', `The project folder ${projectPath} does not exist any more.`, next);
   }
   const found = findRepository(files, projectPath);

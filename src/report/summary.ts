@@ -1,5 +1,6 @@
 /** The closing report of a run: a table of the sessions, totals, what went wrong and its cure, what to do next. */
 import { join } from 'node:path';
+import { isOwnDry } from '../core/budget.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import { allBlockers, type Plan, planOf } from '../core/plan.ts';
@@ -26,6 +27,7 @@ import {
   conditionOf,
   listTitles,
   projectName,
+  raisedBudget,
   resumeLine,
   runLine,
   sessionTitle,
@@ -46,7 +48,7 @@ const columns: readonly Column[] = [
   { title: 'OUT', align: 'right', spare: 1 },
 ];
 
-const sentenceColumnsMax = 400;
+const sentenceColumnsMax = 1_000;
 
 export interface SummaryOptions {
   readonly style: Style;
@@ -155,7 +157,7 @@ export function troubleLines(state: GroupState, style: Style): string[] {
       lines.push(`${style('warn', title)}  blocked by ${listTitles(state, blocked.get(record.definition.id) ?? [])}`);
     } else if (why.message !== undefined) {
       const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-      const message = safeLine(withCommands(state, why.message), sentenceColumnsMax);
+      const message = safeLine(withCommands(state, why.message, record), sentenceColumnsMax);
       lines.push(`${style(tone, title)}  ${record.state.status}: ${message}`);
     }
     for (const warning of record.warnings) {
@@ -180,11 +182,11 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
         ? [`Next: claude-code-agent group watch ${id}`]
         : [`The group was interrupted. Next: ${runLine(state)} (continues it)`];
     case 'paused':
-      return [...groupMessage(state), `Next: ${resumeLine(state)}${raised(state)}`];
+      return [...groupMessage(state), `Next: ${resumeLine(state)}${raisedBudget(state)}`];
     case 'failed':
       return state.counts.failed > 0
-        ? [...groupMessage(state), `Next: ${runLine(state)} --retry-failed${raised(state)}`]
-        : [...groupMessage(state), `Next: ${resumeLine(state)}${raised(state)}`];
+        ? [...groupMessage(state), `Next: ${runLine(state)} --retry-failed${raisedBudget(state)}`]
+        : [...groupMessage(state), `Next: ${resumeLine(state)}${raisedBudget(state)}`];
     case 'completed': {
       const first = state.sessions.values().next().value?.definition;
       return first ? [`Next: claude-code-agent session logs ${id}/${sessionLabel(first.id, first.name)}`] : [];
@@ -194,21 +196,9 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
   }
 }
 
-/**
- * What must be given with the command for it to get anywhere: more money, when that is what was short. As much again as
- * it had, whatever it has spent by now.
- */
-function raised(state: GroupState): string {
-  const cap = state.group.config.maxBudgetUsd;
-  if (state.reason !== 'budget' || cap === undefined) return '';
-  const wantedUsd = cap + Math.max(cap, state.usage.costUsd);
-  return ` --max-budget-usd ${Math.ceil(wantedUsd * 100 - roundingError) / 100}`;
-}
-
-/** Hundreds of cents are no exact numbers. */
-const roundingError = 1e-6;
-
 function groupMessage(state: GroupState): string[] {
-  const message = safeLine(withCommands(state, state.message ?? ''), sentenceColumnsMax);
+  // The only one of its sentences that names a command for a session is that this one has no money left.
+  const dry = [...state.sessions.values()].find((record) => record.state.status === 'paused' && isOwnDry(record));
+  const message = safeLine(withCommands(state, state.message ?? '', dry), sentenceColumnsMax);
   return message === '' ? [] : [message];
 }

@@ -2,9 +2,10 @@
 import { basename } from 'node:path';
 import { allDependentsOf } from '../core/graph.ts';
 import type { SessionId } from '../core/group.ts';
-import { sessionNumber } from '../core/id.ts';
+import { sessionLabel, sessionNumber } from '../core/id.ts';
 import { planOf } from '../core/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
@@ -50,15 +51,50 @@ export function resumeLine({ group, run }: GroupState): string {
   return `claude-code-agent group resume ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;
 }
 
-/** A sentence of the core, which knows only the names of the commands, with lines that can be typed. */
-export function withCommands(state: GroupState, sentence: string): string {
+/**
+ * What must be given with the command for it to get anywhere: more money, when that is what was short. As much again as
+ * it had, whatever it has spent by now.
+ */
+export function raisedBudget(state: GroupState): string {
+  const cap = state.group.config.maxBudgetUsd;
+  return state.reason !== 'budget' || cap === undefined ? '' : budgetOption(cap, state.usage.costUsd);
+}
+
+function budgetOption(capUsd: number, spentUsd: number): string {
+  const wantedUsd = capUsd + Math.max(capUsd, spentUsd);
+  return ` --max-budget-usd ${Math.ceil(wantedUsd * 100 - roundingError) / 100}`;
+}
+
+/** Hundreds of cents are no exact numbers. */
+const roundingError = 1e-6;
+
+/**
+ * A sentence of the core, which knows only the names of the commands, with lines that can be typed. `record`: the
+ * session it is about. No full stop follows an amount, for it would be taken for a part of it.
+ */
+export function withCommands(state: GroupState, sentence: string, record?: SessionRecord): string {
   const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
-  return sentence
+  const ofGroup = sentence
+    .replaceAll(/(?<!claude-code-agent )\bgroup resume --max-budget-usd\b\.?/g, () => {
+      return `${resumeLine(state)}${raisedBudget(state) || ' --max-budget-usd USD'}`;
+    })
     .replaceAll(/(?<!claude-code-agent )\bgroup resume\b/g, resumeLine(state))
     .replaceAll(/(?<!claude-code-agent )\bgroup run --retry-failed\b/g, () => {
       return `claude-code-agent group run ${state.group.id} --retry-failed${rehearse}`;
     })
     .replaceAll(/(?<!claude-code-agent )\bgroup (show|why)\b/g, `claude-code-agent group $1 ${state.group.id}`);
+  return record === undefined ? ofGroup : withSessionCommands(state, ofGroup, record);
+}
+
+function withSessionCommands(state: GroupState, sentence: string, { definition, usage }: SessionRecord): string {
+  const { id, name, maxBudgetUsd } = definition;
+  const reference = `${state.group.id}/${sessionLabel(id, name)}`;
+  const more = maxBudgetUsd === undefined ? ' --max-budget-usd USD' : budgetOption(maxBudgetUsd, usage.costUsd);
+  return sentence
+    .replaceAll(/(?<!claude-code-agent )\bsession resume --max-budget-usd\b\.?/g, () => {
+      return `claude-code-agent session resume ${reference}${more}`;
+    })
+    .replaceAll(/(?<!claude-code-agent )\bsession (resume|retry)\b/g, `claude-code-agent session $1 ${reference}`);
 }
 
 /** What is special about a running group, in words: frozen, being paused, held by a limit; null = nothing. */

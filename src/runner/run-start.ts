@@ -29,13 +29,7 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
     return fail('usage', `Group ${id} has no sessions.`, next);
   }
   const failed = sessionsWith(state, 'failed');
-  if (state.status === 'failed' && failed.length > 0 && !wish.retryFailed && wish.only === undefined) {
-    return fail(
-      'sessions-failed',
-      `Group ${id} ended failed: ${failed.length} of ${state.sessions.size} sessions failed.`,
-      `Look at them with: claude-code-agent group show ${id}. Try them again with: group run ${id} --retry-failed`,
-    );
-  }
+  if (state.status === 'failed' && !wish.retryFailed && wish.only === undefined) return refuseFailed(state, failed);
   const mixed = refuseMixing(state, wish.run);
   if (mixed) return mixed;
   const foreign = refuseForeignWorkers(state, wish.run.runner.host, wish.lives);
@@ -47,6 +41,23 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
   const { run, only } = wish;
   const retry = only ? failed.filter((session) => only.includes(session)) : retried(state, failed, wish.retryFailed);
   return ok([...events, { type: 'group_resumed', run, retry, ...(only ? { only } : {}) }]);
+}
+
+function refuseFailed(
+  { group: { id }, sessions, reason, run }: GroupState,
+  failed: readonly SessionId[],
+): Result<never> {
+  const rehearse = run?.rehearsal ? ' --rehearse' : '';
+  const look = `Look at it with: claude-code-agent group show ${id}.`;
+  if (failed.length > 0) {
+    const message = `Group ${id} ended failed: ${failed.length} of ${sessions.size} sessions failed.`;
+    const again = `claude-code-agent group run ${id} --retry-failed${rehearse}`;
+    return fail('sessions-failed', message, `${look} Try again with: ${again}`);
+  }
+  // It failed as a whole: for want of money, as its settings say.
+  const message = `Group ${id} ended failed${reason === undefined ? '' : ` (${reason})`}, with sessions left to run.`;
+  const more = reason === 'budget' ? ' --max-budget-usd USD' : '';
+  return fail('sessions-failed', message, `${look} Go on with: claude-code-agent group resume ${id}${rehearse}${more}`);
 }
 
 /** Failures that a person has cured by now are tried again without being asked for: they are why the group paused. */

@@ -78,7 +78,7 @@ function projectMissing(projectPath: string): { readonly ok: false; readonly fai
   return fail(
     'project-missing',
     `The project folder ${projectPath} does not exist any more or is not a folder.`,
-    'Put it back and retry the session, or remove the session from the group.',
+    'Put it back and retry the session, or remove the session, after those that depend on it.',
   );
 }
 

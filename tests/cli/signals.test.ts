@@ -6,21 +6,32 @@ import { afterEach, expect, test } from 'bun:test';
 import { onSignal } from '../../src/cli/signals.ts';
 
 let nowMs = 0;
+let timers: { readonly atMs: number; readonly action: () => void }[] = [];
 let heard: string[] = [];
 let end = () => {};
 afterEach(() => end());
 
+const clock = {
+  now: () => nowMs,
+  after(delayMs: number, action: () => void): () => void {
+    const timer = { atMs: nowMs + delayMs, action };
+    timers.push(timer);
+    return () => {
+      timers = timers.filter((other) => other !== timer);
+    };
+  },
+};
+
 function listen(): void {
   nowMs = 0;
   heard = [];
-  end = onSignal(
-    (signal) => heard.push(`${signal} ${nowMs}`),
-    () => nowMs,
-  );
+  end = onSignal(clock, (signal) => heard.push(`${signal} ${nowMs}`));
 }
 
 function send(atMs: number, signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void {
   nowMs = atMs;
+  for (const { action } of timers.filter((timer) => timer.atMs <= atMs)) action();
+  timers = timers.filter((timer) => timer.atMs > atMs);
   process.emit(signal, signal);
 }
 
@@ -45,4 +56,11 @@ test('that the terminal was closed is heard although a wish came just before, an
   send(6, 'SIGHUP');
   send(7, 'SIGTERM');
   expect(heard).toEqual(['SIGINT 5', 'SIGHUP 6']);
+});
+
+test('whoever ends listening leaves no timer that keeps the process from ending', () => {
+  listen();
+  send(5, 'SIGINT');
+  end();
+  expect(timers).toEqual([]);
 });

@@ -96,7 +96,7 @@ describe('trouble', () => {
     },
   );
 
-  test('whoever is needed by the last session is needed as much: the group pauses, and goes on when that is cured', () => {
+  test('trouble with the account pauses the group also when nothing is left to be started', () => {
     const log = threeSessions().run().start(a).complete(a).start(b).complete(b).start(c).fail(c, noUsage, 'billing');
     expect(decide(log.state, capacity)).toEqual([
       { do: 'settle', status: 'paused', reason: 'needs-person', message: 'It went wrong. Try again.' },

@@ -41,6 +41,25 @@ test.each([false, true])('commands can be typed as they stand, in a rehearsal: %
   expect(withCommands(state, typed)).toBe(typed);
 });
 
+test('what raises a budget names an amount, and no full stop follows it', () => {
+  const { state } = fold(sceneEvents);
+  const { id, config } = state.group;
+  const dry = { ...state, reason: 'budget', group: { ...state.group, config: { ...config, maxBudgetUsd: 2.5 } } };
+  expect(withCommands(dry, 'Go on with: group resume --max-budget-usd.')).toBe(
+    `Go on with: claude-code-agent group resume ${id} --max-budget-usd 5`,
+  );
+  const [record] = [...state.sessions.values()];
+  if (record === undefined) throw new Error('The scene has no sessions.');
+  const definition = { ...record.definition, name: 'api', maxBudgetUsd: 0.4 };
+  const capped = { ...record, definition, usage: { ...record.usage, costUsd: 0.4 } };
+  expect(withCommands(state, 'Go on with: session resume --max-budget-usd.', capped)).toBe(
+    `Go on with: claude-code-agent session resume ${id}/api --max-budget-usd 0.8`,
+  );
+  expect(withCommands(state, 'Then try again with: session retry.', capped)).toBe(
+    `Then try again with: claude-code-agent session retry ${id}/api.`,
+  );
+});
+
 test('a limit that is lifted today is told by the clock, one of another day with its date', () => {
   const { state } = fold(sceneEvents);
   const resetsAt = state.limitResetsAt ?? '';

@@ -4,7 +4,6 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
-import { needsPerson } from '../../src/core/failure.ts';
 import { groupProgress } from '../../src/core/progress.ts';
 import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
@@ -131,7 +130,7 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
 for (const { name, reason, says, step } of cases) {
   test(name, async () => {
     const { result, first, second, status } = await endWith(step);
-    const ended = needsPerson(reason) ? 'paused' : 'failed';
+    const ended = reason === 'not-logged-in' ? 'paused' : 'failed';
     expect(result).toMatchObject({ kind: 'settled', status: ended });
     expect(first).toMatchObject({ status: 'failed', reason });
     expect(first?.message).toMatch(says);
@@ -144,7 +143,7 @@ for (const { name, reason, says, step } of cases) {
 test('a missing program', async () => {
   group = makeGroup(pair);
   const result = await group.run({ ...rig.env, CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' }).result;
-  expect(result).toMatchObject({ kind: 'settled', status: 'paused' });
+  expect(result).toMatchObject({ kind: 'settled', status: 'failed' });
   const [first, second] = groupProgress(group.state(), new Map(), 0).sessions;
   expect(first).toMatchObject({ status: 'failed', reason: 'claude-missing' });
   expect(first?.message).toContain('CLAUDE_CODE_AGENT_CLAUDE');

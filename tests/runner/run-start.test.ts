@@ -35,6 +35,17 @@ describe('what failed', () => {
       .fail(b, undefined, 'not-logged-in')
       .add({ type: 'group_paused', reason: 'needs-person', message: 'x' });
 
+  test('is not run again unasked, nor is a group that failed as a whole for want of money', () => {
+    const ended = three().start(a).fail(a).add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' });
+    const next = expect.stringMatching(/group run \S+ --retry-failed$/);
+    expect(begin(ended)).toMatchObject({ ok: false, failure: { reason: 'sessions-failed', next } });
+    const poor = three().start(a).complete(a).add({ type: 'group_failed', reason: 'budget', message: 'x' });
+    const resume = expect.stringMatching(/group resume \S+ --max-budget-usd USD$/);
+    expect(begin(poor)).toMatchObject({ ok: false, failure: { reason: 'sessions-failed', next: resume } });
+    expect(begin(poor, { retryFailed: true })).toMatchObject({ ok: true });
+    expect(begin(poor, { only: [b] })).toMatchObject({ ok: true });
+  });
+
   test('for want of a cure by a person is tried again, and nothing else unasked', () => {
     expect(retriedBy(paused())).toEqual([b]);
   });

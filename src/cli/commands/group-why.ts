@@ -36,7 +36,7 @@ Example:
   $ claude-code-agent group why auth-refactor web
   $ claude-code-agent group why auth-refactor --json | jq -r '.sessions[] | select(.reason == "blocked") | .id'`;
 
-const sentenceColumnsMax = 400;
+const sentenceColumnsMax = 1_000;
 
 export function define(command: Command, context: Context): void {
   command
@@ -113,7 +113,7 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
     const answer = notRunning.get(id);
     return answer === undefined
       ? { ...head, reason: 'completed', message: 'It is completed.' }
-      : { ...head, reason: answer.reason, message: withCommands(state, answer.message) };
+      : { ...head, reason: answer.reason, message: withCommands(state, answer.message, record) };
   });
 }
 

@@ -17,7 +17,7 @@ export function define(command: Command, context: Context): void {
 async function serve(context: Context, groupDir: string, scriptFile: string | undefined): Promise<Work> {
   const stop = new AbortController();
   // The terminal of the runner is not ours: only SIGTERM is meant for the server.
-  const end = onSignal((signal) => {
+  const end = onSignal(context.world.clock, (signal) => {
     if (signal === 'SIGTERM') stop.abort();
   });
   const script = scriptFile === undefined ? {} : { scriptFile };

@@ -7,7 +7,15 @@ import { explanation } from '../../core/progress.ts';
 import { type TimedWait, timedWait } from '../../core/timed-wait.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
-import { goesOnAt, listTitles, retrySentence, sessionTitle, setupSentence, statusTone } from '../../report/wording.ts';
+import {
+  goesOnAt,
+  listTitles,
+  retrySentence,
+  sessionTitle,
+  setupSentence,
+  statusTone,
+  withCommands,
+} from '../../report/wording.ts';
 import { acceptText, isolationWhy, placeText, setupText } from '../../report/work-plan.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
@@ -92,7 +100,7 @@ function describe(context: Context, session: LoadedSession, { used, now, wait }:
   const lines: [string, string | undefined][] = [
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
-    ['Why', why.message],
+    ['Why', why.message === undefined ? undefined : withCommands(state, why.message, record)],
     ['Now', now],
     ['Project', definition.projectPath],
     ...workLines(session),

@@ -44,7 +44,7 @@ class DashboardDisplay implements RunDisplay {
 
   readonly onSignal = (handler: (signal: RunnerSignal) => void): (() => void) => {
     this.#handlers.add(handler);
-    const end = onSignal(handler);
+    const end = onSignal(this.#context.world.clock, handler);
     return () => {
       this.#handlers.delete(handler);
       end();

@@ -19,5 +19,6 @@ export interface RunDisplay {
 export async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunDisplay> {
   if (output === 'tui') return (await import('./run-dashboard.ts')).openRunDashboard(context, group);
   const reporter = await createReporter(context, group, output);
-  return { reporter, onSignal, isHandedOver: false, close: async () => {} };
+  const listen: RunDisplay['onSignal'] = (handler) => onSignal(context.world.clock, handler);
+  return { reporter, onSignal: listen, isHandedOver: false, close: async () => {} };
 }

@@ -49,7 +49,7 @@ async function watched(context: Context, group: LoadedGroup, openScreen: OpenScr
     onLost: (failure) => resolve({ by: 'loss', failure }),
     onTrouble,
   });
-  const unsubscribe = onSignal((signal) => resolve({ by: 'signal', signal }));
+  const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ by: 'signal', signal }));
   const onQuit = (): void => resolve({ by: 'user', source });
   context.stdout.onClosed(onQuit);
   try {

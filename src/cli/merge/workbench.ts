@@ -121,7 +121,7 @@ export class Workbench {
 
   /** Does the work; a first signal ends it in order, a second one at once. */
   async whileListening<T>(work: () => Promise<T>): Promise<T> {
-    const ignore = onSignal((signal) => {
+    const ignore = onSignal(this.#context.world.clock, (signal) => {
       if (this.#interrupted) {
         ignore();
         process.kill(process.pid, signal);

@@ -197,7 +197,7 @@ function whySentence({ state, runner, why, nowMs }: View, record: SessionRecord)
   const isIdle = state.status === 'running' && runner === 'none' && /^(slot|frozen)$/.test(answer.reason);
   return isIdle
     ? "The group's runner is gone; P lets it go on."
-    : withLocalTimes(withCommands(state, answer.message), nowMs);
+    : withLocalTimes(withCommands(state, answer.message, record), nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */

@@ -7,6 +7,12 @@ cd "$root" || exit 1
 marker=node_modules/.package-lock.json
 is_current() { [ -f "$marker" ] && [ ! package-lock.json -nt "$marker" ]; }
 is_current && exec sh scripts/build.sh
+# npm empties the folder that a link leads to, which another checkout may be working with.
+[ -h node_modules ] && {
+  echo "node_modules is a link to packages that do not fit package-lock.json. Install them where they are, or remove" \
+    "the link ($root/node_modules)." >&2
+  exit 1
+}
 
 # Two installations in one folder spoil each other, so the second waits. The lock is a link that leads to the process
 # id of its holder: made in one step, by one process only.

@@ -4,7 +4,7 @@
  */
 import { deservesNewSlice, isOwnDry, judgeBudget, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
-import { defaultRetries, type SessionId, type SessionSet } from './group.ts';
+import { defaultRetries, type GroupId, type SessionId, type SessionSet } from './group.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
@@ -55,6 +55,7 @@ export type WaitReason =
   | 'slot'
   | 'starting'
   | 'checkout'
+  | 'other-group'
   | 'cache';
 
 /** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
@@ -65,6 +66,12 @@ export interface Gate {
   readonly mayProbe: boolean;
   /** It is no usage limit: the server asks for fewer requests. */
   readonly isThrottled?: boolean;
+}
+
+/** What the other groups of this machine do. */
+export interface OtherGroups {
+  /** One that has a session at work in the repository's checkouts, without a worktree of its own. */
+  workingIn(repository: string): GroupId | undefined;
 }
 
 /** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */
@@ -91,6 +98,8 @@ export interface Circumstances {
   readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk'; readonly message: string };
   /** The disk is so full that what running sessions print may get lost. */
   readonly isDiskLow?: boolean;
+  /** Absent = this group has all checkouts for itself. */
+  readonly others?: OtherGroups;
 }
 
 /**
@@ -124,7 +133,7 @@ function frozen(until: string): Decision {
 /** Waiting for these ends without anybody's help, so the run stays up; for the others a session must end first. */
 function isSelfEnding(state: GroupState, reason: WaitReason): boolean {
   if (reason === 'limit') return state.group.config.onLimit !== 'pause';
-  return reason === 'backoff' || reason === 'memory' || reason === 'disk';
+  return reason === 'backoff' || reason === 'memory' || reason === 'disk' || reason === 'other-group';
 }
 
 function decidePausing(state: GroupState, reason: StopReason, { isDiskLow }: Circumstances): Decision[] {
@@ -246,8 +255,9 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
     }
     const isolated = isolationOf(state, sessionId) === 'worktree';
     const { repository } = record.definition;
-    if (!isolated && repository !== undefined && inUse.has(repository)) {
-      held ??= checkoutWait;
+    const taken = isolated || repository === undefined ? null : takenCheckout(state, repository, inUse, circumstances);
+    if (taken !== null) {
+      held ??= taken;
       continue;
     }
     // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
@@ -302,6 +312,20 @@ const outageWait: Wait = {
 
 /** Acceptance asks nothing of the model. */
 const nothingToPay: Slice = { kind: 'unlimited' };
+
+/** Why nobody may begin in the repository's checkouts; null = they are free. */
+function takenCheckout(
+  state: GroupState,
+  repository: string,
+  inUse: ReadonlySet<string>,
+  { others }: Circumstances,
+): Wait | null {
+  if (inUse.has(repository)) return checkoutWait;
+  const group = state.group.config.shareCheckouts ? undefined : others?.workingIn(repository);
+  if (group === undefined) return null;
+  const message = `A session of group ${group} works in the same checkout; without worktrees groups take turns there.`;
+  return { do: 'wait', reason: 'other-group', message };
+}
 
 const checkoutWait: Wait = {
   do: 'wait',

@@ -34,7 +34,7 @@ export function isolationWhy(state: GroupState, id: SessionId): Isolation {
   if (mode === 'worktree') return { mode, why: 'sessions may meet in a repository, or one asked for it' };
   return buildsInPlace(state, id)
     ? { mode, why: `it builds on work that lies in the checkout of ${repositoryName(repository)} itself` }
-    : { mode, why: 'no two sessions may meet in a repository' };
+    : { mode, why: 'no two sessions of the group may meet in a repository' };
 }
 
 /** What people call a repository: the folder with `.git`, or that of a bare one. */

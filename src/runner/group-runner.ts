@@ -5,7 +5,7 @@
 import type { EventBody, GroupEvent, RunInfo } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import { groupProgress, type LiveSession } from '../core/progress.ts';
-import { type Decision, decide } from '../core/schedule.ts';
+import type { Decision } from '../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -21,10 +21,9 @@ import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
 import { closeHalfLine } from './half-line.ts';
 import { LateSearch } from './late-search.ts';
-import type { LimitGate } from './limit-gate.ts';
 import { liveSession } from './live.ts';
 import { answerRequests } from './request-answers.ts';
-import { Surroundings } from './surroundings.ts';
+import { Surroundings, type SurroundingsOptions } from './surroundings.ts';
 import { overdueEvents } from './watchdog.ts';
 import { Worker } from './worker.ts';
 import { workerOptions } from './worker-options.ts';
@@ -34,14 +33,11 @@ const showMs = 100;
 /** How often requests, timeouts and the surroundings are looked at, whatever else happens. */
 const tickMs = 500;
 
-export interface GroupRunnerOptions {
+export interface GroupRunnerOptions extends SurroundingsOptions {
   readonly writer: GroupWriter;
   readonly run: RunInfo;
   readonly reporter: Reporter;
   readonly preparer: AttemptPreparer;
-  /** Data root. */
-  readonly root: string;
-  readonly gate: LimitGate;
 }
 
 /** How a run ended for the process that carried it. */
@@ -87,7 +83,7 @@ export class GroupRunner {
     const { paths } = options.writer;
     this.#acceptances = new Acceptances(world, { paths, needs: options.preparer.forCommands, enqueue: this.enqueue });
     this.#lateSearch = new LateSearch(world, options.writer, this.enqueue);
-    this.#surroundings = new Surroundings(world, options.root, options.gate, this.#workers);
+    this.#surroundings = new Surroundings(world, options, this.#workers);
   }
 
   /** Puts a fact into the inbox. Never does anything else, so it may be called from anywhere. */
@@ -249,7 +245,7 @@ export class GroupRunner {
   }
 
   #decideAndAct(): boolean {
-    const decisions = decide(this.#writer.state, this.#surroundings.circumstances(this.#writer.state));
+    const decisions = this.#surroundings.decisions(this.#writer.state);
     this.#tellWait(decisions);
     this.#isOver = decisions.some((decision) => decision.do === 'settle');
     // What nobody has hinted at yet is answered all the same, for nobody would take it up any more.

@@ -13,6 +13,7 @@ import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
 import { createPreparer } from './attempt-setup.ts';
+import { Checkouts } from './checkouts.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
@@ -105,6 +106,7 @@ async function runOpened(
     preparer,
     root: options.root,
     gate: openLimitGate(world, { root: options.root, key: gateKeyFor(options), runId }),
+    checkouts: new Checkouts(world, options.root, writer.state.group.id, runId),
   });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
   const cancelLoading = world.clock.after(restMs, () => void loadTheRest());

@@ -3,10 +3,11 @@
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
 import { planOf } from '../core/plan.ts';
-import type { Circumstances, Gate } from '../core/schedule.ts';
+import { type Circumstances, type Decision, decide, type Gate } from '../core/schedule.ts';
 import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
 import type { World } from '../world/world.ts';
+import type { Checkouts } from './checkouts.ts';
 import { isInOutage } from './fact-events.ts';
 import type { Fact } from './facts.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';
@@ -22,10 +23,18 @@ const windowMs = 5 * 3_600_000;
 /** When it is not said when the window ends, it is asked for again after this. */
 const nearMs = 60_000;
 
+export interface SurroundingsOptions {
+  /** Data root. */
+  readonly root: string;
+  readonly gate: LimitGate;
+  readonly checkouts: Checkouts;
+}
+
 export class Surroundings {
   readonly #world: World;
   readonly #gate: LimitGate;
   readonly #room: Room;
+  readonly #checkouts: Checkouts;
   readonly #workers: Workers;
   /** Milliseconds since the model answered anybody in this run, also one that has ended since; Infinity = nobody. */
   #unservedMs = Number.POSITIVE_INFINITY;
@@ -34,10 +43,11 @@ export class Surroundings {
   /** Milliseconds since the outage was noticed; null = there is none. */
   #outMs: number | null = null;
 
-  constructor(world: World, root: string, gate: LimitGate, workers: Workers) {
+  constructor(world: World, { root, gate, checkouts }: SurroundingsOptions, workers: Workers) {
     this.#world = world;
     this.#gate = gate;
     this.#room = watchRoom(world, root);
+    this.#checkouts = checkouts;
     this.#workers = workers;
   }
 
@@ -94,8 +104,13 @@ export class Surroundings {
     return [{ type: 'limit_reached', resetsAt, ...(reading.limitType ? { limitType: reading.limitType } : {}) }];
   }
 
+  /** What is to be done; to be asked at every step of a run. */
+  decisions(state: GroupState): readonly Decision[] {
+    return this.#checkouts.claimed(state, decide(state, this.#circumstances(state)));
+  }
+
   /** Asked for at every step of a run, so nothing is gathered that this state has no use for. */
-  circumstances(state: GroupState): Circumstances {
+  #circumstances(state: GroupState): Circumstances {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
     const waiting = planOf(state).ready.length > 0;
@@ -112,6 +127,7 @@ export class Surroundings {
       ...(this.#gate.isNear() ? { slotsMax: 1 } : {}),
       ...(room === undefined ? {} : { room }),
       ...(state.running.size > 0 && this.#room.isDiskLow() ? { isDiskLow: true } : {}),
+      others: this.#checkouts.others,
     };
   }
 

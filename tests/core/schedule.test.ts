@@ -77,6 +77,13 @@ describe('pausing', () => {
   });
 });
 
+test('with its checkout taken by another group a session waits, and the run stays up', () => {
+  const log = new CoreLog().addSession(sessionDefinition(1, [], { repository: '/app/.git', isolate: 'none' })).run();
+  const others = { workingIn: (repository: string) => (repository === '/app/.git' ? 'other' : undefined) };
+  expect(decide(log.state, { ...capacity, others })).toMatchObject([{ do: 'wait', reason: 'other-group' }]);
+  expect(decide(log.state, capacity)).toMatchObject([{ do: 'start' }]);
+});
+
 describe('trouble', () => {
   test.each(['not-logged-in', 'billing', 'claude-missing'] as const)(
     '%s needs a person: nothing else starts',

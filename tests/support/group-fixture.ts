@@ -49,6 +49,8 @@ export interface RunWish {
   readonly retryFailed?: boolean;
   /** Called for every event, after it was logged. */
   readonly onEvent?: (event: GroupEvent) => void;
+  /** Called when the run stands still, with the reason and the sentence. */
+  readonly onWaiting?: (reason: string, message: string) => void;
 }
 
 export interface RunningGroup {
@@ -181,7 +183,7 @@ function startRun(
         for (const wait of waiting) if (matches(event, wait.type, wait.sessionId)) wait.resolve(event);
       },
       progress: () => {},
-      waiting: () => {},
+      waiting: (reason, message) => wish.onWaiting?.(reason, message),
       summarize: () => {},
     },
     onSignal: (handler) => {

@@ -21,6 +21,7 @@ import {
   withCommands,
   withLocalTimes,
 } from '../../report/wording.ts';
+import { otherGroups } from '../../runner/checkouts.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from '../../runner/limit-gate.ts';
 import { watchRoom } from '../../runner/room.ts';
 import { attemptUsages } from '../attempt-usage.ts';
@@ -173,6 +174,7 @@ function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
     answered: answeredOf(usages),
     ...(gate === null ? {} : { gate }),
     ...(room === undefined ? {} : { room }),
+    others: otherGroups(world, root, group.groupId),
   };
 }
 

@@ -11,7 +11,8 @@ import type { Glyphs } from '../../report/dashboard/glyphs.ts';
 import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
 import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
-import { type Room, watchRoom } from '../../runner/room.ts';
+import { otherGroups } from '../../runner/checkouts.ts';
+import { watchRoom } from '../../runner/room.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
@@ -20,7 +21,7 @@ import { runningSetup } from '../set-up.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
-import { askWhy } from './why.ts';
+import { type Around, askWhy } from './why.ts';
 import { asking, type GroupWish, grant } from './wishes.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
@@ -56,7 +57,8 @@ export class Dashboard {
   #frame: Frame;
   #notice: (Notice & { readonly untilMs: number }) | undefined;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
-  readonly #room: Room;
+  /** What can be seen of the machine. */
+  readonly #around: Around;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -66,7 +68,8 @@ export class Dashboard {
   constructor(options: DashboardOptions) {
     this.#options = options;
     this.#world = options.context.world;
-    this.#room = watchRoom(this.#world, options.group.root);
+    const { root, groupId } = options.group;
+    this.#around = { room: watchRoom(this.#world, root), others: otherGroups(this.#world, root, groupId) };
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
     this.#ui = this.#frame.ui;
@@ -156,7 +159,7 @@ export class Dashboard {
       live,
       runner,
       nowMs,
-      why: askWhy(this.#world, this.#room, source),
+      why: askWhy(this.#world, this.#around, source),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       ...(this.#notice === undefined ? {} : { notice: this.#notice }),
       ...(material === undefined ? {} : { material }),

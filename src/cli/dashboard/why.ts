@@ -1,5 +1,5 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
-import type { Circumstances } from '../../core/schedule.ts';
+import type { Circumstances, OtherGroups } from '../../core/schedule.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { loggedGate } from '../../core/timed-wait.ts';
 import { answeredOf } from '../../core/warm-cache.ts';
@@ -8,16 +8,21 @@ import type { Room } from '../../runner/room.ts';
 import type { World } from '../../world/world.ts';
 import type { Source } from './source.ts';
 
-/** To be asked while the state stays as it is; nothing is looked at before that. `room`: see watchRoom. */
-export function askWhy(world: World, room: Room, source: Source): (record: SessionRecord) => Why | null {
+export interface Around {
+  readonly room: Room;
+  readonly others: OtherGroups;
+}
+
+/** To be asked while the state stays as it is; nothing is looked at before that. */
+export function askWhy(world: World, around: Around, source: Source): (record: SessionRecord) => Why | null {
   let ask: ReturnType<typeof whyAsker> | undefined;
   return (record) => {
-    ask ??= whyAsker(source.state, circumstancesOf(world, room, source));
+    ask ??= whyAsker(source.state, circumstancesOf(world, around, source));
     return ask(record);
   };
 }
 
-function circumstancesOf(world: World, room: Room, { state, live }: Source): Circumstances {
+function circumstancesOf(world: World, { room, others }: Around, { state, live }: Source): Circumstances {
   const gate = loggedGate(state);
   const space = room.forStarts(state.group.config, 0);
   return {
@@ -27,5 +32,6 @@ function circumstancesOf(world: World, room: Room, { state, live }: Source): Cir
     answered: answeredOf([...live].map(([session, { usage }]) => [session, usage])),
     ...(gate === null ? {} : { gate }),
     ...(space === undefined ? {} : { room: space }),
+    others,
   };
 }

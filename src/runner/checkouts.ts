@@ -1,0 +1,146 @@
+/**
+ * Sessions without a worktree take turns in each repository: those of one group because `decide` says so, those of
+ * several groups by a small file for each repository beside the groups, which names the group that works there.
+ */
+import { join } from 'node:path';
+import type { ProcessIdentity } from '../core/event.ts';
+import type { GroupId } from '../core/group.ts';
+import { checkoutsInUse } from '../core/isolation.ts';
+import type { Decision, OtherGroups } from '../core/schedule.ts';
+import type { GroupState } from '../core/state.ts';
+import { loadGroup } from '../store/group-store.ts';
+import type { World } from '../world/world.ts';
+
+interface Claim {
+  readonly groupId: GroupId;
+  readonly runner: ProcessIdentity;
+}
+
+/** What was seen of another group is believed for so long: behind a runner that died lies a whole log to be read. */
+const trustMs = 1_000;
+
+/** What other groups of this data root do, as seen from `groupId`; changes nothing. */
+export function otherGroups(world: World, root: string, groupId: GroupId): OtherGroups {
+  const seen = new Map<string, { readonly atMs: number; readonly holder: GroupId | undefined }>();
+  return {
+    workingIn(repository) {
+      const nowMs = world.clock.now();
+      const before = seen.get(repository);
+      if (before !== undefined && Math.abs(nowMs - before.atMs) < trustMs) return before.holder;
+      const holder = holderOf(world, root, repository);
+      const other = holder === groupId ? undefined : holder;
+      seen.set(repository, { atMs: nowMs, holder: other });
+      return other;
+    },
+  };
+}
+
+export class Checkouts {
+  readonly #world: World;
+  readonly #root: string;
+  readonly #groupId: GroupId;
+  readonly #runId: string;
+  /** Repositories that are claimed for this group. */
+  readonly #claimed = new Set<string>();
+  #isNew = true;
+  readonly others: OtherGroups;
+
+  /** `root`: data root. */
+  constructor(world: World, root: string, groupId: GroupId, runId: string) {
+    this.#world = world;
+    this.#root = root;
+    this.#groupId = groupId;
+    this.#runId = runId;
+    this.others = otherGroups(world, root, groupId);
+  }
+
+  /** Gives back what no session of the group works in any more; takes over what an earlier runner had claimed. */
+  #giveBack(state: GroupState): void {
+    if (!this.#isNew && this.#claimed.size === 0) return;
+    const used = checkoutsInUse(state);
+    if (this.#isNew) for (const repository of used) this.#claim(repository);
+    this.#isNew = false;
+    for (const repository of this.#claimed) {
+      if (used.has(repository)) continue;
+      this.#claimed.delete(repository);
+      quietly(() => this.#world.files.remove(claimPath(this.#root, repository)));
+    }
+  }
+
+  /**
+   * What was decided, without the starts in whose checkout another group has begun to work just now. To be asked at
+   * every step, for what this group does not use any more is given back here.
+   */
+  claimed(state: GroupState, decisions: readonly Decision[]): readonly Decision[] {
+    this.#giveBack(state);
+    if (state.group.config.shareCheckouts) return decisions;
+    return decisions.filter((decision) => {
+      if (decision.do !== 'start' || decision.isolated) return true;
+      const repository = state.sessions.get(decision.sessionId)?.definition.repository;
+      return repository === undefined || this.#claim(repository);
+    });
+  }
+
+  /** True also when it cannot be written down: on a broken disk the turns are not what a run should end for. */
+  #claim(repository: string): boolean {
+    if (this.#claimed.has(repository)) return true;
+    const { files, locks, machine } = this.#world;
+    const folder = checkoutsFolder(this.#root);
+    try {
+      files.makeFolder(folder);
+      const lock = locks.tryLock(join(folder, 'lock'), { identity: machine.self, runId: this.#runId });
+      if (lock === null) return false;
+      try {
+        const holder = holderOf(this.#world, this.#root, repository);
+        if (holder !== undefined && holder !== this.#groupId) return false;
+        const claim: Claim = { groupId: this.#groupId, runner: machine.self };
+        files.writeAtomic(claimPath(this.#root, repository), `${JSON.stringify(claim)}\n`);
+      } finally {
+        lock.release();
+      }
+    } catch {
+      return true;
+    }
+    this.#claimed.add(repository);
+    return true;
+  }
+}
+
+/** The group that works in the repository's checkouts now: under its runner, or with workers whose runner has gone. */
+function holderOf(world: World, root: string, repository: string): GroupId | undefined {
+  const claim = quietly(() => parse(world.files.readText(claimPath(root, repository))));
+  if (claim === undefined) return undefined;
+  if (world.processes.isAlive(claim.runner)) return claim.groupId;
+  const group = quietly(() => loadGroup(world, root, claim.groupId));
+  if (group === undefined || !group.ok) return undefined;
+  const works = [...group.value.running].some((id) => {
+    const record = group.value.sessions.get(id);
+    if (record?.state.status !== 'running' || record.isolated === true) return false;
+    const { process } = record.state.attempt;
+    return record.definition.repository === repository && process !== undefined && world.processes.isAlive(process);
+  });
+  return works ? claim.groupId : undefined;
+}
+
+function parse(text: string | null): Claim | undefined {
+  if (text === null) return undefined;
+  const claim = JSON.parse(text) as Claim;
+  return typeof claim.groupId === 'string' && typeof claim.runner.pid === 'number' ? claim : undefined;
+}
+
+function checkoutsFolder(root: string): string {
+  return join(root, 'checkouts');
+}
+
+function claimPath(root: string, repository: string): string {
+  const digest = new Bun.CryptoHasher('sha256').update(repository).digest('hex').slice(0, 32);
+  return join(checkoutsFolder(root), `${digest}.json`);
+}
+
+function quietly<T>(action: () => T): T | undefined {
+  try {
+    return action();
+  } catch {
+    return undefined;
+  }
+}

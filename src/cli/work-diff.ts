@@ -25,6 +25,8 @@ export interface WorkDiff {
   /** Full id of the last commit; absent = the files of the worktree, whether committed or not. */
   readonly commit?: string;
   readonly stat: DiffStat;
+  /** A sentence: the worktree is gone, so what was in no commit is not in the difference. */
+  readonly gone?: string;
   /** As git printed it. */
   readonly text?: string;
 }
@@ -58,7 +60,7 @@ export async function diffOf(
   if (workspace === undefined) return notIsolated(session);
   const sides = await sidesOf(context, session, workspace);
   if (!sides.ok) return sides;
-  const { folder, to } = sides.value;
+  const { folder, to, gone } = sides.value;
   const { repository, branch, base } = workspace;
   const stat = to === undefined ? await worktreeStat(context, folder, base) : await diffStat(context, folder, base, to);
   if (!stat.ok) return stat;
@@ -78,6 +80,7 @@ export async function diffOf(
     ...{ repository, branch, base },
     ...(to === undefined ? {} : { commit: to }),
     stat: stat.value,
+    ...(gone === undefined ? {} : { gone }),
     ...(text.value === undefined ? {} : { text: text.value }),
   });
 }
@@ -87,6 +90,8 @@ interface Sides {
   readonly folder: string;
   /** Absent = the files in it. */
   readonly to?: string;
+  /** As in WorkDiff. */
+  readonly gone?: string;
 }
 
 async function sidesOf(context: Context, session: LoadedSession, workspace: Workspace): Promise<Result<Sides>> {
@@ -106,13 +111,24 @@ async function sidesOf(context: Context, session: LoadedSession, workspace: Work
   if (!to.ok) return to;
   const from = await commitOf(context, folder, base);
   if (!from.ok) return from;
-  if (to.value !== null && from.value !== null) return ok({ folder, to: to.value });
+  const isGone = record.workspace !== undefined && !hasFolder && !isCommitted(record);
+  const gone = isGone ? { gone: goneSentence(context, session, workspace) } : {};
+  if (to.value !== null && from.value !== null) return ok({ folder, to: to.value, ...gone });
   const message = `The work of session ${title} is no longer in the repository ${briefPath(repository)}.`;
   const next =
     record.mergedInto === undefined
       ? `What it did is told by: claude-code-agent session logs ${state.group.id}/${sessionId}`
       : `It was merged into ${record.mergedInto}: see git log ${shellWord(record.mergedInto)}`;
   return fail('not-found', message, next);
+}
+
+function goneSentence({ world }: Context, { record, state, sessionId }: LoadedSession, { path }: Workspace): string {
+  const title = titleOf(state, sessionId);
+  const isThere = world.files.list(path).length > 0;
+  const what = `The worktree of session ${title} is ${isThere ? 'no longer one' : 'gone'}: ${briefPath(path)}.`;
+  const shown = 'Only what was committed on its branch can be shown.';
+  if (isThere || record.state.status === 'completed') return `${what} ${shown}`;
+  return `${what} ${shown} When the session goes on, it is made again from that branch, and claude is told.`;
 }
 
 /** Whether all that the session did is in commits. */

@@ -88,7 +88,21 @@ test('a session that is not done: the files as they are now', async () => {
   expect(git(group.path('api'), 'status', '--porcelain')).toBe(before);
   // Its folder is gone, its branch is not.
   rmSync(group.path('api'), { recursive: true });
-  expect(added(await user.ok('session', 'diff', 'shop/api'))).toEqual(['a']);
+  const gone = await user.run('session', 'diff', 'shop/api');
+  expect(added(gone.stdout)).toEqual(['a']);
+  expect(gone.stderr).toMatch(/worktree of session 001 api is gone: .* When the session goes on, it is made again/);
+  expect((await user.run('group', 'diff', 'shop', '--stat')).stderr).toContain('001 api is gone');
+  const { gone: told } = await user.json<{ gone?: string }>('session', 'diff', 'shop/api');
+  expect(told).toContain('001 api is gone');
+});
+
+test('a session that has committed nothing and whose worktree is gone has not changed nothing', async () => {
+  const group = user.mergeGroup('shop', [{ name: 'api', repository: 'shop', tree: {}, status: 'failed' }]);
+  writeTree(group.path('api'), { 'a.txt': 'a\n' });
+  rmSync(group.path('api'), { recursive: true });
+  const { code, stdout, stderr } = await user.run('session', 'diff', 'shop/api');
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+  expect(stderr).toMatch(/is gone: .*\nNothing was committed there\.\s*$/);
 });
 
 test('a completed session whose uncommitted work was left', async () => {

@@ -112,6 +112,7 @@ function show(context: Context, group: LoadedGroup, diffs: readonly WorkDiff[], 
       const { sessionId, status, branch } = diff;
       const title = safeLine(titleOf(group.state, sessionId), columnsMax);
       stdout.line(`${title}  ${style(statusTone(status), status)}  ${spelledLine(branch)}  ${statWords(diff)}`);
+      if (diff.gone !== undefined) stderr.line(spelledLine(diff.gone));
       if (diff.text) printText(context, diff.text);
       stdout.line();
     }

@@ -1,11 +1,12 @@
 /** `session diff`: what a session changed in its worktree. */
 import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
+import { spelledLine } from '../../report/diff-text.ts';
 import { titleOf } from '../../report/wording.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { loadReferredSession } from '../resolve.ts';
-import { diffOf, workspacesOf } from '../work-diff.ts';
+import { diffOf, type WorkDiff, workspacesOf } from '../work-diff.ts';
 import { printJson, printText } from '../work-diff-text.ts';
 
 const example = `
@@ -44,7 +45,13 @@ async function print(context: Context, reference: string, { stat, json }: Wish):
   const diff = await diffOf(context, session.value, workspaces.value.get(sessionId), form);
   if (!diff.ok) return diff;
   if (json) printJson(context, diff.value);
-  else if (diff.value.text === '') context.stderr.line(`Session ${titleOf(state, sessionId)} has changed no file.`);
-  else printText(context, diff.value.text ?? '');
+  else show(context, diff.value, titleOf(state, sessionId));
   return ok(exitCode.done);
+}
+
+function show(context: Context, { gone, text = '' }: WorkDiff, title: string): void {
+  if (gone !== undefined) context.stderr.line(spelledLine(gone));
+  if (text !== '') printText(context, text);
+  else if (gone === undefined) context.stderr.line(`Session ${title} has changed no file.`);
+  else context.stderr.line('Nothing was committed there.');
 }

@@ -5,6 +5,13 @@
 import type { AttemptKind } from '../core/event.ts';
 import { fenced } from './instructions.ts';
 
+/** The worktree of the session was gone and was made again from its branch. */
+export interface Loss {
+  readonly branch: string;
+  /** What of the session's work is in it again. */
+  readonly kept: 'all' | 'commits' | 'nothing';
+}
+
 export interface ResumePromptInput {
   /** The session's task as it was sent first. */
   readonly task: string;
@@ -17,6 +24,8 @@ export interface ResumePromptInput {
   readonly rejection?: { readonly message: string; readonly output: string };
   /** The state of the session did not come back after a compaction. */
   readonly contextLost?: boolean;
+  /** The model has not heard of it yet. */
+  readonly loss?: Loss;
   /** What the user said to the session since its last attempt. */
   readonly messages?: readonly string[];
 }
@@ -25,8 +34,8 @@ export interface ResumePromptInput {
  * What is said instead in a conversation that ends with a prompt the model has never seen: in an outage there would
  * soon be dozens of them, and each of its turns would be paid with all of them.
  */
-export function repeatPrompt({ messages = [] }: Pick<ResumePromptInput, 'messages'>): string {
-  return [unserved, ...messages.flatMap((text) => [added, text])].join('\n\n');
+export function repeatPrompt({ messages = [], loss }: Pick<ResumePromptInput, 'messages' | 'loss'>): string {
+  return [unserved, ...lossWords(loss), ...messages.flatMap((text) => [added, text])].join('\n\n');
 }
 
 /** The task for a first attempt; for later ones with what happened before it. */
@@ -43,16 +52,16 @@ export function resumePrompt(input: ResumePromptInput): string {
 const opening = 'The task of this session:';
 
 function promptWords(input: ResumePromptInput): string {
-  const { task, kind, continues, failure, rejection, contextLost = false, messages = [] } = input;
+  const { task, kind, continues, failure, rejection, contextLost = false, messages = [], loss } = input;
   const said = messages.flatMap((text) => [added, text]);
   if (kind === 'start') return [task, ...said].join('\n\n');
   const paused = continues ? `${pauseReason} ${pauseIsNoRefusal}` : pauseReason;
   const why = rejection !== undefined ? rejected(rejection) : kind === 'retry' ? retryReason(failure) : paused;
   // Announced by the opening, the task comes first in a new conversation; a known one ends with the reminder of it.
-  if (!continues) return [task, why, fresh, ...said].join('\n\n');
+  if (!continues) return [task, why, fresh, ...lossWords(loss), ...said].join('\n\n');
   const lostNote = contextLost ? [lost] : [];
   const look = rejection === undefined ? [check] : [];
-  return [why, ...lostNote, ...look, again, task, ...said].join('\n\n');
+  return [why, ...lostNote, ...look, ...lossWords(loss), again, task, ...said].join('\n\n');
 }
 
 const added = 'The user adds:';
@@ -88,6 +97,31 @@ const lost =
   'The conversation was compacted before, and your own state was not given back to you then. Read it now: your ' +
   'progress file docs/plans/.cpm-progress-<your session id>.md and other notes of yours in the project, if there are ' +
   'any.';
+
+function lossWords(loss: Loss | undefined): string[] {
+  if (loss === undefined) return [];
+  const gone =
+    'In the meantime your working folder, a git worktree, was gone. The session runner has made it again from its ' +
+    `branch ${loss.branch}.`;
+  const look = 'Look at the files now, and do that work again before you go on.';
+  switch (loss.kept) {
+    case 'all':
+      return [
+        `${gone} All of your work had been committed there, so nothing of it is lost. Only what git does not keep, ` +
+          'such as ignored files and repositories within it, may have to be made again.',
+      ];
+    case 'commits':
+      return [
+        `${gone} What was committed there is in it. All changes that were in no commit are lost, whatever the ` +
+          `conversation says about them. ${look}`,
+      ];
+    case 'nothing':
+      return [
+        `${gone} That holds no commit of yours, so all files you had written or changed there are as they were ` +
+          `before you began, whatever the conversation says about them. ${look}`,
+      ];
+  }
+}
 
 const again = 'The task again:';
 

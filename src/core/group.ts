@@ -200,6 +200,14 @@ export interface SessionDefinition {
   readonly createdAt: string;
 }
 
+/** That the worktree of a session was gone and was made anew. */
+export interface Remade {
+  /** ISO 8601; tells one such time from another. */
+  readonly at: string;
+  /** Its branch, or, when of that nothing was left either, the commit from which its work begins again. */
+  readonly from: 'branch' | 'base';
+}
+
 /** Where an isolated session works; fixed when its worktree is made. */
 export interface Workspace {
   /** Root of the worktree, absolute. */
@@ -218,6 +226,8 @@ export interface Workspace {
   readonly checkout?: string;
   /** What was checked out there, when that is not the base; full id of the commit. */
   readonly origin?: string;
+  /** The last time; absent = its folder was never gone. */
+  readonly remade?: Remade;
 }
 
 /** What a session left in its worktree. */

@@ -128,6 +128,7 @@ function applySessionEvent(
       return;
     case 'session_cleaned':
       delete record.workspace;
+      delete record.unaware;
       return;
     case 'budget_warning':
       state.budgetWarned = true;
@@ -175,6 +176,8 @@ function isolate(
   record: SessionRecord,
   { workspace }: Extract<SessionEvent, { type: 'session_isolated' }>,
 ): void {
+  if (record.workspace !== undefined && record.workspace.remade?.at !== workspace.remade?.at) record.unaware = true;
+  if (workspace.remade?.from === 'base') delete record.committed;
   record.workspace = workspace;
   const { repository, target, checkout = repository, origin = workspace.base } = workspace;
   if (state.bases.has(checkout)) return;
@@ -213,6 +216,7 @@ function completeSession(
 ): void {
   endAttempt(state, record, event);
   const work = event.work === undefined ? {} : { work: event.work };
+  noteCommitted(record);
   record.state = { status: 'completed', ...answerOf(event), ...work };
   delete record.finished;
   delete record.rejections;
@@ -297,7 +301,13 @@ function reject(
   { message, output = '' }: Pick<Rejection, 'message'> & Partial<Rejection>,
 ): void {
   delete record.finished;
+  noteCommitted(record);
   record.rejection = { message, output };
+}
+
+/** Work is committed before it is judged. */
+function noteCommitted(record: SessionRecord): void {
+  if (record.workspace !== undefined && record.definition.noCommit !== true) record.committed = true;
 }
 
 /** After these claude has written down what it was told, and asked for an answer that did not come. */
@@ -321,6 +331,9 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   else delete record.unheard;
   // What its worker used was counted when it ended.
   if (attempt.accepting) return;
+  if (attempt.identified) delete record.committed;
+  // Before an answer the prompt may have got lost; it is better told twice than never.
+  if (isAnswered(event.usage)) delete record.unaware;
   // Without an answer it has left nothing in the prompt cache for others to read.
   if (isAnswered(event.usage)) state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
   state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));

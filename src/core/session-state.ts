@@ -81,6 +81,10 @@ export interface SessionRecord {
   isolated?: boolean;
   /** Present once the worktree was made, absent again once it is gone. */
   workspace?: Workspace;
+  /** The worktree was made anew since the model last answered in it, see Workspace.remade. */
+  unaware?: true;
+  /** All that its attempts did is in commits of its branch. */
+  committed?: true;
   /** What claude answered, while nothing but acceptance is left to do. */
   finished?: Answer;
   /** Times in a row that its work was not accepted. */

@@ -44,8 +44,12 @@ export async function commitWork(
   const gitDir = gitDirOf(files, path);
   // Without its own git directory git would work in whatever repository lies further up.
   if (found?.repository !== repository || found.top !== path || gitDir === null) {
+    if (files.entryKind(path) === null) {
+      const next = 'Let it look at what is left: session retry --prompt "…" makes the worktree again from its branch.';
+      return fail('worktree-failed', `The worktree ${path} is gone, so its work cannot be judged.`, next);
+    }
     const next = 'Try git worktree repair there, then retry the session.';
-    return fail('worktree-failed', `${path} is gone, or no longer a worktree of ${repository}.`, next);
+    return fail('worktree-failed', `${path} is no longer a worktree of ${repository}.`, next);
   }
   const trouble = await checkHalfDone(git, path, gitDir);
   if (!trouble.ok && !leave) return trouble;

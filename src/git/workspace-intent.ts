@@ -3,10 +3,11 @@
  * is put right.
  */
 import { ok, type Result } from '../core/failure.ts';
-import type { Workspace } from '../core/group.ts';
+import type { Remade, Workspace } from '../core/group.ts';
 import { fields, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { Files } from '../world/world.ts';
+import type { Git } from './git.ts';
 
 export interface WorkspacePlan {
   /** Absolute real path of the project, a folder in a worktree of the repository. */
@@ -23,6 +24,8 @@ export interface WorkspacePlan {
   readonly base?: string;
   /** Commits to begin from: the first is checked out, the others are merged. */
   readonly parents: readonly string[];
+  /** The session has worked in one before, so a new one is none that it knows. */
+  readonly isKnown?: boolean;
 }
 
 export interface MadeWorkspace {
@@ -50,6 +53,8 @@ export interface WorkspaceIntent {
   readonly target?: string;
   /** As in the plan. */
   readonly parents: readonly string[];
+  /** As in Workspace: kept here as well, because a crash may come before anybody was told. */
+  readonly remade?: Remade;
 }
 
 const isIntent = fields({
@@ -61,6 +66,7 @@ const isIntent = fields({
   base: isText,
   target: optional(isText),
   parents: listOf(isText),
+  remade: optional(fields({ at: isText, from: oneOf(['branch', 'base'] as const) })),
 });
 
 const bytesMax = 1024 * 1024;
@@ -82,6 +88,12 @@ export function writeIntent(files: Files, path: string, intent: WorkspaceIntent)
   }
 }
 
-export function workspaceOf({ path, folder, repository, branch, base, target }: WorkspaceIntent): Workspace {
-  return { path, folder, repository, branch, base, ...(target === undefined ? {} : { target }) };
+export function workspaceOf(intent: WorkspaceIntent): Workspace {
+  const { path, folder, repository, branch, base, target, remade } = intent;
+  const optionalFields = { ...(target === undefined ? {} : { target }), ...(remade === undefined ? {} : { remade }) };
+  return { path, folder, repository, branch, base, ...optionalFields };
+}
+
+export function remadeNow({ world }: Git, from: Remade['from']): Remade {
+  return { at: new Date(world.clock.now()).toISOString(), from };
 }

@@ -9,6 +9,7 @@ import { findRepository } from './repository.ts';
 import { askedIn } from './scratch.ts';
 import {
   type MadeWorkspace,
+  remadeNow,
   type WorkspaceIntent,
   type WorkspacePlan,
   workspaceOf,
@@ -47,6 +48,7 @@ export async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<Mad
       base: start,
       ...(target === null ? {} : { target }),
       parents: plan.parents,
+      ...(plan.isKnown === true ? { remade: remadeNow(git, 'base') } : {}),
     },
     top,
   );

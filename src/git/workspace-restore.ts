@@ -1,12 +1,13 @@
 /** Finds the worktree that a session had, and brings it back from its branch when its folder is gone. */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
-import { askOwn, commitOf, isAncestor, refusal } from './own.ts';
+import { askOwn, commitOf, isAncestor, longTimeoutMs, refusal, runOwn } from './own.ts';
 import { addFolder, forgetFolder, registrationOf } from './registration.ts';
 import { findRepository } from './repository.ts';
 import { askedIn } from './scratch.ts';
 import {
   type MadeWorkspace,
+  remadeNow,
   type WorkspaceIntent,
   type WorkspacePlan,
   workspaceOf,
@@ -27,15 +28,30 @@ export async function findAgain(
   const { path, repository } = intent;
   if (intent.state === 'made' && files.entryKind(path) !== null) {
     const found = findRepository(files, path);
-    if (found?.repository === repository && found.top === path) {
-      return ok({ workspace: workspaceOf(intent), notes: [], isNew: false });
+    const isWorktree = found?.repository === repository && found.top === path;
+    const isEmptied = await hasLostItsFiles(git, path, isWorktree);
+    if (!isEmptied.ok) return isEmptied;
+    if (!isEmptied.value && isWorktree) return ok({ workspace: workspaceOf(intent), notes: [], isNew: false });
+    if (!isEmptied.value) {
+      const message = `${path} is no longer a worktree of ${repository}.`;
+      return fail('worktree-failed', message, 'Try git worktree repair; or save its files and remove it, then retry.');
     }
-    const message = `${path} is no longer a worktree of ${repository}.`;
-    return fail('worktree-failed', message, 'Try git worktree repair; or save its files and remove it, then retry.');
   }
-  // Only a folder that this program was filling is removed; the branch holds all that was in it before.
-  if (intent.state === 'restoring') files.remove(path);
   return restore(git, plan, intent);
+}
+
+/**
+ * Nothing is in the folder any more, or only the file that makes it a worktree, while files are checked out in it:
+ * whoever emptied it, the next commit of the session would delete all that the repository holds.
+ */
+async function hasLostItsFiles(git: Git, path: string, isWorktree: boolean): Promise<Result<boolean>> {
+  const { files } = git.world;
+  if (files.entryKind(path) !== 'folder') return ok(false);
+  const names = files.list(path);
+  if (names.length === 0) return ok(true);
+  if (!isWorktree || names.some((name) => name !== '.git')) return ok(false);
+  const missing = await runOwn(git, path, ['ls-files', '--deleted', '-z'], { timeoutMs: longTimeoutMs });
+  return missing.ok ? ok(missing.value !== '') : missing;
 }
 
 async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace | null>> {
@@ -48,6 +64,8 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
     const message = `The worktree ${path} is gone, but somebody locked it: ${entry.value.lock || 'no reason given'}.`;
     return fail('worktree-failed', message, `Put its folder back, or give it up: git worktree unlock '${path}'`);
   }
+  // What is left of it holds nothing: it was emptied, or this program was filling it from the branch.
+  files.remove(path);
   const tip = await commitOf(git, repository, `refs/heads/${branch}`);
   if (!tip.ok) return tip;
   const last = await lastCommit(git, repository, tip.value, entry.value?.head);
@@ -62,21 +80,22 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
     files.remove(plan.intentFile);
     return ok(null);
   }
-  const written = writeIntent(files, plan.intentFile, { ...intent, state: 'restoring' });
+  // One that was begun before a crash is the same one.
+  const remade =
+    intent.state === 'restoring' && intent.remade !== undefined
+      ? intent.remade
+      : remadeNow(git, commit === null ? 'base' : 'branch');
+  const again: WorkspaceIntent = { ...intent, state: 'restoring', remade };
+  const written = writeIntent(files, plan.intentFile, again);
   if (!written.ok) return written;
   const moved = await setBranch(git, repository, branch, commit ?? base, tip.value);
   if (!moved.ok) return moved;
   const gone = await forgetFolder(git, repository, path, branch, entry.value);
   if (!gone.ok) return gone;
-  return refill(git, plan, intent, commit === null);
+  return refill(git, plan, again);
 }
 
-async function refill(
-  git: Git,
-  plan: WorkspacePlan,
-  intent: WorkspaceIntent,
-  isEmpty: boolean,
-): Promise<Result<MadeWorkspace>> {
+async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace>> {
   const { files } = git.world;
   const added = await addFolder(git, askedIn(intent.repository), intent.path, intent.branch);
   if (!added.ok) return added;
@@ -84,10 +103,7 @@ async function refill(
   if (!checked.ok) return checked;
   const written = writeIntent(files, plan.intentFile, { ...intent, state: 'made' });
   if (!written.ok) return written;
-  const note = isEmpty
-    ? `The worktree ${intent.path} and its branch were gone; it begins again from ${intent.base.slice(0, 12)}.`
-    : `The worktree ${intent.path} was gone; it was made again from the branch ${intent.branch}.`;
-  return ok({ workspace: workspaceOf(intent), notes: [note], isNew: true });
+  return ok({ workspace: workspaceOf(intent), notes: [], isNew: true });
 }
 
 /** The later one of the branch's commit and the one that was checked out; null when neither is there. */

@@ -28,7 +28,7 @@ import type { World } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
 import type { Launch } from './launch.ts';
 import { contextInstructions, contextOf, noteHandover, ownHooks, ownPermissions } from './session-context.ts';
-import { createWorkplaces, type WorkplaceInput } from './workplace.ts';
+import { createWorkplaces, type Workplace, type WorkplaceInput } from './workplace.ts';
 
 export interface PreparerOptions {
   readonly paths: GroupPaths;
@@ -67,9 +67,9 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
       try {
         const isNew = world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, attempt);
-        const found = await workplaces.folderFor({ ...input, paths, env: commandEnv });
+        const found = await workplaces.placeFor({ ...input, paths, env: commandEnv });
         if (!found.ok) return found;
-        const folder = found.value;
+        const { folder, loss } = found.value;
         const settings = checkProjectSettings(world, folder, env);
         if (!settings.ok) return settings;
         // The key of a rehearsal is ours, and asking takes as long as starting a session.
@@ -78,7 +78,8 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
             ? askLogin(world, options, { program, env, folder })
             : Promise.resolve(ok(null));
         const systems = contextOf(world, { ...record.definition, projectPath: folder });
-        const subject: Subject = { ...input, systems, paths, program, env, folder, templates, isNew };
+        const place = { folder, ...(loss === undefined ? {} : { loss }) };
+        const subject: Subject = { ...input, ...place, systems, paths, program, env, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await login;
@@ -152,12 +153,10 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
   return { ...env, PATH: `${env.PATH ?? '/usr/bin:/bin'}:${join(options.packageRoot, 'bin')}` };
 }
 
-interface Subject extends PrepareInput {
+interface Subject extends PrepareInput, Workplace {
   readonly paths: SessionPaths;
   readonly program: string;
   readonly env: Environment;
-  /** claude's working directory. */
-  readonly folder: string;
   readonly templates: TemplateStore;
   readonly systems: readonly ContextName[];
   /** Nothing was ever written for the session. */
@@ -166,7 +165,7 @@ interface Subject extends PrepareInput {
 
 /** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env, folder, templates, systems, isNew } = subject;
+  const { state, record, attempt, paths, program, env, folder, loss, templates, systems, isNew } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
   const generated = generatedConfig(world, templates, state.group, definition);
@@ -199,6 +198,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(failure === undefined ? {} : { failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     ...(record.rejection === undefined ? {} : { rejection: record.rejection }),
+    ...(loss === undefined ? {} : { loss }),
     messages: record.messages,
   };
   // Its hooks tell the session from this file what it has to do, whatever is said now.

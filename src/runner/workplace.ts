@@ -2,6 +2,7 @@
  * Where an attempt works: in the project folder itself, or in a git worktree that is made before the session's first
  * attempt, filled with what the project names, and set up by the user's command.
  */
+import type { Loss } from '../claude/resume-prompt.ts';
 import type { Failure } from '../core/failure.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
@@ -24,12 +25,19 @@ export interface WorkplaceInput {
   readonly onStop: (stop: () => void) => void;
 }
 
+export interface Workplace {
+  /** claude's working directory. */
+  readonly folder: string;
+  /** The folder was gone and was made again, and claude does not know that. */
+  readonly loss?: Loss;
+}
+
 export interface Workplaces {
   /**
-   * The folder in which claude is started. Fails with project-missing, worktree-failed, merge-conflict or
+   * Where claude is started. Fails with project-missing, worktree-failed, merge-conflict or
    * setup-failed.
    */
-  folderFor(input: WorkplaceInput): Promise<Result<string>>;
+  placeFor(input: WorkplaceInput): Promise<Result<Workplace>>;
 }
 
 /** Worktrees of a repository are made one after another: the first one fixes the base of the others. */
@@ -45,12 +53,12 @@ export function createWorkplaces(world: World, git: Git): Workplaces {
     return turn;
   };
   return {
-    folderFor: async (input) => {
+    placeFor: async (input) => {
       const { projectPath, repository } = input.record.definition;
       if (input.record.isolated !== true) {
         if (world.files.info(projectPath)?.kind !== 'folder') return projectMissing(projectPath);
         await noteBefore(world, git, input);
-        return ok(projectPath);
+        return ok({ folder: projectPath });
       }
       if (repository === undefined) return noRepository(projectPath);
       // Its turn is taken at once: who waits for a module goes on in any order.

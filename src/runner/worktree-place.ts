@@ -18,7 +18,8 @@ import type { World } from '../world/world.ts';
 import { groundsOf, withCure } from './groundwork.ts';
 import { contextOf } from './session-context.ts';
 import { commandFailure, runShellCommand } from './shell-command.ts';
-import type { WorkplaceInput } from './workplace.ts';
+import type { Workplace, WorkplaceInput } from './workplace.ts';
+import { describeLoss, lossOf } from './worktree-loss.ts';
 
 interface Made {
   readonly workspace: Workspace;
@@ -49,6 +50,7 @@ export async function isolate(
     intentFile: paths.workspace,
     ...(known === undefined ? {} : { base: known.base }),
     parents: [...own.value, ...commits],
+    isKnown: record.workspace !== undefined,
   });
   if (!made.ok) return withCure(made.failure, groundworkOf(state, id));
   const { notes, isNew } = made.value;
@@ -88,14 +90,21 @@ export async function setUp(
   git: Git,
   { record, attempt, paths, env, isolated, onStop }: WorkplaceInput,
   { workspace, isNew, notes }: Made,
-): Promise<Result<string>> {
+): Promise<Result<Workplace>> {
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
   if (isNew) world.files.remove(paths.setupDone);
-  const isSetUp = world.files.info(paths.setupDone) !== null;
+  // A crash may have come between the making and this call.
+  const round = workspace.remade?.at ?? '';
+  const isSetUp = world.files.readText(paths.setupDone) === round;
+  const known = record.workspace;
+  const isNews = known === undefined || known.remade?.at !== workspace.remade?.at;
+  const loss = known !== undefined && (isNews || record.unaware) ? await lossOf(git, record, workspace) : undefined;
   const copied = isSetUp ? ok({ notes: [] }) : await copyIncluded(git, workspace, projectPath);
+  const lost = loss === undefined ? [] : [describeLoss(loss)];
   // It exists, also when it cannot be filled.
-  if (record.workspace === undefined) isolated(workspace, [...notes, ...(copied.ok ? copied.value.notes : [])]);
-  if (isSetUp) return ok(workspace.folder);
+  if (isNews) isolated(workspace, [...notes, ...lost, ...(copied.ok ? copied.value.notes : [])]);
+  const place = { folder: workspace.folder, ...(loss === undefined ? {} : { loss }) };
+  if (isSetUp) return ok(place);
   if (!copied.ok) return copied;
   if (setup !== undefined) {
     const command = runShellCommand(world, {
@@ -113,6 +122,6 @@ export async function setUp(
       return fail('setup-failed', commandFailure('The set-up command of the worktree', end, setupTimeoutMs), next);
     }
   }
-  world.files.writeAtomic(paths.setupDone, '', { durable: true });
-  return ok(workspace.folder);
+  world.files.writeAtomic(paths.setupDone, round, { durable: true });
+  return ok(place);
 }

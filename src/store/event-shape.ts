@@ -145,6 +145,7 @@ const aWorkspace = fields({
   target: optional(isText),
   checkout: optional(isText),
   origin: optional(isText),
+  remade: optional(fields({ at: isText, from: isText })),
 });
 const someWork = fields({ commit: isText, files: isNumber, insertions: isNumber, deletions: isNumber });
 const aMerge = fields({

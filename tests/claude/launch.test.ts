@@ -366,6 +366,19 @@ describe('resumePrompt', () => {
     );
   });
 
+  test('whoever does not know that its worktree was made again is told what of its work is there', () => {
+    const resume = { task: 'T', kind: 'resume', continues: true } as const;
+    const words = (kept: 'all' | 'commits' | 'nothing') => resumePrompt({ ...resume, loss: { branch: 'b', kept } });
+    expect(words('all')).toMatch(/was gone.* branch b\. All of your work .*nothing of it is lost[\s\S]*\n\nT$/);
+    expect(words('all')).not.toContain('do that work again');
+    expect(words('commits')).toMatch(/was gone.*in no commit are lost.*do that work again[\s\S]*\n\nT$/);
+    expect(words('nothing')).toMatch(/was gone.*no commit of yours.*do that work again[\s\S]*\n\nT$/);
+    const loss = { branch: 'b', kept: 'nothing' } as const;
+    expect(resumePrompt({ ...resume, continues: false, loss })).toContain('no commit of yours');
+    expect(repeatPrompt({ loss })).toContain('no commit of yours');
+    expect(resumePrompt(resume)).not.toContain('was gone');
+  });
+
   test('in a known one it says what happened, and ends with the task', () => {
     const resumed = resumePrompt({ task: 'T', kind: 'resume', continues: true });
     expect(resumed).toMatch(/Nobody rejected anything[\s\S]*may have taken effect[\s\S]*\n\nT$/);

@@ -15,6 +15,8 @@ beforeEach(() => {
 });
 afterEach(() => rig.remove());
 
+const remade = (from: 'branch' | 'base') => ({ at: expect.any(String), from });
+
 const begin = (): string => rig.repository.commit({ 'a.txt': 'a\n', 'b.txt': 'b\n' });
 
 for (const when of ['before', 'after'] as const) {
@@ -81,11 +83,9 @@ test('a worktree whose folder is gone comes back from its branch, with the commi
   git(plan.path, 'commit', '--quiet', '-m', 'Work');
   rmSync(plan.path, { recursive: true });
   const again = value(await makeWorkspace(rig.git, plan));
-  expect(again).toMatchObject({
-    workspace,
-    isNew: true,
-    notes: [expect.stringContaining('made again from the branch')],
-  });
+  expect(again).toEqual({ workspace: { ...workspace, remade: remade('branch') }, isNew: true, notes: [] });
+  // The same as long as it is there, for nobody may have heard of it yet.
+  expect(value(await makeWorkspace(rig.git, plan))).toEqual({ ...again, isNew: false });
   expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
   // Detached, with a commit that is on no branch.
   git(plan.path, 'checkout', '--quiet', '--detach', workspace.base);
@@ -100,7 +100,8 @@ test('a worktree whose folder is gone comes back from its branch, with the commi
   rig.run('worktree', 'prune');
   rig.run('branch', '-D', workspace.branch);
   const fresh = value(await makeWorkspace(rig.git, plan));
-  expect(fresh).toMatchObject({ workspace, isNew: true, notes: [expect.stringContaining('begins again')] });
+  expect(fresh).toEqual({ workspace: { ...workspace, remade: remade('base') }, isNew: true, notes: [] });
+  expect(fresh.workspace.remade?.at).not.toBe(again.workspace.remade?.at as string);
   rig.fsck();
 });
 
@@ -121,7 +122,59 @@ test('a stale registration, with and without a lock of the user', async () => {
   expect(reason).toBe('worktree-failed');
   expect(`${message} ${next}`).toMatch(/locked it: on a stick.*git worktree unlock/);
   rig.run('worktree', 'unlock', plan.path);
+  expect(made(await makeWorkspace(rig.git, plan))).toEqual({ ...workspace, remade: remade('branch') });
+});
+
+test('a crash at any step of making it again: it is known to have been made again once', async () => {
+  begin();
+  let crashes = 0;
+  for (let at = 1; ; at += 1) {
+    const plan = rig.plan(at % 9, { branch: `cca/group/${at}` });
+    rmSync(join(plan.path, '..'), { recursive: true, force: true });
+    mkdirSync(join(plan.path, '..'), { recursive: true });
+    rig.run('worktree', 'prune');
+    const workspace = made(await makeWorkspace(rig.git, plan));
+    rmSync(plan.path, { recursive: true });
+    const { world } = crashingWorld(rig.world, at, 'after');
+    const crashed = await makeWorkspace(rig.gitOf(world), plan).then(
+      (result) => value(result) === null,
+      (error) => {
+        if (error instanceof Crash) return true;
+        throw error;
+      },
+    );
+    const again = made(await makeWorkspace(rig.git, plan));
+    expect(again).toEqual({ ...workspace, remade: remade('branch') });
+    expect(made(await makeWorkspace(rig.git, plan))).toEqual(again);
+    if (!crashed) break;
+    crashes += 1;
+  }
+  expect(crashes).toBeGreaterThan(4);
+}, 60_000);
+
+test('a folder that was emptied is made again; one whose files the session removed is not', async () => {
+  begin();
+  const plan = rig.plan();
+  const workspace = made(await makeWorkspace(rig.git, plan));
+  git(plan.path, 'rm', '--quiet', '-r', '.');
   expect(made(await makeWorkspace(rig.git, plan))).toEqual(workspace);
+  expect(git(plan.path, 'ls-files')).toBe('');
+  git(plan.path, 'reset', '--quiet', '--hard');
+  for (const names of [
+    ['a.txt', 'b.txt'],
+    ['a.txt', 'b.txt', '.git'],
+  ]) {
+    for (const name of names) rmSync(join(plan.path, name));
+    expect(made(await makeWorkspace(rig.git, plan)).remade).toEqual(remade('branch'));
+    expect(readFileSync(join(plan.path, 'a.txt'), 'utf8')).toBe('a\n');
+    expect(git(plan.path, 'status', '--porcelain')).toBe('');
+  }
+  rig.fsck();
+});
+
+test('a session that has worked before gets one that is new to it when nothing of the old one is found', async () => {
+  begin();
+  expect(made(await makeWorkspace(rig.git, rig.plan(1, { isKnown: true }))).remade).toEqual(remade('base'));
 });
 
 test('a folder that is no worktree any more is not touched', async () => {

@@ -135,6 +135,10 @@ export function sayException(context: Pick<Context, 'stderr' | 'env'>, error: un
 function exceptionFailure(error: unknown): Failure {
   if (error instanceof LogLost) return error.failure;
   const { code, path, syscall } = error as { code?: unknown; path?: unknown; syscall?: unknown };
+  if (syscall === 'uv_cwd') {
+    const next = 'Change to a folder that does, then run the command again.';
+    return { reason: 'not-found', message: 'The current folder does not exist any more.', next };
+  }
   const isSystemError = typeof code === 'string' && /^E[A-Z0-9]+$/.test(code);
   const where = typeof path === 'string' ? ` at ${path}` : '';
   return isSystemError

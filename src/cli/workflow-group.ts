@@ -2,7 +2,7 @@
 import { basename, dirname, extname, resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../core/group.ts';
-import { makeSessionId } from '../core/id.ts';
+import { makeSessionId, quoted } from '../core/id.ts';
 import { findRepository } from '../git/repository.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { problemsFailure, yamlBytesMax } from '../store/yaml-text.ts';
@@ -11,7 +11,7 @@ import { findTemplate } from '../template/places.ts';
 import { readTextFile } from '../template/text-file.ts';
 import { type GivenVariables, parseGiven } from '../template/variables.ts';
 import { loadWorkflow, type SessionDraft, type WorkflowDraft } from '../template/workflow.ts';
-import type { Context } from './context.ts';
+import { type Context, programName } from './context.ts';
 import { placesFor, placesHere } from './named-template.ts';
 import { type NewGroup, referenceTo } from './new-group.ts';
 import { briefPath } from './path-argument.ts';
@@ -48,9 +48,18 @@ function fileOf(context: Context, reference: string): Result<WorkflowFile> {
   const path = resolve(cwd, reference);
   const looksLikePath = /\/|\.ya?ml$/i.test(reference);
   if (looksLikePath || world.files.info(path)?.kind === 'file') return ok({ path, baseFolder: dirname(path) });
+  if (/\s/.test(reference)) return noWorkflow(reference);
   const found = findTemplate(world, placesHere(context), 'workflow', reference);
   // A shared workflow does not lie beside the projects: its paths are those of whoever runs it.
   return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
+}
+
+/** No template has a blank in its name: it is the task itself, or a path that was not found. */
+function noWorkflow(reference: string): Result<never> {
+  const next =
+    `Give a name of: ${programName} template list. For one prompt: g=$(${programName} group create one) && ` +
+    `${programName} session add $g --project . --prompt "..." && ${programName} group run $g`;
+  return fail('usage', `${quoted(reference)} is no workflow.`, next);
 }
 
 function loadFile(

@@ -213,7 +213,8 @@ function valuesOf(
   const resolved = resolveVariables(specs, given, context);
   for (const problem of resolved.problems) {
     const name = specs.find((spec) => problem.startsWith(`the variable "${spec.name}"`))?.name;
-    problems.at(name === undefined ? ['vars'] : ['vars', name], problem);
+    const cure = problem.endsWith(' has no value') ? `; give it one with --var ${name}=VALUE` : '';
+    problems.at(name === undefined ? ['vars'] : ['vars', name], `${problem}${cure}`);
   }
   const names = specs.map(({ name }) => name);
   for (const name of resolved.unused.filter((one) => !alsoKnown.includes(one))) {

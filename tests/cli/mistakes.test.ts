@@ -46,6 +46,7 @@ test.each<[string[], number, string]>([
   [['group', 'show', ''], 2, 'There is no group ""'],
   [['group', 'graph', 'auth', '--format', 'png'], 2, 'text, mermaid, dot, svg'],
   [['group', 'run', 'auth', '--rehearse', 'nope.yaml'], 2, 'There is no rehearsal script'],
+  [['run', 'Fix the tests'], 2, 'For one prompt: '],
   [['group', 'run', 'auth', '--detached'], 2, "Unknown option '--detached'"],
   [['group', 'pause', 'auth'], 2, 'was not started yet'],
   [['group', 'pause', 'auth', '--drain', '--freeze'], 2, 'Give one of them'],

@@ -83,6 +83,13 @@ describe('the form', () => {
 });
 
 describe('variables', () => {
+  test('one that only its user can give a value', () => {
+    const text = `version: 1\nvars:\n  ticket: { required: true }\nsessions: { a: { ${ok} } }`;
+    expect(folder.allFaults(text, {})).toEqual([
+      '3:11 the variable "ticket" has no value; give it one with --var ticket=VALUE',
+    ]);
+  });
+
   test('all missing and mistyped ones at once', () => {
     const text =
       `version: 1\nvars:\n  ticket: { required: true }\n  level: { type: enum, values: [low, high], ` +

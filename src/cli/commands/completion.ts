@@ -11,6 +11,31 @@ Example:
   $ source <(claude-code-agent completion zsh)         likewise in ~/.zshrc
   $ claude-code-agent completion fish | source         likewise in ~/.config/fish/config.fish`;
 
+/**
+ * What the script asks of the package bash-completion, for shells without it: the words of the command line, those with
+ * = or : in them in one piece. A second sourcing would only complain that its constants are set already.
+ */
+const bashBefore = String.raw`declare -F __claude_code_agent_complete >/dev/null && return 0 2>/dev/null
+declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
+    local rest="\${COMP_LINE:0:COMP_POINT}" index word before
+    words=()
+    for ((index = 0; index <= COMP_CWORD; index++)); do
+        word=\${COMP_WORDS[index]}
+        [[ $rest == *"$word"* ]] || word=\${rest##* }
+        before=\${rest%%"$word"*}
+        [[ -n $word ]] || before=$rest
+        if ((index > 0)) && [[ -z $before && ( $word == [=:]* || \${COMP_WORDS[index - 1]} == *[=:] ) ]]; then
+            words[\${#words[@]} - 1]+=$word
+        else
+            words+=("$word")
+        fi
+        rest=\${rest#*"$word"}
+    done
+    cword=$((\${#words[@]} - 1))
+    cur=\${words[cword]}
+    prev=\${words[cword > 0 ? cword - 1 : 0]}
+}`.replaceAll('\\$', '$');
+
 const shells = ['bash', 'zsh', 'fish'] as const;
 
 export function define(command: Command, context: Context): void {
@@ -20,6 +45,7 @@ export function define(command: Command, context: Context): void {
     .addHelpText('after', example)
     .action((shell) =>
       context.run(() => {
+        if (shell === 'bash') context.stdout.line(bashBefore);
         // The library prints the script itself.
         script(shell, programName, programName);
         return ok(exitCode.done);

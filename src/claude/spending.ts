@@ -1,18 +1,23 @@
 /**
  * What one process has cost so far, from three sources of different worth: claude's own totals (in `result` and in
- * answers to `get_usage`), and, for messages seen since the last of them, their input tokens times the price table.
+ * answers to `get_usage`), and, for messages whose tokens are not in them, their input tokens times the price table.
+ * Tokens say what is missing, and never dollars: our prices may be higher than claude's.
  */
 import { addTokens, type ModelUsage, noTokens, type PriceTable, type Tokens } from '../core/group.ts';
 import { estimateCost } from './pricing.ts';
 
+type Models = Readonly<Record<string, ModelUsage>>;
+
 export interface Spending {
   readonly costUsd: number;
   readonly tokens: Tokens;
-  readonly models: Readonly<Record<string, ModelUsage>>;
+  readonly models: Models;
   /** True when more than claude's own figures is in it. */
   readonly estimated: boolean;
   /** The highest total that claude named. */
-  readonly claimed: { readonly costUsd: number; readonly models: Readonly<Record<string, ModelUsage>> };
+  readonly claimed: { readonly costUsd: number; readonly models: Models };
+  /** What was seen of each model and is not in that total, by our prices; a model that was ever seen stays in it. */
+  readonly unclaimed: Models;
 }
 
 export const emptySpending: Spending = {
@@ -21,6 +26,7 @@ export const emptySpending: Spending = {
   models: {},
   estimated: false,
   claimed: { costUsd: 0, models: {} },
+  unclaimed: {},
 };
 
 /** Sums of money differ in the last digits; less than this is the same amount. */
@@ -28,17 +34,23 @@ const sameUsd = 1e-9;
 
 /**
  * claude named a total for this process. Totals only grow, so a lower one is an older one: the result of a turn that
- * waited for a background agent is printed late, with the total of its time beside newer figures per model. What was
- * estimated above claude's total stays as well: claude counts an aborted answer as nothing, the API bills its input.
+ * waited for a background agent is printed late, with the total of its time beside newer figures per model. Its tokens
+ * cover the messages that were seen, as many as they have become more: claude counts an aborted answer as nothing, and
+ * the API bills its input, so that one stays in our estimate.
  */
-export function spendClaimed(s: Spending, totalUsd: number, models: Readonly<Record<string, ModelUsage>>): Spending {
+export function spendClaimed(s: Spending, totalUsd: number, models: Models, prices: PriceTable): Spending {
   const perModelUsd = Object.values(models).reduce((sum, usage) => sum + usage.costUsd, 0);
   const costUsd = perModelUsd > totalUsd + sameUsd ? perModelUsd : totalUsd;
   if (costUsd < s.claimed.costUsd) return s;
   const claimed = { costUsd, models: Object.keys(models).length > 0 ? models : s.claimed.models };
-  if (costUsd < s.costUsd - sameUsd) return { ...s, claimed };
-  const tokens = Object.values(claimed.models).reduce((sum, usage) => addTokens(sum, usage.tokens), noTokens);
-  return { costUsd: Math.max(costUsd, s.costUsd), tokens, models: claimed.models, estimated: false, claimed };
+  if (Object.values(models).some(({ tokens }) => hasAny(tokens))) {
+    const rest = uncovered(s.unclaimed, s.claimed.models, models);
+    return summed(claimed, Object.fromEntries([...rest].map(([name, left]) => [name, estimate(name, left, prices)])));
+  }
+  // Without tokens only the dollars can tell whether what was seen is in it.
+  if (costUsd < s.costUsd - sameUsd) return s;
+  const none = Object.keys(s.unclaimed).map((model) => [model, { costUsd: 0, tokens: noTokens }]);
+  return summed(claimed, Object.fromEntries(none));
 }
 
 /**
@@ -46,15 +58,77 @@ export function spendClaimed(s: Spending, totalUsd: number, models: Readonly<Rec
  * `get_usage` that comes later may or may not hold it, one that came before does not.
  */
 export function spendSeen(s: Spending, model: string, usage: Tokens, prices: PriceTable): Spending {
-  const usd = estimateCost(model, usage, prices);
-  if (usd === 0) return s;
-  const before = s.models[model] ?? { costUsd: 0, tokens: noTokens };
-  const after = { costUsd: before.costUsd + usd, tokens: addTokens(before.tokens, usage) };
-  return {
-    costUsd: s.costUsd + usd,
-    tokens: addTokens(s.tokens, usage),
-    models: Object.fromEntries([...Object.entries(s.models).filter(([name]) => name !== model), [model, after]]),
-    estimated: true,
-    claimed: s.claimed,
+  if (estimateCost(model, usage, prices) === 0) return s;
+  const tokens = addTokens(s.unclaimed[model]?.tokens ?? noTokens, usage);
+  return summed(s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
+}
+
+function summed(claimed: Spending['claimed'], unclaimed: Models): Spending {
+  // A map, so that a model called `__proto__` is only an odd name.
+  const models = new Map(Object.entries(claimed.models));
+  let costUsd = claimed.costUsd;
+  for (const [model, missing] of Object.entries(unclaimed)) {
+    if (!hasAny(missing.tokens)) continue;
+    const told = models.get(model) ?? { costUsd: 0, tokens: noTokens };
+    costUsd += missing.costUsd;
+    models.set(model, { costUsd: told.costUsd + missing.costUsd, tokens: addTokens(told.tokens, missing.tokens) });
+  }
+  const tokens = [...models.values()].reduce((sum, usage) => addTokens(sum, usage.tokens), noTokens);
+  const estimated = costUsd > claimed.costUsd;
+  return { costUsd, tokens, models: Object.fromEntries(models), estimated, claimed, unclaimed };
+}
+
+/**
+ * What was seen of each model less what claude counts more of it than before. It may also count calls that
+ * nobody saw (of a sub-agent, a compaction); where those are of the same model, they hide as many tokens of an answer
+ * that was cut off.
+ */
+function uncovered(seen: Models, before: Models, after: Models): ReadonlyMap<string, Tokens> {
+  const grown = new Map<string, Tokens>();
+  for (const [model, { tokens }] of Object.entries(after)) {
+    const name = plainName(model);
+    grown.set(name, addTokens(grown.get(name) ?? noTokens, less(tokens, before[model]?.tokens ?? noTokens)));
+  }
+  const rest = new Map(Object.entries(seen).map(([model, { tokens }]) => [model, tokens]));
+  const cover = (model: string, name: string): void => {
+    const tokens = rest.get(model) ?? noTokens;
+    const counted = grown.get(name) ?? noTokens;
+    rest.set(model, withInput(less(tokens, counted)));
+    if (grown.has(name)) grown.set(name, less(counted, tokens));
   };
+  for (const model of rest.keys()) cover(model, plainName(model));
+  // A gateway may answer by a name that claude does not know; then it is one of the names that nobody answered by.
+  const listed = new Set(Object.keys(after).map(plainName));
+  const seenNames = new Set([...rest.keys()].map(plainName));
+  const unheard = [...listed].filter((name) => !seenNames.has(name));
+  for (const model of rest.keys()) if (!listed.has(plainName(model))) for (const name of unheard) cover(model, name);
+  return rest;
+}
+
+/** Without what tells the size of the window or the day of a release: the API says more, or less, than claude does. */
+function plainName(model: string): string {
+  return model.replace(/\[[^\]]*\]$/, '').replace(/-\d{8}$/, '');
+}
+
+/** `a - b`, of each kind at least none. */
+function less(a: Tokens, b: Tokens): Tokens {
+  return {
+    input: Math.max(0, a.input - b.input),
+    output: Math.max(0, a.output - b.output),
+    cacheRead: Math.max(0, a.cacheRead - b.cacheRead),
+    cacheCreation: Math.max(0, a.cacheCreation - b.cacheCreation),
+  };
+}
+
+/** The output of a message that begins is only a guess of the API; a message whose input is counted is counted. */
+function withInput(tokens: Tokens): Tokens {
+  return tokens.input + tokens.cacheRead + tokens.cacheCreation > 0 ? tokens : noTokens;
+}
+
+function hasAny(tokens: Tokens): boolean {
+  return Object.values(tokens).some((count) => count > 0);
+}
+
+function estimate(model: string, tokens: Tokens, prices: PriceTable): ModelUsage {
+  return { costUsd: estimateCost(model, tokens, prices), tokens };
 }

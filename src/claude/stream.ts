@@ -88,8 +88,11 @@ export interface AttemptStream {
   interruptAnswered: boolean;
   /** A success of the main loop was printed before claude confirmed an interrupt. */
   successBeforeAnswer: boolean;
-  /** The message each speaker (the main loop is '') is in the middle of; claude prints one line per block. */
-  readonly speaking: Map<string, string>;
+  /**
+   * The last messages, oldest first; claude prints one line per block, and others' lines and results of turns that were
+   * held back come in between.
+   */
+  readonly spoken: Set<string>;
   /** Distinct messages of the main loop. */
   messages: number;
   /** claude's own list of tasks, by their ids. */
@@ -130,7 +133,7 @@ export function emptyStream(prices: PriceTable = {}): AttemptStream {
     compactions: 0,
     interruptAnswered: false,
     successBeforeAnswer: false,
-    speaking: new Map(),
+    spoken: new Set(),
     messages: 0,
     taskList: new Map(),
   };
@@ -180,7 +183,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'control-response':
       if (m.ok && answersInterrupt(m.requestId)) s.interruptAnswered = true;
-      if (m.costUsd !== undefined) setSpending(s, spendClaimed(s.spending, m.costUsd, m.models ?? {}));
+      if (m.costUsd !== undefined) setSpending(s, spendClaimed(s.spending, m.costUsd, m.models ?? {}, s.prices));
       break;
     case 'malformed':
       s.malformed += 1;
@@ -227,16 +230,18 @@ function noteTrouble(s: AttemptStream, error: string): void {
 }
 
 function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
-  const speaker = m.parentToolUseId ?? '';
+  const isMainLoop = (m.parentToolUseId ?? '') === '';
   if (m.error !== undefined) noteTrouble(s, m.error);
   else if (m.model !== '<synthetic>') {
     delete s.authError;
     delete s.apiError;
     delete s.lastRetry;
   }
-  if (m.messageId !== '' && s.speaking.get(speaker) !== m.messageId) {
-    if (s.speaking.size < maxOpen || s.speaking.has(speaker)) s.speaking.set(speaker, m.messageId);
-    if (speaker === '') s.messages += 1;
+  if (m.messageId !== '' && !s.spoken.has(m.messageId)) {
+    s.spoken.add(m.messageId);
+    const [oldest] = s.spoken;
+    if (s.spoken.size > maxOpen && oldest !== undefined) s.spoken.delete(oldest);
+    if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
     if (m.usage !== undefined && model !== '<synthetic>')
       setSpending(s, spendSeen(s.spending, model, m.usage, s.prices));
@@ -244,7 +249,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
   for (const block of m.blocks) {
     if (block.kind === 'text') {
       const text = cleanLines(block.text, textChars);
-      if (text !== '' && speaker === '') s.lastText = text;
+      if (text !== '' && isMainLoop) s.lastText = text;
     } else if (block.kind === 'tool-use' && block.id !== '' && s.openTools.size < maxOpen) {
       const tool = { name: oneLine(block.name, toolChars), target: targetOf(block.input, s.cwd) };
       s.openTools.set(block.id, tool);
@@ -266,7 +271,6 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
     if (result.isError) s.toolErrors += 1;
     else s.toolsDone += 1;
     s.openTools.delete(result.toolUseId);
-    s.speaking.delete(result.toolUseId);
     if (s.currentToolId !== result.toolUseId) continue;
     // The oldest open call is shown next: with sub-agents that is the call that runs them.
     const [next] = s.openTools;
@@ -288,10 +292,9 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   if (m.structured !== undefined) s.structured = m.structured;
   if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
   for (const denial of m.denials) if (s.denials.size < maxOpen) s.denials.set(denial.id, denial.tool);
-  setSpending(s, spendClaimed(s.spending, m.costUsd, m.models));
+  setSpending(s, spendClaimed(s.spending, m.costUsd, m.models, s.prices));
   // The turn is over: calls that were interrupted never get an answer.
   s.openTools.clear();
-  s.speaking.clear();
   showTool(s, undefined, undefined);
 }
 

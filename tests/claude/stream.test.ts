@@ -1,14 +1,18 @@
 /**
  * Promises: the fold over a stream knows what runs, what was done and what it cost, also with several results, results
- * that come late and answers to get_usage; cost never falls, and any lines give some state.
+ * that come late and answers to get_usage; claude's own figures win, what they leave out is estimated, nothing is
+ * counted twice, and any lines give some state.
  */
 import { describe, expect, test } from 'bun:test';
 import { type ClaudeMessage, parseLine } from '../../src/claude/messages.ts';
+import { estimateCost } from '../../src/claude/pricing.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../../src/claude/stream.ts';
+import type { PriceTable } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
 
-const fold = (...lines: object[]): AttemptStream =>
-  lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream());
+const foldWith = (prices: PriceTable, ...lines: object[]): AttemptStream =>
+  lines.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream(prices));
+const fold = (...lines: object[]): AttemptStream => foldWith({}, ...lines);
 
 const init = { type: 'system', subtype: 'init', session_id: 's1', model: 'claude-opus-4-8[1m]', cwd: '/p' };
 
@@ -195,17 +199,108 @@ describe('cost', () => {
     fc.dictionary(fc.constantFrom('type', 'subtype', 'message', 'task_id', 'modelUsage'), fc.jsonValue()),
   );
 
-  test('never falls, and the same lines give the same state', () => {
+  test('only falls when claude names it, never below what it named, and the same lines give the same state', () => {
     fc.assert(
       fc.property(fc.array(line, { maxLength: 60 }), (lines) => {
         const s = emptyStream();
         let before = 0;
+        let named = 0;
         for (const one of lines) {
-          foldMessage(s, parseLine(JSON.stringify(one)) as ClaudeMessage);
-          expect(s.costUsd).toBeGreaterThanOrEqual(before);
+          const message = parseLine(JSON.stringify(one)) as ClaudeMessage;
+          foldMessage(s, message);
+          const isClaim = message.kind === 'result' || message.kind === 'control-response';
+          if (isClaim) named = Math.max(named, message.costUsd ?? 0);
+          expect(s.costUsd).toBeGreaterThanOrEqual(isClaim ? named : before);
           before = s.costUsd;
         }
         expect(fold(...lines)).toEqual(s);
+      }),
+    );
+  });
+
+  const dear: PriceTable = { opus: { input: 50, output: 50, cacheCreation: 50, cacheRead: 50 } };
+
+  test('is claude’s also where our prices are higher', () => {
+    const s = foldWith(dear, init, says('m1', [text('a')]), result(0.01));
+    expect(s).toMatchObject({ costUsd: 0.01, estimated: false, tokens: { input: 1000, output: 200 } });
+    const unknown = { ...init, model: 'nonsense' };
+    const modelUsage = { nonsense: { inputTokens: 1000, outputTokens: 200, costUSD: 0.01 } };
+    const named = fold(unknown, says('m1', [text('a')], {}, 'nonsense'), result(0.01, { modelUsage }));
+    expect(named).toMatchObject({ costUsd: 0.01, estimated: false });
+    // A result that came before the last request leaves that to us.
+    const since = foldWith(dear, init, says('m1', [text('a')]), result(0.01), says('m2', [text('b')]));
+    expect(since).toMatchObject({ costUsd: expect.closeTo(0.01 + 0.05005, 8), estimated: true });
+  });
+
+  test('is counted once where the API answers by another name than claude asked by', () => {
+    for (const name of ['claude-opus-4-8-20260101', 'my-gateway']) {
+      const s = foldWith(dear, init, says('m1', [text('a')], {}, name), result(0.01));
+      expect(s).toMatchObject({ costUsd: 0.01, estimated: false });
+    }
+  });
+
+  test('a message goes on after what came in between', () => {
+    const late = result(0.001, { origin: { kind: 'task-notification' }, modelUsage: {} });
+    const s = fold(init, says('m1', [text('a')]), late, says('m2', [text('b')]), says('m1', [text('c')]));
+    expect(s).toMatchObject({ messages: 2, tokens: { input: 2000 } });
+  });
+
+  test('what claude cannot count stays counted, whatever it counts later', () => {
+    const cut = [init, says('m1', [text('a')]), result(0, { modelUsage: {} })];
+    const later = [says('m2', [text('b')]), result(0.01), says('m3', [text('c')])];
+    expect(fold(...cut, ...later).costUsd).toBeCloseTo(0.005 + 0.01 + 0.005, 4);
+    const s = fold(...cut, ...later, result(0.03, { modelUsage: models(0.03, 2000) }));
+    expect(s.costUsd).toBeCloseTo(0.005 + 0.03, 4);
+    expect(s.estimated).toBe(true);
+  });
+
+  const oneCall = fc.record({
+    model: fc.constantFrom('claude-opus-4-8', 'claude-haiku-4-5'),
+    input: fc.integer({ min: 1, max: 5000 }),
+    cacheRead: fc.nat({ max: 50_000 }),
+    output: fc.integer({ min: 1, max: 900 }),
+    /** A line of it is printed. */
+    seen: fc.boolean(),
+    /** The API bills its input, claude nothing. */
+    cutOff: fc.boolean(),
+    asked: fc.constantFrom('never', 'before its end', 'after its end'),
+  });
+
+  test('is claude’s total and our estimate of what was cut off, whatever our prices are', () => {
+    fc.assert(
+      fc.property(fc.array(oneCall, { maxLength: 20 }), fc.constantFrom(0.1, 1, 10), (calls, factor) => {
+        const price = { input: 5 * factor, output: 25 * factor, cacheCreation: 0, cacheRead: 0.5 * factor };
+        const prices: PriceTable = { opus: price, haiku: price };
+        const told: Record<string, { inputTokens: number; cacheReadInputTokens: number } & Record<string, number>> = {};
+        const lines: object[] = [{ ...init, model: 'claude-opus-4-8' }];
+        let [totalUsd, cutUsd, cutOutputUsd] = [0, 0, 0];
+        calls.forEach(({ model, input, cacheRead, output, seen, cutOff, asked }, index) => {
+          const inputs = { input_tokens: input, cache_read_input_tokens: cacheRead };
+          const message = { id: `m${index}`, model, content: [], usage: { ...inputs, output_tokens: 1 } };
+          if (seen) lines.push({ type: 'assistant', message });
+          if (asked === 'before its end') lines.push(usage(totalUsd, structuredClone(told)));
+          if (cutOff) {
+            const tokens = { input, cacheRead, output: 0, cacheCreation: 0 };
+            if (seen) cutUsd += estimateCost(model, tokens, prices);
+            if (seen) cutOutputUsd += estimateCost(model, { ...tokens, input: 0, cacheRead: 0, output: 1 }, prices);
+            return;
+          }
+          const usd = (input * 5 + cacheRead * 0.5 + output * 25) / 1e6;
+          totalUsd += usd;
+          const before = told[model] ?? { inputTokens: 0, cacheReadInputTokens: 0, outputTokens: 0, costUSD: 0 };
+          told[model] = {
+            inputTokens: before.inputTokens + input,
+            cacheReadInputTokens: before.cacheReadInputTokens + cacheRead,
+            outputTokens: (before.outputTokens ?? 0) + output,
+            costUSD: (before.costUSD ?? 0) + usd,
+          };
+          if (asked === 'after its end') lines.push(usage(totalUsd, structuredClone(told)));
+        });
+        const s = foldWith(prices, ...lines, result(totalUsd, { modelUsage: told }));
+        expect(s.costUsd).toBeGreaterThan(totalUsd - 1e-9);
+        expect(s.costUsd).toBeLessThan(totalUsd + cutUsd + cutOutputUsd + 1e-9);
+        if (calls.every(({ seen }) => seen)) expect(s.costUsd).toBeGreaterThan(totalUsd + cutUsd - 1e-9);
+        if (cutUsd === 0) expect(s.estimated).toBe(false);
       }),
     );
   });

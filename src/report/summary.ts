@@ -188,12 +188,22 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
         ? [...groupMessage(state), `Next: ${runLine(state)} --retry-failed${raisedBudget(state)}`]
         : [...groupMessage(state), `Next: ${resumeLine(state)}${raisedBudget(state)}`];
     case 'completed': {
+      if (hasWorkToMerge(state)) {
+        return [`Next: claude-code-agent group diff ${id}`, `Then: claude-code-agent group merge ${id}`];
+      }
       const first = state.sessions.values().next().value?.definition;
       return first ? [`Next: claude-code-agent session logs ${id}/${sessionLabel(first.id, first.name)}`] : [];
     }
     case 'archived':
       return [];
   }
+}
+
+/** The worktree of what was merged is gone. */
+function hasWorkToMerge({ sessions }: GroupState): boolean {
+  return [...sessions.values()].some(
+    ({ workspace, state }) => workspace !== undefined && state.status === 'completed' && (state.work?.files ?? 0) > 0,
+  );
 }
 
 function groupMessage(state: GroupState): string[] {

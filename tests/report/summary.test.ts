@@ -19,6 +19,21 @@ test.each([
   expect(nextSteps(log.state)).toEqual(['The budget is used up.', `Next: ${resume} --max-budget-usd ${advised}`]);
 });
 
+test('work in worktrees is to be looked at and merged, until that was done', () => {
+  const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
+  const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };
+  const place = { path: '/w', folder: '/w', repository: '/app/.git' };
+  const workspace = { ...place, branch: 'cca/auth/001', base: 'a'.repeat(40) };
+  log.add({ type: 'session_isolated', ...of, workspace });
+  const work = { commit: 'b'.repeat(40), files: 1, insertions: 1, deletions: 0 };
+  log.add({ type: 'session_completed', ...of, result: 'Done.', work, usage: usage(1) });
+  log.add({ type: 'group_completed' });
+  const merge = `Then: claude-code-agent group merge ${groupId}`;
+  expect(nextSteps(log.state)).toEqual([`Next: claude-code-agent group diff ${groupId}`, merge]);
+  log.add({ type: 'session_cleaned', sessionId: sid(1) });
+  expect(nextSteps(log.state)).toEqual([expect.stringContaining('session logs')]);
+});
+
 test('the closing table fits on a terminal of 80 columns, and is whole where there is none', () => {
   const log = new CoreLog();
   for (const number of [1, 2]) {

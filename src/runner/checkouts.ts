@@ -40,18 +40,23 @@ export class Checkouts {
   readonly #root: string;
   readonly #groupId: GroupId;
   readonly #runId: string;
+  readonly #isNested: boolean;
   /** Repositories that are claimed for this group. */
   readonly #claimed = new Set<string>();
   #isNew = true;
   readonly others: OtherGroups;
 
-  /** `root`: data root. */
-  constructor(world: World, root: string, groupId: GroupId, runId: string) {
+  /**
+   * `root`: data root. `isNested`: a session of some group runs this one, and would wait for itself if this one had to
+   * wait for its checkout.
+   */
+  constructor(world: World, root: string, groupId: GroupId, runId: string, isNested: boolean) {
     this.#world = world;
     this.#root = root;
     this.#groupId = groupId;
     this.#runId = runId;
-    this.others = otherGroups(world, root, groupId);
+    this.#isNested = isNested;
+    this.others = isNested ? { workingIn: () => undefined } : otherGroups(world, root, groupId);
   }
 
   /** Gives back what no session of the group works in any more; takes over what an earlier runner had claimed. */
@@ -73,7 +78,7 @@ export class Checkouts {
    */
   claimed(state: GroupState, decisions: readonly Decision[]): readonly Decision[] {
     this.#giveBack(state);
-    if (state.group.config.shareCheckouts) return decisions;
+    if (state.group.config.shareCheckouts || this.#isNested) return decisions;
     return decisions.filter((decision) => {
       if (decision.do !== 'start' || decision.isolated) return true;
       const repository = state.sessions.get(decision.sessionId)?.definition.repository;

@@ -2,6 +2,7 @@
  * `group run` from the lock to the last summary. The flow: take the group's lock and log (store/group-writer), check
  * whether it may run (run-start), then the loop (group-runner) with one worker per attempt (worker).
  */
+import { attemptMark } from '../claude/attempt-mark.ts';
 import type { ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
@@ -106,7 +107,7 @@ async function runOpened(
     preparer,
     root: options.root,
     gate: openLimitGate(world, { root: options.root, key: gateKeyFor(options), runId }),
-    checkouts: new Checkouts(world, options.root, writer.state.group.id, runId),
+    checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
   });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
   const cancelLoading = world.clock.after(restMs, () => void loadTheRest());

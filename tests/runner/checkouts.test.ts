@@ -7,6 +7,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { attemptMark } from '../../src/claude/attempt-mark.ts';
 import type { GroupConfig } from '../../src/core/group.ts';
 import { otherGroups } from '../../src/runner/checkouts.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
@@ -63,6 +64,17 @@ test('in another repository, and with shared checkouts, nobody waits', async () 
   const runs = [first, elsewhere, sharing].map((group) => group.run(rig.env));
   for (const fake of await Promise.all([first, elsewhere, sharing].map(begin))) await fake.succeed();
   for (const run of runs) expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+test('a group that a session runs does not wait for that very session', async () => {
+  const [outer, inner] = [make(), make()];
+  const outerRun = outer.run(rig.env);
+  const session = await begin(outer);
+  const innerRun = inner.run({ ...rig.env, [attemptMark]: 'an attempt of the outer group' });
+  await (await begin(inner)).succeed();
+  expect(await innerRun.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  await session.succeed();
+  expect(await outerRun.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
 test('a group whose runner is gone is there as long as its worker lives, and no longer', async () => {

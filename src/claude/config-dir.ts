@@ -48,6 +48,12 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     [join(paths.config, 'settings.json'), configSettings({ ...input.settings, base: settled, hooks: clean })],
     [paths.workerSettings, workerSettings(env, { deny, ...(base === undefined ? {} : { base }) })],
   ];
+  // Where nothing is there is nothing to be replaced; and what is torn by a crash is not new to the next attempt.
+  const write = (file: string, text: string): void => {
+    const isOnlyOurs = isNew && dirname(file) === paths.config;
+    if (isOnlyOurs) world.files.writeBytes(file, Buffer.from(text));
+    else world.files.writeAtomic(file, text);
+  };
   let path = paths.config;
   try {
     if (!isNew) for (const name of ownedFolders) world.files.remove(join(paths.config, name));
@@ -61,12 +67,12 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     else if (!isNew) world.files.remove(path);
     path = join(paths.config, 'CLAUDE.md');
     const text = instructions(input.instructions);
-    world.files.writeAtomic(path, text);
+    write(path, text);
     if (world.files.readText(path) !== text) return notKept(path);
     for (const [file, settings] of files) {
       path = file;
       const json = `${JSON.stringify(settings, null, 2)}\n`;
-      world.files.writeAtomic(path, json);
+      write(path, json);
       const back = world.files.readText(path);
       const checked = readBackCheck(path, back);
       if (!checked.ok) return checked;

@@ -37,16 +37,18 @@ export function modelOfSettings(
   { projectPath, env }: { readonly projectPath: string; readonly env: Environment },
 ): string | undefined {
   const named = ({ model }: JsonObject) => (typeof model === 'string' && model !== '' ? model : undefined);
-  if ((env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
+  const model = named(settings);
+  if (model === undefined || (env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
   const isOwn = settingsOf(projectPath).some((path) => named(readSettings(world, path)) !== undefined);
-  return isOwn ? undefined : named(settings);
+  return isOwn ? undefined : model;
 }
 
 /** The same for settings from elsewhere; `source` names them at the begin of the sentence. */
 export function checkSettings(world: World, settings: JsonObject, source: string, env: Environment): Result<void> {
-  const forbidden = unprotectedVariables(env);
   const instructions = join(env.CLAUDE_CONFIG_DIR ?? '', 'CLAUDE.md');
   const stated = object(settings.env);
+  // Most settings set no variable at all.
+  const forbidden = Object.keys(stated).length === 0 ? [] : unprotectedVariables(env);
   const found = forbidden.find((variable) => stated[variable] !== undefined && stated[variable] !== env[variable]);
   if (found !== undefined) {
     const effect = 'change who pays for the session, who reads its requests, or what its programs do';

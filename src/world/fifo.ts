@@ -1,9 +1,11 @@
 /** Named pipes: how a worker is given its prompt and its control requests, by whichever runner is there. */
 import { chmodSync, closeSync, constants, fstatSync, openSync, rmSync, writeSync } from 'node:fs';
 import { makeFifo } from './libc.ts';
+import { keepsOwnRights } from './private-file.ts';
 import { errorCode } from './system-error.ts';
 import type { Fifos, FifoWriter } from './world.ts';
 
+const mode = 0o600;
 /** A pipe holds 64 KiB, so a long line takes several rounds; a reader that is busy is asked ever less often. */
 const firstRetryMs = 2;
 const lastRetryMs = 100;
@@ -13,9 +15,14 @@ export function createFifos(): Fifos {
 }
 
 function create(path: string): void {
-  rmSync(path, { force: true });
-  makeFifo(path, 0o600);
-  chmodSync(path, 0o600);
+  try {
+    makeFifo(path, mode);
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    rmSync(path, { force: true });
+    makeFifo(path, mode);
+  }
+  if (!keepsOwnRights) chmodSync(path, mode);
 }
 
 function openWriter(path: string): FifoWriter | null {

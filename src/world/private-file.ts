@@ -23,7 +23,7 @@ const fileMode = 0o600;
 const folderMode = 0o700;
 
 /** The umask takes nothing from the owner, so that there is nothing to give back. Nobody changes it meanwhile. */
-const keepsOwnRights = (process.umask() & 0o700) === 0;
+export const keepsOwnRights = (process.umask() & 0o700) === 0;
 
 /** Creates a file as 0600; throws EEXIST when anything, a link too, has that name. */
 export function createPrivate(path: string, flags: number): number {

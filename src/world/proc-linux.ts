@@ -1,6 +1,7 @@
 /** The process table of Linux, read from /proc. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { ProcCache, type ProcReading } from './proc-cache.ts';
+import { KeptProcesses } from './proc-kept.ts';
 import { isInExec, isOfKernel, parseStat } from './proc-stat.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { errorCode } from './system-error.ts';
@@ -16,7 +17,8 @@ const execTries = 50;
 
 /** `root` is `/proc`, and `pause` a millisecond; tests give a folder and a pause of their own. */
 export function createLinuxTable(root: string, pause: () => void = () => Bun.sleepSync(1)): ProcTable {
-  const stat = (pid: number) => read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
+  const kept = new KeptProcesses(root);
+  const stat = (pid: number) => kept.stat(pid) ?? read(`${root}/${pid}/stat`)?.toString('latin1') ?? '';
   const pids = (): number[] => {
     const found: number[] = [];
     // Nothing else there begins with a digit.
@@ -52,7 +54,9 @@ export function createLinuxTable(root: string, pause: () => void = () => Bun.sle
         try {
           // Each thread has the children it made; those of a thread that ends go to another one.
           const isFirst = threads === 'first' || statSync(folder).nlink === linksOfSingle;
-          return isFirst ? ofThread(String(pid)) : readdirSync(folder).flatMap(ofThread);
+          if (!isFirst) return readdirSync(folder).flatMap(ofThread);
+          const told = kept.children(pid);
+          return told === null ? ofThread(String(pid)) : numbers(told);
         } catch {
           // The process or one of its threads has just ended, or the kernel was built without these files.
         }
@@ -64,6 +68,7 @@ export function createLinuxTable(root: string, pause: () => void = () => Bun.sle
       const marked = cache.look().filter((known) => isMarked(known) && isStill(known.entry));
       return marked.map(({ entry }) => entry.pid);
     },
+    keep: (pid) => kept.keep(pid),
     forget: () => cache.forget(),
     bootId: () => readFileSync(`${root}/sys/kernel/random/boot_id`, 'utf8').trim(),
   };

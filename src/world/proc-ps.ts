@@ -18,6 +18,7 @@ export function createPsTable(ask: Ask = askSystem): ProcTable {
     marked: (name, value) => parseMarked(ask('ps', ['-axEww', '-o', 'pid=,command=']), `${name}=${value}`),
     // Another run of ps would tell, but not of one moment.
     children: () => null,
+    keep: () => () => {},
     forget: () => {},
     bootId: () => ask('sysctl', ['-n', 'kern.bootsessionuuid']).trim(),
   };

@@ -32,6 +32,8 @@ export interface ProcTable {
   children(pid: number, threads?: 'all' | 'first'): number[] | null;
   /** Pids of processes whose environment holds or held exactly `name=value`, as far as we may see it. */
   marked(name: string, value: string): number[];
+  /** It is going to be asked for again and again: cheaper from now on, until the returned function is called. */
+  keep(pid: number): () => void;
   /** To be told after anything that may have changed the processes: what was seen before it is not to be believed. */
   forget(): void;
   /** Changes with every boot of the machine. */

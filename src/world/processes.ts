@@ -71,9 +71,11 @@ class SystemProcesses implements Processes {
       });
       child.unref();
       this.#table.forget();
+      const letGo = this.#table.keep(child.pid);
       // Even if it has ended already it is a zombie until the event loop asks for its status, so it has an entry.
       const startTime = this.#table.find([child.pid])[0]?.startTime ?? '';
       noteChild(child, startTime);
+      child.exited.then(letGo, letGo);
       return ok({ identity: this.#name(child.pid, startTime), onExit: (action) => end.tell(action) });
     } catch (error) {
       return describeSpawnError(program, error);
@@ -186,6 +188,7 @@ class SystemProcesses implements Processes {
   #inheritOrphans(): void {
     if (this.#inheritsOrphans !== null) return;
     this.#inheritsOrphans = inheritOrphans();
+    this.#table.keep(process.pid);
     // Others may wait for a pid to be gone, and there are only so many.
     if (this.#inheritsOrphans) setInterval(() => this.#waitForOrphans(), waitMs).unref();
   }

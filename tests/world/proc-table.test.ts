@@ -89,6 +89,7 @@ test('what is below a process is read again when its children changed meanwhile:
       find: (pids) => pids.filter((pid) => living.includes(pid)).map((pid) => entry(pid, pid === 19)),
       children: (pid) => (pid === 10 ? ((lists.length > 1 ? lists.shift() : lists[0]) as number[] | null) : []),
       marked: () => [],
+      keep: () => () => {},
       forget: () => {},
       bootId: () => 'boot',
     });
@@ -129,6 +130,7 @@ test('a branch holds all below a child, also below one that has just ended, and 
       }),
     children: (pid) => (pid in children ? (children[pid] as number[] | null) : []),
     marked: () => [],
+    keep: () => () => {},
     forget: () => {},
     bootId: () => 'boot',
   });
@@ -270,6 +272,7 @@ test('a pid that was given to another process since the table was read is no des
     find: () => [entry(11, '1'), entry(12, '2')],
     marked: () => [],
     children: () => null,
+    keep: () => () => {},
     forget: () => {},
     bootId: () => 'boot',
   };

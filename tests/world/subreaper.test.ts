@@ -129,6 +129,7 @@ test.skipIf(!hasImage)('what ends while the inherited are read has left its chil
     find: (pids) => pids.map((pid) => ({ ...entry(pid), zombie: pid === 11 })),
     children: () => lists.shift() ?? null,
     marked: () => [],
+    keep: () => () => {},
     forget: () => {},
     bootId: () => 'boot',
   });

@@ -1,7 +1,7 @@
 /**
  * The processes of an attempt in a file beside its transcript, written when its worker is looked at and before it is
- * told to end. Should the runner be killed before they have ended, the next one could not find them: a tool that wiped its environment has no
- * mark, and no tree holds it any more once claude is gone.
+ * told to end. Should the runner be killed before they have ended, the next one could not find them: a tool that wiped
+ * its environment has no mark, and no tree holds it any more once claude is gone.
  */
 import type { ProcessIdentity } from '../core/event.ts';
 import { fields, isNumber, isText, listOf, parseJson } from '../store/shape.ts';

@@ -1,6 +1,6 @@
 /**
- * Files of /proc that stay open, for processes that are looked at again and again: most of such a look is the way to the
- * file. What is kept tells of the process it was opened for and of no other, whoever gets its pid.
+ * Files of /proc that stay open, for processes that are looked at again and again: most of such a look is the way to
+ * the file. What is kept tells of the process it was opened for and of no other, whoever gets its pid.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { errorCode } from './system-error.ts';

@@ -30,11 +30,14 @@ export const statePath = (runId: string): string => `${runsPath}/${runId}/state.
  */
 export function findProject(files: ContextFiles, folder: string): FaberProject {
   const start = resolve(folder);
-  let withState: string | null = null;
+  const upwards: string[] = [];
   let path = start;
   for (let level = 0; level < levelsMax; level += 1) {
-    if (withState === null && kindOf(files, join(path, '.fractary')) === 'folder') withState = path;
-    if (isThere(files, join(path, '.git'))) return { root: withState ?? path, top: path };
+    upwards.push(path);
+    if (isThere(files, join(path, '.git'))) {
+      const withState = upwards.find((each) => kindOf(files, join(each, '.fractary')) === 'folder');
+      return { root: withState ?? path, top: path };
+    }
     if (dirname(path) === path) break;
     path = dirname(path);
   }

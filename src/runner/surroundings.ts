@@ -65,9 +65,13 @@ export class Surroundings {
 
   /** An outage begins with a session that nobody served, and ends with the first answer to any of them. */
   noteOutage({ usage: served }: GroupState, facts: readonly Fact[]): void {
+    const nowMs = this.#world.clock.now();
+    // After a clock was set back, what was answered before would seem to come after all that happens now.
+    const whenServed = (atMs: number) => (atMs > nowMs ? Number.NEGATIVE_INFINITY : atMs);
+    this.#servedAtMs = whenServed(this.#servedAtMs);
     for (const { worker } of this.#workers.values()) {
       this.#unservedMs = Math.min(this.#unservedMs, worker.notes.unservedMs);
-      this.#servedAtMs = Math.max(this.#servedAtMs, worker.notes.answeredAtMs);
+      this.#servedAtMs = Math.max(this.#servedAtMs, whenServed(worker.notes.answeredAtMs));
     }
     if (this.#unservedMs <= (this.#outMs ?? Number.NEGATIVE_INFINITY)) this.#outMs = null;
     const { isUnserved } = this;

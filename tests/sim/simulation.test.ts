@@ -43,6 +43,7 @@ usually.each([
   [910_013_247, 'a success that a dying claude printed, which nobody read before the next runner'],
   [1_310_013_688, 'a child of a frozen acceptance command, whose runner was killed, and the next one as well'],
   [427_473_441, 'a clock that is set back after a limit was lifted'],
+  [1_777_201_343, 'a clock that is set back in an outage, after the last answer'],
   [1_500_006_123, 'a power cut between the end of an attempt and the line with what it had not read'],
 ])('seed %d, which once broke a promise: %s', (seed) => {
   expect(simulate(scenarioOf(seed)).violation).toBeNull();

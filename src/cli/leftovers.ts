@@ -3,7 +3,7 @@
 import { isSessionId } from '../core/id.ts';
 import type { GroupState } from '../core/state.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
-import { readNotes } from '../runner/noted-processes.ts';
+import { readNote } from '../runner/noted-processes.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
 import { refuseForeignWorkers } from '../runner/run-start.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
@@ -39,7 +39,7 @@ export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise
   const notes = world.files
     .list(paths.sessions)
     .filter(isSessionId)
-    .flatMap((id) => readNotes(world, sessionPaths(paths, id).processes));
+    .flatMap((id) => readNote(world, sessionPaths(paths, id).processes) ?? []);
   for (const note of notes) open.add(note.attemptId);
   for (const id of open) {
     const noted = notes.filter((note) => note.attemptId === id).flatMap(({ processes }) => processes);

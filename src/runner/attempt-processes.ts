@@ -4,7 +4,7 @@
  */
 import type { ProcessIdentity } from '../core/event.ts';
 import type { World } from '../world/world.ts';
-import { notedProcesses, ProcessNotes, type Whose } from './noted-processes.ts';
+import { notedProcesses, noteProcesses, type Whose } from './noted-processes.ts';
 import { gatherFromAll, reap } from './reap.ts';
 
 /** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
@@ -21,8 +21,7 @@ export class AttemptProcesses {
   /** An earlier runner started it: what it leaves behind does not come to us. */
   #isAdopted = false;
   #known: readonly ProcessIdentity[] = [];
-  readonly #notes: ProcessNotes;
-  /** The keys of those known that stand there. */
+  /** Of those, and of others that have ended, the keys of all that stand in the note. */
   #noted: ReadonlySet<string> = new Set();
   /** Those that claude itself needs, its MCP servers above all; null = nobody looked in time. */
   #own: readonly ProcessIdentity[] | null = null;
@@ -33,7 +32,6 @@ export class AttemptProcesses {
   constructor(world: World, whose: Whose) {
     this.#world = world;
     this.#whose = whose;
-    this.#notes = new ProcessNotes(world, whose);
   }
 
   /** The attempt's claude, once there is one. */
@@ -74,10 +72,9 @@ export class AttemptProcesses {
     const keys = new Set(found.map(keyOf));
     const others = this.#known.filter((process) => !keys.has(keyOf(process)) && this.#world.processes.isAlive(process));
     this.#known = [...found, ...others];
-    const fresh = this.#known.filter((process) => !this.#noted.has(keyOf(process)));
-    // That the worker itself is there is in the log.
-    if (fresh.length === 0 || this.#known.length < 2) return;
-    if (this.#notes.add(fresh)) this.#noted = new Set(this.#known.map(keyOf));
+    // What has ended may stand in the note: nobody is mistaken for it.
+    if (this.#known.every((process) => this.#noted.has(keyOf(process)))) return;
+    if (noteProcesses(this.#world, this.#whose, this.#known)) this.#noted = new Set(this.#known.map(keyOf));
   }
 
   /**
@@ -160,7 +157,6 @@ export class AttemptProcesses {
   leave(): void {
     for (const cancel of this.#timers) cancel();
     this.#timers = [];
-    this.#notes.close();
   }
 
   /** Ends all that is left by a worker that has ended; resolves as `reap` does. */

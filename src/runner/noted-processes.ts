@@ -1,11 +1,12 @@
 /**
- * The processes of an attempt in a file beside its transcript, written when its worker is looked at and before it is
- * told to end. Should the runner be killed before they have ended, the next one could not find them: a tool that wiped
- * its environment has no mark, and no tree holds it any more once claude is gone.
+ * The processes of an attempt in a file beside its transcript, written before its worker is told to end. Should the
+ * runner be killed before they have ended, the next one could not find them: a tool that wiped its environment has no
+ * mark, and no tree holds it any more once claude is gone.
  */
 import type { ProcessIdentity } from '../core/event.ts';
+import { isRegularFile } from '../store/regular-file.ts';
 import { fields, isNumber, isText, listOf, parseJson } from '../store/shape.ts';
-import type { AppendFile, Files, World } from '../world/world.ts';
+import type { World } from '../world/world.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 export interface Note {
@@ -20,52 +21,34 @@ const isNote = fields({
   processes: listOf(fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText })),
 });
 
-/** What one runner notes of an attempt. Kept open, for each look at a busy claude finds processes that are new. */
-export class ProcessNotes {
-  readonly #files: Files;
-  readonly #whose: Whose;
-  #file: AppendFile | null = null;
-
-  constructor({ files }: World, whose: Whose) {
-    this.#files = files;
-    this.#whose = whose;
-  }
-
-  /** Adds a line; what was noted before stays. False when the disk takes no more. */
-  add(processes: readonly ProcessIdentity[]): boolean {
-    const { attemptId, paths } = this.#whose;
-    try {
-      const line = `${JSON.stringify({ attemptId, processes } satisfies Note)}\n`;
-      if (this.#file !== null) this.#file.append(line);
-      else {
-        this.#file = this.#files.openAppend(paths.processes);
-        // Half a line of an earlier runner is not to spoil this one.
-        this.#file.append(this.#file.size === 0 ? line : `\n${line}`);
-      }
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  close(): void {
-    this.#file?.close();
-    this.#file = null;
-  }
-}
-
-/** All that was noted for this attempt; those that have ended since are told by their start times. */
-export function notedProcesses(world: World, { attemptId, paths }: Whose): readonly ProcessIdentity[] {
-  const notes = readNotes(world, paths.processes).filter((note) => note.attemptId === attemptId);
-  return notes.flatMap(({ processes }) => processes);
-}
-
-/** Those of all attempts, as far as they can be read: a runner that was killed may have left half a line. */
-export function readNotes({ files }: World, path: string): Note[] {
+/** False when it was not noted: the worker is all there is, which the log knows, or the disk takes no more. */
+export function noteProcesses(
+  { files }: World,
+  { attemptId, paths }: Whose,
+  processes: readonly ProcessIdentity[],
+): boolean {
+  if (processes.length < 2) return false;
   try {
-    const lines = (files.readText(path) ?? '').split('\n').map(parseJson);
-    return lines.filter(isNote) as Note[];
+    files.writeAtomic(paths.processes, `${JSON.stringify({ attemptId, processes } satisfies Note)}\n`);
+    return true;
   } catch {
-    return [];
+    return false;
+  }
+}
+
+/** What was noted last for this attempt; one of them that has ended since is told by its start time. */
+export function notedProcesses(world: World, { attemptId, paths }: Whose): readonly ProcessIdentity[] {
+  const note = readNote(world, paths.processes);
+  return note?.attemptId === attemptId ? note.processes : [];
+}
+
+/** Null when there is none, or none that can be read. */
+export function readNote({ files }: World, path: string): Note | null {
+  try {
+    // Its worker could put a FIFO there, which nobody writes to.
+    const note = parseJson(isRegularFile(files, path) ? (files.readText(path) ?? '') : '');
+    return isNote(note) ? (note as Note) : null;
+  } catch {
+    return null;
   }
 }

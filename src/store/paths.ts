@@ -38,7 +38,7 @@ export interface SessionPaths {
   readonly prompt: string;
   readonly stderr: string;
   readonly fifo: string;
-  /** The processes that were seen when its worker was looked at or told to end; gone after its end. */
+  /** The processes that were there when its worker was last looked at or told to end; gone after its end. */
   readonly processes: string;
   readonly hooksLog: string;
   readonly workerSettings: string;
@@ -136,7 +136,7 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     prompt: at('prompt.md'),
     stderr: at('stderr.log'),
     fifo: at('stdin.fifo'),
-    processes: at('processes.jsonl'),
+    processes: at('processes.json'),
     hooksLog: at('hooks.log'),
     workerSettings: at('worker-settings.json'),
     inputs: at('inputs'),

@@ -2,7 +2,7 @@
  * Files of /proc that stay open, for processes that are looked at again and again: most of such a look is the way to
  * the file. What is kept tells of the process it was opened for and of no other, whoever gets its pid.
  */
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { errorCode } from './system-error.ts';
 
 interface KeptFiles {
@@ -10,24 +10,33 @@ interface KeptFiles {
   readonly children: number;
 }
 
+/**
+ * Files get the lowest number there is. From this share of those that may be open on nothing is kept any more, so that
+ * there are enough for what cannot do without.
+ */
+const shareMax = 1 / 3;
+
 /** One for all: what is said of one process is short, and a thousand children are ten thousand bytes. */
 let room = Buffer.alloc(4_096);
 
 export class KeptProcesses {
   readonly #root: string;
   readonly #kept = new Map<number, KeptFiles>();
+  readonly #most: () => number;
 
-  /** `root` is /proc. */
-  constructor(root: string) {
+  /** `root` is /proc, and `most` says how many files this process may have open. */
+  constructor(root: string, most = openFilesMax) {
     this.#root = root;
+    this.#most = most;
   }
 
-  /** The returned function lets go. Where they cannot be opened, with too many files open perhaps, nothing is kept. */
+  /** The returned function lets go. Where files cannot be opened, or many are open, nothing is kept. */
   keep(pid: number): () => void {
     const opened: number[] = [];
     const open = (path: string): number => {
       const fd = openSync(path, 'r');
       opened.push(fd);
+      if (fd > this.#most() * shareMax) throw new Error('Too many files are open to keep one more.');
       return fd;
     };
     try {
@@ -54,6 +63,23 @@ export class KeptProcesses {
   children(pid: number): string | null {
     const files = this.#kept.get(pid);
     return files === undefined ? null : readWhole(files.children);
+  }
+}
+
+let openFilesKnown: number | undefined;
+
+/** Asked for once, because Bun sets it when it starts; Infinity where the system does not tell. */
+function openFilesMax(): number {
+  openFilesKnown ??= readOpenFilesMax();
+  return openFilesKnown;
+}
+
+function readOpenFilesMax(): number {
+  try {
+    const said = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+    return said === undefined ? Number.POSITIVE_INFINITY : Number(said);
+  } catch {
+    return Number.POSITIVE_INFINITY;
   }
 }
 

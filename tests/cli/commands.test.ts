@@ -130,7 +130,7 @@ test('what was noted of a session is ended with its damaged group, though nothin
   const tool = Bun.spawn(['sleep', '600'], { env: {} });
   try {
     const note = { attemptId: crypto.randomUUID(), processes: [createRealWorld().processes.identify(tool.pid)] };
-    writeFileSync(join(folder, 'sessions', session, 'processes.jsonl'), JSON.stringify(note));
+    writeFileSync(join(folder, 'sessions', session, 'processes.json'), JSON.stringify(note));
     writeFileSync(join(folder, 'events.jsonl'), 'no log\n');
     expect(await user.run('group', 'delete', group, '--force')).toMatchObject({ code: 0 });
     expect(existsSync(folder)).toBe(false);

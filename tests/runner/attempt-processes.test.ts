@@ -3,10 +3,9 @@
  * needs itself is left to claude; what was once seen and still lives is ended after claude. Processes are made up.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { appendFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import { AttemptProcesses } from '../../src/runner/attempt-processes.ts';
-import { notedProcesses } from '../../src/runner/noted-processes.ts';
 import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
 import type { Processes, SignalName } from '../../src/world/world.ts';
 import { groupId, sid } from '../support/core-events.ts';
@@ -34,11 +33,6 @@ const name = (pid: number): ProcessIdentity => ({ ...world.machine.self, pid, st
 const childrenOf = (pid: number): number[] =>
   [...parents].flatMap(([child, parent]) => (parent === pid ? [child] : []));
 const below = (pid: number): number[] => childrenOf(pid).flatMap((child) => [child, ...below(child)]);
-
-const pidsNoted = () => {
-  const noted = notedProcesses(world, { attemptId: 'the-attempt', paths });
-  return [...new Set(noted.map(({ pid }) => pid))].sort((a, b) => a - b);
-};
 
 function signal({ pid }: ProcessIdentity, kind: SignalName): boolean {
   if (!parents.has(pid)) return false;
@@ -224,17 +218,14 @@ test.each<[string, () => void]>([
 });
 
 test('what was seen is noted once, and again when something new is seen', () => {
-  const { openAppend } = world.files;
+  const { writeAtomic } = world.files;
   let isFull = false;
   let notes = 0;
-  world.files.openAppend = (path) => {
-    const file = openAppend(path);
-    const append = (text: string) => {
-      if (isFull) throw new Error('ENOSPC');
-      notes += 1;
-      file.append(text);
-    };
-    return path === paths.processes ? { size: file.size, append, sync: file.sync, close: () => file.close() } : file;
+  world.files.writeAtomic = (path, text) => {
+    if (!path.endsWith('processes.json')) return writeAtomic(path, text);
+    if (isFull) throw new Error('ENOSPC');
+    notes += 1;
+    writeAtomic(path, text);
   };
   const looksAfter = (change: () => void) => {
     change();
@@ -250,22 +241,15 @@ test('what was seen is noted once, and again when something new is seen', () => 
   expect(looksAfter(() => parents.set(22, 20))).toBe(2);
   isFull = false;
   expect(looksAfter(() => {})).toBe(3);
-  expect(pidsNoted()).toEqual([claude, 20, 21, 22]);
 });
 
-test('what an earlier runner had noted is known to the next, and half a line of its spoils nothing', () => {
+test('a FIFO in the place of the note keeps nobody waiting who takes the attempt over', () => {
+  world.fifos.create(paths.processes);
+  processes.recall();
+  expect(processes.look()).toEqual([name(claude)]);
   parents.set(20, claude);
   processes.look();
-  processes.leave();
-  appendFileSync(paths.processes, '{"attemptId":"the-attempt","proces');
-  processes = new AttemptProcesses(world, { attemptId: 'the-attempt', paths });
-  processes.worker = name(claude);
-  processes.recall();
-  parents.delete(20);
-  parents.set(30, claude);
-  processes.look();
-  expect(pidsNoted()).toEqual([claude, 20, 30]);
-  expect(notedProcesses(world, { attemptId: 'another', paths })).toEqual([]);
+  expect(JSON.parse(world.files.readText(paths.processes) ?? '')).toMatchObject({ processes: [{}, { pid: 20 }] });
 });
 
 test('in the middle of its work claude goes first: a tool that ends before it would be an answer to the model', () => {

@@ -53,6 +53,18 @@ test('nothing is said of one that is not kept, was let go or could not be kept; 
   expect(openFiles()).toBe(before);
 });
 
+test('where many files are open already nothing is kept, so that those who need one get it', () => {
+  say(10, 'one', '');
+  const before = openFiles();
+  const at = (most: number) => new KeptProcesses(temp.path, () => most);
+  const [scarce, enough] = [at(3), at(3 * before + 30)];
+  const letGo = [scarce, enough].map((each) => each.keep(10));
+  expect([scarce.stat(10), enough.stat(10)]).toEqual([null, 'one']);
+  expect(openFiles()).toBe(before + 2);
+  for (const each of letGo) each();
+  expect(openFiles()).toBe(before);
+});
+
 test('whoever lets go twice closes nothing of what came later', () => {
   say(10, 'one', '');
   const before = openFiles();

@@ -1,6 +1,7 @@
 /** What one event costs the runner, in groups of ten to ten thousand sessions: the curve should be flat. */
 import { groupProgress } from '../src/core/progress.ts';
-import { openGroupWriter } from '../src/store/group-writer.ts';
+import { openGroupWriter, progressDelayMs } from '../src/store/group-writer.ts';
+import { snapshotDelayMs } from '../src/store/snapshots.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
 import { createCountingWorld } from './support/counting-world.ts';
 import {
@@ -25,8 +26,8 @@ const flatRatio = 1.5;
 
 export const events: Benchmark = {
   about: () =>
-    'One event written, folded and decided upon (checkLegal, log, reduce, plan, isolation, decide), each with its ' +
-    'own append; all sessions in one repository.',
+    'One event checked, written, folded into the state and followed by a decision on what to start, each with its ' +
+    'own append; all sessions in one repository. Below each: what is written of the whole group at once.',
   async run({ rounds }) {
     // The code is warm in a runner that has to do with many events.
     measureSize(100, livesAtEachSize);
@@ -39,18 +40,34 @@ export const events: Benchmark = {
     const firstMs = median(of(first.costs, 'plainMs'));
     return taken.flatMap(({ sessions, costs }): Figure[] => {
       const rise = median(of(costs, 'plainMs')) / firstMs;
-      const coalesced = [median(of(costs, 'showMs')), median(of(costs, 'snapshotMs'))].map(formatMs).join(' and ');
       return [
         {
           ...measured(`event at ${sessions} sessions`, of(costs, 'plainMs')),
           ratio: sessions === first.sessions ? '1' : `${formatRatio(rise)} that at ${first.sessions}`,
           ...(sessions === last.sessions ? { target: atMost(rise, flatRatio, formatRatio) } : {}),
-          note: `with fsync ${formatMs(median(of(costs, 'syncedMs')))}; progress, snapshots: ${coalesced}`,
+          note: `with fsync ${formatMs(median(of(costs, 'syncedMs')))}`,
         },
+        wholeGroup(sessions, costs),
       ];
     });
   },
 };
+
+/** Not a part of an event: what is written anew of all sessions, ever less often the more there are. */
+function wholeGroup(sessions: number, costs: readonly Costs[]): Figure {
+  const [showMs, snapshotMs] = (['showMs', 'snapshotMs'] as const).map((name) =>
+    median(costs.map((cost) => cost[name])),
+  );
+  const delays = [progressDelayMs(sessions), snapshotDelayMs(sessions)] as const;
+  const share = (showMs ?? 0) / delays[0] + (snapshotMs ?? 0) / delays[1];
+  return {
+    ...measured(
+      `  progress and snapshots of ${sessions}`,
+      costs.map((cost) => cost.showMs + cost.snapshotMs),
+    ),
+    note: `at most every ${delays.map(formatMs).join(' and ')}: ${(100 * share).toFixed(1)} % of a core`,
+  };
+}
 
 interface Costs {
   /** One event without waiting for the disk, milliseconds. */

@@ -26,7 +26,8 @@ export const hook: Benchmark = {
     'SessionStart of every kind of hook, from start to end of the process, in turns: as the settings of a session ' +
     'name it, which is the compiled program where there is one; `hook install` names the launcher. Files are in ' +
     'memory where that can be; only the hook of FABER writes any that must not be lost, with a row for the disk of ' +
-    'the temporary folder. The scripts take no locks, wait for no disk and neither cut nor clean what they print.',
+    'the temporary folder. The scripts print the same files and facts in fewer words (no ages and no hints), take no ' +
+    'locks, wait for no disk and neither cut nor clean what they print.',
   async run({ rounds }) {
     const [folder, disk] = [makeFolder(memoryPlace()), makeFolder()];
     try {

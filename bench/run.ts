@@ -1,73 +1,81 @@
 /**
- * `npm run bench -- [--quick] [name...]`: measures and prints a table; a whole run is kept in bench/results.md. Nothing
- * is asserted: figures depend on the machine and on what else it does, so the load stands beside them and every target
- * says whether it was met.
+ * `npm run bench -- [--quick] [name...]`: has measure.ts do the work and leaves nothing behind, no file and no process,
+ * whether that comes to its end, fails or is interrupted.
  */
-import { writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, totalmem } from 'node:os';
+import { mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { dashboard } from './dashboard.ts';
-import { events } from './events.ts';
-import { hook } from './hook.ts';
-import { ingest } from './ingest.ts';
-import { real } from './real.ts';
-import { schedule } from './schedule.ts';
-import { size } from './size.ts';
-import { startup } from './startup.ts';
-import { type Benchmark, type Effort, type Figure, formatBytes, load } from './support/figures.ts';
-import { table, verdict } from './support/table.ts';
-import { tokens } from './tokens.ts';
-import { worktrees } from './worktrees.ts';
+import { forgetEnded, inheritOrphans } from '../src/world/libc.ts';
+import { createProcTable } from '../src/world/proc-table.ts';
+import { collectDescendants } from '../src/world/process-tree.ts';
+import { dist, memoryFolder, ownPrefix } from './support/places.ts';
 
-const benchmarks: Readonly<Record<string, Benchmark>> = {
-  schedule,
-  size,
-  events,
-  startup,
-  hook,
-  ingest,
-  worktrees,
-  dashboard,
-  real,
-  tokens,
-};
-const resultsFile = join(import.meta.dir, 'results.md');
-const thorough: Effort = { isQuick: false, rounds: 5 };
-const quick: Effort = { isQuick: true, rounds: 1 };
+const lookMs = 20;
+/** What no signal ends hangs in the system. */
+const patienceMs = 5_000;
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-function machine(): string {
-  const model = cpus()[0]?.model ?? 'unknown CPU';
-  const parts = [`${process.platform} ${process.arch}`, `${availableParallelism()} cores (${model})`];
-  return [...parts, `${formatBytes(totalmem())} of memory`, `Bun ${Bun.version}`].join(', ');
+const own = ownPrefix(process.pid);
+const places = [makePlace(tmpdir()), makePlace(memoryFolder)] as const;
+// Runners detach their workers; whoever loses its parent stays below this process.
+inheritOrphans();
+const [TMPDIR, BENCH_MEMORY] = places;
+const measuring = Bun.spawn([process.execPath, join(import.meta.dir, 'measure.ts'), ...process.argv.slice(2)], {
+  env: {
+    ...process.env,
+    ...(TMPDIR === null ? {} : { TMPDIR }),
+    ...(BENCH_MEMORY === null ? {} : { BENCH_MEMORY }),
+    BENCH_RUN: String(process.pid),
+  },
+  stdio: ['ignore', 'inherit', 'inherit'],
+});
+let interruptedBy: (typeof signals)[number] | null = null;
+for (const signal of signals) {
+  process.on(signal, () => {
+    interruptedBy ??= signal;
+    measuring.kill('SIGKILL');
+  });
+}
+await measuring.exited;
+await endTheRest();
+for (const place of places) if (place !== null) rmSync(place, { recursive: true, force: true });
+for (const name of namesIn(dist)) if (name.startsWith(own)) rmSync(join(dist, name), { recursive: true, force: true });
+process.exit(interruptedBy === null ? (measuring.exitCode ?? 1) : 128 + constants.signals[interruptedBy]);
+
+/** A folder for everything that is made in `folder`; null where none can be made. */
+function makePlace(folder: string): string | null {
+  try {
+    return realpathSync(mkdtempSync(join(folder, own)));
+  } catch {
+    return null;
+  }
 }
 
-const words = process.argv.slice(2);
-const names = words.filter((word) => word !== '--quick');
-const unknown = names.filter((name) => !Object.hasOwn(benchmarks, name));
-if (unknown.length > 0) {
-  console.error(`There is no benchmark ${unknown.join(', ')}; there are: ${Object.keys(benchmarks).join(', ')}.`);
-  process.exit(2);
+/** There is nothing to lose: at once, and again until nothing was born meanwhile. */
+async function endTheRest(): Promise<void> {
+  for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += lookMs) {
+    // A new one each time, because what has ended is remembered for a moment.
+    const entries = createProcTable().all();
+    const left = collectDescendants(entries, process.pid, process.pid);
+    for (const { pid, parent, zombie } of entries) if (zombie && parent === process.pid) forgetEnded(pid);
+    if (left.length === 0) return;
+    for (const { pid } of left) kill(pid);
+    await Bun.sleep(lookMs);
+  }
 }
-const effort = words.includes('--quick') ? quick : thorough;
-const isWhole = names.length === 0 && !effort.isQuick;
-const report: string[] = [];
-const keep = () => writeFileSync(resultsFile, `# Benchmarks\n\n${report.join('\n')}\n`);
-const say = (...lines: string[]) => {
-  report.push(...lines);
-  for (const line of lines) console.log(line);
-};
-say(`${machine()}; load average ${load()}`);
-if (effort.isQuick) say('One round of everything (--quick): good to see that it runs, not to quote.');
-const all: Figure[] = [];
-for (const [name, { about, run }] of Object.entries(benchmarks)) {
-  if (names.length > 0 && !names.includes(name)) continue;
-  const before = load();
-  const figures = await run(effort);
-  all.push(...figures);
-  say('', `## ${name}`, '', about(effort), `Load average ${before} before, ${load()} after.`, '', ...table(figures));
-  // What was measured so far is not lost when a later one fails.
-  if (isWhole) keep();
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
 }
-say('', '## targets', '', ...verdict(all));
-if (isWhole) keep();
-else console.log('\nNot kept: bench/results.md holds whole runs only.');
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}

@@ -59,7 +59,7 @@ async function measureFlat({ rounds }: Effort): Promise<Figure[]> {
   );
   const leastMs = shortestMs(tasks, wide);
   const peer = standings.taken.get('xargs -P');
-  if (peer === undefined) return rows(standings, 'flat', leastMs, 'the sleeping alone', flat.targetRatio, leastMs);
+  if (peer === undefined) return rows(standings, 'flat', leastMs, 'the sleeping alone', null, leastMs);
   return rows(standings, 'flat', median(peer), 'xargs -P', flat.targetRatio, leastMs);
 }
 
@@ -83,16 +83,17 @@ function rows(
   what: string,
   baseMs: number,
   base: string,
-  targetRatio: number,
+  targetRatio: number | null,
   leastMs: number,
 ): Figure[] {
   const figures = [...taken].map(([name, values]): Figure => {
     const compared = median(values) / baseMs;
-    const isOurs = name === ours;
+    const held = targetRatio === null ? undefined : atMost(compared, targetRatio, formatRatio);
     return {
       ...measured(`${what}: ${name}`, values),
       ratio: name === base ? '1' : `${formatRatio(compared)} ${base}`,
-      ...(isOurs ? { target: atMost(compared, targetRatio, formatRatio) } : {}),
+      ...(held !== undefined && name === ours ? { target: held } : {}),
+      ...(held !== undefined && name === oursOnDisk ? { aside: held } : {}),
       ...(base === 'xargs -P' ? { note: `${ratio(median(values), leastMs)} the sleeping alone` } : {}),
     };
   });

@@ -1,49 +1,76 @@
 /** A group of a thousand sessions, a hundred at a time, with a claude that costs next to nothing. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
 import { readLog } from '../src/store/event-log.ts';
 import { groupPaths } from '../src/store/paths.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
-import { type Benchmark, type Figure, formatMs, median } from './support/figures.ts';
+import { type Benchmark, type Figure, formatMs, measured, median, ratio } from './support/figures.ts';
 import { makeFolder, makeGroup, memoryPlace } from './support/group-on-disk.ts';
+import { type Contender, inTurns } from './support/in-turns.ts';
 import { measureRun, type RunnerFigures, runnerRows } from './support/runner-process.ts';
 import { tinyClaude } from './support/tasks.ts';
 
-const full = { sessions: 1_000, concurrent: 100 };
-const small = { sessions: 100, concurrent: 20 };
-/** Long enough for all of them to be there at once, however slowly processes start here. */
-const workSeconds = '6';
-const filesMade = 200;
+/** Six seconds are long enough for all of them to be there at once, however slowly processes start here. */
+const full: Shape = { sessions: 1_000, concurrent: 100, workSeconds: 6 };
+const small: Shape = { sessions: 100, concurrent: 20, workSeconds: 6 };
+/** For what the disk adds, so many that what a start takes does not hide it. */
+const onDisk: Shape = { sessions: 300, concurrent: 100, workSeconds: 1.5 };
 const targets = { peakBytes: 150e6, cpuMsEach: 3, syncsEach: 8 };
+
+interface Shape {
+  readonly sessions: number;
+  readonly concurrent: number;
+  /** How long each of them works. */
+  readonly workSeconds: number;
+}
 
 export const size: Benchmark = {
   about({ isQuick }) {
-    const { sessions, concurrent } = isQuick ? small : full;
+    const { sessions, concurrent, workSeconds } = isQuick ? small : full;
     return (
       `${sessions} sessions, ${concurrent} at a time, with a fake claude that works for ${workSeconds} s each. The ` +
-      'files are in memory where that can be; what the disk of the temporary folder adds is told below.'
+      `files are in memory where that can be. What the disk of the temporary folder adds is measured with ` +
+      `${onDisk.sessions} sessions of ${onDisk.workSeconds} s, in turns with the same in memory.`
     );
   },
   async run({ isQuick, rounds }) {
     const shape = isQuick ? small : full;
     const runs: (RunnerFigures & { most: number })[] = [];
-    for (let round = 0; round < rounds; round += 1) runs.push(await runOnce(shape));
+    for (let round = 0; round < rounds; round += 1) runs.push(await runOnce(shape, memoryPlace()));
     const most = { what: 'most workers at once', value: String(median(runs.map((run) => run.most))) };
-    const disk = { what: 'CPU of a new file on disk', value: formatMs(costOfFile()), note: 'about ten a session' };
     const fake = { what: 'CPU of one fake itself', value: formatMs(costOfFake()), note: 'not in the figures above' };
-    return [...runnerRows(runs, shape.sessions, targets), most, disk, fake] satisfies Figure[];
+    // The targets are about a thousand sessions: a start counts for more with fewer.
+    const rows = runnerRows(runs, shape.sessions, isQuick ? {} : targets);
+    return [...rows, most, ...(await diskRows(rounds)), fake] satisfies Figure[];
   },
 };
 
-async function runOnce({ sessions, concurrent }: typeof full): Promise<RunnerFigures & { most: number }> {
-  const folder = makeFolder(memoryPlace());
+/** The runner's CPU with its files in memory and on the disk of the temporary folder. */
+async function diskRows(rounds: number): Promise<Figure[]> {
+  const contender = (name: string, place: string): Contender => ({
+    name: `runner’s CPU a session, ${name}`,
+    run: async () => (await runOnce(onDisk, place)).cpuMs / onDisk.sessions,
+  });
+  const contenders = [contender('short ones in memory', memoryPlace()), contender('short ones on this disk', tmpdir())];
+  const taken = [...(await inTurns(contenders, rounds)).taken];
+  const inMemoryMs = median(taken[0]?.[1] ?? []);
+  return taken.map(([name, values], place) => ({
+    ...measured(name, values),
+    ratio: place === 0 ? '1' : `${ratio(median(values), inMemoryMs)} in memory`,
+  }));
+}
+
+async function runOnce(
+  { sessions, concurrent, workSeconds }: Shape,
+  place: string,
+): Promise<RunnerFigures & { most: number }> {
+  const folder = makeFolder(place);
   try {
     const group = makeGroup(createRealWorld(), folder, { sessions });
     const env = {
       CLAUDE_CODE_AGENT_CLAUDE: tinyClaude,
       ANTHROPIC_API_KEY: 'test-key',
       BENCH_STEPS: '3',
-      BENCH_STEP_SECONDS: String(Number(workSeconds) / 3),
+      BENCH_STEP_SECONDS: String(workSeconds / 3),
     };
     const figures = await measureRun(group, env, concurrent);
     return { ...figures, most: mostAtOnce(groupPaths(folder.root, group.groupId).events) };
@@ -63,19 +90,6 @@ function mostAtOnce(path: string): number {
     most = Math.max(most, running);
   }
   return most;
-}
-
-/** CPU milliseconds of making a file where the groups are: disks differ in it a hundredfold. */
-function costOfFile(): number {
-  const folder = makeFolder();
-  try {
-    const { user, system } = process.cpuUsage();
-    for (let number = 0; number < filesMade; number += 1) writeFileSync(join(folder.path, String(number)), 'x');
-    const after = process.cpuUsage({ user, system });
-    return (after.user + after.system) / 1000 / filesMade;
-  } finally {
-    folder.remove();
-  }
 }
 
 /** CPU milliseconds of a whole life of the fake, its own children included. */

@@ -53,19 +53,41 @@ const pairs: readonly (readonly [what: string, one: string, other: string])[] = 
 export const tokens: Benchmark = {
   about: () =>
     'What the second of two requests repeats of the first, up to a mark at which the server stores: share of the ' +
-    `bytes of tools, system and messages. Tokens are bytes / ${bytesPerToken}. ` +
-    'Loop: `claude -p` in each project, one user.',
+    `bytes of tools, system and messages. Tokens are bytes / ${bytesPerToken}. Each session changes a file of its ` +
+    'project, unless said otherwise. Without our options: the same group, with the parts of the system prompt that ' +
+    'differ left where claude puts them. Loop: `claude -p` in each project, one user, one config dir.',
   async run() {
-    const ours = await ourFirstRequests();
-    const loop = await loopFirstRequests();
+    const ours = await ourFirstRequests([changes, done]);
+    const without = await ourFirstRequests([changes, done], asClaudeDoes);
+    const loop = await loopFirstRequests([changes, done]);
+    const still = { ours: await ourFirstRequests([done]), loop: await loopFirstRequests([done]) };
     const shared = pairs.map(([what, one, other]) => {
-      const compared = (requests: Requests) => sharedPrefix(bodyOf(requests, one), bodyOf(requests, other));
-      return { what, ours: compared(ours), loop: loop.has(other) && loop.has(one) ? compared(loop) : undefined };
+      const compared = (requests: Requests) =>
+        requests.has(one) && requests.has(other)
+          ? sharedPrefix(bodyOf(requests, one), bodyOf(requests, other))
+          : undefined;
+      return { what, ours: compared(ours), without: compared(without), loop: compared(loop) };
     });
-    const resumed = { what: 'before a pause and after it', ours: await ourResume(), loop: await loopResume() };
-    return [...[...shared, resumed].map(row), saving];
+    const same = (requests: Requests) => sharedPrefix(bodyOf(requests, 'base'), bodyOf(requests, 'same'));
+    const unchanged = { what: 'the same once more, nothing changed', ours: same(still.ours), loop: same(still.loop) };
+    const resumed = {
+      what: 'before a pause and after it',
+      ours: await ourResume(),
+      without: await ourResume(asClaudeDoes),
+    };
+    const rows: Row[] = [
+      ...shared.slice(0, 1),
+      unchanged,
+      ...shared.slice(1),
+      { ...resumed, loop: await loopResume([]) },
+      { what: 'the same, the loop with --model', ours: resumed.ours, loop: await loopResume(['--model', loopModel]) },
+    ];
+    return [...rows.map(row), saving];
   },
 };
+
+/** What the scripted model is called by who names one; any that claude knows. */
+const loopModel = 'claude-opus-4-8';
 
 type Requests = ReadonlyMap<string, MessagesBody>;
 
@@ -77,18 +99,25 @@ function bodyOf(requests: Requests, name: string): MessagesBody {
 
 interface Row {
   readonly what: string;
-  readonly ours: SharedPrefix;
+  readonly ours: SharedPrefix | undefined;
+  /** The same without our options. */
+  readonly without?: SharedPrefix | undefined;
   readonly loop: SharedPrefix | undefined;
 }
 
-function row({ what, ours, loop }: Row): Figure {
+function row({ what, ours, without, loop }: Row): Figure {
+  if (ours === undefined) throw new Error(`nothing was asked for: ${what}`);
   const share = ({ cached, bytes }: SharedPrefix) => `${((100 * cached) / bytes).toFixed(1)} %`;
   const place = ({ parts }: SharedPrefix) => (parts === undefined ? '' : `, then ${parts.place} differs`);
   const size = `${formatBytes(ours.cached)} ≈ ${Math.round(ours.cached / bytesPerToken)} tokens${place(ours)}`;
   return {
     what,
     value: share(ours),
-    note: `${size}${loop === undefined ? '' : `; loop ${share(loop)}${place(loop)}`}`,
+    note: [
+      size,
+      ...(without === undefined ? [] : [`without our options ${share(without)}${place(without)}`]),
+      ...(loop === undefined ? [] : [`loop ${share(loop)}${place(loop)}`]),
+    ].join('; '),
   };
 }
 
@@ -165,6 +194,23 @@ async function makeGroup(machine: Machine, names: readonly string[]): Promise<Ma
   return new Map(listed.map(({ id, name }) => [id.slice(id.indexOf('-') + 1), name]));
 }
 
+/** Takes back, between the runner and claude, what our options do to keep requests alike. */
+function asClaudeDoes(machine: Machine): void {
+  const program = join(machine.folder, 'as-claude-does');
+  const lines = [
+    '#!/bin/sh',
+    'settings=$CLAUDE_CONFIG_DIR/settings.json',
+    '[ -e "$settings" ] && sed -i \'s/"includeGitInstructions": false/"includeGitInstructions": true/\' "$settings"',
+    'for word; do',
+    '  shift',
+    '  [ "$word" = --exclude-dynamic-system-prompt-sections ] || set -- "$@" "$word"',
+    'done',
+    `exec '${pinnedClaude()}' "$@"`,
+  ];
+  writeFileSync(program, `${lines.join('\n')}\n`, { mode: 0o700 });
+  machine.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+}
+
 function firstOf(api: ScriptedApi, names: ReadonlyMap<string, string>): Requests {
   const firsts = new Map<string, MessagesBody>();
   for (const { session, body } of api.requests) {
@@ -174,8 +220,9 @@ function firstOf(api: ScriptedApi, names: ReadonlyMap<string, string>): Requests
   return firsts;
 }
 
-function ourFirstRequests(): Promise<Requests> {
-  return onMachine([changes, done], async (machine, api) => {
+function ourFirstRequests(steps: Step[], prepare = (_: Machine) => {}): Promise<Requests> {
+  return onMachine(steps, async (machine, api) => {
+    prepare(machine);
     const names = await makeGroup(machine, Object.keys(sketches));
     await machine.ok('group', 'run', 'bench', '--min-free-memory', '1', '--output', 'quiet');
     return firstOf(api, names);
@@ -183,8 +230,9 @@ function ourFirstRequests(): Promise<Requests> {
 }
 
 /** The last request before the pause, and the first one after it. */
-function ourResume(): Promise<SharedPrefix> {
+function ourResume(prepare = (_: Machine) => {}): Promise<SharedPrefix> {
   return onMachine([changes, pausable, done], async (machine, api) => {
+    prepare(machine);
     await makeGroup(machine, ['base']);
     const run = ['group', 'run', 'bench', '--min-free-memory', '1', '--output', 'quiet'];
     const first = machine.start(...run);
@@ -204,8 +252,8 @@ async function afterNext(api: ScriptedApi, goOn: () => Promise<unknown>): Promis
 }
 
 /** What people write themselves: no config dir of its own for each, so no templates and no worktrees either. */
-function loopFirstRequests(): Promise<Requests> {
-  return onMachine([changes, done], async (machine, api) => {
+function loopFirstRequests(steps: Step[]): Promise<Requests> {
+  return onMachine(steps, async (machine, api) => {
     const names = new Map<string, string>();
     for (const [name, { project, prompt, isolate, configTemplate }] of Object.entries(sketches)) {
       if (isolate !== undefined || configTemplate !== undefined) continue;
@@ -217,15 +265,16 @@ function loopFirstRequests(): Promise<Requests> {
   });
 }
 
-function loopResume(): Promise<SharedPrefix> {
+/** `words`: options that are given both times. */
+function loopResume(words: readonly string[]): Promise<SharedPrefix> {
   return onMachine([changes, pausable, done], async (machine, api) => {
     const id = crypto.randomUUID();
-    const first = plainClaude(machine, 'one', ['--session-id', id], update);
+    const first = plainClaude(machine, 'one', [...words, '--session-id', id], update);
     const begun = join(machine.project('one'), 'begun');
     await until(() => existsSync(begun));
     first.kill('SIGINT');
     await first.exited;
-    return afterNext(api, () => plainClaude(machine, 'one', ['--resume', id], 'Go on.').exited);
+    return afterNext(api, () => plainClaude(machine, 'one', [...words, '--resume', id], 'Go on.').exited);
   });
 }
 

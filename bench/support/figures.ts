@@ -10,6 +10,8 @@ export interface Figure {
   /** How it compares with what is named there. */
   readonly ratio?: string;
   readonly target?: Target;
+  /** What the target says of the same thing elsewhere, on a disk for example: told, but not counted. */
+  readonly aside?: Target;
   readonly note?: string;
   /** A peer that is not installed here. */
   readonly isMissing?: true;

@@ -2,8 +2,8 @@
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags, ownCommand, packageRoot } from '../../src/world/own-program.ts';
+import { dist, ownPrefix } from './places.ts';
 
-const dist = join(packageRoot, 'dist');
 const countedMain = join(import.meta.dir, 'counted-main.ts');
 
 export interface InstalledCommand {
@@ -27,7 +27,7 @@ export function sourceWords(part: 'main' | 'hook'): readonly string[] {
 
 let counted: readonly string[] | null = null;
 
-/** The program that counts what it writes, in the same form; what is compiled for it goes when this process ends. */
+/** The program that counts what it writes, in the same form; what is compiled for it goes with the whole run. */
 export function countedProgram(): readonly string[] {
   counted ??= findCompiled() === null ? [process.execPath, ...isolatedBunFlags, countedMain] : [compileCounted()];
   return counted;
@@ -42,9 +42,9 @@ function findCompiled(): string | null {
 
 /** Beside the program itself, whose templates it finds there. */
 function compileCounted(): string {
-  const folder = mkdtempSync(join(dist, 'bench-'));
-  const [made, path] = [join(folder, 'program'), join(dist, `counted-${process.pid}`)];
-  process.on('exit', () => rmSync(path, { force: true }));
+  const own = ownPrefix(process.env.BENCH_RUN ?? process.pid);
+  const folder = mkdtempSync(join(dist, own));
+  const [made, path] = [join(folder, 'program'), join(dist, `${own}counted`)];
   try {
     const builder = join(packageRoot, 'scripts', 'build.ts');
     const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...isolatedBunFlags, builder, made, countedMain]);

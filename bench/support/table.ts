@@ -1,5 +1,5 @@
 /** The table of a benchmark, and what became of all targets. */
-import type { Figure } from './figures.ts';
+import type { Figure, Target } from './figures.ts';
 
 const titles = ['what', 'median', 'spread', 'ratio', 'target', 'met', 'note'] as const;
 /** Figures stand at the right of their column. */
@@ -27,9 +27,11 @@ export function table(figures: readonly Figure[]): string[] {
   return [padded([...titles]), `|${rule.join('|')}|`, ...rows.map(padded)];
 }
 
-function cells({ what, value, spread = '', ratio = '', target, note = '' }: Figure): string[] {
-  const met = target === undefined ? '' : target.isMet ? 'yes' : 'NO';
-  return [what, value, spread, ratio, target?.text ?? '', met, note];
+function cells({ what, value, spread = '', ratio = '', target, aside, note = '' }: Figure): string[] {
+  const word = ({ isMet }: Target) => (isMet ? 'yes' : 'NO');
+  if (target !== undefined) return [what, value, spread, ratio, target.text, word(target), note];
+  if (aside !== undefined) return [what, value, spread, ratio, `(${aside.text})`, `(${word(aside)})`, note];
+  return [what, value, spread, ratio, '', '', note];
 }
 
 /** How many targets are met, which are not, and what could not be compared with. */
@@ -37,11 +39,14 @@ export function verdict(figures: readonly Figure[]): string[] {
   const aimed = figures.filter(({ target }) => target !== undefined);
   const missed = aimed.filter(({ target }) => target?.isMet === false);
   const absent = figures.filter(({ isMissing }) => isMissing === true);
+  const elsewhere = figures.filter(({ aside }) => aside !== undefined);
+  const said = ({ value, ratio }: Figure) => (ratio === undefined ? value : `${value}, ${ratio}`);
   return [
     `${aimed.length - missed.length} of ${aimed.length} targets met; ${absent.length} peers not installed.`,
-    ...missed.map(({ what, value, ratio, target }) => {
-      const said = ratio === undefined ? value : `${value}, ${ratio}`;
-      return `- missed: ${what}: ${said} (target ${target?.text})`;
+    ...missed.map((figure) => `- missed: ${figure.what}: ${said(figure)} (target ${figure.target?.text})`),
+    ...elsewhere.map((figure) => {
+      const { what, aside } = figure;
+      return `- beside the targets: ${what}: ${said(figure)} (${aside?.text} ${aside?.isMet ? 'holds' : 'does not hold'})`;
     }),
     ...absent.map(({ what }) => `- not installed: ${what}`),
   ];

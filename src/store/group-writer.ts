@@ -200,7 +200,8 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
   };
 }
 
-function progressDelayMs(sessions: number): number {
+/** How long progress is held back in a group of so many sessions, milliseconds. */
+export function progressDelayMs(sessions: number): number {
   return Math.min(longestProgressDelayMs, shortestProgressDelayMs * Math.max(1, sessions / sessionsAtShortestDelay));
 }
 

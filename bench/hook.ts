@@ -79,7 +79,8 @@ function figures({ taken, absent }: Standings): Figure[] {
     const rows: Figure[] = [{ ...measured(own, valuesOf(own)), target: atMost(ownMs, targetMs) }];
     if (system === durable) {
       const others = [byLauncher, fromSources, onDisk].filter((name) => taken.has(name));
-      rows.push(...others.map((name) => measured(name, valuesOf(name))));
+      const aside = (name: string) => atMost(median(valuesOf(name)), targetMs);
+      rows.push(...others.map((name) => ({ ...measured(name, valuesOf(name)), aside: aside(name) })));
     }
     if (!taken.has(peer)) return [...rows, ...absent.filter(({ what }) => what === peer)];
     const against = ownMs / median(valuesOf(peer));

@@ -139,7 +139,7 @@ function ourContender(name: string, tasks: readonly Task[], wide: number, place:
       const workers = { CLAUDE_CODE_AGENT_CLAUDE: tinyClaude, ANTHROPIC_API_KEY: 'test-key' };
       return time([launcher, 'group', 'run', groupId, ...shape, '--output', 'quiet'], { env: { ...env, ...workers } });
     } finally {
-      folder.remove();
+      folder.removeFromMemory();
     }
   });
 }

@@ -75,7 +75,7 @@ async function runOnce(
     const figures = await measureRun(group, env, concurrent);
     return { ...figures, most: mostAtOnce(groupPaths(folder.root, group.groupId).events) };
   } finally {
-    folder.remove();
+    folder.removeFromMemory();
   }
 }
 

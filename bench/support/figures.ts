@@ -5,7 +5,7 @@ export interface Figure {
   readonly what: string;
   /** The median with its unit, or why there is none. */
   readonly value: string;
-  /** From the least to the most, and of how many runs. */
+  /** From the best to the worst, and of how many runs. */
   readonly spread?: string;
   /** How it compares with what is named there. */
   readonly ratio?: string;

@@ -19,6 +19,12 @@ export interface BenchFolder {
   /** The environment of a command that works on this data root. */
   readonly env: Readonly<Record<string, string>>;
   remove(): void;
+  /**
+   * The same for one in memory. On a disk it stays until the whole run is over: ext4 looks at all that was removed in
+   * the last minutes before it makes a new file, which can take a hundred times as long, and the next round would be
+   * measured by that.
+   */
+  removeFromMemory(): void;
 }
 
 export interface BenchGroup {
@@ -61,6 +67,7 @@ function startsPrograms(place: string): boolean {
 /** An empty data root and what belongs to it, in a new folder in `place`. */
 export function makeFolder(place = tmpdir()): BenchFolder {
   const path = realpathSync(mkdtempSync(join(place, 'cca-bench-')));
+  const remove = () => rmSync(path, { recursive: true, force: true });
   const [home, root, project] = ['home', 'data', 'project'].map((name) => join(path, name)) as [string, string, string];
   for (const folder of [home, root, project]) mkdirSync(folder);
   return {
@@ -68,7 +75,10 @@ export function makeFolder(place = tmpdir()): BenchFolder {
     root,
     project,
     env: { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', HOME: home, CLAUDE_CODE_AGENT_HOME: root },
-    remove: () => rmSync(path, { recursive: true, force: true }),
+    remove,
+    removeFromMemory: () => {
+      if (place !== tmpdir()) remove();
+    },
   };
 }
 

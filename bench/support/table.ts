@@ -45,8 +45,8 @@ export function verdict(figures: readonly Figure[]): string[] {
     `${aimed.length - missed.length} of ${aimed.length} targets met; ${absent.length} peers not installed.`,
     ...missed.map((figure) => `- missed: ${figure.what}: ${said(figure)} (target ${figure.target?.text})`),
     ...elsewhere.map((figure) => {
-      const { what, aside } = figure;
-      return `- beside the targets: ${what}: ${said(figure)} (${aside?.text} ${aside?.isMet ? 'holds' : 'does not hold'})`;
+      const held = figure.aside?.isMet ? 'holds' : 'does not hold';
+      return `- beside the targets: ${figure.what}: ${said(figure)} (${figure.aside?.text} ${held})`;
     }),
     ...absent.map(({ what }) => `- not installed: ${what}`),
   ];

@@ -48,10 +48,10 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     [join(paths.config, 'settings.json'), configSettings({ ...input.settings, base: settled, hooks: clean })],
     [paths.workerSettings, workerSettings(env, { deny, ...(base === undefined ? {} : { base }) })],
   ];
-  // Where nothing is there is nothing to be replaced; and what is torn by a crash is not new to the next attempt.
+  // In a folder that was just made there is nothing to be replaced; after a crash it is none any more.
   const write = (file: string, text: string): void => {
-    const isOnlyOurs = isNew && dirname(file) === paths.config;
-    if (isOnlyOurs) world.files.writeBytes(file, Buffer.from(text));
+    const isInNewFolder = isNew && dirname(file) === paths.config;
+    if (isInNewFolder) world.files.writeBytes(file, Buffer.from(text));
     else world.files.writeAtomic(file, text);
   };
   let path = paths.config;

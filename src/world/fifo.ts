@@ -6,6 +6,7 @@ import { errorCode } from './system-error.ts';
 import type { Fifos, FifoWriter } from './world.ts';
 
 const mode = 0o600;
+
 /** A pipe holds 64 KiB, so a long line takes several rounds; a reader that is busy is asked ever less often. */
 const firstRetryMs = 2;
 const lastRetryMs = 100;

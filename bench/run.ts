@@ -15,6 +15,14 @@ const lookMs = 20;
 const patienceMs = 5_000;
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
+// Before there is anything that could be left behind. It is told only once what measures has been started.
+let interruptedBy: (typeof signals)[number] | null = null;
+for (const signal of signals) {
+  process.on(signal, () => {
+    interruptedBy ??= signal;
+    measuring.kill('SIGKILL');
+  });
+}
 const own = ownPrefix(process.pid);
 const places = [makePlace(tmpdir()), makePlace(memoryFolder)] as const;
 // Runners detach their workers; whoever loses its parent stays below this process.
@@ -29,13 +37,6 @@ const measuring = Bun.spawn([process.execPath, join(import.meta.dir, 'measure.ts
   },
   stdio: ['ignore', 'inherit', 'inherit'],
 });
-let interruptedBy: (typeof signals)[number] | null = null;
-for (const signal of signals) {
-  process.on(signal, () => {
-    interruptedBy ??= signal;
-    measuring.kill('SIGKILL');
-  });
-}
 await measuring.exited;
 await endTheRest();
 for (const place of places) if (place !== null) rmSync(place, { recursive: true, force: true });

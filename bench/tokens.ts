@@ -62,14 +62,19 @@ export const tokens: Benchmark = {
     const loop = await loopFirstRequests([changes, done]);
     const still = { ours: await ourFirstRequests([done]), loop: await loopFirstRequests([done]) };
     const shared = pairs.map(([what, one, other]) => {
-      const compared = (requests: Requests) =>
-        requests.has(one) && requests.has(other)
-          ? sharedPrefix(bodyOf(requests, one), bodyOf(requests, other))
-          : undefined;
-      return { what, ours: compared(ours), without: compared(without), loop: compared(loop) };
+      const of = (requests: Requests) => compared(requests, one, other);
+      return {
+        what,
+        ours: of(ours),
+        without: of(without),
+        loop: loop.has(one) && loop.has(other) ? of(loop) : undefined,
+      };
     });
-    const same = (requests: Requests) => sharedPrefix(bodyOf(requests, 'base'), bodyOf(requests, 'same'));
-    const unchanged = { what: 'the same once more, nothing changed', ours: same(still.ours), loop: same(still.loop) };
+    const unchanged = {
+      what: 'the same once more, nothing changed',
+      ours: compared(still.ours, 'base', 'same'),
+      loop: compared(still.loop, 'base', 'same'),
+    };
     const resumed = {
       what: 'before a pause and after it',
       ours: await ourResume(),
@@ -97,16 +102,19 @@ function bodyOf(requests: Requests, name: string): MessagesBody {
   return body;
 }
 
+function compared(requests: Requests, one: string, other: string): SharedPrefix {
+  return sharedPrefix(bodyOf(requests, one), bodyOf(requests, other));
+}
+
 interface Row {
   readonly what: string;
-  readonly ours: SharedPrefix | undefined;
+  readonly ours: SharedPrefix;
   /** The same without our options. */
-  readonly without?: SharedPrefix | undefined;
+  readonly without?: SharedPrefix;
   readonly loop: SharedPrefix | undefined;
 }
 
 function row({ what, ours, without, loop }: Row): Figure {
-  if (ours === undefined) throw new Error(`nothing was asked for: ${what}`);
   const share = ({ cached, bytes }: SharedPrefix) => `${((100 * cached) / bytes).toFixed(1)} %`;
   const place = ({ parts }: SharedPrefix) => (parts === undefined ? '' : `, then ${parts.place} differs`);
   const size = `${formatBytes(ours.cached)} ≈ ${Math.round(ours.cached / bytesPerToken)} tokens${place(ours)}`;

@@ -5,6 +5,7 @@
 
 const interruptPrefix = 'interrupt:';
 const usagePrefix = 'usage:';
+const baseId = `${usagePrefix}base`;
 const withdrawalPrefix = 'withdraw:';
 
 /**
@@ -44,6 +45,19 @@ function messageId(attemptId: string, index: number): string {
 /** Stops the turn: the running tool is killed and a `result` with the cost follows. `id` is any text. */
 export function interruptRequest(id: string): string {
   return controlRequest(`${interruptPrefix}${id}`, 'interrupt');
+}
+
+/**
+ * The same before the first message: claude answers it before the model does. Since 2.1.278 its totals go on after
+ * `--resume` with those of the conversation's last clean end, so they are told first and taken off all later ones.
+ */
+export function baseRequest(): string {
+  return controlRequest(baseId, 'get_usage');
+}
+
+/** True for the request id of an answer to `baseRequest`. */
+export function answersBase(requestId: string): boolean {
+  return requestId === baseId;
 }
 
 /** Asks for the exact cost of the process so far. */

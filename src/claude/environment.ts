@@ -6,7 +6,14 @@
 import { attemptMark } from './attempt-mark.ts';
 import { isCredential, isOfOtherLogin } from './credentials.ts';
 import type { Login } from './login.ts';
-import { keptVariables, loginVariables, managedSwitch, repositoryVariables } from './variables.ts';
+import {
+  hostLoginVariable,
+  keptVariables,
+  loginVariables,
+  managedSwitch,
+  noLoginHere,
+  repositoryVariables,
+} from './variables.ts';
 
 export { attemptMark } from './attempt-mark.ts';
 
@@ -67,7 +74,7 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
   const store = input.rehearsal === undefined ? input.login.storeDir : undefined;
   return {
     [attemptMark]: input.attemptId,
-    [managedSwitch]: '1',
+    ...(store === undefined ? { [managedSwitch]: '1' } : { [hostLoginVariable]: noLoginHere }),
     CLAUDE_CONFIG_DIR: input.configDir,
     CLAUDE_SECURESTORAGE_CONFIG_DIR: store ?? input.configDir,
     [tmpVariable]: input.tmpDir,
@@ -76,6 +83,8 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
     CLAUDE_CODE_MAX_RETRIES: callersRetries ?? String(maxRetries),
     // A closed stdin kills background shells silently, and with them work that the model believes is under way.
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+    // A session that was promised work and forgot some of it is told of; without it newer models get no task list.
+    CLAUDE_CODE_ENABLE_TODO_TOOLS: '1',
     CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: String(idleExitMs),
     CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: String(sessionEndHooksMs),
   };

@@ -342,7 +342,8 @@ function readControlResponse(value: JsonObject): ControlResponseMessage {
   };
 }
 
-function modelsOf(value: unknown): Record<string, ModelUsage> {
+/** claude's figures per model, as they stand in a result, an answer to `get_usage` and its own notes. */
+export function modelsOf(value: unknown): Record<string, ModelUsage> {
   // fromEntries defines own properties, so that a model called `__proto__` is only an odd name.
   return Object.fromEntries(
     Object.entries(object(value)).map(([model, usage]): [string, ModelUsage] => [model, modelUsage(object(usage))]),

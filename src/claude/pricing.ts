@@ -1,15 +1,21 @@
 /**
- * What tokens cost, for the time before claude has said it itself. claude's own figures always win.
+ * What tokens cost, for the time before claude has said it itself. claude's own figures always win. prices.json holds
+ * what claude uses for them, in US dollars per million tokens, and the day on which that was read.
  */
 import type { Price, PriceTable, Tokens } from '../core/group.ts';
+import list from './prices.json' with { type: 'json' };
 
-/** The families claude knows, and the prices it uses for its own figures. */
-export const prices: PriceTable = {
-  opus: { input: 5, output: 25, cacheCreation: 6.25, cacheRead: 0.5 },
-  sonnet: { input: 3, output: 15, cacheCreation: 3.75, cacheRead: 0.3 },
-  haiku: { input: 1, output: 5, cacheCreation: 1.25, cacheRead: 0.1 },
-  fable: { input: 10, output: 50, cacheCreation: 12.5, cacheRead: 1 },
-};
+interface ListPrice extends Price {
+  /** For a message whose prompt has more than `above` tokens. */
+  readonly longPrompt?: Price & { readonly above: number };
+}
+
+const listed = Object.entries<ListPrice>(list.models).map(([id, price]) => ({ price, pattern: idPattern(id) }));
+
+/** As part of a name: `opus-5` is in `us.anthropic.claude-opus-5[1m]`, and not in `claude-opus-5-5`. */
+function idPattern(id: string): RegExp {
+  return new RegExp(`(^|[^a-z0-9])${RegExp.escape(id)}(?![a-z0-9]|[-.]\\d{1,2}(?!\\d))`);
+}
 
 /** True when the price of the model is a guess. `own` are prices of the user's. */
 export function isUnknownModel(model: string, own: PriceTable = {}): boolean {
@@ -17,11 +23,13 @@ export function isUnknownModel(model: string, own: PriceTable = {}): boolean {
 }
 
 /**
- * US dollars for these tokens. An unknown model counts as the dearest known one: a cap must not be passed because a
- * name is new.
+ * US dollars for the tokens of one message; several at once may be taken for one with a long prompt, which costs no
+ * less. An unknown model counts as the dearest known one: a cap must not be passed because a name is new.
  */
 export function estimateCost(model: string, tokens: Tokens, own: PriceTable = {}): number {
-  const price = findPrice(model, own) ?? dearest({ ...prices, ...own });
+  const known = findPrice(model, own) ?? dearest(own);
+  const prompt = tokens.input + tokens.cacheCreation + tokens.cacheRead;
+  const price = known.longPrompt !== undefined && prompt > known.longPrompt.above ? known.longPrompt : known;
   const millionths =
     tokens.input * price.input +
     tokens.output * price.output +
@@ -30,14 +38,13 @@ export function estimateCost(model: string, tokens: Tokens, own: PriceTable = {}
   return millionths / 1_000_000;
 }
 
-function findPrice(model: string, own: PriceTable): Price | undefined {
+function findPrice(model: string, own: PriceTable): ListPrice | undefined {
   const name = model.toLowerCase();
-  const found = [...Object.entries(own), ...Object.entries(prices)].find(([word]) => name.includes(word.toLowerCase()));
-  return found?.[1];
+  const ours = Object.entries(own).find(([word]) => name.includes(word.toLowerCase()));
+  return ours?.[1] ?? listed.find(({ pattern }) => pattern.test(name))?.price;
 }
 
-function dearest(table: PriceTable): Price {
-  return Object.values(table).reduce((a, b) => (b.output > a.output ? b : a), free);
+function dearest(own: PriceTable): ListPrice {
+  const known: ListPrice[] = [...listed.map(({ price }) => price), ...Object.values(own)];
+  return known.reduce((a, b) => (b.output > a.output ? b : a));
 }
-
-const free: Price = { input: 0, output: 0, cacheCreation: 0, cacheRead: 0 };

@@ -7,6 +7,7 @@ import type { World } from '../world/world.ts';
 import type { Environment } from './environment.ts';
 import { isObject, type JsonObject, list, object } from './lenient.ts';
 import { unprotectedVariables } from './settings.ts';
+import { isOn } from './variables.ts';
 
 /**
  * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
@@ -53,6 +54,11 @@ export function checkSettings(world: World, settings: JsonObject, source: string
   if (found !== undefined) {
     const effect = 'change who pays for the session, who reads its requests, or what its programs do';
     const message = `${source} sets ${found}, which could ${effect}; no setting of ours beats it.`;
+    return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
+  }
+  // Any settings file may switch compaction off, and claude takes no word to the contrary, not even ours.
+  if (isOn(String(stated.DISABLE_COMPACT ?? '')) && !isOn(env.DISABLE_COMPACT)) {
+    const message = `${source} sets DISABLE_COMPACT, which would end the session as soon as its conversation is long.`;
     return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
   }
   const pattern = list(settings.claudeMdExcludes).find((item) => mayExclude(world, item, instructions));

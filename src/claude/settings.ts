@@ -16,6 +16,7 @@ import {
   managedSwitch,
   managedVariables,
   providerSwitches,
+  proxyVariables,
   restatedVariables,
   steeringVariables,
 } from './variables.ts';
@@ -31,6 +32,7 @@ const controlVariables = [
   'DISABLE_AUTOUPDATER',
   'CLAUDE_CODE_MAX_RETRIES',
   'CLAUDE_CODE_DISABLE_BACKGROUND_TASKS',
+  'CLAUDE_CODE_ENABLE_TODO_TOOLS',
   'CLAUDE_CODE_EXIT_AFTER_STOP_DELAY',
   'CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS',
 ];
@@ -95,7 +97,8 @@ export function workerSettings(env: Environment, options: WorkerSettingsOptions 
  * not written into our settings.
  */
 export function unprotectedVariables(env: Environment): string[] {
-  const secrets = restatedVariables.filter((name) => (env[name] ?? '') !== '' && isSecret(name, env[name] ?? ''));
+  const restated = isOn(env[managedSwitch]) ? restatedVariables : [...restatedVariables, ...proxyVariables];
+  const secrets = restated.filter((name) => (env[name] ?? '') !== '' && isSecret(name, env[name] ?? ''));
   const cloud = cloudVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
   return ['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS', ...secrets, ...(usesProvider(env) ? cloud : [])];
 }
@@ -121,6 +124,9 @@ export interface HookProgram {
   /** Absolute path of what takes the same arguments where the program is gone, or cannot start in a deleted folder. */
   readonly instead?: string;
 }
+
+/** Every way in which a conversation begins or goes on: at each of them the session is told its task and its state. */
+export const sessionStartSources = 'startup|resume|clear|compact|fork';
 
 /** The events at which our hooks run. */
 export type HookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
@@ -191,7 +197,7 @@ function withOwn(theirs: JsonObject, ours: readonly OwnHook[]): JsonObject {
 
 function ownEntry(event: HookEvent, { program, args }: HookProgram): JsonObject {
   return {
-    ...(event === 'SessionStart' ? { matcher: 'startup|resume|clear|compact' } : {}),
+    ...(event === 'SessionStart' ? { matcher: sessionStartSources } : {}),
     hooks: [{ type: 'command', command: program, args: [...args], timeout: hookTimeoutSeconds }],
   };
 }

@@ -8,26 +8,32 @@ import { estimateCost } from './pricing.ts';
 
 type Models = Readonly<Record<string, ModelUsage>>;
 
+/** A total in claude's words: dollars, and what they were for. */
+export interface Claim {
+  readonly costUsd: number;
+  readonly models: Models;
+}
+
+export const noClaim: Claim = { costUsd: 0, models: {} };
+
 export interface Spending {
   readonly costUsd: number;
   readonly tokens: Tokens;
   readonly models: Models;
   /** True when more than claude's own figures is in it. */
   readonly estimated: boolean;
-  /** The highest total that claude named. */
-  readonly claimed: { readonly costUsd: number; readonly models: Models };
+  /** What claude's totals held before this process did anything; taken off every total. */
+  readonly base: Claim;
+  /** The highest total that claude named, without the base. */
+  readonly claimed: Claim;
   /** What was seen of each model and is not in that total, by our prices; a model that was ever seen stays in it. */
   readonly unclaimed: Models;
 }
 
-export const emptySpending: Spending = {
-  costUsd: 0,
-  tokens: noTokens,
-  models: {},
-  estimated: false,
-  claimed: { costUsd: 0, models: {} },
-  unclaimed: {},
-};
+/** Nothing spent yet, in a process whose totals begin with `base`. */
+export function emptySpending(base: Claim = noClaim): Spending {
+  return { costUsd: 0, tokens: noTokens, models: {}, estimated: false, base, claimed: noClaim, unclaimed: {} };
+}
 
 /** Sums of money differ in the last digits; less than this is the same amount. */
 const sameUsd = 1e-9;
@@ -38,19 +44,32 @@ const sameUsd = 1e-9;
  * cover the messages that were seen, as many as they have become more: claude counts an aborted answer as nothing, and
  * the API bills its input, so that one stays in our estimate.
  */
-export function spendClaimed(s: Spending, totalUsd: number, models: Models, prices: PriceTable): Spending {
-  const perModelUsd = Object.values(models).reduce((sum, usage) => sum + usage.costUsd, 0);
-  const costUsd = perModelUsd > totalUsd + sameUsd ? perModelUsd : totalUsd;
+export function spendClaimed(s: Spending, totalUsd: number, allModels: Models, prices: PriceTable): Spending {
+  const { costUsd, models } = ownPart({ costUsd: totalUsd, models: allModels }, s.base);
   if (costUsd < s.claimed.costUsd) return s;
   const claimed = { costUsd, models: Object.keys(models).length > 0 ? models : s.claimed.models };
   if (Object.values(models).some(({ tokens }) => hasAny(tokens))) {
     const rest = uncovered(s.unclaimed, s.claimed.models, models);
-    return summed(claimed, Object.fromEntries([...rest].map(([name, left]) => [name, estimate(name, left, prices)])));
+    const left = Object.fromEntries([...rest].map(([name, tokens]) => [name, estimate(name, tokens, prices)]));
+    return summed(s.base, claimed, left);
   }
   // Without tokens only the dollars can tell whether what was seen is in it.
   if (costUsd < s.costUsd - sameUsd) return s;
   const none = Object.keys(s.unclaimed).map((model) => [model, { costUsd: 0, tokens: noTokens }]);
-  return summed(claimed, Object.fromEntries(none));
+  return summed(s.base, claimed, Object.fromEntries(none));
+}
+
+/** What a total says of this process: without the base, and with the figures per model where those are newer. */
+function ownPart(total: Claim, base: Claim): Claim {
+  const models = new Map<string, ModelUsage>();
+  for (const [model, { costUsd, tokens }] of Object.entries(total.models)) {
+    const before = usageIn(base.models, model);
+    const own = { costUsd: Math.max(0, costUsd - before.costUsd), tokens: less(tokens, before.tokens) };
+    if (own.costUsd > sameUsd || hasAny(own.tokens)) models.set(model, own);
+  }
+  const perModelUsd = [...models.values()].reduce((sum, usage) => sum + usage.costUsd, 0);
+  const ownUsd = Math.max(0, total.costUsd - base.costUsd);
+  return { costUsd: perModelUsd > ownUsd + sameUsd ? perModelUsd : ownUsd, models: Object.fromEntries(models) };
 }
 
 /**
@@ -59,11 +78,11 @@ export function spendClaimed(s: Spending, totalUsd: number, models: Models, pric
  */
 export function spendSeen(s: Spending, model: string, usage: Tokens, prices: PriceTable): Spending {
   if (estimateCost(model, usage, prices) === 0) return s;
-  const tokens = addTokens(s.unclaimed[model]?.tokens ?? noTokens, usage);
-  return summed(s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
+  const tokens = addTokens(usageIn(s.unclaimed, model).tokens, usage);
+  return summed(s.base, s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
 }
 
-function summed(claimed: Spending['claimed'], unclaimed: Models): Spending {
+function summed(base: Claim, claimed: Claim, unclaimed: Models): Spending {
   // A map, so that a model called `__proto__` is only an odd name.
   const models = new Map(Object.entries(claimed.models));
   let costUsd = claimed.costUsd;
@@ -75,7 +94,7 @@ function summed(claimed: Spending['claimed'], unclaimed: Models): Spending {
   }
   const tokens = [...models.values()].reduce((sum, usage) => addTokens(sum, usage.tokens), noTokens);
   const estimated = costUsd > claimed.costUsd;
-  return { costUsd, tokens, models: Object.fromEntries(models), estimated, claimed, unclaimed };
+  return { costUsd, tokens, models: Object.fromEntries(models), estimated, base, claimed, unclaimed };
 }
 
 /**
@@ -87,7 +106,7 @@ function uncovered(seen: Models, before: Models, after: Models): ReadonlyMap<str
   const grown = new Map<string, Tokens>();
   for (const [model, { tokens }] of Object.entries(after)) {
     const name = plainName(model);
-    grown.set(name, addTokens(grown.get(name) ?? noTokens, less(tokens, before[model]?.tokens ?? noTokens)));
+    grown.set(name, addTokens(grown.get(name) ?? noTokens, less(tokens, usageIn(before, model).tokens)));
   }
   const rest = new Map(Object.entries(seen).map(([model, { tokens }]) => [model, tokens]));
   const cover = (model: string, name: string): void => {
@@ -103,6 +122,12 @@ function uncovered(seen: Models, before: Models, after: Models): ReadonlyMap<str
   const unheard = [...listed].filter((name) => !seenNames.has(name));
   for (const model of rest.keys()) if (!listed.has(plainName(model))) for (const name of unheard) cover(model, name);
   return rest;
+}
+
+/** Names of models come from outside: one that every object has by nature is in no table. */
+function usageIn(models: Models, model: string): ModelUsage {
+  const usage = Object.hasOwn(models, model) ? models[model] : undefined;
+  return usage ?? { costUsd: 0, tokens: noTokens };
 }
 
 /** Without what tells the size of the window or the day of a release: the API says more, or less, than claude does. */

@@ -5,7 +5,7 @@
  */
 import { type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
 import type { ApiRetry } from '../core/progress.ts';
-import { answersInterrupt } from './control.ts';
+import { answersBase, answersInterrupt } from './control.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
   ApiRetryMessage,
@@ -16,7 +16,7 @@ import type {
   ResultMessage,
   UserMessage,
 } from './messages.ts';
-import { emptySpending, type Spending, spendClaimed, spendSeen } from './spending.ts';
+import { type Claim, emptySpending, type Spending, spendClaimed, spendSeen } from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLines, oneLine } from './text.ts';
 
@@ -76,6 +76,8 @@ export interface AttemptStream {
   apiError?: string;
   /** Cost and tokens so far; `costUsd`, `tokens`, `models` and `estimated` are read from it. */
   spending: Spending;
+  /** Finds what claude's totals begin with, as long as that is not known. */
+  findBase?: () => Claim;
   /** The user's own. */
   readonly prices: PriceTable;
   costUsd: number;
@@ -106,7 +108,8 @@ const errorChars = 60;
 const maxOpen = 1000;
 const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
 
-export function emptyStream(prices: PriceTable = {}): AttemptStream {
+/** `findBase`: asked once, when claude names a total and has not said what its totals begin with. */
+export function emptyStream(prices: PriceTable = {}, findBase?: () => Claim): AttemptStream {
   return {
     lines: 0,
     malformed: 0,
@@ -124,7 +127,8 @@ export function emptyStream(prices: PriceTable = {}): AttemptStream {
     unrestored: 0,
     contextLost: false,
     hookSeen: false,
-    spending: emptySpending,
+    spending: emptySpending(),
+    ...(findBase === undefined ? {} : { findBase }),
     prices,
     costUsd: 0,
     tokens: noTokens,
@@ -183,7 +187,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       break;
     case 'control-response':
       if (m.ok && answersInterrupt(m.requestId)) s.interruptAnswered = true;
-      if (m.costUsd !== undefined) setSpending(s, spendClaimed(s.spending, m.costUsd, m.models ?? {}, s.prices));
+      if (m.costUsd !== undefined) foldAnswer(s, m.requestId, { costUsd: m.costUsd, models: m.models ?? {} });
       break;
     case 'malformed':
       s.malformed += 1;
@@ -292,10 +296,26 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   if (m.structured !== undefined) s.structured = m.structured;
   if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
   for (const denial of m.denials) if (s.denials.size < maxOpen) s.denials.set(denial.id, denial.tool);
-  setSpending(s, spendClaimed(s.spending, m.costUsd, m.models, s.prices));
+  foldTotal(s, m);
   // The turn is over: calls that were interrupted never get an answer.
   s.openTools.clear();
   showTool(s, undefined, undefined);
+}
+
+/** The base is asked for before anything; an answer after a message of the model is a total like any other. */
+function foldAnswer(s: AttemptStream, requestId: string, total: Claim): void {
+  if (!answersBase(requestId) || s.spending.costUsd > 0) {
+    foldTotal(s, total);
+    return;
+  }
+  delete s.findBase;
+  setSpending(s, emptySpending(total));
+}
+
+function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
+  if (s.findBase !== undefined) s.spending = { ...s.spending, base: s.findBase() };
+  delete s.findBase;
+  setSpending(s, spendClaimed(s.spending, costUsd, models, s.prices));
 }
 
 /** Begins what our own hook prints; a project has hooks as well. */

@@ -6,8 +6,19 @@
 /**
  * Tells claude that whoever started it has chosen the provider: settings files, whatever their source, then cannot
  * change provider, endpoint, credentials or proxy, and a refused key is reported at once instead of being retried.
+ * Since 2.1.198 claude then reads no stored login any more, so it goes with a key, a token or a provider only.
  */
 export const managedSwitch = 'CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST';
+
+/**
+ * Names the variable in which whoever started claude keeps a login. It does the same for a stored login: provider,
+ * endpoint, key, model names and headers are dropped from every settings file, and the store is still read. Proxies and
+ * certificates are not dropped; `--settings` states those.
+ */
+export const hostLoginVariable = 'CLAUDE_CODE_HOST_AUTH_ENV_VAR';
+
+/** What `hostLoginVariable` names for a stored login: nobody sets it. */
+export const noLoginHere = 'CLAUDE_CODE_AGENT_NO_LOGIN_HERE';
 
 /** Switches that send requests to a cloud provider instead of Anthropic. */
 export const providerSwitches = [
@@ -15,6 +26,7 @@ export const providerSwitches = [
   'CLAUDE_CODE_USE_VERTEX',
   'CLAUDE_CODE_USE_FOUNDRY',
   'CLAUDE_CODE_USE_ANTHROPIC_AWS',
+  'CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD',
   'CLAUDE_CODE_USE_MANTLE',
   'CLAUDE_CODE_USE_GATEWAY',
 ] as const;
@@ -22,7 +34,20 @@ export const providerSwitches = [
 /** Logins of which one is chosen; the others are taken out of a worker's environment. The rest: credentials.ts. */
 export const loginVariables = ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN'] as const;
 
-/** Decide who pays, and settings cannot change them once `managedSwitch` is on. */
+/** Where requests go; settings cannot change them once `managedSwitch` is on. */
+export const proxyVariables = [
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+] as const;
+
+/**
+ * Decide who pays; settings cannot change them once `managedSwitch` is on. With `hostLoginVariable` that is true of all
+ * but the proxies and the certificates.
+ */
 export const managedVariables: readonly string[] = [
   ...providerSwitches,
   ...loginVariables,
@@ -31,12 +56,14 @@ export const managedVariables: readonly string[] = [
   'ANTHROPIC_VERTEX_BASE_URL',
   'ANTHROPIC_FOUNDRY_BASE_URL',
   'ANTHROPIC_AWS_BASE_URL',
+  'ANTHROPIC_GOOGLE_CLOUD_BASE_URL',
   'ANTHROPIC_BEDROCK_MANTLE_BASE_URL',
   'ANTHROPIC_FOUNDRY_RESOURCE',
   'ANTHROPIC_VERTEX_PROJECT_ID',
   'ANTHROPIC_AWS_WORKSPACE_ID',
   'AWS_BEARER_TOKEN_BEDROCK',
   'ANTHROPIC_FOUNDRY_API_KEY',
+  'ANTHROPIC_FOUNDRY_AUTH_TOKEN',
   'ANTHROPIC_AWS_API_KEY',
   'ANTHROPIC_BEDROCK_MANTLE_API_KEY',
   'CLAUDE_CODE_SKIP_BEDROCK_AUTH',
@@ -44,14 +71,11 @@ export const managedVariables: readonly string[] = [
   'CLAUDE_CODE_SKIP_FOUNDRY_AUTH',
   'CLAUDE_CODE_SKIP_ANTHROPIC_AWS_AUTH',
   'CLAUDE_CODE_SKIP_MANTLE_AUTH',
-  'CLAUDE_CODE_HOST_AUTH_ENV_VAR',
+  hostLoginVariable,
+  'CLAUDE_CODE_GATEWAY_TOKEN',
+  'CLAUDE_CODE_HOST_CREDS_FILE',
   'CLAUDE_CODE_CERT_STORE',
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
-  'NO_PROXY',
-  'http_proxy',
-  'https_proxy',
-  'no_proxy',
+  ...proxyVariables,
 ];
 
 /** Decide who pays or who can read the requests, and only `--settings` protects them. */

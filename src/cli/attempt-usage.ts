@@ -3,11 +3,13 @@
  * and there when no runner is alive.
  */
 import { parseLine } from '../claude/messages.ts';
+import type { Claim } from '../claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
 import type { SessionId, Usage } from '../core/group.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { LineSplitter } from '../runner/line-splitter.ts';
+import { baseFinder } from '../runner/worker-options.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 
@@ -41,12 +43,15 @@ export class AttemptUsages {
     const usages = new Map<SessionId, Usage>();
     const readings = new Map<string, Reading>();
     for (const id of state.running) {
-      const session = state.sessions.get(id)?.state;
-      if (session?.status !== 'running' || session.attempt.accepting !== undefined) continue;
+      const record = state.sessions.get(id);
+      const session = record?.state;
+      if (record === undefined || session?.status !== 'running' || session.attempt.accepting !== undefined) continue;
       const { attempt } = session;
-      const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state);
+      const paths = sessionPaths(this.#paths, id);
+      const { transcript } = paths;
+      const findBase = baseFinder(this.#world, paths, record, attempt);
+      const reading = this.#readings.get(attempt.id) ?? new Reading(attempt.offset, state, findBase);
       readings.set(attempt.id, reading);
-      const { transcript } = sessionPaths(this.#paths, id);
       reading.readOn(this.#world, transcript);
       usages.set(id, usageOf(reading.stream, durationOf(this.#world, transcript, attempt, hasRunner)));
     }
@@ -68,9 +73,9 @@ class Reading {
   readonly #splitter = new LineSplitter();
   #offset: number;
 
-  constructor(offset: number, { group }: GroupState) {
+  constructor(offset: number, { group }: GroupState, findBase?: () => Claim) {
     this.#offset = offset;
-    this.stream = emptyStream(group.config.prices);
+    this.stream = emptyStream(group.config.prices, findBase);
   }
 
   readOn({ files }: World, transcript: string): void {

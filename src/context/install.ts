@@ -87,7 +87,7 @@ export function installedHooks(settings: Json): InstalledHook[] {
 function entryFor(event: HookEvent, launcher: string, system: ContextName): Json {
   const args = [hookWord, system, event, installedMark];
   return {
-    ...(event === 'session-start' ? { matcher: 'startup|resume|clear|compact' } : {}),
+    ...(event === 'session-start' ? { matcher: 'startup|resume|clear|compact|fork' } : {}),
     hooks: [{ type: 'command', command: launcher, args, timeout: timeoutSeconds }],
   };
 }

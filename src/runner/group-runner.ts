@@ -303,7 +303,7 @@ export class GroupRunner {
   #newWorker(sessionId: SessionId, idleMs = 0): Worker {
     const { paths, state } = this.#writer;
     const record = state.sessions.get(sessionId) as SessionRecord;
-    const options = workerOptions(paths, state, record, runningAttempt(this.#writer.state, sessionId));
+    const options = workerOptions(this.#world, paths, state, record, runningAttempt(this.#writer.state, sessionId));
     const startedAtMs = options.startedAtMs + idleMs;
     const ways = { emit: this.enqueue, searchLater: (id: string) => this.#lateSearch.add(sessionId, id) };
     const worker = new Worker(this.#world, { ...options, ...ways, startedAtMs, expectHook: true });

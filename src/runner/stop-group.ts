@@ -76,7 +76,7 @@ async function stopWorker(
         reject(error);
       }
     };
-    const options = workerOptions(writer.paths, writer.state, record, attempt);
+    const options = workerOptions(world, writer.paths, writer.state, record, attempt);
     const worker = new Worker(world, { ...options, emit, expectHook: false });
     if (adoption.do === 'adopt') {
       worker.adopt(adoption.process, reason, adoption.signalled);

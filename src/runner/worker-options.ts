@@ -1,9 +1,12 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
+import { totalsBefore } from '../claude/conversation.ts';
+import { type Claim, noClaim } from '../claude/spending.ts';
 import type { PriceTable, SessionId } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
 import type { Fact } from './facts.ts';
 
 export interface WorkerOptions {
@@ -19,6 +22,8 @@ export interface WorkerOptions {
   /** The session's result must come in the form of its output schema. */
   readonly expectStructured: boolean;
   readonly prices: PriceTable;
+  /** See AttemptStream. */
+  readonly findBase?: () => Claim;
   /** What earlier runners said to this attempt, besides its prompt. */
   readonly told: readonly string[];
   /** Contract: only enqueues. */
@@ -30,16 +35,32 @@ export interface WorkerOptions {
   readonly searchLater?: (attemptId: string) => void;
 }
 
+/** How to find what claude's totals began with in an attempt that goes on with a conversation. */
+export function baseFinder(
+  world: World,
+  { config }: SessionPaths,
+  { claudeSessionIds }: Pick<SessionRecord, 'claudeSessionIds'>,
+  { number, startedAt }: Pick<Attempt, 'number' | 'startedAt'>,
+): (() => Claim) | undefined {
+  if (number === 1) return undefined;
+  return () => totalsBefore(world, config, claudeSessionIds, Date.parse(startedAt)) ?? noClaim;
+}
+
 export function workerOptions(
+  world: World,
   paths: GroupPaths,
   { group }: GroupState,
-  { definition, told = [] }: SessionRecord,
+  record: SessionRecord,
   attempt: Attempt,
 ): Omit<WorkerOptions, 'emit' | 'expectHook' | 'searchLater'> {
+  const { definition, told = [] } = record;
+  const ours = sessionPaths(paths, definition.id);
+  const findBase = baseFinder(world, ours, record, attempt);
   return {
     sessionId: definition.id,
     attemptId: attempt.id,
-    paths: sessionPaths(paths, definition.id),
+    paths: ours,
+    ...(findBase === undefined ? {} : { findBase }),
     offset: attempt.offset,
     startedAtMs: Date.parse(attempt.startedAt),
     expectStructured: definition.outputSchema !== undefined,

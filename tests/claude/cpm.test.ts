@@ -33,7 +33,7 @@ function open(steps: readonly Step[]): Rig {
   rig.write('config/settings.json', {
     autoCompactWindow: 100_000,
     hooks: {
-      SessionStart: [{ matcher: 'startup|resume|clear|compact', ...entry('session-start') }],
+      SessionStart: [{ matcher: 'startup|resume|clear|compact|fork', ...entry('session-start') }],
       PreCompact: [entry('pre-compact')],
     },
   });

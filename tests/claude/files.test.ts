@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/config-dir.ts';
-import { conversationExists } from '../../src/claude/conversation.ts';
+import { conversationExists, totalsBefore } from '../../src/claude/conversation.ts';
 import { gitGuidance } from '../../src/claude/git-guidance.ts';
 import { instructions } from '../../src/claude/instructions.ts';
 import type { JsonObject } from '../../src/claude/lenient.ts';
@@ -223,6 +223,40 @@ test('the model of the settings counts where neither the project nor the environ
   expect(model({ model: 'opus' })).toBeUndefined();
 });
 
+describe('totalsBefore', () => {
+  const at = (minute: number) => `2026-11-24T10:${String(minute).padStart(2, '0')}:00.000Z`;
+  const said = (minute: number) => JSON.stringify({ type: 'user', message: { content: 'x' }, timestamp: at(minute) });
+  const ended = (usd: number) =>
+    JSON.stringify({ type: 'cost-state', totalCostUSD: usd, modelUsage: { m: { inputTokens: 7, costUSD: usd } } });
+  const before = (minute: number, ...ids: string[]) =>
+    totalsBefore(world, join(folder, 'cfg'), ids, Date.parse(at(minute)))?.costUsd;
+
+  test('are those of the last clean end before the process began', () => {
+    write('cfg/projects/p/one.jsonl', [said(1), ended(0.1), said(5), said(6), ended(0.3), said(9), ''].join('\n'));
+    expect([1, 3, 8, 10].map((minute) => before(minute, 'one'))).toEqual([undefined, 0.1, 0.3, 0.3]);
+    expect(totalsBefore(world, join(folder, 'cfg'), ['one'], Date.parse(at(3)))?.models).toMatchObject({
+      m: { costUsd: 0.1, tokens: { input: 7 } },
+    });
+  });
+
+  test('are nothing where claude writes none, and unknown without a conversation', () => {
+    write('cfg/projects/p/plain.jsonl', `${said(1)}\n`);
+    expect([before(2, 'plain'), before(2, 'gone'), before(2)]).toEqual([0, undefined, undefined]);
+  });
+
+  test('are of the conversation that was gone on with, not of one that began later', () => {
+    write('cfg/projects/p/old.jsonl', `${said(1)}\n${ended(0.2)}\n`);
+    write('cfg/projects/p/cleared.jsonl', `${said(5)}\n${ended(0.9)}\n`);
+    expect([before(3, 'old', 'cleared'), before(8, 'old', 'cleared')]).toEqual([0.2, 0.9]);
+  });
+
+  test('are not taken from what a tool printed or a power cut tore', () => {
+    const printed = JSON.stringify({ type: 'user', message: { content: `${ended(9)} ${said(59)}` }, timestamp: at(2) });
+    write('cfg/projects/p/odd.jsonl', [said(1), ended(0.1), printed, ended(0.5).slice(0, 60), '{', said(4)].join('\n'));
+    expect(before(5, 'odd')).toBe(0.1);
+  });
+});
+
 describe('checkProjectSettings', () => {
   const check = (env: Record<string, string> = {}) => checkProjectSettings(world, folder, env);
 
@@ -239,6 +273,19 @@ describe('checkProjectSettings', () => {
     expect(check().ok).toBe(true);
     expect(check({ CLAUDE_CODE_USE_BEDROCK: '1' }).ok).toBe(false);
     expect(check({ CLAUDE_CODE_USE_BEDROCK: '1', AWS_PROFILE: 'mine' }).ok).toBe(true);
+  });
+
+  test('refuses what switches compaction off, unless the user does so too, and lets pass what does not', () => {
+    const saying = (value: string) => {
+      write('.claude/settings.json', JSON.stringify({ env: { DISABLE_COMPACT: value } }));
+      return [check().ok, check({ DISABLE_COMPACT: '1' }).ok];
+    };
+    expect(['1', 'true', ' YES '].map(saying)).toEqual([
+      [false, true],
+      [false, true],
+      [false, true],
+    ]);
+    expect(['', '0', 'false', 'x'].map(saying)).toEqual(Array(4).fill([true, true]));
   });
 
   const hides = (pattern: unknown) => {

@@ -8,7 +8,6 @@ import { type WorkerArgsInput, workerArgs } from '../../src/claude/argv.ts';
 import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
 import { attemptMark, commandEnvironment, workerEnvironment } from '../../src/claude/environment.ts';
 import { chooseLogin } from '../../src/claude/login.ts';
-import { estimateCost, isUnknownModel } from '../../src/claude/pricing.ts';
 import { repeatPrompt, resumePrompt } from '../../src/claude/resume-prompt.ts';
 import { noTokens } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
@@ -95,6 +94,7 @@ describe('workerEnvironment', () => {
       DISABLE_AUTOUPDATER: '1',
       CLAUDE_CODE_MAX_RETRIES: '6',
       CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+      CLAUDE_CODE_ENABLE_TODO_TOOLS: '1',
       CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: '60000',
       CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: '5000',
     });
@@ -115,6 +115,14 @@ describe('workerEnvironment', () => {
     ...['ANTHROPIC_BASE_URL', 'HTTPS_PROXY', 'DISABLE_AUTO_COMPACT', 'CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS'],
   ])('%s is set on purpose and stays', (name) => {
     expect(environment({ [name]: '1' })[name]).toBe('1');
+  });
+
+  test('a stored login is read by claude, which the switch for other logins would forbid', () => {
+    const stored = environment({ HOME: '/h' });
+    expect(stored.CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST).toBeUndefined();
+    expect(stored.CLAUDE_CODE_HOST_AUTH_ENV_VAR).toBe('CLAUDE_CODE_AGENT_NO_LOGIN_HERE');
+    expect(stored.CLAUDE_CODE_AGENT_NO_LOGIN_HERE).toBeUndefined();
+    expect(environment({ CLAUDE_CODE_OAUTH_TOKEN: 't' })).toMatchObject({ CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1' });
   });
 
   test('an outer mark does not survive', () => {
@@ -307,26 +315,6 @@ describe('lines into stdin', () => {
   test('an answer is told from another by its id', () => {
     expect(answersInterrupt(JSON.parse(interruptRequest('a')).request_id)).toBe(true);
     expect(answersInterrupt(JSON.parse(usageRequest('a')).request_id)).toBe(false);
-  });
-});
-
-describe('prices', () => {
-  const tokens = { input: 1e6, output: 1e6, cacheRead: 1e6, cacheCreation: 1e6 };
-
-  test.each([
-    ['claude-opus-4-8[1m]', 36.75],
-    ['us.anthropic.claude-sonnet-5', 22.05],
-    ['claude-haiku-4-5-20251001', 7.35],
-    ['claude-fable-5', 73.5],
-    ['brand-new', 73.5],
-  ])('a million of each kind on %s is $%p', (model, usd) => {
-    expect(estimateCost(model, tokens)).toBeCloseTo(usd, 6);
-    expect(isUnknownModel(model)).toBe(model === 'brand-new');
-  });
-
-  test('can be replaced', () => {
-    const table = { mine: { input: 2, output: 0, cacheCreation: 0, cacheRead: 0 } };
-    expect(estimateCost('mine-1', { ...noTokens, input: 1e6 }, table)).toBe(2);
   });
 });
 

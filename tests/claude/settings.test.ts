@@ -85,6 +85,9 @@ describe('unprotectedVariables', () => {
   test('are a socket, secrets of the user, and with a provider the cloud’s variables that are not set', () => {
     expect(unprotectedVariables({})).toEqual(['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS']);
     expect(unprotectedVariables(env)).toContain('ANTHROPIC_CUSTOM_HEADERS');
+    // claude keeps settings files off proxies only where it is told that its host has chosen the provider.
+    expect(unprotectedVariables(env)).toContain('HTTPS_PROXY');
+    expect(unprotectedVariables({ ...env, CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: '1' })).not.toContain('HTTPS_PROXY');
     const provider = unprotectedVariables({ ...env, CLAUDE_CODE_USE_BEDROCK: '1' });
     expect(provider).toContain('AWS_REGION');
     expect(provider).toContain('AWS_SECRET_ACCESS_KEY');
@@ -150,7 +153,7 @@ describe('configSettings', () => {
       hooks: {
         SessionStart: [
           {
-            matcher: 'startup|resume|clear|compact',
+            matcher: 'startup|resume|clear|compact|fork',
             hooks: [{ type: 'command', command: '/bun', args: program.args, timeout: 10 }],
           },
         ],

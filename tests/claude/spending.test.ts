@@ -13,34 +13,34 @@ const claim = (before: Spending, costUsd: number, tokens: Tokens, model = 'nonse
   spendClaimed(before, costUsd, { [model]: { costUsd, tokens } }, dear);
 
 test('an estimate that was too high gives way to what claude says of the same tokens', () => {
-  const guessed = seen(seen(emptySpending, input(1_000)), input(1_000));
+  const guessed = seen(seen(emptySpending(), input(1_000)), input(1_000));
   expect(guessed).toMatchObject({ costUsd: 0.1, estimated: true });
   const told = claim(guessed, 0.02, { ...input(2_000), output: 400 });
   expect(told).toMatchObject({ costUsd: 0.02, estimated: false, tokens: { input: 2_000, output: 400 } });
 });
 
 test('tokens that claude does not count, of an answer that was aborted, stay paid', () => {
-  const aborted = seen(claim(seen(emptySpending, input(1_000)), 0.01, input(1_000)), input(1_000));
+  const aborted = seen(claim(seen(emptySpending(), input(1_000)), 0.01, input(1_000)), input(1_000));
   const told = claim(aborted, 0.01, input(1_000));
   expect(told.costUsd).toBeCloseTo(0.06);
   expect(told).toMatchObject({ estimated: true, tokens: { input: 2_000 } });
 });
 
 test.each(['cacheRead', 'cacheCreation'] as const)('%s that is missing is as good as missing input', (kind) => {
-  const told = claim(seen(emptySpending, { ...input(100), [kind]: 1_000 }), 0.001, input(5_000));
+  const told = claim(seen(emptySpending(), { ...input(100), [kind]: 1_000 }), 0.001, input(5_000));
   expect(told.costUsd).toBeCloseTo(0.051);
   expect(told).toMatchObject({ estimated: true, tokens: { input: 5_000, [kind]: 1_000 } });
 });
 
 test('what was missing is counted once, when claude counts it later', () => {
-  const partly = claim(seen(emptySpending, input(1_000)), 0.001, input(200));
+  const partly = claim(seen(emptySpending(), input(1_000)), 0.001, input(200));
   expect(partly.costUsd).toBeCloseTo(0.041);
   const told = claim(partly, 0.02, input(1_000));
   expect(told).toMatchObject({ costUsd: 0.02, estimated: false, tokens: { input: 1_000 } });
 });
 
 test('what was aborted stays in the sum when claude counts further answers', () => {
-  const aborted = seen(claim(seen(emptySpending, input(1_000)), 0.01, input(1_000)), input(1_000));
+  const aborted = seen(claim(seen(emptySpending(), input(1_000)), 0.01, input(1_000)), input(1_000));
   const more = claim(seen(claim(aborted, 0.01, input(1_000)), input(500)), 0.02, input(1_500));
   expect(more.costUsd).toBeCloseTo(0.07);
 });

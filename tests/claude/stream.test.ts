@@ -37,6 +37,10 @@ function usage(usd: number, more: object = models(usd, 1000)) {
   const session = { total_cost_usd: usd, model_usage: more };
   return { type: 'control_response', response: { subtype: 'success', request_id: 'usage:1', response: { session } } };
 }
+const base = (usd: number, more: object = models(usd, 1000)) => {
+  const { response } = usage(usd, more);
+  return { type: 'control_response', response: { ...response, request_id: 'usage:base' } };
+};
 const interrupted = { type: 'control_response', response: { subtype: 'success', request_id: 'interrupt:a' } };
 const hook = (outcome: string, event = 'SessionStart') => ({
   ...{ type: 'system', subtype: 'hook_response', hook_name: `${event}:startup` },
@@ -301,6 +305,64 @@ describe('cost', () => {
         expect(s.costUsd).toBeLessThan(totalUsd + cutUsd + cutOutputUsd + 1e-9);
         if (calls.every(({ seen }) => seen)) expect(s.costUsd).toBeGreaterThan(totalUsd + cutUsd - 1e-9);
         if (cutUsd === 0) expect(s.estimated).toBe(false);
+      }),
+    );
+  });
+});
+
+describe('totals that go on with those of an earlier process', () => {
+  test('count for what they grew by, per model as well', () => {
+    const s = fold(
+      base(0.4),
+      init,
+      says('m1', []),
+      usage(0.41, models(0.41, 2000)),
+      result(0.45, { modelUsage: models(0.45, 3000) }),
+    );
+    expect(s.costUsd).toBeCloseTo(0.05, 9);
+    expect(s.tokens).toMatchObject({ input: 2000, output: 0 });
+    expect(s.models['claude-opus-4-8[1m]']?.costUsd).toBeCloseTo(0.05, 9);
+    expect(s.estimated).toBe(false);
+  });
+
+  test('that begin with nothing count as a whole', () => {
+    expect(fold(base(0, {}), init, result(0.4))).toMatchObject({ costUsd: 0.4, tokens: { input: 1000, output: 200 } });
+  });
+
+  test('leave a message open that they do not hold yet', () => {
+    const s = fold(base(0.4), init, says('m1', []), usage(0.4));
+    expect(s).toMatchObject({
+      costUsd: estimateCost('claude-opus-4-8', { input: 1000, output: 1, cacheRead: 0, cacheCreation: 0 }),
+      estimated: true,
+    });
+  });
+
+  test('of an attempt that did not ask are looked up once, and only when a total is named', () => {
+    let asked = 0;
+    const findBase = () => {
+      asked += 1;
+      return { costUsd: 0.4, models: {} };
+    };
+    const lines = [init, says('m1', []), usage(0.41, {}), result(0.42, { modelUsage: {} })];
+    const streams = [lines.slice(0, 2), lines, [base(0.3, {}), ...lines]].map((some) =>
+      some.map((line) => parseLine(JSON.stringify(line))).reduce(foldMessage, emptyStream({}, findBase)),
+    );
+    expect(streams.slice(1).map(({ costUsd }) => costUsd)).toEqual([expect.closeTo(0.02, 9), expect.closeTo(0.12, 9)]);
+    expect(asked).toBe(1);
+  });
+
+  test('never take anything off, whatever their order and sums are', () => {
+    const usd = fc.double({ min: 0, max: 10, noNaN: true });
+    fc.assert(
+      fc.property(usd, fc.array(usd), (first, later) => {
+        const s = fold(
+          base(first),
+          init,
+          ...later.map((total) => usage(total, models(total, Math.round(total * 100)))),
+        );
+        expect(s.costUsd).toBeGreaterThanOrEqual(0);
+        expect(Object.values(s.tokens).every((count) => count >= 0)).toBe(true);
+        expect(s.costUsd).toBeCloseTo(Math.max(0, ...later.map((total) => total - first)), 6);
       }),
     );
   });

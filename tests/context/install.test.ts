@@ -33,7 +33,7 @@ describe('installHooks', () => {
     const args = (system: string, event: string) => ['hook', system, event, '--installed'];
     expect(hooks?.SessionStart).toEqual(
       ['cpm', 'faber', 'handover'].map((system) => ({
-        matcher: 'startup|resume|clear|compact',
+        matcher: 'startup|resume|clear|compact|fork',
         hooks: [{ type: 'command', command: launcher, args: args(system, 'session-start'), timeout: 10 }],
       })),
     );

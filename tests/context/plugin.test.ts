@@ -82,7 +82,7 @@ test('every hook runs our program, by its full path, without a shell line and wi
     expect(contextNames as readonly string[]).toContain(system as string);
     expect(hookEvents as readonly string[]).toContain(spokenEvent as string);
     expect(spokenEvent).toBe(spoken[event] as string);
-    expect(matcher).toBe(event === 'SessionStart' ? 'startup|resume|clear|compact' : undefined);
+    expect(matcher).toBe(event === 'SessionStart' ? 'startup|resume|clear|compact|fork' : undefined);
     expect(timeout).toBeGreaterThan(0);
   }
   expect(new Set(all.map(({ args }) => args.join(' '))).size).toBe(all.length);

@@ -10,6 +10,12 @@ export interface ModelCall {
   readonly output: number;
 }
 
+/** What claude says of its cost: US dollars, and the calls they were for. */
+export interface Total {
+  readonly usd: number;
+  readonly calls: readonly ModelCall[];
+}
+
 /** US dollars billed as soon as the first line of the message is out: its input and the placeholder output. */
 export function firstUsd({ input }: ModelCall): number {
   return estimateCost(model, { input, output: 1, cacheRead: 0, cacheCreation: 0 });
@@ -43,10 +49,24 @@ export function toolResultLine(toolId: string, isError: boolean): object {
   return { type: 'user', message: { role: 'user', content } };
 }
 
-export function answerLine(
-  requestId: string,
-  usage?: { readonly usd: number; readonly calls: readonly ModelCall[] },
-): object {
+/** A line of claude's own file of the conversation. */
+export function costStateLine({ usd, calls }: Total): object {
+  return { type: 'cost-state', totalCostUSD: usd, modelUsage: modelUsage(usd, calls) };
+}
+
+/** The last such total in the file, of which a power cut or a full disk may have torn lines apart. */
+export function readTotal(conversation: string): Total | undefined {
+  for (const line of conversation.split('\n').toReversed()) {
+    if (!line.startsWith('{"type":"cost-state"')) continue;
+    try {
+      const { totalCostUSD: usd, modelUsage: usages } = JSON.parse(line);
+      return { usd, calls: [{ input: usages[model].inputTokens, output: usages[model].outputTokens }] };
+    } catch {}
+  }
+  return undefined;
+}
+
+export function answerLine(requestId: string, usage?: Total): object {
   const session = usage && { total_cost_usd: usage.usd, model_usage: modelUsage(usage.usd, usage.calls) };
   const response = { subtype: 'success', request_id: requestId, ...(session ? { response: { session } } : {}) };
   return { type: 'control_response', response };
@@ -89,8 +109,8 @@ const resultFields: Readonly<Record<ResultKind, object>> = {
 
 export function resultLine(
   kind: ResultKind,
-  usd: number,
-  calls: readonly ModelCall[],
+  { usd, calls }: Total,
+  turns: number,
   deniedToolId: string | null,
 ): object {
   const denials = deniedToolId === null ? [] : [{ tool_name: 'Bash', tool_use_id: deniedToolId }];
@@ -99,7 +119,7 @@ export function resultLine(
     subtype: 'success',
     is_error: false,
     duration_ms: 10,
-    num_turns: Math.max(1, calls.length),
+    num_turns: Math.max(1, turns),
     result: 'Done.',
     total_cost_usd: usd,
     modelUsage: modelUsage(usd, calls),

@@ -77,6 +77,22 @@ export const plantedBugs: readonly PlantedBug[] = [
     ),
   },
   {
+    name: 'claude is not asked what its totals begin with',
+    invariant: invariants.totals,
+    near: 'resume',
+    wrap: (world) => ({
+      ...world,
+      fifos: {
+        ...world.fifos,
+        openWriter: (path) => {
+          const fifo = world.fifos.openWriter(path);
+          const kept = (text: string) => text.split('\n').filter((line) => !line.includes('"usage:base"'));
+          return fifo && { ...fifo, writeLine: (text) => fifo.writeLine(kept(text).join('\n')) };
+        },
+      },
+    }),
+  },
+  {
     name: 'only the worker itself is ended',
     invariant: invariants.leftovers,
     wrap: (world) => withProcesses(world, { findMarked: () => [], findDescendants: () => [], findBranches: () => [] }),

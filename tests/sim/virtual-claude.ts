@@ -6,6 +6,7 @@ import type { SignalName, SpawnOptions } from '../../src/world/world.ts';
 import type { ClaudeBook } from './books.ts';
 import {
   answerLine,
+  costStateLine,
   firstUsd,
   hookLines,
   initLine,
@@ -13,7 +14,9 @@ import {
   messageLine,
   nearLimitLine,
   type ResultKind,
+  readTotal,
   resultLine,
+  type Total,
   toolResultLine,
   troubleLines,
   wholeUsd,
@@ -41,6 +44,8 @@ export class VirtualClaude {
   /** Raised when what was planned is no longer to happen: an interrupt, a signal. */
   #turn = 0;
   #totalUsd = 0;
+  /** What earlier processes of the conversation had cost, where claude's totals go on with that. */
+  #base: Total = { usd: 0, calls: [] };
   #tool: VirtualProcess | null = null;
   #isIdle = false;
   #isDying = false;
@@ -80,14 +85,26 @@ export class VirtualClaude {
     const { disk } = this.#machine;
     const exists = (disk.file(this.#book.conversation)?.size ?? 0) > 0;
     if (this.#book.resumes && !exists) {
-      this.#print(resultLine('no-conversation', 0, [], null));
+      this.#print(resultLine('no-conversation', this.#base, 0, null));
       this.#exit(1);
     } else if (!this.#book.resumes && exists) {
       this.#exit(1);
     } else {
       this.#isReady = true;
+      if (this.#machine.hasLastingTotals) this.#base = this.#keptTotal() ?? this.#base;
       this.#read();
     }
+  }
+
+  /** What the last clean end wrote into the conversation. */
+  #keptTotal(): Total | undefined {
+    const bytes = this.#machine.disk.file(this.#book.conversation)?.read(0, Number.MAX_SAFE_INTEGER);
+    return readTotal(new TextDecoder().decode(bytes));
+  }
+
+  /** What it says of its cost. */
+  get #total(): Total {
+    return { usd: this.#base.usd + this.#totalUsd, calls: [...this.#base.calls, ...this.#calls] };
   }
 
   #read(): void {
@@ -206,7 +223,7 @@ export class VirtualClaude {
       });
     }
     const isSuccess = kind === 'success';
-    this.#print(resultLine(kind, this.#totalUsd, this.#calls, deniedToolId), (end) => {
+    this.#print(resultLine(kind, this.#total, this.#calls.length, deniedToolId), (end) => {
       this.#book.report(end, this.#totalUsd);
       this.#book.hasConcluded = true;
       this.#book.toolSinceMs = null;
@@ -220,7 +237,7 @@ export class VirtualClaude {
   #answerUsage(requestId: string): void {
     if (this.#isDying || this.#behaviour?.interrupt === 'ignored') return;
     const usd = this.#totalUsd;
-    this.#say(answerLine(requestId, { usd, calls: [...this.#calls] }), (end) => this.#book.report(end, usd));
+    this.#say(answerLine(requestId, this.#total), (end) => this.#book.report(end, usd));
   }
 
   #onInterrupt(requestId: string): void {
@@ -257,6 +274,7 @@ export class VirtualClaude {
     this.#turn += 1;
     this.#output.whenWritten(() => {
       this.#later(this.#luck.delay(30, 500), `exits with ${code}`, () => {
+        if (this.#machine.hasLastingTotals) this.#keep(costStateLine(this.#total));
         this.#machine.table.end(this.#process, { kind: 'exited', code });
       });
     });
@@ -275,7 +293,11 @@ export class VirtualClaude {
   }
 
   #remember(): void {
-    this.#machine.appendQuietly(this.#book.conversation, new Uint8Array([10]));
+    this.#keep({ type: 'assistant', timestamp: new Date(this.#machine.timeline.wall()).toISOString() });
+  }
+
+  #keep(line: object): void {
+    this.#machine.appendQuietly(this.#book.conversation, Buffer.from(`${JSON.stringify(line)}\n`));
   }
 
   #print(line: object, onWritten: (end: number) => void = () => {}): void {

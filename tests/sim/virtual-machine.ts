@@ -84,6 +84,11 @@ export class VirtualMachine {
     this.#crashes = scenario.crashes.map(({ point, decision, nth, how }) => ({ point, decision, how, left: nth }));
   }
 
+  /** Half of all machines have a claude whose totals go on when a conversation is resumed. */
+  get hasLastingTotals(): boolean {
+    return this.scenario.seed % 2 === 0;
+  }
+
   say(line: string): void {
     this.trace?.push(`${(this.timeline.nowMs / 1_000).toFixed(3).padStart(9)}  ${line}`);
   }

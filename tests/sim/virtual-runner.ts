@@ -340,8 +340,7 @@ export class VirtualRunner {
               attemptId = machine.checks.writesToClaude(path, line);
               node.reader?.(line);
             }
-            if (text.startsWith('{"type":"user"'))
-              this.#pass('after-prompt', machine.log.decisionsOfAttempt(attemptId));
+            if (/^{"type":"user"/m.test(text)) this.#pass('after-prompt', machine.log.decisionsOfAttempt(attemptId));
           },
           close: () => {},
         };

@@ -9,7 +9,7 @@ import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '.
 import { attemptMark, commandEnvironment, workerEnvironment } from '../../src/claude/environment.ts';
 import { chooseLogin } from '../../src/claude/login.ts';
 import { repeatPrompt, resumePrompt } from '../../src/claude/resume-prompt.ts';
-import { noTokens } from '../../src/core/group.ts';
+
 import { fc } from '../support/property.ts';
 
 const args: WorkerArgsInput = {

@@ -24,6 +24,8 @@ export interface Spending {
   readonly estimated: boolean;
   /** What claude's totals held before this process did anything; taken off every total. */
   readonly base: Claim;
+  /** What conversations of this process cost that ended before the present one began. */
+  readonly settled: Claim & { readonly estimated: boolean };
   /** The highest total that claude named, without the base. */
   readonly claimed: Claim;
   /** What was seen of each model and is not in that total, by our prices; a model that was ever seen stays in it. */
@@ -32,7 +34,26 @@ export interface Spending {
 
 /** Nothing spent yet, in a process whose totals begin with `base`. */
 export function emptySpending(base: Claim = noClaim): Spending {
-  return { costUsd: 0, tokens: noTokens, models: {}, estimated: false, base, claimed: noClaim, unclaimed: {} };
+  return {
+    costUsd: 0,
+    tokens: noTokens,
+    models: {},
+    estimated: false,
+    base,
+    settled: { ...noClaim, estimated: false },
+    claimed: noClaim,
+    unclaimed: {},
+  };
+}
+
+/**
+ * A new conversation began in the same process, and claude names `totalUsd`: since some version before 2.1.331 its
+ * totals then begin with nothing again. A total that is no lower than before goes on with those.
+ */
+export function spendAnew(s: Spending, totalUsd: number): Spending {
+  if (totalUsd > s.base.costUsd + s.claimed.costUsd - sameUsd) return s;
+  const { costUsd, models, tokens, estimated } = s;
+  return { ...emptySpending(), costUsd, models, tokens, estimated, settled: { costUsd, models, estimated } };
 }
 
 /** Sums of money differ in the last digits; less than this is the same amount. */
@@ -51,12 +72,12 @@ export function spendClaimed(s: Spending, totalUsd: number, allModels: Models, p
   if (Object.values(models).some(({ tokens }) => hasAny(tokens))) {
     const rest = uncovered(s.unclaimed, s.claimed.models, models);
     const left = Object.fromEntries([...rest].map(([name, tokens]) => [name, estimate(name, tokens, prices)]));
-    return summed(s.base, claimed, left);
+    return summed(s, claimed, left);
   }
   // Without tokens only the dollars can tell whether what was seen is in it.
-  if (costUsd < s.costUsd - sameUsd) return s;
+  if (costUsd < s.costUsd - s.settled.costUsd - sameUsd) return s;
   const none = Object.keys(s.unclaimed).map((model) => [model, { costUsd: 0, tokens: noTokens }]);
-  return summed(s.base, claimed, Object.fromEntries(none));
+  return summed(s, claimed, Object.fromEntries(none));
 }
 
 /** What a total says of this process: without the base, and with the figures per model where those are newer. */
@@ -79,22 +100,24 @@ function ownPart(total: Claim, base: Claim): Claim {
 export function spendSeen(s: Spending, model: string, usage: Tokens, prices: PriceTable): Spending {
   if (estimateCost(model, usage, prices) === 0) return s;
   const tokens = addTokens(usageIn(s.unclaimed, model).tokens, usage);
-  return summed(s.base, s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
+  return summed(s, s.claimed, { ...s.unclaimed, [model]: estimate(model, tokens, prices) });
 }
 
-function summed(base: Claim, claimed: Claim, unclaimed: Models): Spending {
+function summed({ base, settled }: Spending, claimed: Claim, unclaimed: Models): Spending {
   // A map, so that a model called `__proto__` is only an odd name.
-  const models = new Map(Object.entries(claimed.models));
-  let costUsd = claimed.costUsd;
-  for (const [model, missing] of Object.entries(unclaimed)) {
-    if (!hasAny(missing.tokens)) continue;
+  const models = new Map(Object.entries(settled.models));
+  const add = (model: string, more: ModelUsage): void => {
     const told = models.get(model) ?? { costUsd: 0, tokens: noTokens };
-    costUsd += missing.costUsd;
-    models.set(model, { costUsd: told.costUsd + missing.costUsd, tokens: addTokens(told.tokens, missing.tokens) });
-  }
+    models.set(model, { costUsd: told.costUsd + more.costUsd, tokens: addTokens(told.tokens, more.tokens) });
+  };
+  for (const [model, usage] of Object.entries(claimed.models)) add(model, usage);
+  const missing = Object.entries(unclaimed).filter(([, { tokens }]) => hasAny(tokens));
+  for (const [model, usage] of missing) add(model, usage);
+  const estimatedUsd = missing.reduce((sum, [, usage]) => sum + usage.costUsd, 0);
+  const costUsd = settled.costUsd + claimed.costUsd + estimatedUsd;
   const tokens = [...models.values()].reduce((sum, usage) => addTokens(sum, usage.tokens), noTokens);
-  const estimated = costUsd > claimed.costUsd;
-  return { costUsd, tokens, models: Object.fromEntries(models), estimated, base, claimed, unclaimed };
+  const estimated = settled.estimated || estimatedUsd > 0;
+  return { costUsd, tokens, models: Object.fromEntries(models), estimated, base, settled, claimed, unclaimed };
 }
 
 /**

@@ -16,7 +16,7 @@ import type {
   ResultMessage,
   UserMessage,
 } from './messages.ts';
-import { type Claim, emptySpending, type Spending, spendClaimed, spendSeen } from './spending.ts';
+import { type Claim, emptySpending, type Spending, spendAnew, spendClaimed, spendSeen } from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLines, oneLine } from './text.ts';
 
@@ -76,6 +76,8 @@ export interface AttemptStream {
   apiError?: string;
   /** Cost and tokens so far; `costUsd`, `tokens`, `models` and `estimated` are read from it. */
   spending: Spending;
+  /** Another conversation began, and no total has been named since. */
+  isNewConversation: boolean;
   /** Finds what claude's totals begin with, as long as that is not known. */
   findBase?: () => Claim;
   /** The user's own. */
@@ -128,6 +130,7 @@ export function emptyStream(prices: PriceTable = {}, findBase?: () => Claim): At
     contextLost: false,
     hookSeen: false,
     spending: emptySpending(),
+    isNewConversation: false,
     ...(findBase === undefined ? {} : { findBase }),
     prices,
     costUsd: 0,
@@ -149,6 +152,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
   noteSessionId(s, m.claudeSessionId);
   switch (m.kind) {
     case 'init':
+      s.isNewConversation ||= s.sawInit && m.sessionId !== '' && m.sessionId !== s.claudeSessionId;
       s.sawInit = true;
       if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
       if (m.model !== undefined) s.model = m.model;
@@ -315,6 +319,8 @@ function foldAnswer(s: AttemptStream, requestId: string, total: Claim): void {
 function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
   if (s.findBase !== undefined) s.spending = { ...s.spending, base: s.findBase() };
   delete s.findBase;
+  if (s.isNewConversation) s.spending = spendAnew(s.spending, costUsd);
+  s.isNewConversation = false;
   setSpending(s, spendClaimed(s.spending, costUsd, models, s.prices));
 }
 

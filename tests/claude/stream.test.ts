@@ -351,6 +351,22 @@ describe('totals that go on with those of an earlier process', () => {
     expect(asked).toBe(1);
   });
 
+  test('begin anew with a new conversation, or go on with the old one, and nothing is lost either way', () => {
+    const cleared = { ...init, session_id: 's2' };
+    const before = [base(0.4), init, says('m1', []), result(0.45, { modelUsage: models(0.45, 2000) })];
+    const anew = fold(...before, cleared, result(0, { modelUsage: {} }), says('m2', []), result(0.02));
+    expect(anew).toMatchObject({ costUsd: expect.closeTo(0.07, 9), tokens: { input: 2000 }, estimated: false });
+    const on = fold(
+      ...before,
+      cleared,
+      result(0.45, {}),
+      says('m2', []),
+      result(0.47, { modelUsage: models(0.47, 3000) }),
+    );
+    expect(on).toMatchObject({ costUsd: expect.closeTo(0.07, 9), tokens: { input: 2000 }, estimated: false });
+    expect(anew.claudeSessionIds).toEqual(['s1', 's2']);
+  });
+
   test('never take anything off, whatever their order and sums are', () => {
     const usd = fc.double({ min: 0, max: 10, noNaN: true });
     fc.assert(

@@ -4,6 +4,7 @@
  */
 
 import type { Result } from '../core/failure.ts';
+import { correctUsage } from '../runner/recount.ts';
 import { type GroupWriter, takeGroup } from '../store/group-writer.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
@@ -30,6 +31,7 @@ export async function changeGroup<T>(world: World, group: GroupReference, change
     const opened = await takeGroup(world, group.root, group.groupId, runId);
     if (opened.ok) {
       try {
+        correctUsage(world, opened.value);
         return await change.direct(opened.value);
       } finally {
         opened.value.close();

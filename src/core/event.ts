@@ -31,6 +31,11 @@ export interface RunInfo {
   readonly rehearsal?: true;
   /** Absolute path of the rehearsal's script, with which it goes on; absent = the default one. */
   readonly script?: string;
+  /**
+   * Its attempts ask first what claude's totals begin with. Runs of versions before 0.2 took all of a total for the
+   * cost of the attempt, and so counted resumed conversations twice with claude 2.1.278 and newer.
+   */
+  readonly asksBase?: true;
 }
 
 /** Why an attempt is made; it decides whether the conversation is continued. */
@@ -237,6 +242,16 @@ export type EventBody =
   | { readonly type: 'group_completed' }
   /** The run is over and cannot go on without a retry. `message` is a full sentence with the next step. */
   | { readonly type: 'group_failed'; readonly reason: string; readonly message: string }
+  /**
+   * What ended attempts cost is counted again after such runs: of the group, and of the sessions for which it is
+   * another sum now. Of those in `unsure` nothing is left that tells; their figure is rather too high.
+   */
+  | {
+      readonly type: 'usage_corrected';
+      readonly usage: Usage;
+      readonly sessions: readonly { readonly sessionId: SessionId; readonly usage: Usage }[];
+      readonly unsure: readonly SessionId[];
+    }
   /** The work of these sessions is part of the named branches now. */
   | { readonly type: 'group_merged'; readonly merged: readonly MergedRepository[] }
   /** The session's worktree and branch are gone. */

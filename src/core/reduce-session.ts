@@ -154,6 +154,7 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   record.state = { status: 'running', attempt };
   record.isolated ??= intent.isolated === true;
   record.queued = false;
+  if (number > 1 && state.run?.asksBase !== true) record.doubtful = true;
   delete record.notBeforeMs;
   delete record.told;
   record.startedAt ??= at;

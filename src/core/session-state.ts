@@ -72,6 +72,8 @@ export interface SessionRecord {
   messages: string[];
   /** Sum over ended attempts. */
   usage: Usage;
+  /** That sum may hold the cost of a resumed conversation twice, see RunInfo. */
+  doubtful?: true;
   /** Every id claude used for this session, oldest first. */
   claudeSessionIds: string[];
   /** The model claude said it uses; passed again on every later attempt. */

@@ -163,6 +163,9 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
     case 'group_completed':
       endRun(state, event.at);
       return;
+    case 'usage_corrected':
+      correctUsage(state, event);
+      return;
     case 'group_merged':
       noteMerged(state, event.merged);
       return;
@@ -172,6 +175,29 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
     default:
       throw new IllegalEvent(`${event.type} in the middle of a log`);
   }
+}
+
+const unsureCost = {
+  code: 'estimated-cost',
+  message: 'An earlier version may have counted twice what this session had cost before it was resumed.',
+} as const;
+
+function correctUsage(state: GroupState, event: Extract<GroupEvent, { type: 'usage_corrected' }>): void {
+  for (const record of state.sessions.values()) delete record.doubtful;
+  for (const { sessionId, usage } of event.sessions) {
+    const record = state.sessions.get(sessionId);
+    if (record !== undefined) record.usage = usage;
+  }
+  for (const id of event.unsure) {
+    const record = state.sessions.get(id);
+    if (record === undefined) continue;
+    record.usage = { ...record.usage, estimated: true };
+    record.warnings.push(unsureCost);
+  }
+  state.usage = event.usage;
+  // What was said of the wrong sum is said again when the right one comes so far.
+  state.budgetWarned = false;
+  state.budgetExceeded = false;
 }
 
 /** Sessions that were removed since are no matter any more. */

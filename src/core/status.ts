@@ -49,6 +49,7 @@ const running: Partial<Record<EventType, GroupStatus>> = {
   session_message: 'running',
   session_stalled: 'running',
   request_answered: 'running',
+  usage_corrected: 'running',
   group_paused: 'paused',
   group_completed: 'completed',
   group_failed: 'failed',
@@ -74,6 +75,7 @@ const groupTable: GroupTable = {
     session_message: 'paused',
     group_resumed: 'running',
     group_merged: 'paused',
+    usage_corrected: 'paused',
     session_cleaned: 'paused',
     group_archived: 'archived',
   },
@@ -81,6 +83,7 @@ const groupTable: GroupTable = {
     group_changed: 'completed',
     session_added: 'paused',
     group_merged: 'completed',
+    usage_corrected: 'completed',
     session_cleaned: 'completed',
     group_archived: 'archived',
   },
@@ -93,10 +96,11 @@ const groupTable: GroupTable = {
     session_message: 'failed',
     group_resumed: 'running',
     group_merged: 'failed',
+    usage_corrected: 'failed',
     session_cleaned: 'failed',
     group_archived: 'archived',
   },
-  archived: { session_cleaned: 'archived' },
+  archived: { session_cleaned: 'archived', usage_corrected: 'archived' },
 };
 
 const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, SessionStatus>>>> = {

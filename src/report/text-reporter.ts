@@ -162,12 +162,13 @@ type GroupLevelEvent = Extract<
       | 'group_paused'
       | 'group_completed'
       | 'group_failed'
+      | 'usage_corrected'
       | 'group_merged'
       | 'group_archived';
   }
 >;
 
-function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
+function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null {
   switch (event.type) {
     case 'budget_warning': {
       const share = event.limit > 0 ? Math.round((event.usage / event.limit) * 100) : 100;
@@ -197,6 +198,8 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
       return style('good', 'completed');
     case 'group_failed':
       return `${style('bad', `failed (${sentence(event.reason)})`)}${trailing(event.message)}`;
+    case 'usage_corrected':
+      return describeCorrection(event, style);
     case 'group_merged':
       return style('good', event.merged.map(describeMerge).join('; '));
     case 'group_archived':
@@ -204,6 +207,14 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string {
     default:
       return unreachable(event);
   }
+}
+
+function describeCorrection(event: Extract<GroupEvent, { type: 'usage_corrected' }>, style: Style): string | null {
+  const { sessions, unsure, usage } = event;
+  if (sessions.length === 0 && unsure.length === 0) return null;
+  const counted = `${plural(sessions.length, 'resumed session')} counted again: ${formatMoney(usage.costUsd)} in all`;
+  const left = unsure.length === 0 ? '' : `; ${plural(unsure.length, 'session')} may have been counted twice`;
+  return style('warn', `an earlier version counted cost twice: ${counted}${left}`);
 }
 
 function describeMerge({ into, repository, sessionIds }: MergedRepository): string {

@@ -19,6 +19,7 @@ import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { loadTheRest, restMs } from './on-demand.ts';
+import { correctUsage } from './recount.ts';
 import { startEvents } from './run-start.ts';
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
@@ -83,10 +84,13 @@ async function runOpened(
   const run: RunInfo = {
     id: runId,
     runner: identityOnly(world.machine.self),
+    asksBase: true,
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
     ...(options.rehearsal?.scriptFile === undefined ? {} : { script: options.rehearsal.scriptFile }),
   };
   const { overrides, retryFailed, only } = options;
+  // Before anything is decided about money.
+  const corrected = correctUsage(world, writer);
   const lives = (process: ProcessIdentity): boolean => world.processes.isAlive(process);
   const events = startEvents(writer.state, { run, overrides, retryFailed, lives, ...(only ? { only } : {}) });
   if (!events.ok) return { kind: 'refused', failure: events.failure };
@@ -112,6 +116,7 @@ async function runOpened(
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
   const cancelLoading = world.clock.after(restMs, () => void loadTheRest());
   try {
+    for (const event of corrected) options.reporter.event(event, writer.state, runner.live);
     runner.record(events.value);
     const end = await runner.run();
     options.reporter.summarize(writer.state, runner.live, world.clock.now());

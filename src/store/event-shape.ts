@@ -115,7 +115,13 @@ export const sessionFields: Readonly<Record<string, Check>> = {
 const aSession = fields({ ...sessionFields, id: aSessionId });
 
 const aProcess = fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText });
-const aRun = fields({ id: isText, runner: aProcess, rehearsal: optional(isFlag), script: optional(isText) });
+const aRun = fields({
+  id: isText,
+  runner: aProcess,
+  rehearsal: optional(isFlag),
+  script: optional(isText),
+  asksBase: optional(isFlag),
+});
 
 const someTokens = fields({ input: isNumber, output: isNumber, cacheRead: isNumber, cacheCreation: isNumber });
 const someUsage = fields({
@@ -219,6 +225,11 @@ const shapes: Readonly<Record<EventType, Check>> = {
   group_paused: anExplanation,
   group_completed: nothingMore,
   group_failed: anExplanation,
+  usage_corrected: fields({
+    usage: someUsage,
+    sessions: listOf(fields({ sessionId: aSessionId, usage: someUsage })),
+    unsure: listOf(aSessionId),
+  }),
   group_merged: fields({ merged: listOf(aMerge) }),
   session_cleaned: fields(ofSession),
   group_archived: nothingMore,

@@ -57,6 +57,7 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_accepting: stays('running'),
   session_cleaned: stays('paused', 'completed', 'failed', 'archived'),
   group_merged: stays('paused', 'completed', 'failed'),
+  usage_corrected: stays('running', 'paused', 'completed', 'failed', 'archived'),
   session_completed: stays('running'),
   session_failed: stays('running'),
   session_paused: stays('running'),
@@ -210,7 +211,7 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'group_merged':
       return { type, merged: [] };
     default:
-      return { type };
+      return type === 'usage_corrected' ? { type, usage: noUsage, sessions: [], unsure: [] } : { type };
   }
 }
 

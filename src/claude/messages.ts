@@ -69,6 +69,8 @@ export interface ResultMessage {
   /** Sum over `models`, or the turn's own usage when claude gave no models. */
   readonly tokens: Tokens;
   readonly models: Readonly<Record<string, ModelUsage>>;
+  /** Models whose price claude does not know itself: their dollars are a guess of its own. */
+  readonly unpriced: readonly string[];
   readonly denials: readonly Denial[];
   readonly apiErrorStatus?: number;
   readonly terminalReason?: string;
@@ -300,6 +302,9 @@ function readResult(value: JsonObject): ResultMessage {
     costUsd: count(value.total_cost_usd),
     tokens: perModel.length > 0 ? perModel.reduce(addTokens, noTokens) : apiTokens(object(value.usage)),
     models,
+    unpriced: Object.entries(object(value.modelUsage)).flatMap(([model, usage]) =>
+      object(usage).costBasis === 'unknown' ? [model] : [],
+    ),
     denials: objects(value.permission_denials).map((denial) => ({
       tool: text(denial.tool_name) ?? '',
       id: text(denial.tool_use_id) ?? '',

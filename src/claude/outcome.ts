@@ -208,6 +208,7 @@ function deniedTools(stream: AttemptStream): string {
 function warningsOf(input: JudgeInput): Warning[] {
   const { stream } = input;
   const warnings: Warning[] = [];
+  const { unpriced = [] } = stream.lastResult ?? {};
   if (stream.denials.size > 0) {
     const calls = stream.denials.size === 1 ? '1 tool call was' : `${stream.denials.size} tool calls were`;
     warnings.push({ code: 'denied-tools', message: `${calls} denied: ${deniedTools(stream)}.` });
@@ -236,6 +237,9 @@ function warningsOf(input: JudgeInput): Warning[] {
     const unknown = Object.keys(stream.models).filter((model) => isUnknownModel(model, stream.prices));
     const guess = unknown.length > 0 ? ` The price of ${oneLine(unknown.join(', '), 100)} is a guess.` : '';
     const message = `claude did not report its final cost; the figure is estimated from its stream.${guess}`;
+    warnings.push({ code: 'estimated-cost', message });
+  } else if (unpriced.length > 0) {
+    const message = `claude does not know the price of ${oneLine(unpriced.join(', '), 100)}; what it says is a guess.`;
     warnings.push({ code: 'estimated-cost', message });
   }
   return warnings;

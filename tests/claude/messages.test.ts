@@ -74,7 +74,14 @@ describe('parseLine', () => {
   test('reads a result; its tokens are the sum over the models', () => {
     const modelUsage = {
       a: { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4, costUSD: 0.5 },
-      b: { inputTokens: 10, outputTokens: 20, cacheReadInputTokens: 30, cacheCreationInputTokens: 40, costUSD: 1 },
+      b: {
+        inputTokens: 10,
+        outputTokens: 20,
+        cacheReadInputTokens: 30,
+        cacheCreationInputTokens: 40,
+        costUSD: 1,
+        costBasis: 'unknown',
+      },
     };
     const line = {
       type: 'result',
@@ -103,6 +110,7 @@ describe('parseLine', () => {
         a: { costUsd: 0.5, tokens: { input: 1, output: 2, cacheRead: 3, cacheCreation: 4 } },
         b: { costUsd: 1, tokens: { input: 10, output: 20, cacheRead: 30, cacheCreation: 40 } },
       },
+      unpriced: ['b'],
       denials: [{ tool: 'Bash', id: 't1' }],
       errors: ['e'],
       durationMs: 272,

@@ -236,5 +236,12 @@ describe('judge', () => {
         message: `claude did not report its final cost; ${how} The price of brand-new is a guess.`,
       },
     ]);
+    const modelUsage = { 'brand-new': { costUSD: 1, costBasis: 'unknown' }, known: { costUSD: 1, costBasis: 'list' } };
+    expect(judged([init, { ...success, modelUsage }]).warnings).toEqual([
+      {
+        code: 'estimated-cost',
+        message: 'claude does not know the price of brand-new; what it says is a guess.',
+      },
+    ]);
   });
 });

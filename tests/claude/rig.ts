@@ -2,7 +2,7 @@
  * Runs the real claude against the scripted API in an emptied environment, the way a worker runs: stdin is a FIFO that
  * never ends, stdout and stderr are files. Used by the tests that say what we rely on.
  */
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { workerArgs } from '../../src/claude/argv.ts';
@@ -15,14 +15,9 @@ import type { Step } from '../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { groupPathsIn, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { claudeBinary } from '../support/claude-binary.ts';
 
-const root = join(import.meta.dir, '..', '..');
-const arch = process.arch === 'arm64' ? 'arm64' : 'x64';
-const candidates = ['', '-musl'].map((libc) =>
-  join(root, 'node_modules', '@anthropic-ai', `claude-code-${process.platform}-${arch}${libc}`, 'claude'),
-);
-/** The binary this package pins; undefined when it is not installed on this machine. */
-export const claudeBinary = candidates.find((path) => existsSync(path));
+export { claudeBinary };
 
 /** The mark of our workers; another run of the tests on this machine has another one. */
 export const attemptOfThisTest = `attempt-of-test-${process.pid}`;

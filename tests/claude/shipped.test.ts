@@ -13,7 +13,8 @@ import { claudeBinary } from './rig.ts';
 const timeoutMs = 240_000;
 let user: User;
 beforeEach(() => {
-  user = new User();
+  // A rehearsal takes the pinned claude unless another one is named.
+  user = new User(claudeBinary === undefined ? {} : { CLAUDE_CODE_AGENT_CLAUDE: claudeBinary });
 });
 afterEach(() => user.remove());
 

@@ -4,9 +4,10 @@
  */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
+import { pinnedClaude } from '../support/cli.ts';
 
-const program = resolve(import.meta.dir, '../../node_modules/@anthropic-ai/claude-code-linux-x64/claude');
+const program = pinnedClaude();
 
 /** A line of claude's stream, as far as tests look into it. */
 export interface Line {

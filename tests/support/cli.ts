@@ -2,19 +2,17 @@
 import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { findClaude } from '../../src/claude/program.ts';
-import { createRealWorld } from '../../src/world/real-world.ts';
+import { claudeBinary } from './claude-binary.ts';
 import { type Finished, mayRunInProcess, runInProcess } from './in-process.ts';
 import { impatience, patienceMs } from './mailbox.ts';
 
 export const packageRoot = resolve(import.meta.dir, '..', '..');
 const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 
-/** Path of the pinned claude of this package. Throws when it is not installed: then nothing here can be believed. */
+/** Path of the claude that is tested. Throws when none is installed: then nothing here can be believed. */
 export function pinnedClaude(): string {
-  const found = findClaude(createRealWorld(), {}, { packageRoot, preferPinned: true });
-  if (!found.ok) throw new Error(found.failure.message);
-  return found.value.program;
+  if (claudeBinary === undefined) throw new Error('claude is not installed');
+  return claudeBinary;
 }
 
 export interface Started {

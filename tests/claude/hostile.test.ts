@@ -1,7 +1,7 @@
 /**
  * Promises: no settings of a project take a worker's instructions, hook, conversation, tools or compaction away, or run
- * the project's code in our hook; where nothing of ours beats them, the project is refused. Each attack is first shown
- * to work without our settings. Who pays is in payer.test.ts.
+ * the project's code in our hook; where nothing of ours beats them, the project is refused. Each attack is tried without
+ * our settings as well. Who pays is in payer.test.ts; its attacks do not reach further than that.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,8 @@ import { checkProjectSettings } from '../../src/claude/project-settings.ts';
 import { configSettings } from '../../src/claude/settings.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import { longTest, longTestIf } from '../support/long.ts';
+import { attackTest } from './attack.ts';
+import { logins, PayerGround, payerAttacks, type UsersLogin } from './payer-attacks.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 
 setDefaultTimeout(patienceMs);
@@ -22,13 +23,15 @@ const hook = { program: process.execPath, args: [...isolatedBunFlags, hookMain, 
 const world = createRealWorld();
 
 let rig: Rig;
-beforeEach(() => {
+beforeEach(openGround);
+afterEach(() => rig.close());
+
+function openGround(): void {
   // So much input fills the window of the model below: what may not be compacted ends here.
   const usage = { input: 190_000, output: 10 };
   rig = openRig([{ tool: 'Bash', input: { command: 'env > env.txt' }, usage }, { text: 'done' }]);
   rig.write('project/evil.ts', `require('node:fs').writeFileSync('${ran()}', '')`);
-});
-afterEach(() => rig.close());
+}
 
 const ran = () => join(rig.folder, 'ran-evil');
 
@@ -70,25 +73,40 @@ const intact = {
   evil: false,
 };
 
-type Holds = typeof intact;
 const onLinux = process.platform === 'linux';
-const attacks: Readonly<Record<string, readonly [settings: () => object, effect: Partial<Holds>]>> = {
-  'a preload for Bun': [() => ({ env: { BUN_INSPECT_PRELOAD: join(rig.project, 'evil.ts') } }), { evil: true }],
-  'an option Bun does not know': [() => ({ env: { BUN_JSC_noSuchOption: '1' } }), { hook: false }],
-  'a debugger': [() => ({ env: { BUN_INSPECT: 'ws://127.0.0.1:9/x?break=1' } }), { hook: false }],
-  'the simple mode': [() => ({ env: { CLAUDE_CODE_SIMPLE: '1' } }), { instructions: false, hook: false }],
-  'the safe mode': [() => ({ env: { CLAUDE_CODE_SAFE_MODE: '1' } }), { instructions: false }],
-  'no instructions': [() => ({ env: { CLAUDE_CODE_DISABLE_CLAUDE_MDS: '1' } }), { instructions: false }],
-  'no conversation file': [() => ({ env: { CLAUDE_CODE_SKIP_PROMPT_HISTORY: '1' } }), { conversation: false }],
-  'no compaction': [() => ({ env: { DISABLE_COMPACT: '1' } }), { success: false }],
-  'no compaction by itself': [() => ({ env: { DISABLE_AUTO_COMPACT: '1' } }), { success: false }],
-  'no compaction by a setting': [() => ({ autoCompactEnabled: false }), { success: false }],
-  'a coordinator without tools': [() => ({ env: { CLAUDE_CODE_COORDINATOR_MODE: '1' } }), { tool: false }],
-  'other tools': [() => ({ env: { CLAUDE_CODE_REPL: '1' } }), { tool: false }],
-  'a turn that must end with a message': [() => ({ env: { CLAUDE_CODE_BRIEF: '1' } }), { requests: 3 }],
-  'requests of a background job': [() => ({ env: { CLAUDE_CODE_SESSION_KIND: 'bg' } }), { requests: 4 }],
-  'requests in stderr': [() => ({ env: { BUN_CONFIG_VERBOSE_FETCH: 'curl' } }), { leaked: true }],
+const attacks: Readonly<Record<string, () => object>> = {
+  'a preload for Bun': () => ({ env: { BUN_INSPECT_PRELOAD: join(rig.project, 'evil.ts') } }),
+  'an option Bun does not know': () => ({ env: { BUN_JSC_noSuchOption: '1' } }),
+  'a debugger': () => ({ env: { BUN_INSPECT: 'ws://127.0.0.1:9/x?break=1' } }),
+  'the simple mode': () => ({ env: { CLAUDE_CODE_SIMPLE: '1' } }),
+  'the safe mode': () => ({ env: { CLAUDE_CODE_SAFE_MODE: '1' } }),
+  'no instructions': () => ({ env: { CLAUDE_CODE_DISABLE_CLAUDE_MDS: '1' } }),
+  'no conversation file': () => ({ env: { CLAUDE_CODE_SKIP_PROMPT_HISTORY: '1' } }),
+  'no compaction': () => ({ env: { DISABLE_COMPACT: '1' } }),
+  'no compaction by itself': () => ({ env: { DISABLE_AUTO_COMPACT: '1' } }),
+  'no compaction by a setting': () => ({ autoCompactEnabled: false }),
+  'a coordinator without tools': () => ({ env: { CLAUDE_CODE_COORDINATOR_MODE: '1' } }),
+  'other tools': () => ({ env: { CLAUDE_CODE_REPL: '1' } }),
+  'a turn that must end with a message': () => ({ env: { CLAUDE_CODE_BRIEF: '1' } }),
+  'requests of a background job': () => ({ env: { CLAUDE_CODE_SESSION_KIND: 'bg' } }),
+  'requests in stderr': () => ({ env: { BUN_CONFIG_VERBOSE_FETCH: 'curl' } }),
+  // The lists of all sources add up.
+  'claudeMdExcludes that match ours': () => ({ claudeMdExcludes: ['**/CLAUDE.md'] }),
+  ...(onLinux
+    ? {
+        'libraries that no program can load': brokenLibraries,
+        // On, whatever its value.
+        'tracing of programs': () => ({ env: { LD_TRACE_LOADED_OBJECTS: '' } }),
+      }
+    : {}),
 };
+
+/** Nothing of ours beats these, so that a project with one of them is not begun. */
+const refused: ReadonlySet<string> = new Set([
+  'no compaction',
+  'claudeMdExcludes that match ours',
+  'tracing of programs',
+]);
 
 /** A folder of libraries that no program can load. */
 function brokenLibraries(): object {
@@ -96,29 +114,46 @@ function brokenLibraries(): object {
   return { env: { LD_LIBRARY_PATH: join(rig.project, 'lib') } };
 }
 
-const everything = () => {
-  const all = Object.values(attacks).map(([settings]) => settings() as { readonly env?: object });
+/** All of that in one settings file, but for what is refused; and what would change who pays. */
+function everything(more: readonly object[]): object {
+  const own = Object.entries(attacks).flatMap(([name, settings]) => (refused.has(name) ? [] : [settings()]));
+  const all = [...more, ...own] as { readonly env?: object }[];
   const env = Object.assign({}, ...all.map((settings) => settings.env));
   return Object.assign({}, ...all, { env: { ...env, CLAUDE_CODE_PROACTIVE: '1', API_TIMEOUT_MS: '1' } });
-};
+}
 
-describe.skipIf(claudeBinary === undefined)('our hold on a worker', () => {
-  for (const [name, [settings, effect]] of Object.entries(attacks)) {
-    longTest(`${name} in a project's settings works, were it not for ours`, async () => {
-      expect(await holds(settings(), 'bare')).toMatchObject(effect);
+function isRefused(settings: object): boolean {
+  rig.write('project/.claude/settings.json', settings);
+  return !checkProjectSettings(world, rig.project, prepareSession(rig).env).ok;
+}
+
+describe.skipIf(claudeBinary === undefined)('our hold on a worker stays, whatever a project says', () => {
+  for (const [name, settings] of Object.entries(attacks)) {
+    attackTest(import.meta.path, name, async () => {
+      expect(isRefused(settings())).toBe(refused.has(name));
+      if (!refused.has(name)) expect(await holds(settings(), 'ours')).toEqual(intact);
+      await rig.close();
+      openGround();
+      return !Bun.deepEquals(await holds(settings(), 'bare'), intact);
     });
   }
 
-  test('stays, whatever all of that together says', async () => {
-    expect(await holds(everything(), 'ours')).toEqual(intact);
+  test('all of that together', async () => {
+    expect(await holds(everything([]), 'ours')).toEqual(intact);
   });
 
-  longTestIf(onLinux)('libraries of a project work, were it not for ours', async () => {
-    expect(await holds(brokenLibraries(), 'bare')).toMatchObject({ hook: false });
-  });
-
-  test.if(onLinux)('stays without libraries of a project', async () => {
-    expect(await holds(brokenLibraries(), 'ours')).toEqual(intact);
+  test('all of that, and all that would change who pays', async () => {
+    const robber = new PayerGround(logins['a key'] as UsersLogin);
+    try {
+      const attacks = Object.entries(payerAttacks).filter(([name]) => name !== 'a socket');
+      expect(attacks).toHaveLength(22);
+      const settings = everything(attacks.map(([, attack]) => attack(robber)));
+      expect(isRefused(settings)).toBe(false);
+      expect(await holds(settings, 'ours')).toEqual(intact);
+      expect(robber.thief.hits).toEqual([]);
+    } finally {
+      await robber.close();
+    }
   });
 
   test('no program of the session gets libraries that only the project named', async () => {
@@ -127,37 +162,24 @@ describe.skipIf(claudeBinary === undefined)('our hold on a worker', () => {
     expect(readFileSync(join(rig.project, 'env.txt'), 'utf8')).not.toContain(mark);
   });
 
-  test('cannot be kept against claudeMdExcludes, whose lists add up, so such a project is refused', async () => {
-    const settings = { claudeMdExcludes: ['**/CLAUDE.md'] };
-    expect(await holds(settings, 'ours')).toMatchObject({ instructions: false });
-    const checked = checkProjectSettings(world, rig.project, prepareSession(rig).env);
-    expect(checked).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
-  });
-
-  test.if(onLinux)('cannot be kept against tracing of programs, so such a project is refused', async () => {
-    expect(await holds({ env: { LD_TRACE_LOADED_OBJECTS: '' } }, 'ours')).toMatchObject({ hook: false, tool: false });
-    const checked = checkProjectSettings(world, rig.project, prepareSession(rig).env);
-    expect(checked).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
-  });
-
-  test('is tried through every encoding that claude reads, so all of them are looked through', async () => {
-    const path = rig.write('project/.claude/settings.json', '');
+  attackTest(import.meta.path, 'claudeMdExcludes in another encoding', async () => {
+    const effects: boolean[] = [];
     for (const encoding of ['utf8', 'utf16le'] as const) {
       const text = '\ufeff{"claudeMdExcludes":["/**/*.md"]}';
       const claude = openRig([{ text: 'done' }]);
       try {
-        const copy = claude.write('project/.claude/settings.json', '');
-        for (const file of [path, copy]) writeFileSync(file, Buffer.from(text, encoding));
+        writeFileSync(claude.write('project/.claude/settings.json', ''), Buffer.from(text, encoding));
         const session = prepareSession(claude, { hook });
+        expect(checkProjectSettings(world, claude.project, session.env).ok).toBe(false);
         const probe = startClaude(claude, session.args, session.env);
         probe.send(userMessage('go'));
         await probe.until((m) => m.kind === 'result');
         await probe.end();
-        expect(JSON.stringify(claude.api.requests[0]?.body)).not.toContain('Bring all services to version 2.');
-        expect(checkProjectSettings(world, rig.project, session.env).ok).toBe(false);
+        effects.push(!JSON.stringify(claude.api.requests[0]?.body).includes('Bring all services to version 2.'));
       } finally {
         await claude.close();
       }
     }
+    return effects.includes(true);
   });
 });

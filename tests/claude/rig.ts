@@ -19,6 +19,12 @@ import { claudeBinary } from '../support/claude-binary.ts';
 
 export { claudeBinary };
 
+/**
+ * The model of tests that count money or tokens: versions of claude differ in their default, but not in what this one
+ * costs. 1,000 tokens in and 200 out, what a step of the scripted API takes, are a cent.
+ */
+export const modelOfKnownPrice = 'claude-opus-4-8';
+
 /** The mark of our workers; another run of the tests on this machine has another one. */
 export const attemptOfThisTest = `attempt-of-test-${process.pid}`;
 
@@ -151,6 +157,8 @@ export interface SessionOptions {
   readonly caller?: Readonly<Record<string, string>>;
   readonly allowedTools?: readonly string[];
   readonly dependencyResult?: string;
+  /** claude's own default when it is not given. */
+  readonly model?: string;
   /** Instead of one that prints CONTEXT of the session. */
   readonly hook?: HookProgram;
 }
@@ -198,6 +206,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     permissionMode: 'acceptEdits',
     settingsFile: paths.workerSettings,
     allowedTools: options.allowedTools ?? ['Bash'],
+    ...(options.model === undefined ? {} : { model: options.model }),
     rehearsal: false,
   });
   return { args, env, paths, claudeSessionId };

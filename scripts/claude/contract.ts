@@ -1,0 +1,75 @@
+/**
+ * Runs the tests that say what we rely on in Claude Code (docs/claude-contract.md) with one version of it.
+ */
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Column, verdictsOf } from './table.ts';
+import { cacheFolder, programOf, root, versionOf } from './versions.ts';
+
+/** The document whose claims the tests are. */
+export const contractDocument = join(root, 'docs', 'claude-contract.md');
+/** Longer than all of them take on a busy machine, milliseconds. */
+const patienceMs = 1_800_000;
+
+/**
+ * The test files of the contract: all of tests/claude that run the real program, and the others that the document names.
+ */
+export function contractFiles(): string[] {
+  const runsClaude = /\b(claudeBinary|pinnedClaude|ContextGround)\b/;
+  const glob = new Bun.Glob('tests/claude/*.test.ts');
+  const own = [...glob.scanSync({ cwd: root })].filter((path) =>
+    runsClaude.test(readFileSync(join(root, path), 'utf8')),
+  );
+  const named = readFileSync(contractDocument, 'utf8').match(/\btests\/[\w/-]+\.test\.ts\b/g) ?? [];
+  const others = named.filter((path) => {
+    const whole = join(root, path);
+    return existsSync(whole) && runsClaude.test(readFileSync(whole, 'utf8'));
+  });
+  return [...new Set([...own, ...others])].toSorted();
+}
+
+export interface ContractRun extends Column {
+  /** Absolute path of what the tests printed. */
+  readonly log: string;
+}
+
+/** Runs all of them, the long ones as well. Throws `NotAvailable` when the version cannot be had. */
+export async function runContract(version: string): Promise<ContractRun> {
+  const program = await programOf(version);
+  const files = contractFiles();
+  const folder = mkdtempSync(join(tmpdir(), 'cca-contract-'));
+  const logs = join(cacheFolder(), 'contract-logs');
+  mkdirSync(logs, { recursive: true });
+  const log = join(logs, `${version}.log`);
+  const output = openSync(log, 'w');
+  try {
+    const [junit, stopped] = [join(folder, 'junit.xml'), join(folder, 'stopped')];
+    const child = Bun.spawn(
+      ['sh', 'scripts/test.sh', '--reporter=junit', `--reporter-outfile=${junit}`, ...files.map((path) => `./${path}`)],
+      {
+        cwd: root,
+        env: { ...process.env, TEST_LONG: '1', TEST_CLAUDE: program, TEST_STOPPED: stopped },
+        stdin: 'ignore',
+        stdout: output,
+        stderr: output,
+        timeout: patienceMs,
+      },
+    );
+    await child.exited;
+    const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
+    const verdicts = verdictsOf({
+      junit: read(junit),
+      files,
+      stopped: new Set(read(stopped).split('\n')),
+      exitCode: child.exitCode,
+    });
+    // The program has not replaced itself meanwhile.
+    const said = versionOf(program);
+    if (said !== version) throw new Error(`${program} was ${version} and says ${said} now`);
+    return { version, verdicts, log };
+  } finally {
+    closeSync(output);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

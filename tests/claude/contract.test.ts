@@ -11,7 +11,7 @@ import { conversationExists } from '../../src/claude/conversation.ts';
 import { checkLogin } from '../../src/claude/login.ts';
 import type { ClaudeMessage } from '../../src/claude/messages.ts';
 import { judge } from '../../src/claude/outcome.ts';
-import { emptyStream, foldMessage, type AttemptStream } from '../../src/claude/stream.ts';
+import { type AttemptStream, emptyStream, foldMessage } from '../../src/claude/stream.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import {

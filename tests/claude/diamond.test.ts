@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { Machine, pinnedClaude } from '../support/cli.ts';
+import { modelOfKnownPrice } from './rig.ts';
 
 const sketches = [
   { name: 'top', project: 'a', after: [] },
@@ -62,7 +63,8 @@ beforeAll(async () => {
   for (const { name, project, after } of sketches) {
     const dependencies = after.flatMap((other) => ['--depends-on', other]);
     const common = ['--name', name, '--project', machine.project(project), '--prompt', `write ${name}.txt`];
-    const id = await machine.ok('session', 'add', group, ...common, ...dependencies);
+    const model = ['--model', modelOfKnownPrice];
+    const id = await machine.ok('session', 'add', group, ...common, ...model, ...dependencies);
     ids.set(name, id);
     names.set(id.slice(4), name);
   }

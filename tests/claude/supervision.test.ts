@@ -13,6 +13,7 @@ import { Repository } from '../git/repository.ts';
 import { pinnedClaude, processesIn, until } from '../support/cli.ts';
 import { type GroupFixture, makeGroup, type RunningGroup } from '../support/group-fixture.ts';
 import { isLongRun, longTest } from '../support/long.ts';
+import { modelOfKnownPrice } from './rig.ts';
 
 const groups: GroupFixture[] = [];
 let api: ScriptedApi | null = null;
@@ -84,7 +85,8 @@ test('a pause in a tool call leaves nothing alive, and the conversation goes on'
   );
   expect(after).toBe(before);
   expect(scripted.problems).toEqual([]);
-  expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
+  // Not the costs: the model is claude's default, whose price is the business of each version.
+  expect(group.state().usage.tokens).toEqual(scripted.served.total.tokens);
 }, 60_000);
 
 test('a pause after something was said begins no further turn, and what was said is told afterwards', async () => {
@@ -157,7 +159,8 @@ const tenCents = [
 ];
 
 test('sessions without a cap of their own share the money by slices and still finish', async () => {
-  const group = make([{ name: 'a' }, { name: 'b' }, { name: 'c' }], { maxBudgetUsd: 0.45, maxConcurrentSessions: 3 });
+  const names = ['a', 'b', 'c'].map((name) => ({ name, fields: { model: modelOfKnownPrice } }));
+  const group = make(names, { maxBudgetUsd: 0.45, maxConcurrentSessions: 3 });
   const scripted = serve(steps(...tenCents));
   expect(await group.run(env).result).toMatchObject({ kind: 'settled', status: 'completed' });
   expect(group.state().usage.costUsd).toBeCloseTo(scripted.served.total.costUsd, 6);
@@ -165,7 +168,8 @@ test('sessions without a cap of their own share the money by slices and still fi
 }, 120_000);
 
 test('the cap holds while nobody watches', async () => {
-  const group = make([{ name: 'a', fields: { allowedTools: ['Bash'] } }], { maxBudgetUsd: 0.05 });
+  const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };
+  const group = make([{ name: 'a', fields }], { maxBudgetUsd: 0.05 });
   const held = 'touch begun; until [ -e go ]; do sleep 0.05; done';
   const spend = Array.from({ length: 20 }, (): Step => ({ tool: 'Bash', input: { command: 'echo spent' } }));
   const scripted = serve(steps({ tool: 'Bash', input: { command: held } }, ...spend, { text: 'never' }));

@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RehearsalScript, Step } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { modelOfKnownPrice } from '../claude/rig.ts';
 import { pinnedClaude, processesIn, until } from '../support/cli.ts';
 import { isLongRun, longTest } from '../support/long.ts';
 import { User } from './user.ts';
@@ -52,7 +53,16 @@ async function sessions(...options: string[]): Promise<string> {
     '10',
   );
   for (let number = 1; number <= count; number += 1) {
-    await user.add(group, `s${number}`, '--max-budget-usd', '0.50', '--allowed-tools', 'Bash');
+    await user.add(
+      group,
+      `s${number}`,
+      '--max-budget-usd',
+      '0.50',
+      '--allowed-tools',
+      'Bash',
+      '--model',
+      modelOfKnownPrice,
+    );
   }
   return group;
 }

@@ -211,7 +211,7 @@ test('claude loads what a config template brings and obeys it; a later change of
 test('a plan forecasts from what finished before, and says when there is nothing to forecast from', async () => {
   serve({ '*': { steps: [{ text: 'done' }] } });
   write('one/README.md', 'x');
-  const file = write('w.yaml', 'version: 1\nsessions: { a: { project: one, prompt: do it, model: opus } }');
+  const file = write('w.yaml', 'version: 1\nsessions: { a: { project: one, prompt: do it, model: claude-opus-4-8 } }');
   const before = await user.json<{ forecast: object }>(
     'group',
     'plan',

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { modelOfKnownPrice } from '../claude/rig.ts';
 import { pinnedClaude } from '../support/cli.ts';
 import { Runners, removeGroup } from '../support/crash-rig.ts';
 import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
@@ -25,10 +26,10 @@ const script: RehearsalScript = {
 let api: ScriptedApi;
 let group: GroupFixture;
 beforeEach(() => {
-  const allowedTools = ['Bash'];
+  const fields = { allowedTools: ['Bash'], model: modelOfKnownPrice };
   group = makeGroup([
-    { name: 'one', fields: { allowedTools } },
-    { name: 'two', after: ['one'], fields: { allowedTools } },
+    { name: 'one', fields },
+    { name: 'two', after: ['one'], fields },
   ]);
   const names = new Map(['one', 'two'].map((name) => [group.claudeId(name), name]));
   api = startScriptedApi({ script, nameOf: (id) => names.get(id) });

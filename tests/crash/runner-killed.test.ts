@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { modelOfKnownPrice } from '../claude/rig.ts';
 import { Machine, pinnedClaude, until } from '../support/cli.ts';
 
 /** A tool that leaves a trace, then works until the test lets it end. */
@@ -53,7 +54,7 @@ interface Shown {
 async function makeGroup(): Promise<string> {
   const group = await machine.ok('group', 'create', 'crash');
   const add = async (name: string, ...more: string[]) => {
-    const allow = ['--allowed-tools', 'Bash'];
+    const allow = ['--allowed-tools', 'Bash', '--model', modelOfKnownPrice];
     const project = ['--project', machine.project(name), '--prompt', `do ${name}`, '--name', name];
     const id = await machine.ok('session', 'add', group, ...project, ...allow, ...more);
     names.set(id.slice(4), name);

@@ -22,7 +22,7 @@ const { values, positionals } = parseArgs({
 /** package.json, package-lock.json, bun.lock and what is installed; no lock file names a registry. */
 async function movePin(version: string): Promise<void> {
   const flags = ['--save-exact', '--ignore-scripts', '--no-audit', '--no-fund', '--omit-lockfile-registry-resolved'];
-  await npm(['install', '--save-dev', ...flags, `${claudePackage}@${version}`]);
+  await npm(`claude ${version}`, ['install', '--save-dev', ...flags, `${claudePackage}@${version}`]);
   const locked = Bun.spawnSync(['sh', 'scripts/bun.sh', 'install', '--lockfile-only'], { cwd: root, stderr: 'pipe' });
   if (!locked.success) throw new NotAvailable(`Bun could not write bun.lock: ${locked.stderr.toString().trim()}`);
   const path = join(root, 'bun.lock');

@@ -121,7 +121,7 @@ export function readTable(text: string): Column[] {
     return [
       line
         .slice(2, -2)
-        .split(/(?<!\\) \| /)
+        .split(' | ')
         .map((cell) => cell.replaceAll('\\|', '|')),
     ];
   });

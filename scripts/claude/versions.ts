@@ -30,7 +30,7 @@ export async function resolveVersion(word: string): Promise<string> {
   if (/^\d+\.\d+\.\d+$/.test(word)) return word;
   if (!/^[a-z][a-z0-9-]*$/.test(word))
     throw new NotAvailable(`${word} is no version of claude, like 2.1.260 or latest.`);
-  const said = await npm(['view', `${claudePackage}@${word}`, 'version', '--json']);
+  const said = await npm(`claude ${word}`, ['view', `${claudePackage}@${word}`, 'version', '--json']);
   const version: unknown = said === '' ? undefined : JSON.parse(said);
   if (typeof version === 'string') return version;
   throw new NotAvailable(`The registry has no version of claude that it calls ${word}.`);
@@ -63,7 +63,7 @@ async function install(version: string, folder: string): Promise<void> {
   mkdirSync(fresh, { recursive: true });
   try {
     const flags = ['--ignore-scripts', '--no-save', '--no-package-lock', '--no-audit', '--no-fund'];
-    await npm(['install', '--prefix', fresh, ...flags, `${nativePackage()}@${version}`], fresh);
+    await npm(`claude ${version}`, ['install', '--prefix', fresh, ...flags, `${nativePackage()}@${version}`], fresh);
     const said = versionOf(join(fresh, 'node_modules', nativePackage(), 'claude'));
     if (said !== version)
       throw new NotAvailable(`What the registry gives as claude ${version} says that it is ${said}.`);
@@ -97,14 +97,17 @@ export function cacheFolder(): string {
   return join(named === '' ? usual : named, 'claude-code-agent');
 }
 
-/** Runs npm as the user has set it up; its stdout. Throws `NotAvailable` with the first thing that it complains about. */
-export async function npm(args: readonly string[], cwd: string = root): Promise<string> {
+/**
+ * Runs npm as the user has set it up; its stdout. Throws `NotAvailable`, with the first thing that npm complains about,
+ * when it fails to get `what`.
+ */
+export async function npm(what: string, args: readonly string[], cwd: string = root): Promise<string> {
   const command = ['npm', ...args, '--loglevel=error'];
   const child = Bun.spawn(command, { cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
   const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   if ((await child.exited) === 0) return stdout.trim();
-  const said = stderr.split('\n').flatMap((line) => /^npm (?:error|ERR!) (?!code )(.+)/.exec(line)?.[1] ?? []);
-  throw new NotAvailable(`npm ${args[0]} ${args.at(-1)} failed: ${said[0] ?? `exit code ${child.exitCode}`}`);
+  const complaint = /^npm (?:error|ERR!) (?!code |errno |syscall )(.+?)\.?$/m.exec(stderr)?.[1];
+  throw new NotAvailable(`${what} cannot be had: npm says "${complaint ?? `exit code ${child.exitCode}`}".`);
 }
 
 /** Negative when `a` is older than `b`. */

@@ -12,21 +12,34 @@ export const contractDocument = join(root, 'docs', 'claude-contract.md');
 /** Longer than all of them take on a busy machine, milliseconds. */
 const patienceMs = 1_800_000;
 
+/** A test that a claim of the document names. */
+export interface NamedTest {
+  /** Path below the package, of a file that may be missing. */
+  readonly file: string;
+  /** How the name of the test begins; `''` for the whole file. */
+  readonly begin: string;
+}
+
+/** The tests that a piece of the document names: `→ payer: another key` at its end, in code marks, or in a last cell. */
+export function namedTests(text: string): NamedTest[] {
+  const cell = text.startsWith('|') ? text.split(' | ').at(-1) : undefined;
+  const names = cell ?? text.split(' → ').slice(1).join(' → ');
+  return [...names.matchAll(/`([\w/-]+): ([^`]+)`/g)].map(([, file = '', begin = '']) => {
+    const own = `tests/claude/${file}.test.ts`;
+    return { file: existsSync(join(root, own)) ? own : `tests/${file}.test.ts`, begin };
+  });
+}
+
 /**
  * The test files of the contract: all of tests/claude that run the real program, and the others that the document names.
  */
 export function contractFiles(): string[] {
   const runsClaude = /\b(claudeBinary|pinnedClaude|ContextGround)\b/;
-  const glob = new Bun.Glob('tests/claude/*.test.ts');
-  const own = [...glob.scanSync({ cwd: root })].filter((path) =>
-    runsClaude.test(readFileSync(join(root, path), 'utf8')),
-  );
-  const named = readFileSync(contractDocument, 'utf8').match(/\btests\/[\w/-]+\.test\.ts\b/g) ?? [];
-  const others = named.filter((path) => {
-    const whole = join(root, path);
-    return existsSync(whole) && runsClaude.test(readFileSync(whole, 'utf8'));
-  });
-  return [...new Set([...own, ...others])].toSorted();
+  const own = [...new Bun.Glob('tests/claude/*.test.ts').scanSync({ cwd: root })];
+  const named = readFileSync(contractDocument, 'utf8').split('\n').flatMap(namedTests);
+  return [...new Set([...own, ...named.map(({ file }) => file)])]
+    .filter((path) => existsSync(join(root, path)) && runsClaude.test(readFileSync(join(root, path), 'utf8')))
+    .toSorted();
 }
 
 export interface ContractRun extends Column {

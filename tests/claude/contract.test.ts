@@ -3,10 +3,10 @@
  * pays is in payer.test.ts. Does not promise anything about the real API: the model is scripted, on loopback.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { versionOf } from '../../scripts/claude/versions.ts';
-import { interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
+import { answersBase, baseRequest, interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
 import { conversationExists } from '../../src/claude/conversation.ts';
 import { checkLogin } from '../../src/claude/login.ts';
 import type { ClaudeMessage } from '../../src/claude/messages.ts';
@@ -171,6 +171,28 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     expect(sleeping).toEqual([]);
   });
 
+  test('tells what its totals begin with before the model answers, also when a conversation goes on', async () => {
+    const rig = rigWith({ text: 'one' }, { text: 'two' }, { text: 'three' });
+    const { args, env, claudeSessionId } = prepareSession(rig, { model: modelOfKnownPrice });
+    const resumed = args.map((word) => (word === '--session-id' ? '--resume' : word));
+    for (const words of [args, resumed, resumed]) {
+      const claude = startClaude(rig, words, env);
+      claude.send(`${baseRequest()}\n${userMessage('go')}`);
+      await claude.until(isResult);
+      await claude.end();
+      const messages = claude.messages();
+      const isBase = (m: ClaudeMessage) => m.kind === 'control-response' && answersBase(m.requestId);
+      const at = messages.findIndex(isBase);
+      expect(at).toBeGreaterThanOrEqual(0);
+      expect(at).toBeLessThan(messages.findIndex(({ kind }) => kind === 'assistant'));
+      // Whether claude begins at 0 or goes on, this process has cost one answer.
+      const stream = messages.reduce(foldMessage, emptyStream());
+      expect(stream).toMatchObject({ claudeSessionId, costUsd: expect.closeTo(0.01, 9), estimated: false });
+      expect(stream.tokens).toMatchObject({ input: 1000, output: 200 });
+    }
+    expect(rig.api.requests).toHaveLength(3);
+  });
+
   test('reports a denied tool in the result, which stays a success', async () => {
     const rig = rigWith({ tool: 'Bash', input: { command: 'curl http://127.0.0.1:9' } }, { text: 'could not' });
     const session = prepareSession(rig, { allowedTools: [] });
@@ -197,12 +219,19 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
   test('tells whether it is logged in', async () => {
     const rig = rigWith({ text: 'never said' });
     const world = createRealWorld();
+    const inference = 'user:inference';
     const loggedIn = prepareSession(rig);
     const program = claudeBinary ?? '';
     expect(await checkLogin(world, program, loggedIn.env, rig.project)).toEqual({
       ok: true,
       value: { method: 'api_key' },
     });
+    rig.write('home/.claude/.credentials.json', {
+      claudeAiOauth: { accessToken: 'a', refreshToken: 'r', expiresAt: Date.now() + 86_400_000, scopes: [inference] },
+    });
+    const stored = prepareSession(rig, { caller: { ANTHROPIC_BASE_URL: rig.api.url } });
+    expect(await checkLogin(world, program, stored.env, rig.project)).toMatchObject({ ok: true });
+    rmSync(join(rig.home, '.claude'), { recursive: true });
     const loggedOut = prepareSession(rig, { caller: {} });
     const answer = await checkLogin(world, program, loggedOut.env, rig.project);
     expect(answer).toMatchObject({

@@ -5,6 +5,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { modelOfKnownPrice } from '../claude/rig.ts';
 import { pinnedClaude } from '../support/cli.ts';
 
 const program = pinnedClaude();
@@ -62,7 +63,7 @@ export function startClaude(options: ClaudeOptions): Claude {
   const child = Bun.spawn(
     [
       ...[program, '-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json'],
-      ...['--model', 'opus', options.resume ? '--resume' : '--session-id', options.session],
+      ...['--model', modelOfKnownPrice, options.resume ? '--resume' : '--session-id', options.session],
       ...[
         '--permission-mode',
         'acceptEdits',

@@ -20,7 +20,7 @@ export interface NamedTest {
   readonly begin: string;
 }
 
-/** The tests that a piece of the document names: `→ payer: another key` at its end, in code marks, or in a last cell. */
+/** The tests that a line of the document names, in code marks: after an arrow at its end, or in its last cell. */
 export function namedTests(text: string): NamedTest[] {
   const cell = text.startsWith('|') ? text.split(' | ').at(-1) : undefined;
   const names = cell ?? text.split(' → ').slice(1).join(' → ');
@@ -31,7 +31,7 @@ export function namedTests(text: string): NamedTest[] {
 }
 
 /**
- * The test files of the contract: all of tests/claude that run the real program, and the others that the document names.
+ * The test files of the contract: all of tests/claude that run the real program, and others that the document names.
  */
 export function contractFiles(): string[] {
   const runsClaude = /\b(claudeBinary|pinnedClaude|ContextGround)\b/;

@@ -1,6 +1,6 @@
 /**
- * Versions of claude from the registry that npm is set up for. Each lies in a folder of its own among the user's caches,
- * outside of node_modules.
+ * Versions of claude from the registry that npm is set up for. Each lies in a folder of its own among the user's
+ * caches, outside of node_modules.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { homedir } from 'node:os';

@@ -1,7 +1,7 @@
 /**
  * Promises: no settings of a project take a worker's instructions, hook, conversation, tools or compaction away, or run
- * the project's code in our hook; where nothing of ours beats them, the project is refused. Each attack is tried without
- * our settings as well. Who pays is in payer.test.ts; its attacks do not reach further than that.
+ * the project's code in our hook; where nothing of ours beats them, the project is refused. Each attack is tried
+ * without our settings as well. Who pays is in payer.test.ts; its attacks do not reach further than that.
  */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

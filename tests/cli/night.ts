@@ -24,9 +24,14 @@ export class Night extends User {
   async group(slug: string, sessions: Readonly<Record<string, readonly string[]>>, ...options: string[]) {
     const group = await this.ok('group', 'create', slug, ...options);
     for (const [name, more] of Object.entries(sessions)) {
-      this.#ids.set(name, await this.add(group, name, ...more));
+      this.note(name, await this.add(group, name, ...more));
     }
     return group;
+  }
+
+  /** From now on the session goes by this name. */
+  note(name: string, sessionId: string): void {
+    this.#ids.set(name, sessionId);
   }
 
   /** Starts a command that may still run when the test is over. */

@@ -1,9 +1,8 @@
 /** A user at a command line: like support/cli.ts, with a chosen folder, input and environment per command. */
-import { join } from 'node:path';
-import { Machine, packageRoot } from '../support/cli.ts';
+import { launcher, Machine } from '../support/cli.ts';
 import { type Finished, mayRunInProcess, runInProcess } from '../support/in-process.ts';
 
-export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+export { launcher };
 
 export interface Circumstances {
   readonly cwd?: string;
@@ -14,8 +13,9 @@ export interface Circumstances {
 export class User extends Machine {
   async runWith({ cwd, stdin, env }: Circumstances, ...args: string[]): Promise<Finished> {
     const line = { args, cwd: cwd ?? this.folder, env: { ...this.env, ...env } };
-    if (stdin === undefined && mayRunInProcess(args)) return runInProcess(line);
-    const child = Bun.spawn([launcher, ...args], {
+    const isOurs = this.program === launcher;
+    if (isOurs && stdin === undefined && mayRunInProcess(args)) return runInProcess(line);
+    const child = Bun.spawn([this.program, ...args], {
       cwd: line.cwd,
       env: line.env,
       stdin: stdin === undefined ? 'ignore' : Buffer.from(stdin),

@@ -7,7 +7,7 @@ import { type Finished, mayRunInProcess, runInProcess } from './in-process.ts';
 import { impatience, patienceMs } from './mailbox.ts';
 
 export const packageRoot = resolve(import.meta.dir, '..', '..');
-const launcher = join(packageRoot, 'bin', 'claude-code-agent');
+export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 
 /** Path of the claude that is tested. Throws when none is installed: then nothing here can be believed. */
 export function pinnedClaude(): string {
@@ -27,6 +27,8 @@ export class Machine {
   readonly home = join(this.folder, 'home');
   readonly data = join(this.folder, 'data');
   readonly env: Record<string, string>;
+  /** What is run. One that is not this package's launcher never runs inside the process of the test. */
+  program = launcher;
 
   constructor(env: Readonly<Record<string, string>> = {}) {
     mkdirSync(this.home);
@@ -47,7 +49,7 @@ export class Machine {
   }
 
   start(...args: string[]): Started {
-    const child = Bun.spawn([launcher, ...args], {
+    const child = Bun.spawn([this.program, ...args], {
       cwd: this.folder,
       env: this.env,
       stdin: 'ignore',
@@ -63,7 +65,8 @@ export class Machine {
   }
 
   run(...args: string[]): Promise<Finished> {
-    if (mayRunInProcess(args)) return runInProcess({ args, cwd: this.folder, env: this.env });
+    const isOurs = this.program === launcher;
+    if (isOurs && mayRunInProcess(args)) return runInProcess({ args, cwd: this.folder, env: this.env });
     return this.start(...args).finished;
   }
 

@@ -1,0 +1,56 @@
+/**
+ * Has an earlier program write groups in every state a user may have left one in, for tests/upgrade:
+ *
+ *   sh scripts/bun.sh scripts/fixture-homes.ts COMMIT [--newer-claude PROGRAM] [GROUP...]
+ *
+ * One file for each group in tests/fixtures/homes/COMMIT. Run it once, with the commit that users have, before a change
+ * of what is stored; what was written stays, for the groups of that program are on disks for good. With `--newer-claude`,
+ * what a claude left that
+ * counts otherwise is written too.
+ */
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { pinnedClaude } from '../tests/support/cli.ts';
+import { startRig } from '../tests/support/fake-claude-rig.ts';
+import { pack, writeKept } from '../tests/upgrade/home-file.ts';
+import { Prefix } from '../tests/upgrade/old-program.ts';
+import { Author } from './fixture-homes/author.ts';
+import { doubled, rehearsed, scenarios } from './fixture-homes/scenarios.ts';
+
+const { values, positionals } = parseArgs({
+  args: process.argv.slice(2),
+  options: { 'newer-claude': { type: 'string' } },
+  allowPositionals: true,
+});
+const [commit, ...wanted] = positionals;
+if (commit === undefined) throw new Error('Name the commit whose program writes the groups.');
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'fixture-homes-')));
+const prefix = new Prefix(folder);
+prefix.install(commit);
+const rig = await startRig();
+const newer = values['newer-claude'];
+const all = {
+  ...scenarios,
+  rehearsed: (author: Author) => rehearsed(author, pinnedClaude()),
+  ...(newer === undefined ? {} : { doubled: (author: Author) => doubled(author, newer) }),
+};
+try {
+  for (const [slug, write] of Object.entries(all)) {
+    if (wanted.length > 0 && !wanted.includes(slug)) continue;
+    const author = new Author(rig, prefix.program, slug);
+    try {
+      await write(author);
+      const text = pack({ folder: author.folder, packageRoot: prefix.packageRoot }, await author.kept());
+      writeKept(commit, slug, text);
+      console.log(`${slug}: ${text.length} bytes`);
+    } finally {
+      author.remove();
+    }
+  }
+} finally {
+  rig.stop();
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,219 @@
+/**
+ * Groups as an earlier program left them, each in one file of text: first what they are, then one line for every file
+ * and folder. What differs from machine to machine is replaced by names, which `unpack` fills in again.
+ */
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { sessionUuid } from '../../src/core/id.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { packageRoot } from '../support/cli.ts';
+
+const homes = join(packageRoot, 'tests', 'fixtures', 'homes');
+
+/** A worker that was alive. */
+export interface KeptWorker {
+  readonly name: string;
+  readonly pid: number;
+  readonly startTime: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The first line of a file. */
+export interface KeptGroup {
+  readonly groupId: string;
+  /** Session ids by name. */
+  readonly sessions: Readonly<Record<string, string>>;
+  readonly workers: readonly KeptWorker[];
+  /** What `group show --json` and `group budget --json` of the program that wrote it said. */
+  readonly shown: Readonly<Record<string, unknown>>;
+  readonly budget: Readonly<Record<string, unknown>>;
+}
+
+type Entry = { readonly path: string } & (
+  | { readonly text: string; readonly executable?: true }
+  | { readonly base64: string; readonly executable?: true }
+  | { readonly link: string }
+  | { readonly folder: true }
+);
+
+/** Where a machine lies and what it is called. */
+interface Place {
+  /** The folder with `data` and `projects`. */
+  readonly folder: string;
+  readonly packageRoot: string;
+}
+
+const { machine, processes } = createRealWorld();
+/** How claude names the folder of a project's conversations. */
+const dashed = (path: string) => path.replace(/[^a-zA-Z0-9]/g, '-');
+
+/** Longer ones first: a name may be the beginning of another. */
+function names({ folder, packageRoot: ofPackage }: Place): readonly (readonly [string, string])[] {
+  return [
+    ['@FOLDER@', folder],
+    ['@DASHED@', dashed(folder)],
+    ['@PACKAGE@', ofPackage],
+    ['@BOOT@', machine.bootId],
+    ['"host":"@HOST@"', `"host":"${machine.self.host}"`],
+    ['"host": "@HOST@"', `"host": "${machine.self.host}"`],
+  ];
+}
+
+/** The log counts its bytes, so what replaces a path there is as long, and stays. */
+const isCounted = (path: string) => basename(path) === 'transcript.jsonl';
+/** Where claude listens for others; the number is that of a user. */
+const socket = /\/tmp(?=\/cc-socks-\d+\/)/g;
+
+function masked(text: string, path: string, place: Place, workers: readonly KeptWorker[]): string {
+  if (isCounted(path)) {
+    const folder = '@FOLDER@'.padEnd(place.folder.length, '~');
+    return text.replaceAll(place.folder, folder).replaceAll(socket, '~tmp');
+  }
+  let kept = text;
+  for (const [name, value] of names(place)) kept = kept.replaceAll(value, name);
+  for (const { name, pid, startTime } of workers) {
+    kept = kept.replaceAll(`"pid":${pid},"startTime":"${startTime}"`, `"pid":@PID:${name}@,"startTime":"@START:${name}@"`);
+  }
+  return kept;
+}
+
+/** Made anew at every start, or the machine's own. */
+const leftOut = [
+  /^home$|\/subreaper$|\/stdin\.fifo$|\/tmp\/|\.sample$/,
+  /\/claude-config\/(?:\.claude\.json|backups|plugins|sessions|session-env|shell-snapshots)$/,
+];
+const isLeftOut = (path: string) => leftOut.some((pattern) => pattern.test(path));
+
+function* entries(folder: string, below = ''): Generator<string> {
+  for (const name of readdirSync(join(folder, below)).sort()) {
+    const path = join(below, name);
+    if (isLeftOut(path)) continue;
+    yield path;
+    if (lstatSync(join(folder, path)).isDirectory()) yield* entries(folder, path);
+  }
+}
+
+function entryOf(place: Place, path: string, workers: readonly KeptWorker[]): Entry | null {
+  const full = join(place.folder, path);
+  const info = lstatSync(full);
+  const name = masked(path, '', place, []);
+  if (info.isDirectory()) return readdirSync(full).length === 0 ? { path: name, folder: true } : null;
+  if (info.isSymbolicLink()) return { path: name, link: masked(readlinkSync(full), '', place, []) };
+  const bytes = readFileSync(full);
+  const executable = (info.mode & 0o100) === 0 ? {} : { executable: true as const };
+  const text = bytes.toString();
+  if (!Buffer.from(text).equals(bytes)) return { path: name, base64: bytes.toString('base64'), ...executable };
+  return { path: name, text: masked(text, path, place, workers), ...executable };
+}
+
+/** The text of such a file. */
+export function pack(place: Place, group: KeptGroup): string {
+  const head = JSON.parse(masked(JSON.stringify(group), '', place, [])) as KeptGroup;
+  const files = [...entries(place.folder)].flatMap((path) => entryOf(place, path, group.workers) ?? []);
+  return [head, ...files].map((line) => `${JSON.stringify(line)}\n`).join('');
+}
+
+export function writeKept(commit: string, slug: string, text: string): void {
+  mkdirSync(join(homes, commit), { recursive: true });
+  writeFileSync(join(homes, commit, `${slug}.jsonl`), text);
+}
+
+/** Every commit of which there are groups, and their slugs. */
+export function keptGroups(): { readonly commit: string; readonly slug: string }[] {
+  return readdirSync(homes)
+    .sort()
+    .flatMap((commit) =>
+      readdirSync(join(homes, commit))
+        .filter((name) => name.endsWith('.jsonl'))
+        .sort()
+        .map((name) => ({ commit, slug: basename(name, '.jsonl') })),
+    );
+}
+
+/** Stands in for the program of a worker that was alive. */
+export interface StandIn {
+  readonly program: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/**
+ * Puts a group where the machine in `folder` has its groups and projects; workers that were alive live again as
+ * `standIn`, with their input, their output and their mark. `alter` changes texts.
+ */
+export function unpack(
+  folder: string,
+  kept: { readonly commit: string; readonly slug: string },
+  standIn?: StandIn,
+  alter: (text: string) => string = (text) => text,
+): KeptGroup {
+  const place = { folder, packageRoot };
+  const fill = (text: string) => names(place).reduce((done, [name, value]) => done.replaceAll(name, value), text);
+  const [head = '', ...lines] = readFileSync(join(homes, kept.commit, `${kept.slug}.jsonl`), 'utf8').trim().split('\n');
+  const group = JSON.parse(fill(head)) as KeptGroup;
+  const texts = new Map<string, string>();
+  for (const line of lines) {
+    const entry = JSON.parse(line) as Entry;
+    const path = join(folder, fill(entry.path));
+    mkdirSync('folder' in entry ? path : dirname(path), { recursive: true });
+    if ('link' in entry) symlinkSync(fill(entry.link), path);
+    else if ('base64' in entry) writeFileSync(path, Buffer.from(entry.base64, 'base64'));
+    else if ('text' in entry) {
+      const text = alter(isCounted(path) ? entry.text : fill(entry.text));
+      writeFileSync(path, text);
+      texts.set(path, text);
+    }
+    if ('executable' in entry) chmodSync(path, 0o755);
+  }
+  const workers = standIn === undefined ? [] : group.workers.map((worker) => revive(folder, group, worker, standIn));
+  for (const [path, text] of texts) if (text.includes('@PID:')) writeFileSync(path, withPids(text, workers));
+  return { ...group, workers };
+}
+
+/** Ones that are not revived are as after a crash of the machine's power: their pids are nobody's. */
+function withPids(text: string, workers: readonly KeptWorker[]): string {
+  let filled = text;
+  for (const { name, pid, startTime } of workers) {
+    filled = filled.replaceAll(`@PID:${name}@`, String(pid)).replaceAll(`@START:${name}@`, startTime);
+  }
+  return filled.replaceAll(/@PID:[^@]+@/g, '4194305').replaceAll(/@START:[^@]+@/g, '1');
+}
+
+function revive(folder: string, group: KeptGroup, worker: KeptWorker, { program, env }: StandIn): KeptWorker {
+  const session = join(folder, 'data', 'session-groups', group.groupId, 'sessions', group.sessions[worker.name] ?? '');
+  const stdinFifo = join(session, 'stdin.fifo');
+  createRealWorld().fifos.create(stdinFifo);
+  mkdirSync(join(session, 'tmp'), { recursive: true });
+  const spawned = processes.spawn({
+    program,
+    args: worker.args,
+    cwd: worker.cwd,
+    env: { ...worker.env, ...env, PATH: process.env.PATH ?? '' },
+    stdinFifo,
+    stdoutFile: join(session, 'transcript.jsonl'),
+    stderrFile: join(session, 'stderr.log'),
+  });
+  if (!spawned.ok) throw new Error(spawned.failure.message);
+  const { pid, startTime } = spawned.value.identity;
+  return { ...worker, pid, startTime };
+}
+
+/** The id under which claude knows the session. */
+export function claudeIdOf(group: KeptGroup, name: string): string {
+  return sessionUuid(group.sessions[name] ?? '');
+}
+
+export function isThere(commit: string): boolean {
+  return existsSync(join(homes, commit));
+}

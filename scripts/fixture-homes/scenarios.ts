@@ -26,7 +26,9 @@ const limitInfo = { status: 'rejected', resetsAt, rateLimitType: 'five_hour' };
 async function meetLimit(fake: Invocation): Promise<void> {
   await fake.print(text('Half of it is done.'));
   await fake.print({ type: 'rate_limit_event', rate_limit_info: limitInfo });
-  await fake.print(resultLine(0.02, { is_error: true, result: 'You’ve hit your session limit', api_error_status: 429 }));
+  await fake.print(
+    resultLine(0.02, { is_error: true, result: 'You’ve hit your session limit', api_error_status: 429 }),
+  );
 }
 
 /** Sessions in worktrees of one repository: the second begins with the work of the first. */
@@ -48,7 +50,18 @@ async function workInWorktrees(author: Author): Promise<void> {
 
 export const scenarios: Readonly<Record<string, (author: Author) => Promise<void>>> = {
   async created(author) {
-    const every = ['--accept', 'true', '--accept-retries', '0', '--retries', '1', '--timeout', '2h', '--max-budget-usd', '1'];
+    const every = [
+      '--accept',
+      'true',
+      '--accept-retries',
+      '0',
+      '--retries',
+      '1',
+      '--timeout',
+      '2h',
+      '--max-budget-usd',
+      '1',
+    ];
     const more = ['--allowed-tools', 'Edit,Bash(git log:*)', '--stall-timeout', '20m', '--model', 'claude-sonnet-5'];
     const sessions = { api: [...every, ...more, '--context', 'cpm'], web: ['--depends-on', 'api'] };
     await author.make(sessions, '--max-budget-usd', '5', '--concurrent', '2', '--on-limit', 'pause');
@@ -124,7 +137,12 @@ export const scenarios: Readonly<Record<string, (author: Author) => Promise<void
   },
 
   async failed(author) {
-    const group = await author.make({ api: [], web: ['--depends-on', 'api'] }, '--error-threshold', '1', '--no-pause-on-error');
+    const group = await author.make(
+      { api: [], web: ['--depends-on', 'api'] },
+      '--error-threshold',
+      '1',
+      '--no-pause-on-error',
+    );
     const run = author.go();
     const api = await author.begun(group, 'api');
     await api.print(resultLine(0.02, { is_error: true, result: 'It went wrong.' }));

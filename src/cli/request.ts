@@ -1,6 +1,13 @@
 /** Asks the live runner of a group to do something, waits for the event that answers, and says when none comes. */
 import { fail, ok, type Result } from '../core/failure.ts';
-import { awaitAnswer, hasRequests, type RequestAnswer, type RequestBody, sendRequest } from '../store/requests.ts';
+import {
+  awaitAnswer,
+  hasRequests,
+  otherVersion,
+  type RequestAnswer,
+  type RequestBody,
+  sendRequest,
+} from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { liveRunner } from './change-group.ts';
 import type { Context } from './context.ts';
@@ -16,8 +23,9 @@ export async function askRunner(
   const id = world.random.uuid();
   const sinceSize = world.files.info(group.paths.events)?.size ?? 0;
   sendRequest(world, group.paths, { id, runId, at: new Date(world.clock.now()).toISOString(), ...body });
-  const answer = await awaitAnswer(world, group.paths, id, sinceSize);
+  const answer = await awaitAnswer(world, group.paths, { id, runId }, sinceSize);
   if (answer === 'runner-gone') return answer;
+  if (answer === 'dropped') return fail('usage', otherVersion(group.groupId), '');
   return answer.done ? ok(answer) : fail('usage', answer.message, '');
 }
 

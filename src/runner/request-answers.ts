@@ -12,7 +12,7 @@ import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
-import { type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
+import { otherVersion, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { freezeMs } from './freeze.ts';
 
@@ -28,7 +28,9 @@ export function answerRequests(
   isDone: (sessionId: SessionId) => boolean = () => false,
   takes: (kind: RequestBody['kind']) => boolean = () => true,
 ): void {
-  for (const { request, path } of takeRequests(world, writer.paths, runId)) {
+  const refuse = (requestId: string) =>
+    record([{ type: 'request_answered', requestId, done: false, message: otherVersion(writer.state.group.id) }]);
+  for (const { request, path } of takeRequests(world, writer.paths, runId, refuse)) {
     if (!takes(request.kind)) continue;
     const isLate = request.kind === 'say' && isDone(request.sessionId);
     const wish = isLate ? tooLate(request.sessionId) : wishEvents(world, writer, request);

@@ -109,7 +109,7 @@ function describeTrouble(world: World, path: string, trouble: LogTrouble): Failu
   const line = before.reduce((count, byte) => (byte === newline ? count + 1 : count), 1);
   const next =
     trouble.reason === 'newer-version'
-      ? 'Use the newer version of claude-code-agent that wrote this group.'
+      ? 'Nothing was changed. Use the newer version of claude-code-agent that wrote this group.'
       : `Nothing was changed. Repair that line by hand. ${restoreOrDelete(path)}`;
   return { reason: trouble.reason, message: `Line ${line} of ${path} ${trouble.what}.`, next };
 }

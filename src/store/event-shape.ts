@@ -238,14 +238,13 @@ const shapes: Readonly<Record<EventType, Check>> = {
 
 const anEnvelope = fields({ seq: isNumber, at: isInstant, groupId: aGroupId, type: isText });
 
-/** `unknown`: a well-formed event of a type that this version does not know. */
+/** `unknown`: a whole event that this version does not understand, of an unknown type or with unknown values. */
 export type EventVerdict = 'good' | 'bad' | 'unknown';
 
 export function judgeEvent(value: unknown): EventVerdict {
   if (!isObject(value) || !anEnvelope(value)) return 'bad';
   const type = value.type as string;
-  if (!Object.hasOwn(shapes, type)) return 'unknown';
-  if (!shapes[type as EventType](value)) return 'bad';
+  if (!Object.hasOwn(shapes, type) || !shapes[type as EventType](value)) return 'unknown';
   return namesItself(value as unknown as GroupEvent) ? 'good' : 'bad';
 }
 

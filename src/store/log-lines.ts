@@ -81,7 +81,8 @@ export function scanLog(bytes: Uint8Array, from: LogPosition): LogScan {
       continue;
     }
     if (torn !== null) return troubled('corrupt-file', torn, 'is damaged, and good lines follow it');
-    if (verdict === 'unknown') return troubled('newer-version', offset, 'holds an event of an unknown type');
+    if (verdict === 'unknown')
+      return troubled('newer-version', offset, 'holds an event that this version does not know');
     const event = value as GroupEvent;
     const misfit = misfitOf(event, position);
     if (misfit !== null) return troubled('corrupt-file', offset, misfit);

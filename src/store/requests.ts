@@ -4,8 +4,7 @@
  */
 import { join } from 'node:path';
 import type { GroupEvent } from '../core/event.ts';
-import { type Failure, fail } from '../core/failure.ts';
-import type { SessionDefinition, SessionId } from '../core/group.ts';
+import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import type { World } from '../world/world.ts';
 import { followLog, readLog } from './event-log.ts';
@@ -72,12 +71,7 @@ const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'raise-budget': fields({ maxBudgetUsd: isNumber }),
 };
 
-const anEnvelope = fields({
-  id: isText,
-  runId: isText,
-  at: isInstant,
-  kind: (value) => typeof value === 'string' && Object.hasOwn(shapes, value),
-});
+const anEnvelope = fields({ id: isText, runId: isText, at: isInstant, kind: isText });
 
 /** Leaves a request for the runner. Throws the system's error when it cannot be written. */
 export function sendRequest(world: World, paths: GroupPaths, request: Request): void {
@@ -91,27 +85,29 @@ function requestPath(paths: GroupPaths, id: string): string {
 
 /**
  * The requests to this run, oldest first. They stay (and are returned again) until `removeRequest`. Those to earlier
- * runs are removed, and so are malformed ones, which `onMalformed` is told.
+ * runs are removed, and so are those that cannot be understood, as from another version of this program; `refuse` is
+ * told the ids of the ones that are meant for this run before they go.
  */
 export function takeRequests(
   world: World,
   paths: GroupPaths,
   runId: string,
-  onMalformed: (failure: Failure) => void = () => {},
+  refuse: (requestId: string) => void = () => {},
 ): PendingRequest[] {
   const pending: PendingRequest[] = [];
   for (const path of requestFiles(world, paths)) {
     const text = readQuietly(world, path);
     if (text === null) continue;
-    const request = parseRequest(text);
-    if (request?.runId === runId && path === requestPath(paths, request.id)) {
-      pending.push({ request, path });
-      continue;
+    const value = parseJson(text);
+    const isOurs = anEnvelope(value) && isObject(value) && value.runId === runId;
+    if (isOurs && path === requestPath(paths, value.id as string)) {
+      if (isRequest(value)) {
+        pending.push({ request: value, path });
+        continue;
+      }
+      refuse(value.id as string);
     }
     world.files.remove(path);
-    if (request === null) {
-      onMalformed(fail('usage', `The request ${path} was malformed.`, 'It was removed; send it again.').failure);
-    }
   }
   return pending.sort((a, b) => Date.parse(a.request.at) - Date.parse(b.request.at));
 }
@@ -143,10 +139,17 @@ function readQuietly({ files }: World, path: string): string | null {
   }
 }
 
-function parseRequest(text: string): Request | null {
-  const value = parseJson(text);
-  if (!isObject(value) || !anEnvelope(value)) return null;
-  return shapes[value.kind as RequestBody['kind']](value) ? (value as unknown as Request) : null;
+function isRequest(value: Record<string, unknown>): value is Request {
+  const kind = value.kind as RequestBody['kind'];
+  return Object.hasOwn(shapes, kind) && shapes[kind](value);
+}
+
+/** What a sender is told whose request a runner does not know. */
+export function otherVersion(groupId: GroupId): string {
+  return (
+    `The runner of ${groupId} does not know what it is asked for: another version of claude-code-agent has started it. ` +
+    `Pause the group, then resume it with this one: claude-code-agent group pause ${groupId}`
+  );
 }
 
 /** To be called after the answer was logged, not before: a file that is gone without an answer counts as dropped. */
@@ -161,6 +164,9 @@ function withdraw(world: World, path: string): void {
   } catch {}
 }
 
+/** `dropped`: the runner lives and has thrown the request away, as earlier versions do with what they do not know. */
+export type NoAnswer = 'runner-gone' | 'dropped';
+
 /**
  * Waits for the answer to a request that was sent. `sinceSize` is the size of events.jsonl before that (bytes).
  * `runner-gone` when nobody will answer any more: the runner ended, another one dropped the request, or the group
@@ -169,14 +175,14 @@ function withdraw(world: World, path: string): void {
 export function awaitAnswer(
   world: World,
   paths: GroupPaths,
-  requestId: string,
+  { id: requestId, runId }: Pick<Request, 'id' | 'runId'>,
   sinceSize: number,
-): Promise<RequestAnswer | 'runner-gone'> {
+): Promise<RequestAnswer | NoAnswer> {
   const path = requestPath(paths, requestId);
   return new Promise((resolve) => {
     let cancel = (): void => {};
     let isSettled = false;
-    const settle = (answer: RequestAnswer | 'runner-gone'): void => {
+    const settle = (answer: RequestAnswer | NoAnswer): void => {
       if (isSettled) return;
       isSettled = true;
       stop();
@@ -190,11 +196,13 @@ export function awaitAnswer(
     };
     const stop = followLog(world, paths.events, onEvents, () => settle('runner-gone'), sinceSize);
     const look = (): void => {
-      if (world.files.info(path) === null || world.locks.holder(paths.lock) === null) {
+      const isTaken = world.files.info(path) === null;
+      const holder = world.locks.holder(paths.lock);
+      if (isTaken || holder === null) {
         // Whatever was answered was logged before that, so this reading of the log is the last that is needed.
         const log = readLog(world, paths.events);
         if (log.ok) onEvents(log.value);
-        settle('runner-gone');
+        settle(isTaken && holder?.runId === runId ? 'dropped' : 'runner-gone');
       }
       if (!isSettled) cancel = world.clock.after(lookEveryMs, look);
     };

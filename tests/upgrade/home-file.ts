@@ -84,7 +84,10 @@ function masked(text: string, path: string, place: Place, workers: readonly Kept
   let kept = text;
   for (const [name, value] of names(place)) kept = kept.replaceAll(value, name);
   for (const { name, pid, startTime } of workers) {
-    kept = kept.replaceAll(`"pid":${pid},"startTime":"${startTime}"`, `"pid":@PID:${name}@,"startTime":"@START:${name}@"`);
+    kept = kept.replaceAll(
+      `"pid":${pid},"startTime":"${startTime}"`,
+      `"pid":@PID:${name}@,"startTime":"@START:${name}@"`,
+    );
   }
   return kept;
 }
@@ -160,7 +163,9 @@ export function unpack(
 ): KeptGroup {
   const place = { folder, packageRoot };
   const fill = (text: string) => names(place).reduce((done, [name, value]) => done.replaceAll(name, value), text);
-  const [head = '', ...lines] = readFileSync(join(homes, kept.commit, `${kept.slug}.jsonl`), 'utf8').trim().split('\n');
+  const [head = '', ...lines] = readFileSync(join(homes, kept.commit, `${kept.slug}.jsonl`), 'utf8')
+    .trim()
+    .split('\n');
   const group = JSON.parse(fill(head)) as KeptGroup;
   const texts = new Map<string, string>();
   for (const line of lines) {

@@ -1,5 +1,5 @@
 /** A user of an earlier program who leaves one group behind. */
-import { existsSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { Night } from '../../tests/cli/night.ts';
@@ -41,7 +41,17 @@ export class Author extends Night {
     }
   }
 
-  /** Starts a run; with `end` it is to end by itself. */
+  /** Such a fake has a conversation that can be gone on with, as claude would have. */
+  override async begun(group: string, name: string): Promise<Invocation> {
+    const fake = await super.begun(group, name);
+    const { cwd, env } = fake.hello;
+    const folder = join(env.CLAUDE_CONFIG_DIR ?? '', 'projects', cwd.replace(/[^a-zA-Z0-9]/g, '-'));
+    mkdirSync(folder, { recursive: true });
+    const said = { type: 'user', sessionId: fake.claudeSessionId, message: { role: 'user', content: 'Do it.' } };
+    appendFileSync(join(folder, `${fake.claudeSessionId}.jsonl`), `${JSON.stringify(said)}\n`);
+    return fake;
+  }
+
   go(...options: string[]) {
     return this.start('group', 'run', this.made, '--output', 'quiet', ...options);
   }

@@ -4,17 +4,16 @@
  */
 import {
   chmodSync,
-  existsSync,
   lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { sessionUuid } from '../../src/core/id.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { packageRoot } from '../support/cli.ts';
 
@@ -41,9 +40,15 @@ export interface KeptGroup {
   readonly budget: Readonly<Record<string, unknown>>;
 }
 
+interface FileEntry {
+  readonly executable?: true;
+  /** When it was changed, ms since 1970: which of two files is newer decides what is believed. */
+  readonly changedMs: number;
+}
+
 type Entry = { readonly path: string } & (
-  | { readonly text: string; readonly executable?: true }
-  | { readonly base64: string; readonly executable?: true }
+  | (FileEntry & { readonly text: string })
+  | (FileEntry & { readonly base64: string })
   | { readonly link: string }
   | { readonly folder: true }
 );
@@ -55,7 +60,7 @@ interface Place {
   readonly packageRoot: string;
 }
 
-const { machine, processes } = createRealWorld();
+const { machine, processes, fifos } = createRealWorld();
 /** How claude names the folder of a project's conversations. */
 const dashed = (path: string) => path.replace(/[^a-zA-Z0-9]/g, '-');
 
@@ -115,10 +120,11 @@ function entryOf(place: Place, path: string, workers: readonly KeptWorker[]): En
   if (info.isDirectory()) return readdirSync(full).length === 0 ? { path: name, folder: true } : null;
   if (info.isSymbolicLink()) return { path: name, link: masked(readlinkSync(full), '', place, []) };
   const bytes = readFileSync(full);
-  const executable = (info.mode & 0o100) === 0 ? {} : { executable: true as const };
+  const isExecutable = (info.mode & 0o100) !== 0;
+  const file: FileEntry = { ...(isExecutable ? { executable: true } : {}), changedMs: Math.floor(info.mtimeMs) };
   const text = bytes.toString();
-  if (!Buffer.from(text).equals(bytes)) return { path: name, base64: bytes.toString('base64'), ...executable };
-  return { path: name, text: masked(text, path, place, workers), ...executable };
+  if (!Buffer.from(text).equals(bytes)) return { path: name, base64: bytes.toString('base64'), ...file };
+  return { path: name, text: masked(text, path, place, workers), ...file };
 }
 
 /** The text of such a file. */
@@ -134,7 +140,7 @@ export function writeKept(commit: string, slug: string, text: string): void {
 }
 
 /** Every commit of which there are groups, and their slugs. */
-export function keptGroups(): { readonly commit: string; readonly slug: string }[] {
+export function keptGroups(): KeptName[] {
   return readdirSync(homes)
     .sort()
     .flatMap((commit) =>
@@ -151,42 +157,41 @@ export interface StandIn {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/**
- * Puts a group where the machine in `folder` has its groups and projects; workers that were alive live again as
- * `standIn`, with their input, their output and their mark. `alter` changes texts.
- */
-export function unpack(
-  folder: string,
-  kept: { readonly commit: string; readonly slug: string },
-  standIn?: StandIn,
-  alter: (text: string) => string = (text) => text,
-): KeptGroup {
+export interface KeptName {
+  readonly commit: string;
+  readonly slug: string;
+}
+
+export interface Unpacking {
+  /** Workers that were alive live again as this; without it they are as after a power cut: their pids are nobody's. */
+  readonly standIn?: StandIn;
+  /** Changes the texts of files. */
+  readonly alter?: (text: string) => string;
+}
+
+/** Puts a group where the machine in `folder` has its groups and projects. */
+export function unpack(folder: string, kept: KeptName, { standIn, alter = (text) => text }: Unpacking = {}): KeptGroup {
   const place = { folder, packageRoot };
   const fill = (text: string) => names(place).reduce((done, [name, value]) => done.replaceAll(name, value), text);
   const [head = '', ...lines] = readFileSync(join(homes, kept.commit, `${kept.slug}.jsonl`), 'utf8')
     .trim()
     .split('\n');
   const group = JSON.parse(fill(head)) as KeptGroup;
-  const texts = new Map<string, string>();
+  const workers = standIn === undefined ? [] : group.workers.map((worker) => revived(folder, group, worker, standIn));
   for (const line of lines) {
     const entry = JSON.parse(line) as Entry;
     const path = join(folder, fill(entry.path));
     mkdirSync('folder' in entry ? path : dirname(path), { recursive: true });
     if ('link' in entry) symlinkSync(fill(entry.link), path);
-    else if ('base64' in entry) writeFileSync(path, Buffer.from(entry.base64, 'base64'));
-    else if ('text' in entry) {
-      const text = alter(isCounted(path) ? entry.text : fill(entry.text));
-      writeFileSync(path, text);
-      texts.set(path, text);
-    }
-    if ('executable' in entry) chmodSync(path, 0o755);
+    if (!('changedMs' in entry)) continue;
+    if ('base64' in entry) writeFileSync(path, Buffer.from(entry.base64, 'base64'));
+    else writeFileSync(path, alter(isCounted(path) ? entry.text : withPids(fill(entry.text), workers)));
+    if (entry.executable) chmodSync(path, 0o755);
+    utimesSync(path, entry.changedMs / 1_000, entry.changedMs / 1_000);
   }
-  const workers = standIn === undefined ? [] : group.workers.map((worker) => revive(folder, group, worker, standIn));
-  for (const [path, text] of texts) if (text.includes('@PID:')) writeFileSync(path, withPids(text, workers));
   return { ...group, workers };
 }
 
-/** Ones that are not revived are as after a crash of the machine's power: their pids are nobody's. */
 function withPids(text: string, workers: readonly KeptWorker[]): string {
   let filled = text;
   for (const { name, pid, startTime } of workers) {
@@ -195,11 +200,12 @@ function withPids(text: string, workers: readonly KeptWorker[]): string {
   return filled.replaceAll(/@PID:[^@]+@/g, '4194305').replaceAll(/@START:[^@]+@/g, '1');
 }
 
-function revive(folder: string, group: KeptGroup, worker: KeptWorker, { program, env }: StandIn): KeptWorker {
+/** Started as it was then. What it would say now is what stands in its transcript. */
+function revived(folder: string, group: KeptGroup, worker: KeptWorker, { program, env }: StandIn): KeptWorker {
   const session = join(folder, 'data', 'session-groups', group.groupId, 'sessions', group.sessions[worker.name] ?? '');
+  for (const path of [join(session, 'tmp'), worker.cwd]) mkdirSync(path, { recursive: true });
   const stdinFifo = join(session, 'stdin.fifo');
-  createRealWorld().fifos.create(stdinFifo);
-  mkdirSync(join(session, 'tmp'), { recursive: true });
+  fifos.create(stdinFifo);
   const spawned = processes.spawn({
     program,
     args: worker.args,
@@ -212,13 +218,4 @@ function revive(folder: string, group: KeptGroup, worker: KeptWorker, { program,
   if (!spawned.ok) throw new Error(spawned.failure.message);
   const { pid, startTime } = spawned.value.identity;
   return { ...worker, pid, startTime };
-}
-
-/** The id under which claude knows the session. */
-export function claudeIdOf(group: KeptGroup, name: string): string {
-  return sessionUuid(group.sessions[name] ?? '');
-}
-
-export function isThere(commit: string): boolean {
-  return existsSync(join(homes, commit));
 }

@@ -3,13 +3,13 @@
  * what that runner was waiting for is waited for by this one.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { lives, obeyInterrupt } from '../cli/night.ts';
 import { until } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { longTest } from '../support/long.ts';
-import { Heir } from './heir.ts';
+import { Heir, resettingAt } from './heir.ts';
 import { firstKept as commit } from './old-program.ts';
 
 let rig: Rig;
@@ -26,12 +26,7 @@ afterEach(() => {
   user.remove();
 });
 
-interface Shown {
-  readonly status: string;
-  readonly cost: number;
-}
-
-const shown = (group: string) => user.json<Shown>('group', 'show', group);
+const shown = (group: string) => user.shown(group);
 
 test('workers that live are adopted, told and metered; one that has said nothing begins its attempt again', async () => {
   const { groupId } = user.inherit({ commit, slug: 'live' });
@@ -96,23 +91,13 @@ test('what claude has done is accepted by this program, and not done again', asy
   expect(user.attempts(groupId, 'api')).toBe(1);
 });
 
-/** Puts another time in the place of the reset that claude had named. */
-const resettingAt = (atMs: number) => (text: string) =>
-  text
-    .replaceAll('2099-01-01T00:00:00.000Z', new Date(atMs).toISOString())
-    .replaceAll('4070908800000', String(atMs))
-    .replaceAll('4070908800', String(atMs / 1_000));
-
 test('a usage limit that holds is waited for; nothing is started, and a pause is a pause', async () => {
   const { groupId } = user.inherit({ commit, slug: 'limit' });
   expect(await user.ok('group', 'why', groupId)).toContain('limit');
   const before = rig.invocations.length;
-  const run = user.start('group', 'run', groupId, '--output', 'text');
-  await until(() => user.events(groupId).some(({ type }) => type === 'group_resumed'));
+  const { log } = JSON.parse(await user.ok('group', 'run', groupId, '--detach', '--output', 'json')) as { log: string };
+  await until(() => readFileSync(log, 'utf8').includes('waiting (limit)'));
   expect(await user.run('group', 'pause', groupId)).toMatchObject({ code: 0 });
-  const { code, stdout } = await run.finished;
-  expect(code).toBe(3);
-  expect(stdout).toContain('waiting (limit)');
   expect(rig.invocations.length).toBe(before);
   expect(await shown(groupId)).toMatchObject({ status: 'paused', cost: expect.closeTo(0.02, 6) });
 });

@@ -1,5 +1,4 @@
 /** A user who has upgraded, and goes on with what an earlier program left. */
-import { join } from 'node:path';
 import { Night } from '../cli/night.ts';
 import type { Rig } from '../support/fake-claude-rig.ts';
 import { type KeptGroup, type KeptName, type Unpacking, unpack } from './home-file.ts';
@@ -27,19 +26,22 @@ export class Heir extends Night {
     return new Set(begun.map((event) => event.type === 'session_starting' && event.attempt.id)).size;
   }
 
-  groupFolder(groupId: string): string {
-    return join(this.data, 'session-groups', groupId);
+  shown(groupId: string): Promise<Shown> {
+    return this.json<Shown>('group', 'show', groupId);
   }
 }
 
-interface Totals {
+interface Shown {
   readonly status: string;
+  /** US dollars. */
   readonly cost: number;
-  readonly tokens: object;
-  readonly sessions: readonly { readonly status: string; readonly cost?: number }[];
 }
 
-/** Of what `group show --json` says. */
-export function totals({ status, cost, tokens, sessions }: Totals): Totals {
-  return { status, cost, tokens, sessions };
+/** Puts another time (ms since 1970, whole seconds) in the place of the reset that claude had named. */
+export function resettingAt(atMs: number): (text: string) => string {
+  return (text) =>
+    text
+      .replaceAll('2099-01-01T00:00:00.000Z', new Date(atMs).toISOString())
+      .replaceAll('4070908800000', String(atMs))
+      .replaceAll('4070908800', String(atMs / 1_000));
 }

@@ -29,7 +29,8 @@ if (commit === undefined) throw new Error('Name the commit whose program writes 
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'fixture-homes-')));
 const prefix = new Prefix(folder);
-prefix.install(commit);
+prefix.build(commit);
+prefix.put(commit);
 const rig = await startRig();
 const newer = values['newer-claude'];
 const all = {

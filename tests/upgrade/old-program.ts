@@ -21,31 +21,40 @@ export class Prefix {
   readonly program: string;
   /** The package's root folder. */
   readonly packageRoot: string;
+  #there: string | null = null;
 
   constructor(folder: string) {
     this.program = join(folder, 'bin', 'claude-code-agent');
     this.packageRoot = join(folder, 'lib', 'node_modules', 'claude-code-agent');
-    mkdirSync(dirname(this.program), { recursive: true });
+    for (const path of [this.program, this.packageRoot]) mkdirSync(dirname(path), { recursive: true });
     symlinkSync(join(this.packageRoot, 'bin', 'claude-code-agent'), this.program);
   }
 
-  /** Puts the package there as it is in that commit, or in the working folder, instead of what was there. */
-  install(commit: string | 'here'): void {
-    const next = `${this.packageRoot}-next`;
-    mkdirSync(next, { recursive: true });
+  /** Makes the package as it is in that commit, or in the working folder. */
+  build(version: string | 'here'): void {
+    const made = this.#made(version);
+    mkdirSync(made, { recursive: true });
     const wanted = 'bin .claude-plugin src templates examples scripts package.json';
-    const source = commit === 'here' ? `tar c ${wanted}` : `git archive ${commit} ${wanted}`;
-    run(`${source} | tar x -C '${next}'`, packageRoot);
-    symlinkSync(join(packageRoot, 'node_modules'), join(next, 'node_modules'));
-    this.remove();
-    renameSync(next, this.packageRoot);
-    // npm runs this after the files are in their place, so for a moment nothing is compiled.
-    run('sh scripts/build.sh', this.packageRoot);
-    if (!existsSync(join(this.packageRoot, 'dist', 'claude-code-agent'))) throw new Error(`${commit} was not compiled`);
+    const source = version === 'here' ? `tar c ${wanted}` : `git archive ${version} ${wanted}`;
+    run(`${source} | tar x -C '${made}'`, packageRoot);
+    symlinkSync(join(packageRoot, 'node_modules'), join(made, 'node_modules'));
+    run('sh scripts/build.sh', made);
+    if (!existsSync(join(made, 'dist', 'claude-code-agent'))) throw new Error(`${version} was not compiled`);
   }
 
-  /** As `npm uninstall` and, for a moment, every `npm install` do it: whoever runs goes on without its files. */
-  remove(): void {
-    rmSync(this.packageRoot, { recursive: true, force: true });
+  /** Puts a package that was built there instead of the one that was there, which goes back to where it was built. */
+  put(version: string | 'here'): void {
+    if (this.#there !== null) renameSync(this.packageRoot, this.#made(this.#there));
+    renameSync(this.#made(version), this.packageRoot);
+    this.#there = version;
+  }
+
+  /** Removes one that is not there any more, as an installer does: whoever still runs it goes on without its files. */
+  discard(version: string | 'here'): void {
+    rmSync(this.#made(version), { recursive: true });
+  }
+
+  #made(version: string): string {
+    return join(this.packageRoot, '..', '..', version);
   }
 }

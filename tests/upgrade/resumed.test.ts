@@ -131,7 +131,7 @@ longTest('a conversation of an older claude is gone on with by the pinned one', 
   expect(resumed).toMatchObject({ code: 0 });
   expect(attempts(groupId, 'api')).toEqual([3]);
   const logs = await user.ok('session', 'logs', `${groupId}/api`);
-  expect(logs).toMatch(/I look first\.[^]*Now it is done\./);
+  expect(logs).toMatch(/I look first\.[\s\S]*Now it is done\./);
   expect(user.events(groupId).filter(({ type }) => type === 'session_warning')).toEqual([]);
   expect((await user.shown(groupId)).cost).toBeGreaterThan(cost);
 });

@@ -52,7 +52,7 @@ test('what was said and done is told', async () => {
     expect(logs).toContain(said);
   }
   const { groupId } = groupOf('1aa443d/finished');
-  expect(await user.ok('group', 'diff', groupId, '--stat')).toMatch(/api\.txt[^]*web\.txt/);
+  expect(await user.ok('group', 'diff', groupId, '--stat')).toMatch(/api\.txt[\s\S]*web\.txt/);
 });
 
 test('a completed one is archived, and stays what it cost', async () => {

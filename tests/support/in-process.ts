@@ -45,15 +45,26 @@ export function mayRunInProcess(args: readonly string[]): boolean {
   return !outside.test(args.join(' ')) && mayBeRefusedInProcess(args);
 }
 
+/** A program whose modules are loaded; also an earlier version of this one. */
+export interface LoadedProgram {
+  readonly createContext: typeof createContext;
+  readonly runToEnd: typeof runToEnd;
+  readonly packageRoot: string;
+}
+
 /** Runs it to its end: exit code and output. */
-export async function runInProcess({ args, cwd, env }: CommandLine): Promise<Finished> {
+export async function runInProcess(
+  { args, cwd, env }: CommandLine,
+  program: LoadedProgram = { createContext, runToEnd, packageRoot },
+): Promise<Finished> {
   const stdout = collector();
   const stderr = collector();
   const own = { stdinIsTerminal: () => false, cwd: () => cwd };
   const surroundings = { ...own, env, stdout: stdout.stream, stderr: stderr.stream };
   isBusy = true;
   try {
-    const code = await runToEnd(createContext(packageRoot, surroundings), args, manifest.version);
+    const context = program.createContext(program.packageRoot, surroundings);
+    const code = await program.runToEnd(context, args, manifest.version);
     return { code, stdout: stdout.text(), stderr: stderr.text() };
   } finally {
     isBusy = false;

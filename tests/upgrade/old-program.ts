@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { packageRoot } from '../support/cli.ts';
+import type { LoadedProgram } from '../support/in-process.ts';
 
 /** The first version whose users were promised that what they have survives an upgrade. */
 export const firstKept = '1aa443d';
@@ -14,6 +15,24 @@ export function isReachable(commit: string): boolean {
 function run(command: string, cwd: string): void {
   const ran = Bun.spawnSync(['/bin/sh', '-c', command], { cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
   if (!ran.success || ran.stderr.length > 0) throw new Error(`${command}: ${ran.stderr.toString()}`);
+}
+
+/** Puts the files of the package into a folder, as that commit has them, or the working folder. Nothing is compiled. */
+export function extract(version: string | 'here', folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  const wanted = 'bin .claude-plugin src templates examples scripts package.json';
+  const source = version === 'here' ? `tar c ${wanted}` : `git archive ${version} ${wanted}`;
+  run(`${source} | tar x -C '${folder}'`, packageRoot);
+  symlinkSync(join(packageRoot, 'node_modules'), join(folder, 'node_modules'));
+}
+
+/** Loads the program of such a folder into this process. */
+export async function load(folder: string): Promise<LoadedProgram> {
+  const [{ createContext }, { runToEnd }] = await Promise.all([
+    import(join(folder, 'src', 'cli', 'context.ts')),
+    import(join(folder, 'src', 'cli', 'program.ts')),
+  ]);
+  return { createContext, runToEnd, packageRoot: folder };
 }
 
 /** A folder in which packages are installed: `bin/claude-code-agent` leads to the one that is there at the moment. */
@@ -33,11 +52,7 @@ export class Prefix {
   /** Makes the package as it is in that commit, or in the working folder. */
   build(version: string | 'here'): void {
     const made = this.#made(version);
-    mkdirSync(made, { recursive: true });
-    const wanted = 'bin .claude-plugin src templates examples scripts package.json';
-    const source = version === 'here' ? `tar c ${wanted}` : `git archive ${version} ${wanted}`;
-    run(`${source} | tar x -C '${made}'`, packageRoot);
-    symlinkSync(join(packageRoot, 'node_modules'), join(made, 'node_modules'));
+    extract(version, made);
     run('sh scripts/build.sh', made);
     if (!existsSync(join(made, 'dist', 'claude-code-agent'))) throw new Error(`${version} was not compiled`);
   }

@@ -10,6 +10,7 @@ import { until } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { longTest } from '../support/long.ts';
 import { Heir, resettingAt } from './heir.ts';
+import { hooksOf, runHook } from './hooks.ts';
 import { firstKept as commit } from './old-program.ts';
 
 let rig: Rig;
@@ -50,6 +51,17 @@ test('workers that live are adopted, told and metered; one that has said nothing
   expect(adopted).toHaveLength(2);
   expect(['api', 'web', 'mute', 'docs'].map((name) => user.attempts(groupId, name))).toEqual([1, 1, 1, 1]);
   expect([api.resumed, web.resumed, again.resumed]).toEqual([false, false, false]);
+});
+
+test('the hooks of a worker that lives are those of this program now', () => {
+  const { workers } = user.inherit({ commit, slug: 'live' });
+  const [api] = workers;
+  if (api === undefined) throw new Error('no workers');
+  const hooks = hooksOf(api.env);
+  const ran = Object.values(hooks).flatMap((ofEvent) => ofEvent.map((hook) => runHook(hook, api)));
+  expect(ran.map(({ code, stderr }) => ({ code, stderr }))).toEqual(ran.map(() => ({ code: 0, stderr: '' })));
+  expect(Object.keys(hooks).toSorted()).toEqual(['PreCompact', 'SessionEnd', 'SessionStart']);
+  expect(ran[0]?.stdout).toContain('Do it.');
 });
 
 test('stop --all ends them as they were told to end by their own program, and they are resumed', async () => {

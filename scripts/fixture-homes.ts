@@ -4,9 +4,8 @@
  *   sh scripts/bun.sh scripts/fixture-homes.ts COMMIT [--newer-claude PROGRAM] [GROUP...]
  *
  * One file for each group in tests/fixtures/homes/COMMIT. Run it once, with the commit that users have, before a change
- * of what is stored; what was written stays, for the groups of that program are on disks for good. With `--newer-claude`,
- * what a claude left that
- * counts otherwise is written too.
+ * of what is stored. What was written stays: the groups of that program are on disks for good. With `--newer-claude`,
+ * also what the program made of a claude that counts the cost of a resumed conversation from its beginning.
  */
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

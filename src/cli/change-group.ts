@@ -5,6 +5,7 @@
 
 import type { Result } from '../core/failure.ts';
 import { correctUsage } from '../runner/recount.ts';
+import { readLog } from '../store/event-log.ts';
 import { type GroupWriter, takeGroup } from '../store/group-writer.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
@@ -41,6 +42,9 @@ export async function changeGroup<T>(world: World, group: GroupReference, change
     const runner = liveRunner(world, group);
     if (runner !== null) {
       if (change.viaRunner === undefined) return opened;
+      // What a newer runner answers stands in a log that cannot be read.
+      const log = readLog(world, group.paths.events);
+      if (!log.ok && log.failure.reason === 'newer-version') return log;
       const answer = await change.viaRunner(runner);
       if (answer !== 'runner-gone') return answer;
       // The runner may have been waited for much longer than a short command.

@@ -147,7 +147,7 @@ function isRequest(value: Record<string, unknown>): value is Request {
 /** What a sender is told whose request a runner does not know. */
 export function otherVersion(groupId: GroupId): string {
   return (
-    `The runner of ${groupId} does not know what it is asked for: another version of claude-code-agent has started it. ` +
+    `The runner of ${groupId} does not know what it is asked for: another version of claude-code-agent started it. ` +
     `Pause the group, then resume it with this one: claude-code-agent group pause ${groupId}`
   );
 }

@@ -29,7 +29,7 @@ afterEach(() => {
 
 const shown = (group: string) => user.shown(group);
 
-test('workers that live are adopted, told and metered; one that has said nothing begins its attempt again', async () => {
+test('workers that live are adopted, told and metered; one that was silent begins its attempt again', async () => {
   const { groupId } = user.inherit({ commit, slug: 'live' });
   const [api, web, mute] = await Promise.all([user.next('api'), user.next('web'), user.next('mute')]);
   const run = user.start('group', 'run', groupId, '--output', 'quiet');
@@ -53,8 +53,9 @@ test('workers that live are adopted, told and metered; one that has said nothing
   expect([api.resumed, web.resumed, again.resumed]).toEqual([false, false, false]);
 });
 
-test('the hooks of a worker that lives are those of this program now', () => {
+test('the hooks of a worker that lives are those of this program now', async () => {
   const { workers } = user.inherit({ commit, slug: 'live' });
+  await Promise.all([user.next('api'), user.next('web'), user.next('mute')]);
   const [api] = workers;
   if (api === undefined) throw new Error('no workers');
   const hooks = hooksOf(api.env);

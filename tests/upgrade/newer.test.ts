@@ -108,6 +108,11 @@ function saysOneSentence(programOf: () => LoadedProgram | undefined, change: Cha
       }
     }
     expect(everything()).toEqual(before);
+    for (const id of bad) {
+      const { code, stderr } = await run('group', 'delete', id);
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('group of a newer version') });
+    }
+    expect(everything()).toEqual(before);
     const good = user.inherit({ commit, slug: 'limit' }).groupId;
     const { code, stdout } = await run('group', 'list');
     expect(code).toBe(0);
@@ -155,6 +160,8 @@ describe(`the program of ${commit}`, () => {
     const known = fc.sample(randomLogs, 200).flatMap(({ events }) => events);
     const written = [...known, ...eventfulEvents()].filter((logged) => judgeEvent(logged) === 'good');
     expect(written.length).toBeGreaterThan(1_000);
+    // A field that it does not know it passes over: what it must not pass over takes an event of a new type.
+    for (const logged of written) expect(judgedThen({ ...logged, another: true })).toBe(judgedThen(logged));
     const torn = written.filter((logged) => judgedThen(logged) === 'bad');
     expect(torn).toEqual([]);
   });
@@ -180,6 +187,24 @@ describe('this program', () => {
       saysOneSentence(() => undefined, change),
     );
   }
+
+  test('asks nothing of a newer one that runs the group', async () => {
+    const { groupId } = user.inherit({ commit, slug: 'limit' });
+    const held = await takeGroup(world, user.data, groupId, 'runner');
+    if (!held.ok) throw new Error(held.failure.message);
+    unknownEvent(held.value.paths.events);
+    const asking = [
+      ['group', 'pause'],
+      ['group', 'pause', '--freeze'],
+      ['group', 'resume'],
+    ];
+    for (const words of asking) {
+      const said = await user.run(...words, groupId);
+      expect({ words, ...said }).toEqual({ words, code: 1, stdout: '', stderr: expect.stringMatching(sentence) });
+    }
+    expect(readdirSync(held.value.paths.requests)).toEqual([]);
+    held.value.close();
+  });
 
   test('that runs a group answers in a sentence what it does not know', async () => {
     const running = makeGroup([{ name: 'api' }]);

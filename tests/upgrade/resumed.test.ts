@@ -28,7 +28,7 @@ afterEach(() => {
 
 const attempts = (group: string, ...names: string[]) => names.map((name) => user.attempts(group, name));
 
-test('a session that was paused three times goes on in its conversation, a completed one does not run again', async () => {
+test('a session that was paused three times goes on in its conversation; a completed one is left alone', async () => {
   const { groupId } = user.inherit({ commit, slug: 'paused' });
   const run = user.start('group', 'resume', groupId, '--output', 'quiet');
   const web = await user.begun(groupId, 'web');

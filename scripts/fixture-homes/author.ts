@@ -44,12 +44,16 @@ export class Author extends Night {
   /** Such a fake has a conversation that can be gone on with, as claude would have. */
   override async begun(group: string, name: string): Promise<Invocation> {
     const fake = await super.begun(group, name);
-    const { cwd, env } = fake.hello;
+    const timestamp = new Date().toISOString();
+    this.remember(fake, { type: 'user', timestamp, message: { role: 'user', content: 'Do it.' } });
+    return fake;
+  }
+
+  /** A line in the conversation that claude keeps. */
+  remember({ claudeSessionId: sessionId, hello: { cwd, env } }: Invocation, line: object): void {
     const folder = join(env.CLAUDE_CONFIG_DIR ?? '', 'projects', cwd.replace(/[^a-zA-Z0-9]/g, '-'));
     mkdirSync(folder, { recursive: true });
-    const said = { type: 'user', sessionId: fake.claudeSessionId, message: { role: 'user', content: 'Do it.' } };
-    appendFileSync(join(folder, `${fake.claudeSessionId}.jsonl`), `${JSON.stringify(said)}\n`);
-    return fake;
+    appendFileSync(join(folder, `${sessionId}.jsonl`), `${JSON.stringify({ sessionId, ...line })}\n`);
   }
 
   go(...options: string[]) {

@@ -1,5 +1,5 @@
 /** How the groups came to be as they are. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { obeyInterrupt, sayCost } from '../../tests/cli/night.ts';
 import { processesIn, until } from '../../tests/support/cli.ts';
@@ -116,6 +116,24 @@ export const scenarios: Readonly<Record<string, (author: Author) => Promise<void
       await pauseAt(author, costUsd, web);
       await again.finished;
     }
+  },
+
+  /** A live worker that has resumed a conversation, of a claude whose total holds what was paid before. */
+  async 'doubled-live'(author) {
+    const group = await author.make({ api: [] }, '--max-budget-usd', '5');
+    const first = author.go();
+    const before = await author.begun(group, 'api');
+    await pauseAt(author, 0.02, before);
+    await first.finished;
+    const { total_cost_usd: totalCostUSD, modelUsage } = resultLine(0.02);
+    author.remember(before, { type: 'cost-state', totalCostUSD, modelUsage });
+    const run = author.go();
+    const api = await author.begun(group, 'api');
+    await sayCost(api, 0.05);
+    await api.print(text('I go on.'));
+    author.keep('api', api);
+    run.kill('SIGKILL');
+    await run.finished;
   },
 
   /** Parked at a usage limit when its runner was killed. */
@@ -248,10 +266,25 @@ sessions:
   }
 }
 
-/** The same with a claude that counts the cost of a resumed conversation from its beginning: it is in the log twice. */
+/** Longer texts are not what a conversation is gone on with for. */
+const textMax = 100;
+
+/**
+ * The same with a claude that counts the cost of a resumed conversation from its beginning: it is in the log twice. Its
+ * conversation is kept without the long instructions of claude's own that it quotes.
+ */
 export async function doubled(author: Author, newerClaude: string): Promise<void> {
   await rehearsed(author, newerClaude);
-  // It quotes long instructions of claude's own, and nobody goes on with it.
-  const sessions = join(author.data, 'session-groups', author.made, 'sessions');
-  rmSync(join(sessions, author.id('api'), 'claude-config', 'projects'), { recursive: true });
+  const config = join(author.data, 'session-groups', author.made, 'sessions', author.id('api'), 'claude-config');
+  for (const name of readdirSync(join(config, 'projects'), { recursive: true, encoding: 'utf8' })) {
+    if (!name.endsWith('.jsonl')) continue;
+    const path = join(config, 'projects', name);
+    const lines = readFileSync(path, 'utf8').trim().split('\n');
+    const kept = lines.map((line) => JSON.parse(line, shortened)).filter(({ type }) => !type.startsWith('api-request'));
+    writeFileSync(path, kept.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  }
+}
+
+function shortened(_key: string, value: unknown): unknown {
+  return typeof value === 'string' && value.length > textMax ? `${value.slice(0, textMax)} [...]` : value;
 }

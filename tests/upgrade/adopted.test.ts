@@ -82,6 +82,17 @@ test('stop --all ends them as they were told to end by their own program, and th
   expect((await shown(groupId)).cost).toBeCloseTo(0.12, 6);
 });
 
+test('a claude whose total holds what was paid before the pause is counted once', async () => {
+  const { groupId, shown: doubled } = user.inherit({ commit, slug: 'doubled-live' });
+  expect(doubled.cost).toBeCloseTo(0.02, 6);
+  const api = await user.next('api');
+  const run = user.start('group', 'run', groupId, '--output', 'quiet');
+  await user.event(groupId, 'session_adopted');
+  await api.succeed(0.06);
+  expect(await run.finished).toMatchObject({ code: 0 });
+  expect((await shown(groupId)).cost).toBeCloseTo(0.06, 6);
+});
+
 longTest('a worker that was halted for a short break goes on', async () => {
   const { groupId } = user.inherit({ commit, slug: 'frozen' });
   const api = await user.next('api');

@@ -23,7 +23,11 @@ beforeEach(() => {
   user = new Heir(rig);
 });
 afterEach(() => {
-  for (const fake of rig.invocations) fake.exit(0);
+  for (const fake of rig.invocations) {
+    // What is halted cannot end.
+    if (!fake.hasEnded) process.kill(fake.hello.pid, 'SIGCONT');
+    fake.exit(0);
+  }
   user.remove();
 });
 

@@ -140,6 +140,20 @@ describe(`the program of ${commit}`, () => {
     );
   }
 
+  oldTest('says it of a group whose costs this program has put right', async () => {
+    const { groupId } = user.inherit({ commit, slug: 'doubled' });
+    await user.ok('group', 'budget', groupId, '--raise-to', '9');
+    const before = everything();
+    for (const args of [
+      ['group', 'show', groupId],
+      ['group', 'resume', groupId, '--output', 'text'],
+    ]) {
+      const said = await runInProcess({ args, cwd: user.folder, env: user.env }, old);
+      expect({ args, ...said }).toEqual({ args, code: 1, stdout: '', stderr: expect.stringMatching(sentence) });
+    }
+    expect(everything()).toEqual(before);
+  });
+
   oldTest('that watches ends with a sentence when something unknown is logged', async () => {
     const { groupId } = user.inherit({ commit, slug: 'limit' });
     const held = await takeGroup(world, user.data, groupId, 'runner');

@@ -41,6 +41,16 @@ test('a session that was paused three times goes on in its conversation; a compl
   expect((await user.shown(groupId)).cost).toBeCloseTo(0.16, 6);
 });
 
+test('what a claude counted from the beginning of its conversation is paid once, and stays so', async () => {
+  const { groupId, shown } = user.inherit({ commit, slug: 'doubled' });
+  expect(shown.cost).toBeCloseTo(0.024, 6);
+  for (const usd of ['8', '9']) {
+    await user.ok('group', 'budget', groupId, '--raise-to', usd);
+    expect((await user.shown(groupId)).cost).toBeCloseTo(0.012, 6);
+  }
+  expect(user.events(groupId).filter(({ type }) => type === 'usage_corrected')).toHaveLength(1);
+});
+
 longTest('one that was only created runs with all that was asked for', async () => {
   const { groupId } = user.inherit({ commit, slug: 'created' });
   expect(await user.ok('group', 'plan', groupId)).toContain('api');

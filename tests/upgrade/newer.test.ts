@@ -21,7 +21,7 @@ import { makeGroup } from '../support/group-fixture.ts';
 import { type Finished, type LoadedProgram, runInProcess } from '../support/in-process.ts';
 import { fc } from '../support/property.ts';
 import { Heir } from './heir.ts';
-import { firstKept as commit, extract, isReachable, load } from './old-program.ts';
+import { firstKept as commit, extract, isReachable, load, needs } from './old-program.ts';
 
 const world = createRealWorld();
 const canLoad = isReachable(commit);
@@ -131,7 +131,7 @@ function saysOneSentence(programOf: () => LoadedProgram | undefined, change: Cha
 const changes = { 'an unknown event': unknownEvent, 'a newer header': header };
 
 describe(`the program of ${commit}`, () => {
-  const oldTest = test.if(canLoad);
+  const oldTest = (name: string, act: () => Promise<void>) => test.if(canLoad)(`${name} ${needs(commit)}`, act);
 
   for (const [what, change] of Object.entries(changes)) {
     oldTest(

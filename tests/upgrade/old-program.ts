@@ -12,6 +12,9 @@ export function isReachable(commit: string): boolean {
   return Bun.spawnSync(['git', 'cat-file', '-e', `${commit}^{commit}`], { cwd: packageRoot, stderr: 'ignore' }).success;
 }
 
+/** Ends the name of a test that needs the commit. */
+export const needs = (commit: string) => `(in a clone that holds ${commit})`;
+
 function run(command: string, cwd: string): void {
   const ran = Bun.spawnSync(['/bin/sh', '-c', command], { cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
   if (!ran.success || ran.stderr.length > 0) throw new Error(`${command}: ${ran.stderr.toString()}`);

@@ -16,11 +16,11 @@ import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { longTestIf } from '../support/long.ts';
 import { type Hook, hooksOf, runHook } from './hooks.ts';
-import { firstKept, isReachable, Prefix } from './old-program.ts';
+import { firstKept, isReachable, needs, Prefix } from './old-program.ts';
 
 const world = createRealWorld();
 const canRun = isReachable(firstKept);
-const oldTest = test.if(canRun);
+const oldTest = (name: string, act: () => Promise<void>) => test.if(canRun)(`${name} ${needs(firstKept)}`, act);
 let folder: string;
 let prefix: Prefix;
 let rig: Rig;

@@ -1,17 +1,16 @@
 /**
  * Has an earlier program write groups in every state a user may have left one in, for tests/upgrade:
  *
- *   sh scripts/bun.sh scripts/fixture-homes.ts COMMIT [--newer-claude PROGRAM] [GROUP...]
+ *   sh scripts/bun.sh scripts/fixture-homes.ts COMMIT --claude PROGRAM [--newer-claude PROGRAM] [GROUP...]
  *
  * One file for each group in tests/fixtures/homes/COMMIT. Run it once, with the commit that users have, before a change
- * of what is stored. What was written stays: the groups of that program are on disks for good. With `--newer-claude`,
- * also what the program made of a claude that counts the cost of a resumed conversation from its beginning.
+ * of what is stored. What was written stays: the groups of that program are on disks for good. `--claude` is the one
+ * that the commit pins, `--newer-claude` one that it did not know yet, whose costs it may have counted twice.
  */
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pinnedClaude } from '../tests/support/cli.ts';
 import { startRig } from '../tests/support/fake-claude-rig.ts';
 import { pack, writeKept } from '../tests/upgrade/home-file.ts';
 import { Prefix } from '../tests/upgrade/old-program.ts';
@@ -20,21 +19,21 @@ import { doubled, rehearsed, scenarios } from './fixture-homes/scenarios.ts';
 
 const { values, positionals } = parseArgs({
   args: process.argv.slice(2),
-  options: { 'newer-claude': { type: 'string' } },
+  options: { claude: { type: 'string' }, 'newer-claude': { type: 'string' } },
   allowPositionals: true,
 });
 const [commit, ...wanted] = positionals;
-if (commit === undefined) throw new Error('Name the commit whose program writes the groups.');
+const { claude, 'newer-claude': newer } = values;
+if (commit === undefined || claude === undefined) throw new Error('usage: fixture-homes.ts COMMIT --claude PROGRAM');
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'fixture-homes-')));
 const prefix = new Prefix(folder);
 prefix.build(commit);
 prefix.put(commit);
 const rig = await startRig();
-const newer = values['newer-claude'];
 const all = {
   ...scenarios,
-  rehearsed: (author: Author) => rehearsed(author, pinnedClaude()),
+  rehearsed: (author: Author) => rehearsed(author, claude),
   ...(newer === undefined ? {} : { doubled: (author: Author) => doubled(author, newer) }),
 };
 try {

@@ -50,6 +50,8 @@ export interface GroupState {
   needsPerson: boolean;
   /** Sum over ended attempts of all sessions, removed ones included: money stays spent. */
   usage: Usage;
+  /** What versions before 0.2 counted is counted again. */
+  isCorrected?: true;
   /** Sum of the caps of running attempts, US dollars. */
   reservedUsd: number;
   /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */
@@ -183,6 +185,7 @@ const unsureCost = {
 } as const;
 
 function correctUsage(state: GroupState, event: Extract<GroupEvent, { type: 'usage_corrected' }>): void {
+  state.isCorrected = true;
   for (const record of state.sessions.values()) delete record.doubtful;
   for (const { sessionId, usage } of event.sessions) {
     const record = state.sessions.get(sessionId);

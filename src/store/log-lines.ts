@@ -8,8 +8,11 @@ import type { GroupId } from '../core/group.ts';
 import { judgeEvent } from './event-shape.ts';
 import { isObject, parseJson } from './shape.ts';
 
-/** Raised when a reader of the old version would misunderstand the new lines. */
-const logVersion = 1;
+/**
+ * Raised when a reader of the old version would misunderstand the new lines. 2: attempts whose worker was asked what
+ * its totals begin with, which version 1 would count twice, and sessions whose project is not trusted.
+ */
+const logVersion = 2;
 const newline = 0x0a;
 /** Room for twice the longest header line there is. */
 export const headerBytesMax = 256;

@@ -139,7 +139,7 @@ describe('damage before the end', () => {
   });
 
   test.each([
-    ['a newer header', replaced(0, JSON.stringify({ type: 'header', version: 2, groupId }))],
+    ['a newer header', replaced(0, JSON.stringify({ type: 'header', version: 9, groupId }))],
     [
       'an unknown event, even as the last one',
       `${lines.join('\n')}\n${JSON.stringify({ ...extra, type: 'group_sold' })}\n`,

@@ -59,7 +59,7 @@ function event(fields: object): Change {
 }
 
 const header: Change = (path) => {
-  writeFileSync(path, readFileSync(path, 'utf8').replace('"version":1', '"version":2'));
+  writeFileSync(path, readFileSync(path, 'utf8').replace('"version":1', '"version":9'));
 };
 const unknownEvent = event({ type: 'group_sold', to: 'somebody' });
 /** An earlier program took such a line for torn; see the test of what this program may write. */

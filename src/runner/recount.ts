@@ -38,14 +38,15 @@ interface PastAttempt {
 const sameUsd = 1e-6;
 
 /**
- * Logs what is known of the cost of such sessions, once, and returns the event; none when no such version has run the
- * group. An earlier version cannot read it, which is as well: it would count anew what this one goes on with. The caller holds the group's lock through `writer`. Throws the system's error when it cannot be logged.
+ * Logs what is known of the cost of such sessions, once, and returns the event; none when there are no such sessions.
+ * A run that goes on after one of such a version logs it in any case (`isRun`): that version cannot read it, and would
+ * count twice what this one resumes. The caller holds the group's lock through `writer`. Throws the system's error when it cannot be logged.
  */
-export function correctUsage(world: World, writer: GroupWriter): GroupEvent[] {
+export function correctUsage(world: World, writer: GroupWriter, isRun = false): GroupEvent[] {
   const { state, paths } = writer;
   const doubtful = [...state.sessions].filter(([, record]) => record.doubtful);
-  const wasRunEarlier = state.run !== undefined && state.run.asksBase !== true && !state.isCorrected;
-  if (doubtful.length === 0 && !wasRunEarlier) return [];
+  const goesOn = isRun && state.run !== undefined && state.run.asksBase !== true && !state.isCorrected;
+  if (doubtful.length === 0 && !goesOn) return [];
   const log = readLog(world, paths.events);
   const past = log.ok ? pastAttempts(log.value, new Set(doubtful.map(([id]) => id))) : new Map();
   const sessions: { sessionId: SessionId; usage: Usage }[] = [];

@@ -89,12 +89,11 @@ async function runOpened(
     ...(options.rehearsal?.scriptFile === undefined ? {} : { script: options.rehearsal.scriptFile }),
   };
   const { overrides, retryFailed, only } = options;
-  // Before anything is decided about money.
-  const corrected = correctUsage(world, writer);
   const lives = (process: ProcessIdentity): boolean => world.processes.isAlive(process);
   const events = startEvents(writer.state, { run, overrides, retryFailed, lives, ...(only ? { only } : {}) });
   if (!events.ok) return { kind: 'refused', failure: events.failure };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state };
+  const corrected = correctUsage(world, writer, true);
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);
   if (rehearsalUrl && !rehearsalUrl.ok) return { kind: 'refused', failure: rehearsalUrl.failure };
 

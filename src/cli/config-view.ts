@@ -25,6 +25,8 @@ export interface ConfigView {
   readonly claudeMd: readonly (Origin & { readonly text: string })[];
   readonly permissionMode: string;
   readonly model: string | null;
+  /** The project is not trusted: of its own settings only what can do no harm has an effect. */
+  readonly untrusted: boolean;
   /** Of the session itself, beside the rules of the settings. */
   readonly allowedTools: readonly string[];
   readonly settings: Readonly<Record<string, unknown>>;
@@ -49,6 +51,7 @@ export function configView({ world }: Context, { state, record, paths, sessionId
   return ok({
     permissionMode: permissionModeOf(definition, generated.value),
     model: typeof model === 'string' ? model : null,
+    untrusted: definition.untrusted === true,
     allowedTools: definition.allowedTools ?? [],
     claudeMd: [...(own.own ? [{ layer: ownLayer, text: instructions(own) }] : []), ...claudeMd],
     settings: withoutSecrets(settings),
@@ -83,6 +86,9 @@ export function configLines(view: ConfigView, style: Style): string[] {
     ]),
     style('strong', 'settings.json'),
     `  permission mode ${view.permissionMode}${view.model === null ? '' : `, model ${safeLine(view.model, 60)}`}`,
+    ...(view.untrusted
+      ? [`  untrusted project: of its own settings only what is harmless counts  ${from('session')}`]
+      : []),
     ...view.allowedTools.map((rule) => `  allowed: ${safeLine(rule, valueColumnsMax)}  ${from('session')}`),
     ...settings.map(
       ([path, layer]) => `  ${safeLine(`${path} = ${valueText(view, path)}`, valueColumnsMax)}  ${from(layer)}`,

@@ -3,6 +3,7 @@
  * generated config dir, the prompt. Done anew for every attempt, because any of it may have changed since the last.
  */
 import { join } from 'node:path';
+import { type Abilities, checkAbilities } from '../claude/abilities.ts';
 import { workerArgs } from '../claude/argv.ts';
 import { prepareConfigDir } from '../claude/config-dir.ts';
 import { conversationExists } from '../claude/conversation.ts';
@@ -16,9 +17,9 @@ import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../claude/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../claude/resume-prompt.ts';
 import { ok, type Result } from '../core/failure.ts';
-import type { ContextName } from '../core/group.ts';
+import type { ContextName, SessionDefinition } from '../core/group.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
-import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
@@ -36,6 +37,8 @@ export interface PreparerOptions {
   readonly packageRoot: string;
   /** Base URL of the scripted API; present in a rehearsal. */
   readonly rehearsalUrl?: string;
+  /** What is known of the claude at this path; asked before every attempt. Absent = nothing is known. */
+  readonly abilitiesOf?: (program: string) => Abilities;
 }
 
 export interface AttemptPreparer {
@@ -62,11 +65,14 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
     prepare: async (input) => {
       if (!claude.ok) return claude;
       const { program } = claude.value;
-      const { record, attempt } = input;
+      const { record } = input;
+      const can = options.abilitiesOf?.(program) ?? {};
+      const able = checkAbilities(wantedOf(options, record), can);
+      if (!able.ok) return able;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
         const isNew = world.files.makeFolder(paths.config);
-        const env = environment(world, options, paths, attempt);
+        const env = environment(world, options, paths, input);
         const found = await workplaces.placeFor({ ...input, paths, env: commandEnv });
         if (!found.ok) return found;
         const { folder, loss } = found.value;
@@ -133,7 +139,21 @@ function homeOfRehearsal({ paths }: PreparerOptions): string {
   return join(paths.folder, 'rehearsal-home');
 }
 
-function environment(world: World, options: PreparerOptions, paths: SessionPaths, attempt: Attempt): Environment {
+/** A rehearsal reads nothing of the project's settings, and its claude is ours. */
+function wantedOf(
+  { rehearsalUrl }: PreparerOptions,
+  { definition: { untrusted, memoryBytes } }: SessionRecord,
+): Pick<SessionDefinition, 'untrusted' | 'memoryBytes'> {
+  if (rehearsalUrl !== undefined) return {};
+  return { ...(untrusted ? { untrusted } : {}), ...(memoryBytes === undefined ? {} : { memoryBytes }) };
+}
+
+function environment(
+  world: World,
+  options: PreparerOptions,
+  paths: SessionPaths,
+  { record, attempt }: PrepareInput,
+): Environment {
   const home = homeOfRehearsal(options);
   if (options.rehearsalUrl !== undefined) {
     world.files.makeFolder(home);
@@ -147,6 +167,7 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
     configDir: paths.config,
     tmpDir: paths.tmp,
     login: chooseLogin(options.callerEnv),
+    ...wantedOf(options, record),
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
   // Prompts of shipped workflows call this program; whatever else goes by its name comes first.

@@ -156,6 +156,7 @@ export interface SessionOptions {
   readonly caller?: Readonly<Record<string, string>>;
   readonly allowedTools?: readonly string[];
   readonly dependencyResult?: string;
+  readonly untrusted?: boolean;
   /** Instead of one that prints CONTEXT of the session. */
   readonly hook?: HookProgram;
 }
@@ -175,6 +176,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     configDir: paths.config,
     tmpDir: paths.tmp,
     login: chooseLogin(caller),
+    untrusted: options.untrusted,
   });
   mkdirSync(paths.config, { recursive: true });
   const prepared = prepareConfigDir(createRealWorld(), {

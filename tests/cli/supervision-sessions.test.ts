@@ -259,3 +259,18 @@ test('limits of a session and of the machine are kept and shown', async () => {
   const changed = user.events(group).find((event) => event.type === 'group_changed');
   expect(changed).toMatchObject({ config: { onLimit: 'wait', minFreeMemoryBytes: 0 } });
 }, 60_000);
+
+test('an untrusted project and a memory limit are shown, and not run with a claude that nobody tried', async () => {
+  const group = await user.group('auth', { api: ['--untrusted', '--memory', '2000'] });
+  const trust = 'its hooks do not run, and of its variables only harmless ones count';
+  const memory = '2,000 MB for its commands together';
+  const shown = await user.ok('session', 'show', 'auth/api');
+  expect(shown).toContain(`Untrusted: ${trust}\nMemory: ${memory}\n`);
+  const plan = await user.ok('group', 'plan', group);
+  expect(plan).toContain(`Untrusted projects\n  ${trust}: 001 api\n\nMemory\n  ${memory}: 001 api\n`);
+  expect(await user.ok('session', 'show', 'auth/api', '--config')).toContain('untrusted project');
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  expect((await run.finished).code).toBe(1);
+  const why = 'It is not known whether the claude in use keeps the hooks and variables of an untrusted project from';
+  expect(await user.ok('session', 'show', 'auth/api')).toContain(why);
+}, 60_000);

@@ -16,7 +16,7 @@ import {
   statusTone,
   withCommands,
 } from '../../report/wording.ts';
-import { acceptText, isolationWhy, placeText, setupText } from '../../report/work-plan.ts';
+import { acceptText, isolationWhy, memoryText, placeText, setupText, trustText } from '../../report/work-plan.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { diffStatText } from '../../template/knowledge.ts';
@@ -110,6 +110,8 @@ function describe(context: Context, session: LoadedSession, { used, now, wait }:
     ['Template', definition.template],
     ['Config', definition.configTemplate?.name ?? state.group.configTemplate?.name],
     ['Permissions', permissions(session)],
+    ['Untrusted', trustText(definition)],
+    ['Memory', memoryText(definition)],
     ['Budget', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
     ['Limits', limits(session)],
     ['Attempts', String(record.attempts)],

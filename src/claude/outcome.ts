@@ -3,10 +3,11 @@
  * that nothing contradicts is `completed`; a missing result never is.
  */
 import type { StopReason, Warning } from '../core/event.ts';
+import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../world/world.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
-import { type AttemptStream, isSuccess } from './stream.ts';
+import { type AttemptStream, deniedOf, isSuccess } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
 import { addAgain, describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
@@ -81,11 +82,12 @@ const settingsIgnored: Verdict = {
 function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
   const { stream, expectStructured } = input;
   if (ignoresSettings(input)) return settingsIgnored;
-  if (stream.denials.size > 0 && stream.toolsDone === 0) {
+  const denied = deniedOf(stream);
+  if (denied !== undefined && stream.toolsDone === 0) {
     return {
       status: 'failed',
       reason: 'permission',
-      message: `Nothing was done: every tool the session tried was denied (${deniedTools(stream)}).`,
+      message: `Nothing was done: every tool the session tried was denied (${clip(denied.tools.join(', '), 200)}).`,
       next: `${addAgain} with --allowed-tools for these, or with another --permission-mode.`,
     };
   }
@@ -200,18 +202,11 @@ function stopSentence(reason: StopReason): string {
   }
 }
 
-function deniedTools(stream: AttemptStream): string {
-  const names = [...new Set(stream.denials.values())].map((name) => oneLine(name, 60)).filter((name) => name !== '');
-  return clip(names.join(', '), 200);
-}
-
 function warningsOf(input: JudgeInput): Warning[] {
   const { stream } = input;
   const warnings: Warning[] = [];
-  if (stream.denials.size > 0) {
-    const calls = stream.denials.size === 1 ? '1 tool call was' : `${stream.denials.size} tool calls were`;
-    warnings.push({ code: 'denied-tools', message: `${calls} denied: ${deniedTools(stream)}.` });
-  }
+  const denied = deniedOf(stream);
+  if (denied !== undefined) warnings.push({ code: 'denied-tools', message: deniedSentence(denied) });
   if (input.expectHook && stream.sawInit && !stream.hookOk) {
     const how = stream.hookSeen ? 'failed' : 'did not run';
     const message = `The SessionStart hook ${how}: the session may lack its context after a compaction.`;

@@ -33,7 +33,6 @@ const meterGapMs = 1_000;
 /** A disk that does not answer is asked again this often, so many milliseconds apart. */
 const readTriesMax = 5;
 const readAgainMs = 200;
-
 interface Stop {
   readonly reason: StopReason;
   signalled: boolean;
@@ -250,7 +249,7 @@ export class Worker {
     }
     if (message.kind === 'user') this.#hasNewToolResult = true;
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
-    if (message.kind === 'result' || message.kind === 'task') this.#endWhenIdle();
+    if (['result', 'task', 'background'].includes(message.kind)) this.#endWhenIdle();
   }
 
   /** A tool's result is often followed by the last answer at once, and then there is nothing left to meter. */

@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
-import { explanation } from '../../core/progress.ts';
+import { type Denied, deniedSentence, explanation } from '../../core/progress.ts';
 import { type TimedWait, timedWait } from '../../core/timed-wait.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
@@ -68,7 +68,7 @@ function show(context: Context, reference: string, json: boolean): Work {
     const retryAt = wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() };
     context.stdout.line(safeJson({ ...sessionMeta({ ...record, usage }), ...retryAt }, 2));
   } else {
-    const seen = { used: usage, now: doing(context, session.value, standing), wait };
+    const seen = { used: usage, now: doing(context, session.value, standing), denied: now?.denied, wait };
     for (const line of describe(context, session.value, seen)) context.stdout.line(line);
   }
   return ok(exitCode.done);
@@ -85,10 +85,11 @@ interface Seen {
   /** Of all attempts, the running one included. */
   readonly used: Usage;
   readonly now: string | undefined;
+  readonly denied: Denied | undefined;
   readonly wait: TimedWait | null;
 }
 
-function describe(context: Context, session: LoadedSession, { used, now, wait }: Seen): string[] {
+function describe(context: Context, session: LoadedSession, { used, now, denied, wait }: Seen): string[] {
   const { record, state, sessionId } = session;
   const { definition } = record;
   const { style } = context.stdout;
@@ -125,7 +126,10 @@ function describe(context: Context, session: LoadedSession, { used, now, wait }:
   return [
     `${style('strong', sessionTitle(sessionId, definition.name))}  ${sessionId}`,
     ...lines.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${shown(name, value)}`])),
-    ...record.warnings.map((warning) => `${style('warn', 'Warning')}: ${safeLine(warning.message, 400)}`),
+    ...[
+      ...record.warnings.map(({ message }) => message),
+      ...(denied === undefined ? [] : [deniedSentence(denied)]),
+    ].map((message) => `${style('warn', 'Warning')}: ${safeLine(message, 400)}`),
     '',
     style('dim', 'Task:'),
     safeText(definition.prompt),

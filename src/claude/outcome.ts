@@ -31,6 +31,8 @@ export interface JudgeInput {
   readonly expectHook: boolean;
   /** The session has an `outputSchema`, so its result must come in that form. */
   readonly expectStructured: boolean;
+  /** What the model said last is missing in the conversation that claude has kept. */
+  readonly isCutOff?: boolean;
   /** The last line of the worker's stderr. */
   readonly stderrTail?: string;
 }
@@ -39,6 +41,9 @@ export type Outcome = Verdict & { readonly warnings: readonly Warning[] };
 
 /** The code of the warning that makes the next attempt look for its state itself. */
 export const contextLostCode = 'context-lost';
+
+/** The code of the warning that makes the next attempt look at what it has done. */
+export const cutOffCode = 'conversation-cut';
 
 /** What is kept of an answer; all of it is in transcript.jsonl. */
 const resultChars = 50_000;
@@ -215,6 +220,12 @@ function warningsOf(input: JudgeInput): Warning[] {
   if (stream.contextLost) {
     const message = 'After a compaction the session was not given its state back; its next attempt is told so.';
     warnings.push({ code: contextLostCode, message });
+  }
+  if (input.isCutOff === true) {
+    const message =
+      'claude did not write down the end of the conversation: the disk was full, or it was killed too early; its next ' +
+      'attempt is told so.';
+    warnings.push({ code: cutOffCode, message });
   }
   const open = openSubjects(stream.taskList);
   // Only a session that says that it is done can have forgotten something.

@@ -102,6 +102,8 @@ export interface AttemptStream {
   readonly spoken: Set<string>;
   /** Distinct messages of the main loop. */
   messages: number;
+  /** The id of the last of them that the model, and not claude in its name, has said. */
+  lastMessageId?: string;
   /** claude's own list of tasks, by their ids. */
   readonly taskList: Map<string, ListedTask>;
 }
@@ -263,6 +265,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (s.spoken.size > maxOpen && oldest !== undefined) s.spoken.delete(oldest);
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
+    if (isMainLoop && model !== '<synthetic>') s.lastMessageId = m.messageId;
     if (m.usage !== undefined && model !== '<synthetic>')
       setSpending(s, spendSeen(s.spending, model, m.usage, s.prices));
   }

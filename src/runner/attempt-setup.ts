@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { type Abilities, checkAbilities } from '../claude/abilities.ts';
 import { workerArgs } from '../claude/argv.ts';
 import { prepareConfigDir } from '../claude/config-dir.ts';
-import { conversationExists } from '../claude/conversation.ts';
+import { conversationExists, removeEmptyConversation } from '../claude/conversation.ts';
 import { commandEnvironment, type Environment, workerEnvironment } from '../claude/environment.ts';
 import { gitGuidance } from '../claude/git-guidance.ts';
 import type { InstructionsInput } from '../claude/instructions.ts';
 import type { JsonObject } from '../claude/lenient.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
-import { contextLostCode } from '../claude/outcome.ts';
+import { contextLostCode, cutOffCode } from '../claude/outcome.ts';
 import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../claude/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../claude/resume-prompt.ts';
@@ -210,6 +210,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     mcp,
   });
   if (!config.ok) return config;
+  if (!isNew) removeEmptyConversation(world, paths.config, claudeSessionId);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const failure = record.lastFailure;
   const words: ResumePromptInput = {
@@ -218,6 +219,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     continues,
     ...(failure === undefined ? {} : { failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
+    isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
     ...(record.rejection === undefined ? {} : { rejection: record.rejection }),
     ...(loss === undefined ? {} : { loss }),
     messages: record.messages,

@@ -5,6 +5,7 @@
  */
 
 import { baseRequest, interruptRequest, usageRequest, userMessage } from '../claude/control.ts';
+import { isCutOff } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';
@@ -353,13 +354,12 @@ export class Worker {
     const reaped = await this.#processes.reap();
     this.#tidyUp();
     const outcome = judge({
-      stream: this.stream,
-      exit,
+      ...{ stream: this.stream, exit, found },
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
-      found,
       expectHook: this.#options.expectHook,
       expectStructured: this.#options.expectStructured,
+      isCutOff: isCutOff(this.#world, this.#options.paths.config, this.stream),
       stderrTail: lastStderrLine(this.#world.files, this.#options.paths.stderr, this.#stderrOffset),
     });
     return reaped < 0 ? withLeftovers(outcome) : outcome;

@@ -3,6 +3,7 @@
  */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition } from '../core/group.ts';
+import { forwardOption } from './argv.ts';
 
 /** Absent = nobody has tried. */
 export interface Abilities {
@@ -10,8 +11,13 @@ export interface Abilities {
   readonly untrusted?: boolean;
   /** `memoryVariable` ends a command that takes more, on this machine. */
   readonly toolMemory?: boolean;
-  /** `--forward-subagent-text` is one of its options. */
+  /** `forwardOption` is one of its options. */
   readonly forwardsSubagents?: boolean;
+}
+
+/** What the text of `claude --help` tells. */
+export function abilitiesIn(help: string): Abilities {
+  return { forwardsSubagents: help.split(/\s+/).includes(forwardOption) };
 }
 
 /**

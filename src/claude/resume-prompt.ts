@@ -101,8 +101,8 @@ const lost =
   'any.';
 
 const cutOff =
-  'The end of the conversation was not written down: you have said and done more than it shows. Take the files as they ' +
-  'are for what was done.';
+  'The end of the conversation was not written down: you have said and done more than it shows. What was done is to ' +
+  'be seen in the files alone.';
 
 function lossWords(loss: Loss | undefined): string[] {
   if (loss === undefined) return [];

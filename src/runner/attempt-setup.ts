@@ -85,7 +85,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
             : Promise.resolve(ok(null));
         const systems = contextOf(world, { ...record.definition, projectPath: folder });
         const place = { folder, ...(loss === undefined ? {} : { loss }) };
-        const subject: Subject = { ...input, ...place, systems, paths, program, env, templates, isNew };
+        const subject: Subject = { ...input, ...place, systems, paths, program, can, env, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await login;
@@ -177,6 +177,7 @@ function environment(
 interface Subject extends PrepareInput, Workplace {
   readonly paths: SessionPaths;
   readonly program: string;
+  readonly can: Abilities;
   readonly env: Environment;
   readonly templates: TemplateStore;
   readonly systems: readonly ContextName[];
@@ -186,7 +187,7 @@ interface Subject extends PrepareInput, Workplace {
 
 /** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env, folder, loss, templates, systems, isNew } = subject;
+  const { state, record, attempt, paths, program, can, env, folder, loss, templates, systems, isNew } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
   const generated = generatedConfig(world, templates, state.group, definition);
@@ -241,6 +242,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
     ...(filled.files.length === 0 ? {} : { addedFolders: [paths.inputs] }),
     ...(attempt.reservedUsd === undefined ? {} : { reservedUsd: attempt.reservedUsd }),
+    ...(can.forwardsSubagents ? { forwardsSubagents: true } : {}),
     rehearsal: options.rehearsalUrl !== undefined,
   });
   const { fifo, transcript, stderr } = paths;

@@ -1,7 +1,7 @@
 /**
  * Promises: what the real claude keeps of a conversation. After an end, an interrupt or a signal all of it is there; of
- * one that was killed as it began nothing is, and it can be begun again under its id; on a full disk its end is missing,
- * and we notice.
+ * one that was killed as it began nothing is, and it can be begun again under its id; on a full disk its end is
+ * missing, and we notice.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -31,7 +31,7 @@ test.each(asked)(
 test('what claude is able to is given to those who ask for it, and no project takes it back', async () => {
   const fields = { untrusted: true, memoryBytes: 500_000_000 } as const;
   const group = make([{ name: 'a', fields }, { name: 'b' }]);
-  const run = group.run(rig.env, { can: { untrusted: true, toolMemory: true } });
+  const run = group.run(rig.env, { can: { untrusted: true, toolMemory: true, forwardsSubagents: true } });
   const given: unknown[] = [];
   for (const name of ['a', 'b']) {
     const fake = await begin(group, name);
@@ -39,6 +39,7 @@ test('what claude is able to is given to those who ask for it, and no project ta
     for (const where of [fake.hello.env, env]) {
       given.push([where.CLAUDE_CODE_IGNORE_PERSISTED_TRUST, where.CLAUDE_CODE_TOOL_MEMORY_LIMIT]);
     }
+    expect(fake.hello.args).toContain('--forward-subagent-text');
     await fake.succeed();
   }
   expect(given).toEqual([

@@ -223,8 +223,8 @@ function warningsOf(input: JudgeInput): Warning[] {
   }
   if (input.isCutOff === true) {
     const message =
-      'claude did not write down the end of the conversation: the disk was full, or it was killed too early; the next ' +
-      'attempt is told.';
+      'claude did not write down the end of the conversation: the disk was full, or it was killed too early; its ' +
+      'next attempt is told.';
     warnings.push({ code: cutOffCode, message });
   }
   const open = openSubjects(stream.taskList);

@@ -48,11 +48,6 @@ describe('workerArgs', () => {
     ]);
   });
 
-  test('what only some programs know is said to them alone', () => {
-    expect(workerArgs({ ...args, forwardsSubagents: true })).toContain('--forward-subagent-text');
-    expect(workerArgs({ ...args, forwardsSubagents: false })).toEqual(workerArgs(args));
-  });
-
   test('no option that takes several values, and no free text, stands as a word of its own', () => {
     const words = workerArgs({
       ...args,

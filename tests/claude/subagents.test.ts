@@ -1,6 +1,6 @@
 /**
- * Promises: what sub-agents say stands in the stream when `--help` of the claude in use knows the option for it, is shown
- * below the call that runs them, and counts neither as the session's own words nor anew as cost.
+ * Promises: what sub-agents say stands in the stream when `--help` of the claude in use knows the option for it, is
+ * shown below the call that runs them, and counts neither as the session's own words nor anew as cost.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { abilitiesIn } from '../../src/claude/abilities.ts';

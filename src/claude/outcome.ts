@@ -5,9 +5,10 @@
 import type { StopReason, Warning } from '../core/event.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../world/world.ts';
+import { deniedOf } from './denials.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
-import { type AttemptStream, deniedOf, isSuccess } from './stream.ts';
+import { type AttemptStream, isSuccess } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
 import { addAgain, describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';

@@ -4,14 +4,14 @@
  * lines always give the same state, so a later runner knows what an earlier one knew.
  */
 import { type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
-import type { ApiRetry, Denied } from '../core/progress.ts';
+import type { ApiRetry } from '../core/progress.ts';
 import { answersBase, answersInterrupt } from './control.ts';
+import { noteDenial } from './denials.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
   ApiRetryMessage,
   AssistantMessage,
   ClaudeMessage,
-  Denial,
   HookMessage,
   RateLimitMessage,
   ResultMessage,
@@ -111,8 +111,6 @@ export interface AttemptStream {
 const toolChars = 80;
 const textChars = 200;
 const errorChars = 60;
-/** Names of denied tools; nobody reads more at once. */
-const deniedNamesMax = 20;
 /** More open calls than any model makes; what a broken stream opens beyond that is not remembered. */
 const maxOpen = 1000;
 const personErrors: ReadonlySet<string> = new Set(['authentication_failed', 'oauth_org_not_allowed', 'billing_error']);
@@ -205,7 +203,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       if (m.costUsd !== undefined) foldAnswer(s, m.requestId, { costUsd: m.costUsd, models: m.models ?? {} });
       break;
     case 'denied':
-      noteDenial(s, m);
+      noteDenial(s.denials, m);
       break;
     case 'malformed':
       s.malformed += 1;
@@ -314,7 +312,7 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   if (!keepsEarlier) s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
   if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
-  for (const denial of m.denials) noteDenial(s, denial);
+  for (const denial of m.denials) noteDenial(s.denials, denial);
   foldTotal(s, m);
   // The turn is over: calls that were interrupted never get an answer.
   s.openTools.clear();
@@ -345,20 +343,6 @@ function foldBackground(s: AttemptStream, taskIds: readonly string[]): void {
   for (const id of s.backgroundTasks) if (!now.has(id)) s.openTasks.delete(id);
   for (const id of now) if (s.openTasks.size < maxOpen) s.openTasks.add(id);
   s.backgroundTasks = now;
-}
-
-/** Said when it happens, by newer programs, and once more at the end of the turn. */
-function noteDenial(s: AttemptStream, { id, tool }: Denial): void {
-  if (s.denials.size < maxOpen) s.denials.set(id, tool);
-}
-
-const toolNameChars = 60;
-
-/** The denied tool calls so far; undefined when there are none. */
-export function deniedOf({ denials }: AttemptStream): Denied | undefined {
-  if (denials.size === 0) return undefined;
-  const names = [...new Set(denials.values())].map((name) => oneLine(name, toolNameChars));
-  return { calls: denials.size, tools: names.filter((name) => name !== '').slice(0, deniedNamesMax) };
 }
 
 /** Begins what our own hook prints; a project has hooks as well. */

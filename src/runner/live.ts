@@ -1,5 +1,6 @@
 /** What a running attempt looks like to people, taken from its worker. */
-import { deniedOf, usageOf } from '../claude/stream.ts';
+import { deniedOf } from '../claude/denials.ts';
+import { usageOf } from '../claude/stream.ts';
 import type { LiveSession } from '../core/progress.ts';
 import type { Worker } from './worker.ts';
 

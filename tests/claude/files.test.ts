@@ -17,12 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/config-dir.ts';
-import {
-  conversationExists,
-  isCutOff,
-  removeEmptyConversation,
-  totalsBefore,
-} from '../../src/claude/conversation.ts';
+import { conversationExists, isCutOff, removeEmptyConversation, totalsBefore } from '../../src/claude/conversation.ts';
 import { gitGuidance } from '../../src/claude/git-guidance.ts';
 import { instructions } from '../../src/claude/instructions.ts';
 import type { JsonObject } from '../../src/claude/lenient.ts';

@@ -25,6 +25,7 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type Standing, standingOf } from '../live-view.ts';
 import { type LoadedSession, loadReferredSession } from '../resolve.ts';
+import { resumeCost, resumeCostText, resumeNoteText } from '../resume-cost.ts';
 import { runningSetup } from '../set-up.ts';
 
 const example = `
@@ -103,6 +104,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
     ['Why', why.message === undefined ? undefined : withCommands(state, why.message, record)],
     ['Now', now],
+    ['Going on', goingOn(context, session)],
     ['Project', definition.projectPath],
     ...workLines(session),
     ['Description', definition.description === '' ? undefined : definition.description],
@@ -135,6 +137,11 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
     safeText(definition.prompt),
     ...(record.state.status === 'completed' ? ['', style('dim', 'Result:'), safeText(record.state.result)] : []),
   ];
+}
+
+function goingOn({ world }: Context, { paths, state, record }: LoadedSession): string | undefined {
+  const cost = resumeCost(world, paths, state, record);
+  return cost === null ? (resumeNoteText(world, paths, record) ?? undefined) : resumeCostText(cost);
 }
 
 /** Where it works, what it left there and how that is checked. */

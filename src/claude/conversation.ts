@@ -10,9 +10,9 @@ import { type Claim, noClaim } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
 /** Read at once. */
-const chunkBytes = 1024 * 1024;
+const chunkBytes = 64 * 1024;
 /** What may follow the last message of the model: results of its tools, and what claude notes for itself. */
-const tailBytes = 8 * chunkBytes;
+const tailBytes = 8 * 1024 * 1024;
 /** Lines of a message begin with its place in the conversation, so the type stands somewhere within. */
 const messageTypes = ['"type":"user"', '"type":"assistant"'];
 

@@ -17,7 +17,7 @@ import { isObject, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
 
 /** As much of a transcript or a log as is looked at, from its end. */
-const tailBytes = 1024 * 1024;
+const tailBytes = 256 * 1024;
 
 export interface ResumeCost {
   /** Of the conversation. */

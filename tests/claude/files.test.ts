@@ -209,7 +209,7 @@ describe('conversations', () => {
     empty: '',
     title,
     // It begins with more than is read at once, and the type lies across the border.
-    late: `${'x'.repeat(1024 * 1024 - said.length + 10)}${said}`,
+    late: `${'x'.repeat(64 * 1024 - said.length + 10)}${said}`,
   };
   const config = () => join(folder, 'cfg');
   beforeEach(() => {

@@ -1,6 +1,6 @@
 /**
- * Promises: what it costs to go on with a conversation that the prompt cache may have lost is told before it is paid, and
- * nothing where it costs nothing: a fresh pause, a new conversation, a rehearsal. What claude itself reckons is in
+ * Promises: what it costs to go on with a conversation that the prompt cache may have lost is told before it is paid,
+ * and nothing where it costs nothing: a fresh pause, a new conversation, a rehearsal. What claude itself reckons is in
  * tests/claude/resume-cost.test.ts.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';

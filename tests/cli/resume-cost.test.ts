@@ -64,8 +64,10 @@ test('of a paused session, wherever one looks before going on', async () => {
   expect(await user.ok('session', 'show', `${group}/api`)).toContain(`\nGoing on: ${own}\n`);
   const all = `Going on with 1 conversation costs ${own}.`;
   expect(await user.ok('group', 'show', group)).toContain(`\n${all}\n`);
-  expect((await user.run('group', 'plan', group)).stdout).toContain(`\n  ${all}\n`);
-  expect((await user.run('group', 'resume', group, '--output', 'quiet')).stderr).toContain(all);
+  // Nothing is to be started here.
+  const nowhere = { env: { CLAUDE_CODE_AGENT_CLAUDE: '/nowhere' } };
+  expect((await user.runWith(nowhere, 'group', 'plan', group)).stdout).toContain(`\n  ${all}\n`);
+  expect((await user.runWith(nowhere, 'group', 'resume', group, '--output', 'quiet')).stderr).toContain(all);
 });
 
 const nothing = { cache_read_input_tokens: 0, cache_creation_input_tokens: 0, output_tokens: 0 };

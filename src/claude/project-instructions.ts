@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { World } from '../world/world.ts';
 
 const ownNames = ['CLAUDE.md', join('.claude', 'CLAUDE.md'), 'CLAUDE.local.md'];
-/** Newer programs read it, with a plugin of their own, where the project and the folders above have none of the others. */
+/** Newer programs read it where the project and the folders above have none of the others. */
 export const sharedName = 'AGENTS.md';
 
 /** Absolute paths, those of the outermost folder first: claude looks from the project up to the root. */

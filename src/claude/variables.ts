@@ -26,7 +26,10 @@ export const noLoginHere = 'CLAUDE_CODE_AGENT_NO_LOGIN_HERE';
  */
 export const untrustedSwitch = 'CLAUDE_CODE_IGNORE_PERSISTED_TRUST';
 
-/** Bytes that the commands of the Bash tool may take together; what takes more is killed. */
+/**
+ * Bytes that the commands of the Bash tool may take together; what takes more is killed. claude makes one control group
+ * for it, which all that run in the same control group share, with the limit of the one that came last.
+ */
 export const memoryVariable = 'CLAUDE_CODE_TOOL_MEMORY_LIMIT';
 
 /** Switches that send requests to a cloud provider instead of Anthropic. */

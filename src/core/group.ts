@@ -198,7 +198,7 @@ export interface SessionDefinition {
   readonly noCommit?: true;
   /** The project is not trusted: of its settings only what can do no harm has an effect. */
   readonly untrusted?: true;
-  /** Bytes of memory that the commands of the session may take together; absent = no limit. */
+  /** Bytes of memory that its commands, with those of others that run at once, may take; absent = no limit. */
   readonly memoryBytes?: number;
   /** ISO 8601, UTC. */
   readonly createdAt: string;

@@ -70,7 +70,7 @@ export function trustText({ untrusted }: SessionDefinition): string | undefined 
 /** The limit on what its commands may take; undefined when there is none. */
 export function memoryText({ memoryBytes }: SessionDefinition): string | undefined {
   if (memoryBytes === undefined) return undefined;
-  return `${Math.round(memoryBytes / 1_000_000).toLocaleString('en-US')} MB for its commands together`;
+  return `${Math.round(memoryBytes / 1_000_000).toLocaleString('en-US')} MB for its commands and those of others that run at once`;
 }
 
 /** A script of several lines is shown as what it is. */

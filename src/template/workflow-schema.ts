@@ -127,7 +127,7 @@ const bounds = {
     .min(memoryMb.min)
     .max(memoryMb.max)
     .optional()
-    .describe('Megabytes that the commands of the session may take together'),
+    .describe('Megabytes that its commands, with those of others that run at once, may take'),
 };
 
 const session = z

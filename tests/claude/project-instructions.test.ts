@@ -1,6 +1,6 @@
 /**
- * Promises: what we say that claude reads of a project's own instructions is what reaches the model; AGENTS.md only with
- * a claude that has its plugin for it.
+ * Promises: what we say that claude reads of a project's own instructions is what reaches the model; AGENTS.md only
+ * with a claude that has its plugin for it.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';

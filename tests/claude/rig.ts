@@ -157,6 +157,7 @@ export interface SessionOptions {
   readonly allowedTools?: readonly string[];
   readonly dependencyResult?: string;
   readonly untrusted?: boolean;
+  readonly memoryBytes?: number;
   /** Instead of one that prints CONTEXT of the session. */
   readonly hook?: HookProgram;
 }
@@ -177,6 +178,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     tmpDir: paths.tmp,
     login: chooseLogin(caller),
     untrusted: options.untrusted,
+    memoryBytes: options.memoryBytes,
   });
   mkdirSync(paths.config, { recursive: true });
   const prepared = prepareConfigDir(createRealWorld(), {

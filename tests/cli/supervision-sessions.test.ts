@@ -263,7 +263,7 @@ test('limits of a session and of the machine are kept and shown', async () => {
 test('an untrusted project and a memory limit are shown, and not run with a claude that nobody tried', async () => {
   const group = await user.group('auth', { api: ['--untrusted', '--memory', '2000'] });
   const trust = 'its hooks do not run, and of its variables only harmless ones count';
-  const memory = '2,000 MB for its commands together';
+  const memory = '2,000 MB for its commands and those of others that run at once';
   const shown = await user.ok('session', 'show', 'auth/api');
   expect(shown).toContain(`Untrusted: ${trust}\nMemory: ${memory}\n`);
   const plan = await user.ok('group', 'plan', group);

@@ -77,7 +77,11 @@ export function define(command: Command, context: Context): void {
     .option('--timeout <time>', 'longest wall time of one attempt, such as 90s, 15m or 1h30m', parseDuration)
     .option('--stall-timeout <time>', 'longest time without any progress (default: 15m)', parseDuration)
     .option('--untrusted', "the project's hooks do not run, and of its variables only harmless ones count")
-    .option('--memory <mb>', 'megabytes that the commands of the session may take together', parseMemory);
+    .option(
+      '--memory <mb>',
+      'megabytes that its commands, with those of others that run at once, may take',
+      parseMemory,
+    );
   withWorkOptions(described)
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => add(context, reference, given)));

@@ -48,6 +48,7 @@ async function main([system = '', event = '', ...options]: readonly string[]): P
     ...(source === undefined ? {} : { source }),
     ...(input.sessionId === undefined ? {} : { sessionId: input.sessionId }),
     ...(input.transcriptPath === undefined ? {} : { transcriptPath: input.transcriptPath }),
+    ...(input.resumed === undefined ? {} : { resumed: input.resumed }),
     projectFolder: env.CLAUDE_PROJECT_DIR || input.cwd || process.cwd(),
     isWorker,
     ...(sessionFolder === null ? {} : { sessionFolder }),
@@ -112,7 +113,8 @@ async function taskAnswer(call: HookCall): Promise<HookAnswer> {
   if (sessionFolder === null || call.event !== 'session-start') return { text: '' };
   const { sessionStartText } = await import('./context/session-hook.ts');
   const promptFile = join(sessionFolder, 'prompt.md');
-  return { text: sessionStartText(call, files.readText(promptFile), promptFile) };
+  const notes = call.resumed === undefined ? {} : { notes: { resumed: call.resumed } };
+  return { text: sessionStartText(call, files.readText(promptFile), promptFile), ...notes };
 }
 
 /** A full disk, of all things, must not keep the state from the session. */

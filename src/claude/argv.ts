@@ -24,9 +24,14 @@ export interface WorkerArgsInput {
   readonly addedFolders?: readonly string[];
   /** US dollars this attempt may spend; absent = no cap. */
   readonly reservedUsd?: number;
+  /** Print what sub-agents say; programs that do not know the option end with an error. */
+  readonly forwardsSubagents?: boolean;
   /** Read no settings, instructions or MCP servers of the project. */
   readonly rehearsal: boolean;
 }
+
+/** Without it the stream has only the tool calls of sub-agents. */
+export const forwardOption = '--forward-subagent-text';
 
 /** Below this claude would be given "0.0000", with which it crashes. */
 const leastUsd = 0.001;
@@ -55,6 +60,7 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     ...(reservedUsd === undefined
       ? []
       : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(6)]),
+    ...(input.forwardsSubagents === true ? [forwardOption] : []),
     ...(input.rehearsal ? ['--setting-sources', 'user'] : []),
     '--permission-mode',
     input.permissionMode,

@@ -1,29 +1,75 @@
 /**
- * What claude itself has kept of a conversation: whether `--resume` can work, and what its totals go on with then.
+ * What claude itself has kept of a conversation: whether `--resume` can work, whether its end is missing, and what its
+ * totals go on with.
  */
 import { join } from 'node:path';
 import type { World } from '../world/world.ts';
 import { count, isObject } from './lenient.ts';
 import { modelsOf } from './messages.ts';
 import { type Claim, noClaim } from './spending.ts';
+import type { AttemptStream } from './stream.ts';
 
-/** True when the transcript is in the config dir. After a hard kill the file may be missing or empty. */
+/** Read at once. */
+const chunkBytes = 64 * 1024;
+/** What may follow the last message of the model: results of its tools, and what claude notes for itself. */
+const tailBytes = 8 * 1024 * 1024;
+/** Lines of a message begin with its place in the conversation, so the type stands somewhere within. */
+const messageTypes = ['"type":"user"', '"type":"assistant"'];
+
+/** True when the transcript is in the config dir and holds a message. */
 export function conversationExists(world: World, configDir: string, claudeSessionId: string): boolean {
-  return conversationFile(world, configDir, claudeSessionId) !== null;
+  return filesOf(world, configDir, claudeSessionId).some((path) => holdsMessage(world, path));
 }
 
 /**
- * The file of the conversation, null when there is none or an empty one. The folder below projects/ is named after the
- * project's path by rules of claude's own, so all of them are looked into.
+ * Removes transcripts without any message: a claude that was killed as it began leaves its title, and then the
+ * conversation can neither be continued nor begun anew under the same id.
  */
-function conversationFile(world: World, configDir: string, claudeSessionId: string): string | null {
+export function removeEmptyConversation(world: World, configDir: string, claudeSessionId: string): void {
+  for (const path of filesOf(world, configDir, claudeSessionId)) {
+    if (!holdsMessage(world, path)) world.files.remove(path);
+  }
+}
+
+/**
+ * True when the last message of the model is not in the transcript: the disk was full, or claude was killed before it
+ * wrote it down. False where there is no transcript at all.
+ */
+export function isCutOff(
+  world: World,
+  configDir: string,
+  { claudeSessionId, lastMessageId }: Pick<AttemptStream, 'claudeSessionId' | 'lastMessageId'>,
+): boolean {
+  if (claudeSessionId === undefined || lastMessageId === undefined) return false;
+  const paths = filesOf(world, configDir, claudeSessionId);
+  return paths.length > 0 && paths.every((path) => lacks(world, path, lastMessageId));
+}
+
+/**
+ * The folder below projects/ is named after the project's path by rules of claude's own, so all of them are looked
+ * into. After a hard kill the file may be missing or empty.
+ */
+function filesOf(world: World, configDir: string, claudeSessionId: string): string[] {
   const projects = join(configDir, 'projects');
   const paths = world.files.list(projects).map((folder) => join(projects, folder, `${claudeSessionId}.jsonl`));
-  const isKept = (path: string): boolean => {
-    const info = world.files.info(path);
-    return info?.kind === 'file' && info.size > 0;
-  };
-  return paths.find(isKept) ?? null;
+  return paths.filter((path) => world.files.info(path)?.kind === 'file');
+}
+
+/** As a rule it is found in the first chunk. */
+function holdsMessage(world: World, path: string): boolean {
+  const overlap = Math.max(...messageTypes.map(({ length }) => length)) - 1;
+  for (let offset = 0; ; offset += chunkBytes - overlap) {
+    const bytes = world.files.readBytes(path, offset, chunkBytes);
+    const text = new TextDecoder('latin1').decode(bytes);
+    if (messageTypes.some((type) => text.includes(type))) return true;
+    if (bytes.length < chunkBytes) return false;
+  }
+}
+
+function lacks(world: World, path: string, messageId: string): boolean {
+  const size = world.files.info(path)?.size ?? 0;
+  const tail = world.files.readBytes(path, Math.max(0, size - tailBytes), tailBytes);
+  return !new TextDecoder('latin1').decode(tail).includes(messageId);
 }
 
 /**
@@ -38,8 +84,8 @@ export function totalsBefore(
   startedAtMs: number,
 ): Claim | null {
   for (const id of claudeSessionIds.toReversed()) {
-    const path = conversationFile(world, configDir, id);
-    const found = path === null ? null : lastTotals(world, path, startedAtMs);
+    const [path] = filesOf(world, configDir, id);
+    const found = path === undefined ? null : lastTotals(world, path, startedAtMs);
     if (found !== null) return found;
   }
   return null;

@@ -11,8 +11,10 @@ import {
   keptVariables,
   loginVariables,
   managedSwitch,
+  memoryVariable,
   noLoginHere,
   repositoryVariables,
+  untrustedSwitch,
 } from './variables.ts';
 
 export { attemptMark } from './attempt-mark.ts';
@@ -31,6 +33,9 @@ export interface WorkerEnvironmentInput {
   /** Absolute path of a folder of the session for scratch files and the output of background tasks. */
   readonly tmpDir: string;
   readonly login: Login;
+  /** Of the session; see SessionDefinition. */
+  readonly untrusted?: boolean | undefined;
+  readonly memoryBytes?: number | undefined;
   /** The scripted API on loopback and an own, empty home. */
   readonly rehearsal?: { readonly baseUrl: string; readonly home: string };
 }
@@ -87,6 +92,8 @@ function fixedVariables(input: WorkerEnvironmentInput, callersRetries: string | 
     CLAUDE_CODE_ENABLE_TODO_TOOLS: '1',
     CLAUDE_CODE_EXIT_AFTER_STOP_DELAY: String(idleExitMs),
     CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS: String(sessionEndHooksMs),
+    ...(input.untrusted === true ? { [untrustedSwitch]: '1' } : {}),
+    ...(input.memoryBytes === undefined ? {} : { [memoryVariable]: String(input.memoryBytes) }),
   };
 }
 

@@ -5,6 +5,7 @@
 import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
 import { count, isObject, type JsonObject, list, mapped, number, object, objects, optional, text } from './lenient.ts';
 import { type TaskListChange, taskListChange } from './task-list.ts';
+import { readTask, type TaskMessage } from './task-messages.ts';
 import { clip } from './text.ts';
 
 export type Block =
@@ -124,10 +125,9 @@ export interface HookMessage {
   readonly stdout?: string;
 }
 
-export interface TaskMessage {
-  readonly kind: 'task';
-  readonly phase: 'started' | 'ended';
-  readonly taskId: string;
+/** A tool call was denied just now; the turn's result names it again. */
+export interface DeniedMessage extends Denial {
+  readonly kind: 'denied';
 }
 
 type Body =
@@ -138,6 +138,7 @@ type Body =
   | ApiRetryMessage
   | RateLimitMessage
   | HookMessage
+  | DeniedMessage
   | TaskMessage
   | { readonly kind: 'compact-boundary' }
   | ControlResponseMessage
@@ -226,20 +227,11 @@ function readSystem(value: JsonObject): Body {
       };
     case 'compact_boundary':
       return { kind: 'compact-boundary' };
+    case 'permission_denied':
+      return { kind: 'denied', ...denialOf(value) };
     default:
       return readTask(subtype, value) ?? { kind: 'other', type: `system/${subtype}` };
   }
-}
-
-function readTask(subtype: string, value: JsonObject): TaskMessage | undefined {
-  const taskId = text(value.task_id);
-  if (taskId === undefined) return undefined;
-  if (subtype === 'task_started') return { kind: 'task', phase: 'started', taskId };
-  if (subtype === 'task_notification') return { kind: 'task', phase: 'ended', taskId };
-  if (subtype !== 'task_updated') return undefined;
-  const status = text(object(value.patch).status);
-  const ended = status === 'completed' || status === 'failed' || status === 'killed';
-  return ended ? { kind: 'task', phase: 'ended', taskId } : undefined;
 }
 
 function readAssistant(value: JsonObject): AssistantMessage {
@@ -305,10 +297,7 @@ function readResult(value: JsonObject): ResultMessage {
     unpriced: Object.entries(object(value.modelUsage)).flatMap(([model, usage]) =>
       object(usage).costBasis === 'unknown' ? [model] : [],
     ),
-    denials: objects(value.permission_denials).map((denial) => ({
-      tool: text(denial.tool_name) ?? '',
-      id: text(denial.tool_use_id) ?? '',
-    })),
+    denials: objects(value.permission_denials).map(denialOf),
     errors: list(value.errors).filter((error) => typeof error === 'string'),
     durationMs: count(value.duration_ms),
     ...optional('result', text(value.result)),
@@ -317,6 +306,10 @@ function readResult(value: JsonObject): ResultMessage {
     ...optional('terminalReason', text(value.terminal_reason)),
     ...optional('origin', text(object(value.origin).kind)),
   };
+}
+
+function denialOf(value: JsonObject): Denial {
+  return { tool: text(value.tool_name) ?? '', id: text(value.tool_use_id) ?? '' };
 }
 
 function readRateLimit(value: JsonObject): RateLimitMessage {

@@ -3,7 +3,9 @@
  * that nothing contradicts is `completed`; a missing result never is.
  */
 import type { StopReason, Warning } from '../core/event.ts';
+import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../world/world.ts';
+import { deniedOf } from './denials.ts';
 import type { ResultMessage } from './messages.ts';
 import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, isSuccess } from './stream.ts';
@@ -30,6 +32,8 @@ export interface JudgeInput {
   readonly expectHook: boolean;
   /** The session has an `outputSchema`, so its result must come in that form. */
   readonly expectStructured: boolean;
+  /** What the model said last is missing in the conversation that claude has kept. */
+  readonly isCutOff?: boolean;
   /** The last line of the worker's stderr. */
   readonly stderrTail?: string;
 }
@@ -38,6 +42,9 @@ export type Outcome = Verdict & { readonly warnings: readonly Warning[] };
 
 /** The code of the warning that makes the next attempt look for its state itself. */
 export const contextLostCode = 'context-lost';
+
+/** The code of the warning that makes the next attempt look at what it has done. */
+export const cutOffCode = 'conversation-cut';
 
 /** What is kept of an answer; all of it is in transcript.jsonl. */
 const resultChars = 50_000;
@@ -81,11 +88,12 @@ const settingsIgnored: Verdict = {
 function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
   const { stream, expectStructured } = input;
   if (ignoresSettings(input)) return settingsIgnored;
-  if (stream.denials.size > 0 && stream.toolsDone === 0) {
+  const denied = deniedOf(stream);
+  if (denied !== undefined && stream.toolsDone === 0) {
     return {
       status: 'failed',
       reason: 'permission',
-      message: `Nothing was done: every tool the session tried was denied (${deniedTools(stream)}).`,
+      message: `Nothing was done: every tool the session tried was denied (${clip(denied.tools.join(', '), 200)}).`,
       next: `${addAgain} with --allowed-tools for these, or with another --permission-mode.`,
     };
   }
@@ -200,19 +208,12 @@ function stopSentence(reason: StopReason): string {
   }
 }
 
-function deniedTools(stream: AttemptStream): string {
-  const names = [...new Set(stream.denials.values())].map((name) => oneLine(name, 60)).filter((name) => name !== '');
-  return clip(names.join(', '), 200);
-}
-
 function warningsOf(input: JudgeInput): Warning[] {
   const { stream } = input;
   const warnings: Warning[] = [];
   const { unpriced = [] } = stream.lastResult ?? {};
-  if (stream.denials.size > 0) {
-    const calls = stream.denials.size === 1 ? '1 tool call was' : `${stream.denials.size} tool calls were`;
-    warnings.push({ code: 'denied-tools', message: `${calls} denied: ${deniedTools(stream)}.` });
-  }
+  const denied = deniedOf(stream);
+  if (denied !== undefined) warnings.push({ code: 'denied-tools', message: deniedSentence(denied) });
   if (input.expectHook && stream.sawInit && !stream.hookOk) {
     const how = stream.hookSeen ? 'failed' : 'did not run';
     const message = `The SessionStart hook ${how}: the session may lack its context after a compaction.`;
@@ -221,6 +222,12 @@ function warningsOf(input: JudgeInput): Warning[] {
   if (stream.contextLost) {
     const message = 'After a compaction the session was not given its state back; its next attempt is told so.';
     warnings.push({ code: contextLostCode, message });
+  }
+  if (input.isCutOff === true) {
+    const message =
+      'claude did not write down the end of the conversation: the disk was full, or it was killed too early; its ' +
+      'next attempt is told.';
+    warnings.push({ code: cutOffCode, message });
   }
   const open = openSubjects(stream.taskList);
   // Only a session that says that it is done can have forgotten something.

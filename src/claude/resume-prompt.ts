@@ -24,6 +24,8 @@ export interface ResumePromptInput {
   readonly rejection?: { readonly message: string; readonly output: string };
   /** The state of the session did not come back after a compaction. */
   readonly contextLost?: boolean;
+  /** The conversation lacks its end. */
+  readonly isCutOff?: boolean;
   /** The model has not heard of it yet. */
   readonly loss?: Loss;
   /** What the user said to the session since its last attempt. */
@@ -52,14 +54,14 @@ export function resumePrompt(input: ResumePromptInput): string {
 const opening = 'The task of this session:';
 
 function promptWords(input: ResumePromptInput): string {
-  const { task, kind, continues, failure, rejection, contextLost = false, messages = [], loss } = input;
+  const { task, kind, continues, failure, rejection, messages = [], loss } = input;
   const said = messages.flatMap((text) => [added, text]);
   if (kind === 'start') return [task, ...said].join('\n\n');
   const paused = continues ? `${pauseReason} ${pauseIsNoRefusal}` : pauseReason;
   const why = rejection !== undefined ? rejected(rejection) : kind === 'retry' ? retryReason(failure) : paused;
   // Announced by the opening, the task comes first in a new conversation; a known one ends with the reminder of it.
   if (!continues) return [task, why, fresh, ...lossWords(loss), ...said].join('\n\n');
-  const lostNote = contextLost ? [lost] : [];
+  const lostNote = [...(input.contextLost ? [lost] : []), ...(input.isCutOff ? [cutOff] : [])];
   const look = rejection === undefined ? [check] : [];
   return [why, ...lostNote, ...look, ...lossWords(loss), again, task, ...said].join('\n\n');
 }
@@ -97,6 +99,10 @@ const lost =
   'The conversation was compacted before, and your own state was not given back to you then. Read it now: your ' +
   'progress file docs/plans/.cpm-progress-<your session id>.md and other notes of yours in the project, if there are ' +
   'any.';
+
+const cutOff =
+  'The end of the conversation was not written down: you have said and done more than it shows. What was done is to ' +
+  'be seen in the files alone.';
 
 function lossWords(loss: Loss | undefined): string[] {
   if (loss === undefined) return [];

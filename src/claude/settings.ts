@@ -15,10 +15,12 @@ import {
   loaderVariables,
   managedSwitch,
   managedVariables,
+  memoryVariable,
   providerSwitches,
   proxyVariables,
   restatedVariables,
   steeringVariables,
+  untrustedSwitch,
 } from './variables.ts';
 
 /** Our own means of control, which a project could switch off as well. */
@@ -35,6 +37,8 @@ const controlVariables = [
   'CLAUDE_CODE_ENABLE_TODO_TOOLS',
   'CLAUDE_CODE_EXIT_AFTER_STOP_DELAY',
   'CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS',
+  untrustedSwitch,
+  memoryVariable,
 ];
 
 /** Settings that name programs for credentials or headers. An empty text beats a project's, null does not. */

@@ -6,6 +6,7 @@
 import { type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import { answersBase, answersInterrupt } from './control.ts';
+import { noteDenial } from './denials.ts';
 import type { JsonObject } from './lenient.ts';
 import type {
   ApiRetryMessage,
@@ -46,6 +47,8 @@ export interface AttemptStream {
   /** The newest answer that was handed in in the form of the output schema. */
   structured?: unknown;
   readonly openTasks: Set<string>;
+  /** Those of them that claude named when it last said what is at work in the background. */
+  backgroundTasks: ReadonlySet<string>;
   readonly openTools: Map<string, OpenTool>;
   currentToolId?: string;
   /** Name and short target of the tool that runs now, at most 80 characters, without control characters. */
@@ -99,6 +102,8 @@ export interface AttemptStream {
   readonly spoken: Set<string>;
   /** Distinct messages of the main loop. */
   messages: number;
+  /** The id of the last of them that the model, and not claude in its name, has said. */
+  lastMessageId?: string;
   /** claude's own list of tasks, by their ids. */
   readonly taskList: Map<string, ListedTask>;
 }
@@ -120,6 +125,7 @@ export function emptyStream(prices: PriceTable = {}, findBase?: () => Claim): At
     results: 0,
     turns: 0,
     openTasks: new Set(),
+    backgroundTasks: new Set(),
     openTools: new Map(),
     toolsDone: 0,
     toolErrors: 0,
@@ -182,6 +188,9 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
       if (m.phase === 'ended') s.openTasks.delete(m.taskId);
       else if (s.openTasks.size < maxOpen) s.openTasks.add(m.taskId);
       break;
+    case 'background':
+      foldBackground(s, m.taskIds);
+      break;
     case 'compact-boundary':
       s.compactions += 1;
       // The hooks of a compaction are reported before it is.
@@ -192,6 +201,9 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
     case 'control-response':
       if (m.ok && answersInterrupt(m.requestId)) s.interruptAnswered = true;
       if (m.costUsd !== undefined) foldAnswer(s, m.requestId, { costUsd: m.costUsd, models: m.models ?? {} });
+      break;
+    case 'denied':
+      noteDenial(s.denials, m);
       break;
     case 'malformed':
       s.malformed += 1;
@@ -251,6 +263,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (s.spoken.size > maxOpen && oldest !== undefined) s.spoken.delete(oldest);
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
+    if (isMainLoop && model !== '<synthetic>') s.lastMessageId = m.messageId;
     if (m.usage !== undefined && model !== '<synthetic>')
       setSpending(s, spendSeen(s.spending, model, m.usage, s.prices));
   }
@@ -299,7 +312,7 @@ function foldResult(s: AttemptStream, m: ResultMessage): void {
   if (!keepsEarlier) s.lastResult = m;
   if (m.structured !== undefined) s.structured = m.structured;
   if (isSuccess(m) && !s.interruptAnswered) s.successBeforeAnswer = true;
-  for (const denial of m.denials) if (s.denials.size < maxOpen) s.denials.set(denial.id, denial.tool);
+  for (const denial of m.denials) noteDenial(s.denials, denial);
   foldTotal(s, m);
   // The turn is over: calls that were interrupted never get an answer.
   s.openTools.clear();
@@ -322,6 +335,14 @@ function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
   if (s.isNewConversation) s.spending = spendAnew(s.spending, costUsd);
   s.isNewConversation = false;
   setSpending(s, spendClaimed(s.spending, costUsd, models, s.prices));
+}
+
+/** What is not named any more has ended, whether its end was told or not. Tasks in the foreground are not named. */
+function foldBackground(s: AttemptStream, taskIds: readonly string[]): void {
+  const now = new Set(taskIds.slice(0, maxOpen));
+  for (const id of s.backgroundTasks) if (!now.has(id)) s.openTasks.delete(id);
+  for (const id of now) if (s.openTasks.size < maxOpen) s.openTasks.add(id);
+  s.backgroundTasks = now;
 }
 
 /** Begins what our own hook prints; a project has hooks as well. */

@@ -31,6 +31,8 @@ export class TranscriptReader {
   #calls = new Map<string, Call>();
   #seen = new Set<string>();
   #lastText = '';
+  /** Denied calls that were told when it happened. */
+  #denied = new Set<string>();
 
   /** Another process begins: what it does has nothing to do with tools that an earlier one left open. */
   restart(): void {
@@ -77,6 +79,10 @@ export class TranscriptReader {
         return message.status === 'rejected' ? [{ kind: 'trouble', text: 'a usage limit was reached' }] : [];
       case 'compact-boundary':
         return [compaction(value)];
+      case 'denied':
+        this.#denied.add(message.id);
+        forgetOldest(this.#denied);
+        return systemNote(value);
       default:
         return systemNote(value);
     }
@@ -167,7 +173,7 @@ export class TranscriptReader {
       ...(isNew ? { text: clip(said, textChars) } : {}),
       // What claude notes for its makers about an abort is no news to whoever asked for it.
       errors: message.errors.filter((error) => !(isAborted(message) && error.startsWith('[ede_diagnostic]'))),
-      denied: message.denials.map(({ tool }) => tool),
+      denied: message.denials.filter(({ id }) => !this.#denied.has(id)).map(({ tool }) => tool),
       turns: message.numTurns,
       durationMs: message.durationMs,
       costUsd: message.costUsd,

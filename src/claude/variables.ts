@@ -20,6 +20,18 @@ export const hostLoginVariable = 'CLAUDE_CODE_HOST_AUTH_ENV_VAR';
 /** What `hostLoginVariable` names for a stored login: nobody sets it. */
 export const noLoginHere = 'CLAUDE_CODE_AGENT_NO_LOGIN_HERE';
 
+/**
+ * Tells claude that nobody has trusted the project: its hooks do not run, and of its variables only harmless ones have
+ * an effect. The option of the same name is an error in programs that do not know it, the variable is not.
+ */
+export const untrustedSwitch = 'CLAUDE_CODE_IGNORE_PERSISTED_TRUST';
+
+/**
+ * Bytes that the commands of the Bash tool may take together; what takes more is killed. claude makes one control group
+ * for it, which all that run in the same control group share, with the limit of the one that came last.
+ */
+export const memoryVariable = 'CLAUDE_CODE_TOOL_MEMORY_LIMIT';
+
 /** Switches that send requests to a cloud provider instead of Anthropic. */
 export const providerSwitches = [
   'CLAUDE_CODE_USE_BEDROCK',
@@ -219,6 +231,7 @@ export const keptVariables: ReadonlySet<string> = new Set([
   'CLAUDE_CODE_SHELL',
   'CLAUDE_CODE_SHELL_PREFIX',
   'CLAUDE_CODE_SUBAGENT_MODEL',
+  memoryVariable,
   // Our own, for a session that calls this program itself.
   'CLAUDE_CODE_AGENT_HOME',
   'CLAUDE_CODE_AGENT_CLAUDE',

@@ -1,6 +1,8 @@
 /** `session show --config`: what a session really gets, each part with the layer that it comes from. */
+import { basename } from 'node:path';
 import { instructions } from '../claude/instructions.ts';
 import { type JsonObject, object } from '../claude/lenient.ts';
+import { projectInstructions, sharedName } from '../claude/project-instructions.ts';
 import { overriddenPaths } from '../claude/settings.ts';
 import { isSecret } from '../claude/variables.ts';
 import { ok, type Result } from '../core/failure.ts';
@@ -23,8 +25,12 @@ interface Origin {
 
 export interface ConfigView {
   readonly claudeMd: readonly (Origin & { readonly text: string })[];
+  /** Absolute paths of instructions that the project itself has, as far as claude reads them. */
+  readonly projectInstructions: readonly string[];
   readonly permissionMode: string;
   readonly model: string | null;
+  /** The project is not trusted: of its own settings only what can do no harm has an effect. */
+  readonly untrusted: boolean;
   /** Of the session itself, beside the rules of the settings. */
   readonly allowedTools: readonly string[];
   readonly settings: Readonly<Record<string, unknown>>;
@@ -49,8 +55,10 @@ export function configView({ world }: Context, { state, record, paths, sessionId
   return ok({
     permissionMode: permissionModeOf(definition, generated.value),
     model: typeof model === 'string' ? model : null,
+    untrusted: definition.untrusted === true,
     allowedTools: definition.allowedTools ?? [],
     claudeMd: [...(own.own ? [{ layer: ownLayer, text: instructions(own) }] : []), ...claudeMd],
+    projectInstructions: projectInstructions(world, record.workspace?.folder ?? definition.projectPath),
     settings: withoutSecrets(settings),
     settingsOrigins: { ...settingsOrigins, ...Object.fromEntries(overridden) },
     files: files.map(({ path, bytes, layer }) => ({ path, bytes: bytes.length, layer })),
@@ -81,8 +89,14 @@ export function configLines(view: ConfigView, style: Style): string[] {
       ...safeText(text.trim()).split('\n').map(indented),
       '',
     ]),
+    ...(view.projectInstructions.length === 0 ? [] : [style('strong', 'Instructions of the project')]),
+    ...view.projectInstructions.map((path) => `  ${safeLine(path, valueColumnsMax)}${readBy(path)}`),
+    ...(view.projectInstructions.length === 0 ? [] : ['']),
     style('strong', 'settings.json'),
     `  permission mode ${view.permissionMode}${view.model === null ? '' : `, model ${safeLine(view.model, 60)}`}`,
+    ...(view.untrusted
+      ? [`  untrusted project: of its own settings only what is harmless counts  ${from('session')}`]
+      : []),
     ...view.allowedTools.map((rule) => `  allowed: ${safeLine(rule, valueColumnsMax)}  ${from('session')}`),
     ...settings.map(
       ([path, layer]) => `  ${safeLine(`${path} = ${valueText(view, path)}`, valueColumnsMax)}  ${from(layer)}`,
@@ -93,6 +107,11 @@ export function configLines(view: ConfigView, style: Style): string[] {
     ...(servers.length === 0 ? [] : heading('MCP servers')),
     ...servers.map(([name, layer]) => `  ${safeLine(name, valueColumnsMax)}  ${from(layer)}`),
   ];
+}
+
+/** Older programs know no other name than their own. */
+function readBy(path: string): string {
+  return basename(path) === sharedName ? '  (there is no CLAUDE.md; read by a claude that knows this name)' : '';
 }
 
 function indented(line: string): string {

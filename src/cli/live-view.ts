@@ -1,6 +1,6 @@
 /** What a group is doing now, seen from outside its runner: the log's state, and what the runner last wrote down. */
 import { noTokens, type SessionId, type Tokens, type Usage } from '../core/group.ts';
-import type { ApiRetry, LiveSession, SessionProgress } from '../core/progress.ts';
+import type { ApiRetry, Denied, LiveSession, SessionProgress } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { LiveView } from '../report/reporter.ts';
@@ -60,6 +60,7 @@ function liveSession(session: Partial<SessionProgress>, record: SessionRecord, n
     ...(typeof session.currentTool === 'string' ? { currentTool: session.currentTool } : {}),
     ...(typeof session.lastText === 'string' ? { lastText: session.lastText } : {}),
     ...retryIn(session.retry),
+    ...deniedIn(session.denied),
     usage: {
       costUsd: Math.max(0, amount(session.cost) - usage.costUsd),
       tokens: tokensSince(session.tokens, usage.tokens),
@@ -78,6 +79,11 @@ function retryIn(told: unknown): { readonly retry?: ApiRetry } {
   const max = typeof attemptsMax === 'number' ? { attemptsMax } : {};
   const status = typeof errorStatus === 'number' ? errorStatus : null;
   return { retry: { attempt: amount(attempt), ...max, error, errorStatus: status } };
+}
+
+function deniedIn(told: unknown): { readonly denied?: Denied } {
+  if (!isObject(told) || !Array.isArray(told.tools) || amount(told.calls) < 1) return {};
+  return { denied: { calls: amount(told.calls), tools: told.tools.filter((name) => typeof name === 'string') } };
 }
 
 function tokensSince(now: Partial<Tokens> | undefined, before: Tokens): Tokens {

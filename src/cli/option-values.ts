@@ -6,6 +6,7 @@ import {
   contextSystems,
   durationMs,
   hasControl,
+  memoryMb,
   moneyUsd,
   permissionRules,
   retriesMax,
@@ -66,6 +67,11 @@ export function parseCommand(text: string): string {
 /** Megabytes (a million bytes) as they are typed; the value is in bytes. */
 export function parseMegabytes(text: string): number {
   return parseWhole(text, 100_000_000, 0) * 1_000_000;
+}
+
+/** Megabytes as they are typed for what a session may use; the value is in bytes. */
+export function parseMemory(text: string): number {
+  return parseWhole(text, memoryMb.max, memoryMb.min) * 1_000_000;
 }
 
 /** A time such as `90s`, `15m` or `1h30m`; the value is in milliseconds. */

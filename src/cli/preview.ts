@@ -11,11 +11,13 @@ import { type Missing, textPlan } from '../report/plan.ts';
 import { safeJson, safeLine, safeText } from '../report/terminal-text.ts';
 import { isolationWhy } from '../report/work-plan.ts';
 import { generatedConfig, permissionModeOf, type TemplateStore } from '../runner/generated-config.ts';
+import { groupPaths } from '../store/paths.ts';
 import type { ResolvedConfig } from '../template/config-layers.ts';
 import type { Context, Work } from './context.ts';
 import { checkClaudeLogin } from './doctor/machine.ts';
 import { exitCode } from './exit-code.ts';
 import { readSamples } from './history.ts';
+import { resumeCostSentence } from './resume-cost.ts';
 
 const sentenceColumnsMax = 600;
 
@@ -41,7 +43,8 @@ export async function showPreview(
   if (wish.json) context.stdout.line(safeJson(jsonPlan(state, preview, missing, configs), 2));
   else {
     const details = (id: SessionId) => (wish.prompts ? promptLines(state, id) : []);
-    const shown = { missing, details, modes: modesOf(state, configs), notes: powerNotes(state, configs) };
+    const goingOn = resumeCostSentence(context.world, groupPaths(root, state.group.id), state);
+    const shown = { missing, details, modes: modesOf(state, configs), notes: powerNotes(state, configs), goingOn };
     for (const line of textPlan(state, preview, shown, context.stdout.style)) context.stdout.line(line);
   }
   return ok(missing.length === 0 ? exitCode.done : exitCode.failed);

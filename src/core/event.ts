@@ -86,6 +86,7 @@ export type PauseMode = 'now' | 'drain';
 export interface Warning {
   readonly code:
     | 'context-lost'
+    | 'conversation-cut'
     | 'denied-tools'
     | 'hook-missing'
     | 'no-changes'

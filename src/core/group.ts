@@ -196,6 +196,10 @@ export interface SessionDefinition {
   readonly expectChanges?: true;
   /** Leave uncommitted work of the worktree uncommitted. */
   readonly noCommit?: true;
+  /** The project is not trusted: of its settings only what can do no harm has an effect. */
+  readonly untrusted?: true;
+  /** Bytes of memory that its commands, with those of others that run at once, may take; absent = no limit. */
+  readonly memoryBytes?: number;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
 }

@@ -19,6 +19,19 @@ export interface ApiRetry {
   readonly errorStatus: number | null;
 }
 
+/** Tool calls of an attempt that its permissions did not allow. */
+export interface Denied {
+  readonly calls: number;
+  /** Their names, each once, the first of them. */
+  readonly tools: readonly string[];
+}
+
+/** `2 tool calls were denied: Bash, Write.` */
+export function deniedSentence({ calls, tools }: Denied): string {
+  const names = tools.length === 0 ? '' : `: ${tools.join(', ')}`;
+  return `${calls === 1 ? '1 tool call was' : `${calls} tool calls were`} denied${names}.`;
+}
+
 /** What a running attempt looks like right now; never logged, may be dropped. */
 export interface LiveSession {
   readonly currentTool?: string;
@@ -27,6 +40,7 @@ export interface LiveSession {
   readonly lastText?: string;
   /** The last try, as long as the model has not answered since. */
   readonly retry?: ApiRetry;
+  readonly denied?: Denied;
   readonly usage: Usage;
 }
 
@@ -47,6 +61,8 @@ export interface SessionProgress {
   readonly currentTool?: string;
   readonly lastText?: string;
   readonly retry?: ApiRetry;
+  /** Of the running attempt; a warning of the session tells it of those that ended. */
+  readonly denied?: Denied;
   /** US dollars, all attempts. */
   readonly cost: number;
   readonly estimated?: true;
@@ -129,6 +145,7 @@ function sessionProgress(state: GroupState, plan: Plan, record: SessionRecord, v
     ...(now?.currentTool === undefined ? {} : { currentTool: now.currentTool }),
     ...(now?.lastText === undefined ? {} : { lastText: now.lastText }),
     ...(now?.retry === undefined ? {} : { retry: now.retry }),
+    ...(now?.denied === undefined ? {} : { denied: now.denied }),
     cost: record.usage.costUsd + (now?.usage.costUsd ?? 0),
     ...(estimated ? { estimated: true as const } : {}),
     tokens: now ? addTokens(record.usage.tokens, now.usage.tokens) : record.usage.tokens,

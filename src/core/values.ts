@@ -21,6 +21,8 @@ export const moneyUsd = { min: 0.001, max: 1_000_000 };
 export const concurrentMax = 256;
 export const thresholdMax = 1_000_000;
 export const retriesMax = 20;
+/** Megabytes (a million bytes); with less not even a shell can do anything. */
+export const memoryMb = { min: 64, max: 10_000_000 };
 
 const durationMsMax = 30 * 24 * 3_600_000;
 export const durationPattern = /^(?=\d)(?:(\d+)[dD])?(?:(\d+)[hH])?(?:(\d+)[mM])?(?:(\d+)[sS])?$/;

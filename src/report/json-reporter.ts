@@ -43,6 +43,7 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
         sessionId,
         ...(session.currentTool === undefined ? {} : { currentTool: session.currentTool }),
         ...(session.lastText === undefined ? {} : { lastText: session.lastText }),
+        ...(session.denied === undefined ? {} : { denied: session.denied }),
         cost: before + session.usage.costUsd,
         tokens: session.usage.tokens,
         ...(session.usage.estimated ? { estimated: true } : {}),

@@ -26,6 +26,8 @@ export interface PlanDetails {
   readonly modes: ReadonlyMap<SessionId, string>;
   /** What the config templates in use bring with them. */
   readonly notes: readonly string[];
+  /** A sentence about what going on with conversations costs; null = nothing worth a word. */
+  readonly goingOn: string | null;
 }
 
 export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails, style: Style): string[] {
@@ -38,6 +40,7 @@ export function textPlan(state: GroupState, preview: Preview, plan: PlanDetails,
     ...pathLines(state, preview, style),
     ...cacheLines(state, preview, style),
     ...moneyLines(state, preview, style),
+    ...(plan.goingOn === null ? [] : [`  ${plan.goingOn}`]),
     ...noteLines(plan.notes, style),
     ...missingLines(state, plan.missing, style),
   ];

@@ -2,6 +2,7 @@
 import type { GroupEvent, MergedRepository } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
+import { deniedSentence } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import {
@@ -39,6 +40,7 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
   const { write, style, now } = options;
   const width = labelWidth();
   const toolShown = new Map<SessionId, string>();
+  const deniedShown = new Map<SessionId, number>();
   const say = (at: string, state: GroupState, label: string, text: string): void =>
     write(`${style('dim', formatClock(at))}  ${padColumns(label, width(state))}  ${text}\n`);
 
@@ -47,7 +49,10 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
       const text = describeEvent(event, state, style);
       if (text === null) return;
       const about = 'sessionId' in event && event.sessionId !== undefined && !isAboutGroup(event);
-      if (about) toolShown.delete(event.sessionId as SessionId);
+      if (about) {
+        toolShown.delete(event.sessionId as SessionId);
+        deniedShown.delete(event.sessionId as SessionId);
+      }
       say(event.at, state, about ? titleOf(state, event.sessionId as SessionId) : groupLabel, text);
     },
     progress(sessionId, state, live) {
@@ -59,6 +64,11 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
         const at = new Date(now()).toISOString();
         say(at, state, titleOf(state, sessionId), style('dim', safeLine(tool, toolColumnsMax)));
       }
+      const { denied } = session ?? {};
+      if (denied === undefined || denied.calls === deniedShown.get(sessionId)) return;
+      deniedShown.set(sessionId, denied.calls);
+      const sentence = style('warn', safeLine(deniedSentence(denied), sentenceColumnsMax));
+      say(new Date(now()).toISOString(), state, titleOf(state, sessionId), sentence);
     },
     waiting(reason, message, state) {
       const at = new Date(now()).toISOString();

@@ -62,6 +62,18 @@ export function setupText({ setup, setupTimeoutMs = defaultCommandTimeoutMs }: S
   return `${commandText(setup)} (at most ${formatDuration(setupTimeoutMs)})`;
 }
 
+/** What an untrusted project means; undefined when it is trusted. */
+export function trustText({ untrusted }: SessionDefinition): string | undefined {
+  return untrusted ? 'its hooks do not run, and of its variables only harmless ones count' : undefined;
+}
+
+/** The limit on what its commands may take; undefined when there is none. */
+export function memoryText({ memoryBytes }: SessionDefinition): string | undefined {
+  if (memoryBytes === undefined) return undefined;
+  const megabytes = Math.round(memoryBytes / 1_000_000).toLocaleString('en-US');
+  return `${megabytes} MB for its commands and those of others that run at once`;
+}
+
 /** A script of several lines is shown as what it is. */
 function commandText(command: string): string {
   return safeLine(command.includes('\n') ? JSON.stringify(command) : command, commandColumnsMax);
@@ -85,8 +97,12 @@ export function workPlanLines(state: GroupState, ids: readonly SessionId[], styl
     const setup = definitionOf(state, id)?.setup;
     return setup === undefined || isSetUp(state, id) ? [] : [`setup ${commandText(setup)}`];
   });
+  const bounds = (text: (definition: SessionDefinition) => string | undefined) =>
+    collect(ids, (id) => [definitionOf(state, id)].flatMap((one) => (one === undefined ? [] : (text(one) ?? []))));
   return [
     ...section(state, 'Works in', places, style),
+    ...section(state, 'Untrusted projects', bounds(trustText), style),
+    ...section(state, 'Memory', bounds(memoryText), style),
     ...section(state, 'Shell commands that are run', commands, style),
     ...section(state, 'Not run, because only a worktree is set up', idle, style),
     ...eventCommandLines(state, style),

@@ -3,22 +3,23 @@
  * generated config dir, the prompt. Done anew for every attempt, because any of it may have changed since the last.
  */
 import { join } from 'node:path';
+import { type Abilities, checkAbilities } from '../claude/abilities.ts';
 import { workerArgs } from '../claude/argv.ts';
 import { prepareConfigDir } from '../claude/config-dir.ts';
-import { conversationExists } from '../claude/conversation.ts';
+import { conversationExists, removeEmptyConversation } from '../claude/conversation.ts';
 import { commandEnvironment, type Environment, workerEnvironment } from '../claude/environment.ts';
 import { gitGuidance } from '../claude/git-guidance.ts';
 import type { InstructionsInput } from '../claude/instructions.ts';
 import type { JsonObject } from '../claude/lenient.ts';
 import { checkLogin, chooseLogin } from '../claude/login.ts';
-import { contextLostCode } from '../claude/outcome.ts';
+import { contextLostCode, cutOffCode } from '../claude/outcome.ts';
 import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../claude/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../claude/resume-prompt.ts';
 import { ok, type Result } from '../core/failure.ts';
-import type { ContextName } from '../core/group.ts';
+import type { ContextName, SessionDefinition } from '../core/group.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
-import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths.ts';
@@ -36,6 +37,8 @@ export interface PreparerOptions {
   readonly packageRoot: string;
   /** Base URL of the scripted API; present in a rehearsal. */
   readonly rehearsalUrl?: string;
+  /** What is known of the claude at this path; asked before every attempt. Absent = nothing is known. */
+  readonly abilitiesOf?: (program: string) => Abilities;
 }
 
 export interface AttemptPreparer {
@@ -62,11 +65,14 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
     prepare: async (input) => {
       if (!claude.ok) return claude;
       const { program } = claude.value;
-      const { record, attempt } = input;
+      const { record } = input;
+      const can = options.abilitiesOf?.(program) ?? {};
+      const able = checkAbilities(wantedOf(options, record), can);
+      if (!able.ok) return able;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
         const isNew = world.files.makeFolder(paths.config);
-        const env = environment(world, options, paths, attempt);
+        const env = environment(world, options, paths, input);
         const found = await workplaces.placeFor({ ...input, paths, env: commandEnv });
         if (!found.ok) return found;
         const { folder, loss } = found.value;
@@ -79,7 +85,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
             : Promise.resolve(ok(null));
         const systems = contextOf(world, { ...record.definition, projectPath: folder });
         const place = { folder, ...(loss === undefined ? {} : { loss }) };
-        const subject: Subject = { ...input, ...place, systems, paths, program, env, templates, isNew };
+        const subject: Subject = { ...input, ...place, systems, paths, program, can, env, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
         const loggedIn = await login;
@@ -133,7 +139,21 @@ function homeOfRehearsal({ paths }: PreparerOptions): string {
   return join(paths.folder, 'rehearsal-home');
 }
 
-function environment(world: World, options: PreparerOptions, paths: SessionPaths, attempt: Attempt): Environment {
+/** A rehearsal reads nothing of the project's settings, and its claude is ours. */
+function wantedOf(
+  { rehearsalUrl }: PreparerOptions,
+  { definition: { untrusted, memoryBytes } }: SessionRecord,
+): Pick<SessionDefinition, 'untrusted' | 'memoryBytes'> {
+  if (rehearsalUrl !== undefined) return {};
+  return { ...(untrusted ? { untrusted } : {}), ...(memoryBytes === undefined ? {} : { memoryBytes }) };
+}
+
+function environment(
+  world: World,
+  options: PreparerOptions,
+  paths: SessionPaths,
+  { record, attempt }: PrepareInput,
+): Environment {
   const home = homeOfRehearsal(options);
   if (options.rehearsalUrl !== undefined) {
     world.files.makeFolder(home);
@@ -147,6 +167,7 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
     configDir: paths.config,
     tmpDir: paths.tmp,
     login: chooseLogin(options.callerEnv),
+    ...wantedOf(options, record),
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
   // Prompts of shipped workflows call this program; whatever else goes by its name comes first.
@@ -156,6 +177,7 @@ function environment(world: World, options: PreparerOptions, paths: SessionPaths
 interface Subject extends PrepareInput, Workplace {
   readonly paths: SessionPaths;
   readonly program: string;
+  readonly can: Abilities;
   readonly env: Environment;
   readonly templates: TemplateStore;
   readonly systems: readonly ContextName[];
@@ -165,7 +187,7 @@ interface Subject extends PrepareInput, Workplace {
 
 /** Writes config dir and prompt, and puts the command line together. */
 function prepareFiles(world: World, options: PreparerOptions, subject: Subject): Result<Launch> {
-  const { state, record, attempt, paths, program, env, folder, loss, templates, systems, isNew } = subject;
+  const { state, record, attempt, paths, program, can, env, folder, loss, templates, systems, isNew } = subject;
   // Wherever it works is the project, as far as the session is concerned.
   const definition = { ...record.definition, projectPath: folder };
   const generated = generatedConfig(world, templates, state.group, definition);
@@ -189,6 +211,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     mcp,
   });
   if (!config.ok) return config;
+  if (!isNew) removeEmptyConversation(world, paths.config, claudeSessionId);
   const continues = conversationExists(world, paths.config, claudeSessionId);
   const failure = record.lastFailure;
   const words: ResumePromptInput = {
@@ -197,6 +220,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     continues,
     ...(failure === undefined ? {} : { failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
+    isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
     ...(record.rejection === undefined ? {} : { rejection: record.rejection }),
     ...(loss === undefined ? {} : { loss }),
     messages: record.messages,
@@ -218,6 +242,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
     ...(filled.files.length === 0 ? {} : { addedFolders: [paths.inputs] }),
     ...(attempt.reservedUsd === undefined ? {} : { reservedUsd: attempt.reservedUsd }),
+    ...(can.forwardsSubagents ? { forwardsSubagents: true } : {}),
     rehearsal: options.rehearsalUrl !== undefined,
   });
   const { fifo, transcript, stderr } = paths;

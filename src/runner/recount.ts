@@ -40,7 +40,8 @@ const sameUsd = 1e-6;
 /**
  * Logs what is known of the cost of such sessions, once, and returns the event; none when there are no such sessions.
  * A run that goes on after one of such a version logs it in any case (`isRun`): that version cannot read it, and would
- * count twice what this one resumes. The caller holds the group's lock through `writer`. Throws the system's error when it cannot be logged.
+ * count twice what this one resumes. The caller holds the group's lock through `writer`. Throws the system's error when
+ * it cannot be logged.
  */
 export function correctUsage(world: World, writer: GroupWriter, isRun = false): GroupEvent[] {
   const { state, paths } = writer;

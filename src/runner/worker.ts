@@ -5,6 +5,7 @@
  */
 
 import { baseRequest, interruptRequest, usageRequest, userMessage } from '../claude/control.ts';
+import { isCutOff } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';
@@ -33,7 +34,6 @@ const meterGapMs = 1_000;
 /** A disk that does not answer is asked again this often, so many milliseconds apart. */
 const readTriesMax = 5;
 const readAgainMs = 200;
-
 interface Stop {
   readonly reason: StopReason;
   signalled: boolean;
@@ -250,7 +250,7 @@ export class Worker {
     }
     if (message.kind === 'user') this.#hasNewToolResult = true;
     if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
-    if (message.kind === 'result' || message.kind === 'task') this.#endWhenIdle();
+    if (['result', 'task', 'background'].includes(message.kind)) this.#endWhenIdle();
   }
 
   /** A tool's result is often followed by the last answer at once, and then there is nothing left to meter. */
@@ -354,13 +354,12 @@ export class Worker {
     const reaped = await this.#processes.reap();
     this.#tidyUp();
     const outcome = judge({
-      stream: this.stream,
-      exit,
+      ...{ stream: this.stream, exit, found },
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
-      found,
       expectHook: this.#options.expectHook,
       expectStructured: this.#options.expectStructured,
+      isCutOff: isCutOff(this.#world, this.#options.paths.config, this.stream),
       stderrTail: lastStderrLine(this.#world.files, this.#options.paths.stderr, this.#stderrOffset),
     });
     return reaped < 0 ? withLeftovers(outcome) : outcome;

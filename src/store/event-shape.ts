@@ -109,6 +109,8 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   setupTimeoutMs: optional(isNumber),
   expectChanges: optional(isFlag),
   noCommit: optional(isFlag),
+  untrusted: optional(isFlag),
+  memoryBytes: optional(isNumber),
   createdAt: isInstant,
 };
 

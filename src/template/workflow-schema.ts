@@ -7,6 +7,7 @@ import type { z as Z } from 'zod';
 import { budgetActions, contextNames, isolationModes, limitActions, permissionModes } from '../core/group.ts';
 import {
   concurrentMax,
+  memoryMb,
   moneyUsd,
   permissionRules,
   retriesMax,
@@ -115,6 +116,20 @@ const work = {
     .describe('Whether what is left uncommitted in a worktree is committed; true unless said'),
 };
 
+/** What a session may do, and what the group says for all of its sessions. */
+const bounds = {
+  untrusted: z
+    .boolean()
+    .optional()
+    .describe("Whether the project's hooks do not run, and of its variables only harmless ones count"),
+  memory: z
+    .int()
+    .min(memoryMb.min)
+    .max(memoryMb.max)
+    .optional()
+    .describe('Megabytes that its commands, with those of others that run at once, may take'),
+};
+
 const session = z
   .strictObject({
     description: z.string().optional().describe('What the session is for'),
@@ -147,6 +162,7 @@ const session = z
     retries: z.int().min(0).max(retriesMax).optional().describe('Further attempts after a transient failure'),
     timeout: duration.optional().describe('Longest wall time of one attempt, such as 30m'),
     stallTimeout: duration.optional().describe('Longest time without any progress, such as 10m'),
+    ...bounds,
     ...work,
     expectChanges: z.boolean().optional().describe('Whether a session that changed no file gets a warning'),
   })
@@ -177,6 +193,7 @@ const group = z
       .string()
       .optional()
       .describe('Shell command that gets each end, pause and usage limit of the group as one line of JSON'),
+    ...bounds,
     ...work,
   })
   .describe('Settings of the group, as options of "group create"');

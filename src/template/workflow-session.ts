@@ -12,7 +12,7 @@ import type { SessionDraft } from './workflow.ts';
 import { type Instance, matrixTexts } from './workflow-expand.ts';
 import { meaningsIn, type Scope } from './workflow-names.ts';
 import { draftReferences, taskOf } from './workflow-prompt.ts';
-import type { SessionSpec } from './workflow-schema.ts';
+import type { GroupSpec, SessionSpec } from './workflow-schema.ts';
 import { fillTemplate, fillYamlText, oneLine } from './workflow-text.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './workflow-view.ts';
 import { workOf } from './workflow-work.ts';
@@ -65,6 +65,7 @@ export function draftSession(instance: Instance, context: SessionContext): Sessi
     ...(Object.keys(variables).length === 0 ? {} : { variables }),
     ...(config === undefined ? {} : { config }),
     ...settingsOf(spec),
+    ...boundsOf(spec, context.group),
     ...work,
   };
   const dependsOn = [...(context.wiring?.dependsOn.get(instance) ?? [])].map(({ key }) => key);
@@ -208,5 +209,14 @@ function settingsOf(spec: SessionSpec): Settings {
     ...(retries === undefined ? {} : { retries }),
     ...(timeoutMs === null ? {} : { timeoutMs }),
     ...(stallTimeoutMs === null ? {} : { stallTimeoutMs }),
+  };
+}
+
+/** What the session says counts before what the group says. */
+function boundsOf(spec: SessionSpec, group: GroupSpec): Pick<SessionDefinition, 'untrusted' | 'memoryBytes'> {
+  const { untrusted = group.untrusted, memory = group.memory } = spec;
+  return {
+    ...(untrusted === true ? { untrusted } : {}),
+    ...(memory === undefined ? {} : { memoryBytes: memory * 1_000_000 }),
   };
 }

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/config-dir.ts';
-import { conversationExists, totalsBefore } from '../../src/claude/conversation.ts';
+import { conversationExists, isCutOff, removeEmptyConversation, totalsBefore } from '../../src/claude/conversation.ts';
 import { gitGuidance } from '../../src/claude/git-guidance.ts';
 import { instructions } from '../../src/claude/instructions.ts';
 import type { JsonObject } from '../../src/claude/lenient.ts';
@@ -201,13 +201,44 @@ describe('findClaude', () => {
   });
 });
 
-describe('conversationExists', () => {
-  test('only for a transcript that is not empty', () => {
-    write('cfg/projects/-work-api/full.jsonl', '{}\n');
-    write('cfg/projects/-work-api/empty.jsonl');
-    const exists = (id: string) => conversationExists(world, join(folder, 'cfg'), id);
-    expect([exists('full'), exists('empty'), exists('none')]).toEqual([true, false, false]);
+describe('conversations', () => {
+  const title = '{"type":"custom-title","customTitle":"a"}\n';
+  const said = '{"parentUuid":null,"message":{"id":"m1"},"type":"assistant"}\n';
+  const transcripts = {
+    full: title + said,
+    empty: '',
+    title,
+    // It begins with more than is read at once, and the type lies across the border.
+    late: `${'x'.repeat(64 * 1024 - said.length + 10)}${said}`,
+  };
+  const config = () => join(folder, 'cfg');
+  beforeEach(() => {
+    for (const [id, text] of Object.entries(transcripts)) write(`cfg/projects/-work-api/${id}.jsonl`, text);
+  });
+  const kept = () => world.files.list(join(config(), 'projects/-work-api')).sort();
+
+  test('can be continued when a message is in their transcript', () => {
+    const exists = (id: string) => conversationExists(world, config(), id);
+    expect(['full', 'late', 'empty', 'title', 'none'].map(exists)).toEqual([true, true, false, false, false]);
     expect(conversationExists(world, join(folder, 'nothing'), 'full')).toBe(false);
+  });
+
+  test('are removed when they hold nothing, and only then', () => {
+    for (const id of [...Object.keys(transcripts), 'none']) removeEmptyConversation(world, config(), id);
+    expect(kept()).toEqual(['full.jsonl', 'late.jsonl']);
+  });
+
+  test('are cut off when the last message is missing', () => {
+    const cut = (claudeSessionId?: string, lastMessageId?: string) =>
+      isCutOff(world, config(), {
+        ...(claudeSessionId === undefined ? {} : { claudeSessionId }),
+        ...(lastMessageId === undefined ? {} : { lastMessageId }),
+      });
+    expect([cut('full', 'm1'), cut('full', 'm2'), cut('title', 'm1'), cut('none', 'm1')]).toEqual([
+      ...[false, true],
+      ...[true, false],
+    ]);
+    expect([cut('full'), cut(undefined, 'm1'), cut()]).toEqual([false, false, false]);
   });
 });
 

@@ -373,4 +373,12 @@ describe('resumePrompt', () => {
     const retry = resumePrompt({ task: 'T', kind: 'retry', continues: true, failure: 'The API answered 529.' });
     expect(retry).toMatch(/failed.*The reason: The API answered 529\.[\s\S]*\n\nT$/);
   });
+
+  test('a conversation whose end is missing is told so, a new one has none', () => {
+    const cut = { task: 'T', kind: 'resume', isCutOff: true } as const;
+    const missing = 'The end of the conversation was not written down';
+    expect(resumePrompt({ ...cut, continues: true })).toContain(missing);
+    expect(resumePrompt({ ...cut, continues: true, isCutOff: false })).not.toContain(missing);
+    expect(resumePrompt({ ...cut, continues: false })).not.toContain(missing);
+  });
 });

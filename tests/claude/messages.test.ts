@@ -152,6 +152,19 @@ describe('parseLine', () => {
   const task = (subtype: string, more: object = {}) => read({ type: 'system', subtype, task_id: 'k', ...more });
   test.each([
     ['task_started', {}, { kind: 'task', phase: 'started', taskId: 'k' }],
+    ['task_started', { ambient: true }, { kind: 'other', type: 'system/task_started' }],
+    ['task_started', { skip_transcript: true }, { kind: 'other', type: 'system/task_started' }],
+    [
+      'background_tasks_changed',
+      { tasks: [{ task_id: 'a' }, { task_id: 'b', ambient: true }, { task_id: 'c', off_host: true }, 7] },
+      { kind: 'background', taskIds: ['a'] },
+    ],
+    ['background_tasks_changed', {}, { kind: 'background', taskIds: [] }],
+    [
+      'permission_denied',
+      { tool_name: 'Bash', tool_use_id: 't', message: 'no' },
+      { kind: 'denied', tool: 'Bash', id: 't' },
+    ],
     ['task_notification', { status: 'stopped' }, { kind: 'task', phase: 'ended', taskId: 'k' }],
     ['task_updated', { patch: { status: 'completed' } }, { kind: 'task', phase: 'ended', taskId: 'k' }],
     ['task_updated', { patch: { status: 'failed' } }, { kind: 'task', phase: 'ended', taskId: 'k' }],

@@ -219,6 +219,8 @@ describe('judge', () => {
     const hook = { type: 'system', subtype: 'hook_response', hook_event: 'SessionStart', outcome: 'success' };
     expect(codes([init, success])).toEqual([]);
     expect(codes([init, done, denied])).toEqual(['denied-tools']);
+    expect(codes([init, success], { isCutOff: true })).toEqual(['conversation-cut']);
+    expect(codes([init, success], { isCutOff: false })).toEqual([]);
     expect(codes([init, success], { expectHook: true })).toEqual(['hook-missing']);
     expect(codes([hook, init, success], { expectHook: true })).toEqual([]);
     // A process that never began had no chance to run the hook.

@@ -159,6 +159,8 @@ export interface SessionOptions {
   readonly dependencyResult?: string;
   /** claude's own default when it is not given. */
   readonly model?: string;
+  readonly untrusted?: boolean;
+  readonly memoryBytes?: number;
   /** Instead of one that prints CONTEXT of the session. */
   readonly hook?: HookProgram;
 }
@@ -178,6 +180,8 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     configDir: paths.config,
     tmpDir: paths.tmp,
     login: chooseLogin(caller),
+    untrusted: options.untrusted,
+    memoryBytes: options.memoryBytes,
   });
   mkdirSync(paths.config, { recursive: true });
   const prepared = prepareConfigDir(createRealWorld(), {

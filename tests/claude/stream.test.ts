@@ -115,6 +115,20 @@ describe('foldMessage', () => {
     expect(fold(init, synthetic)).toMatchObject({ authError: 'billing_error', costUsd: 0 });
   });
 
+  test('a task is at work until its end is told, or it is no longer named among those in the background', () => {
+    const task = (subtype: string, id: string) => ({ type: 'system', subtype: `task_${subtype}`, task_id: id });
+    const background = (...ids: readonly string[]) => {
+      return { type: 'system', subtype: 'background_tasks_changed', tasks: ids.map((id) => ({ task_id: id })) };
+    };
+    const open = (...lines: readonly object[]) => [...fold(...lines).openTasks];
+    const begun = [task('started', 'front'), background('back'), task('started', 'back')];
+    expect(open(...begun)).toEqual(['front', 'back']);
+    expect(open(...begun, background())).toEqual(['front']);
+    expect(open(...begun, task('notification', 'back'))).toEqual(['front']);
+    expect(open(...begun, task('notification', 'front'), background('back', 'more'))).toEqual(['back', 'more']);
+    expect(open(...begun, background('back', 'front'), background())).toEqual([]);
+  });
+
   test('counts compactions, malformed lines and denials', () => {
     const s = fold(
       { type: 'system', subtype: 'compact_boundary' },

@@ -152,3 +152,16 @@ test('no line makes the reader fail, whatever has the place of what', () => {
     }),
   );
 });
+
+test('a denied call is told when it happens, or with the result, and not twice', () => {
+  const now = { type: 'system', subtype: 'permission_denied', tool_name: 'Bash', tool_use_id: 'a', message: 'No.' };
+  const later = [
+    { tool_name: 'Bash', tool_use_id: 'a' },
+    { tool_name: 'Write', tool_use_id: 'b' },
+  ];
+  const entries = read(now, { type: 'result', subtype: 'success', is_error: false, permission_denials: later });
+  expect(entries).toMatchObject([
+    { kind: 'trouble', text: 'denied: Bash (No.)' },
+    { kind: 'result', denied: ['Write'] },
+  ]);
+});

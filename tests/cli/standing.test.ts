@@ -139,6 +139,17 @@ test('a session to which the API gives no answer says so, and a progress file of
   }
 });
 
+test('calls that were denied are told while the session works on', async () => {
+  const sentence = '2 tool calls were denied: Bash, Write.';
+  const denied = { calls: 2, tools: ['Bash', 'Write'] };
+  const { why, shown } = await toldWith({ currentTool: 'Bash ls', denied });
+  expect(why).toContain(`It uses a tool: Bash ls. ${sentence}`);
+  expect(shown).toContain(`Warning: ${sentence}`);
+  for (const odd of ['all', { calls: 2 }, { calls: 0, tools: [] }, null]) {
+    expect((await toldWith({ lastText: 'I look.', denied: odd })).why).toMatch(/It said last: I look\.$/);
+  }
+});
+
 test.each([
   ['throttled', 'throttled until', 'The server throttles requests, which is no usage limit; nothing starts before'],
   ['five_hour', 'usage limit until', 'A usage limit holds; it is lifted at'],

@@ -3,7 +3,7 @@
  * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { closeSync, constants, openSync, readdirSync } from 'node:fs';
+import { closeSync, constants, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/cli.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
@@ -258,4 +258,23 @@ test('limits of a session and of the machine are kept and shown', async () => {
   expect((await run.finished).code).toBe(0);
   const changed = user.events(group).find((event) => event.type === 'group_changed');
   expect(changed).toMatchObject({ config: { onLimit: 'wait', minFreeMemoryBytes: 0 } });
+}, 60_000);
+
+test('an untrusted project and a memory limit are shown, and not run with a claude that nobody tried', async () => {
+  const group = await user.group('auth', { api: ['--untrusted', '--memory', '2000'] });
+  const trust = 'its hooks do not run, and of its variables only harmless ones count';
+  const memory = '2,000 MB for its commands and those of others that run at once';
+  const shown = await user.ok('session', 'show', 'auth/api');
+  expect(shown).toContain(`Untrusted: ${trust}\nMemory: ${memory}\n`);
+  const plan = await user.ok('group', 'plan', group);
+  expect(plan).toContain(`Untrusted projects\n  ${trust}: 001 api\n\nMemory\n  ${memory}: 001 api\n`);
+  const agents = join(user.project('api'), 'AGENTS.md');
+  writeFileSync(agents, 'Use tabs.');
+  const config = await user.ok('session', 'show', 'auth/api', '--config');
+  expect(config).toContain('untrusted project');
+  expect(config).toContain(`Instructions of the project\n  ${agents}  (there is no CLAUDE.md; `);
+  const run = user.start('group', 'run', group, '--output', 'quiet');
+  expect((await run.finished).code).toBe(1);
+  const why = 'It is not known whether the claude in use keeps the hooks and variables of an untrusted project from';
+  expect(await user.ok('session', 'show', 'auth/api')).toContain(why);
 }, 60_000);

@@ -112,12 +112,15 @@ describe('figures', () => {
     expect([progress.totalCost, progress.totalTokens.output]).toEqual([1.5, 15]);
   });
 
-  test('that the API does not answer is told while the attempt runs', () => {
+  test('that the API does not answer, and what is denied, is told while the attempt runs', () => {
     const retry = { attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 };
+    const denied = { calls: 2, tools: ['Bash'] };
     const log = fourSessions().start(a);
-    expect(byId(progressOf(log, { [a]: { usage: usage(1, 10), retry } }))[a]).toMatchObject({ retry });
+    const now = { usage: usage(1, 10), retry, denied };
+    expect(byId(progressOf(log, { [a]: now }))[a]).toMatchObject({ retry, denied });
     log.complete(a, usage(1, 10));
-    expect(byId(progressOf(log, { [a]: { usage: usage(1, 10), retry } }))[a]).not.toHaveProperty('retry');
+    const after = byId(progressOf(log, { [a]: now }))[a];
+    for (const name of ['retry', 'denied']) expect(after).not.toHaveProperty(name);
   });
 
   test('what is left over of an ended attempt is not counted again', () => {

@@ -77,6 +77,28 @@ test('each tool is told once, however often progress is reported', () => {
   expect(out).toEqual(['14:30:30  001 api  Read a.ts\n', '14:30:30  001 api  Bash npm test\n']);
 });
 
+test('denied calls are told when there are more of them, and anew in the next attempt', () => {
+  const out: string[] = [];
+  const reporter = reporterInto(out);
+  const state = play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api)]);
+  out.length = 0;
+  const say = (...calls: readonly number[]): void => {
+    for (const count of calls) {
+      const denied = { calls: count, tools: ['Bash'] };
+      reporter.progress(ids.api, state, new Map([[ids.api, { denied, usage: usage(0.1, 1, 1, 1) }]]));
+    }
+  };
+  say(1, 1, 3, 3);
+  const line = (words: string) => `14:30:30  001 api  ${words} denied: Bash.\n`;
+  expect(out).toEqual([line('1 tool call was'), line('3 tool calls were')]);
+  const over = { type: 'session_paused', reason: 'user', message: 'x', usage: usage(0, 0, 0, 0) } as const;
+  const ended = { ...over, sessionId: ids.api, attemptId: attemptId(ids.api, 1) };
+  play(reporter, [...creation({}, [session(ids.api, { name: 'api' })]), started, ...begin(ids.api), ended]);
+  out.length = 0;
+  say(1);
+  expect(out).toEqual([line('1 tool call was')]);
+});
+
 test('control characters of outside text never reach the terminal', () => {
   const out: string[] = [];
   const reporter = reporterInto(out);

@@ -1,4 +1,4 @@
-/** Promises: what is shown of a running session is what its stream said last, trouble with the API included. */
+/** Promises: what is shown of a running session is what its stream said last, with trouble and denied calls. */
 import { expect, test } from 'bun:test';
 import { parseLine } from '../../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
@@ -21,4 +21,20 @@ test('that the API does not answer, until it does', () => {
   expect(troubled.retry).toEqual({ attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 });
   expect(troubled.lastText).toBe('Hi.');
   expect(shownAfter({ ...retry, error_status: null }, answer)).not.toHaveProperty('retry');
+});
+
+test('which tool calls were denied, each once, also when the end of the turn names them again', () => {
+  const denied = (id: string, tool: string) => ({ tool_name: tool, tool_use_id: id });
+  const live = (id: string, tool: string) => ({ type: 'system', subtype: 'permission_denied', ...denied(id, tool) });
+  const result = { type: 'result', subtype: 'success', is_error: false, num_turns: 1 };
+  const names = ['Bash', 'Write', 'Bash'].map((tool, index) => [`t${index}`, tool] as const);
+  const told = names.map(([id, tool]) => live(id, tool));
+  expect(shownAfter(answer, ...told.slice(0, 1)).denied).toEqual({ calls: 1, tools: ['Bash'] });
+  const atEnd = { ...result, permission_denials: names.map(([id, tool]) => denied(id, tool)) };
+  const all = { calls: 3, tools: ['Bash', 'Write'] };
+  expect(shownAfter(answer, ...told).denied).toEqual(all);
+  expect(shownAfter(answer, ...told, atEnd).denied).toEqual(all);
+  // An older claude tells it at the end only.
+  expect(shownAfter(answer, atEnd).denied).toEqual(all);
+  expect(shownAfter(answer, result)).not.toHaveProperty('denied');
 });

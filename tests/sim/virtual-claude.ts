@@ -148,8 +148,9 @@ export class VirtualClaude {
     const usesTool = ending === 'denied' || ending === 'long-tool' || (tools && !isLast);
     const toolId = usesTool ? `tool-${this.#process.identity.pid}-${index}` : null;
     this.#book.charge(firstUsd(call));
-    this.#remember();
-    this.#print(messageLine(`m-${this.#process.identity.pid}-${index}`, call, toolId), () => {
+    const id = `m-${this.#process.identity.pid}-${index}`;
+    this.#remember(id);
+    this.#print(messageLine(id, call, toolId), () => {
       // A clock that is set back takes no answer back.
       this.#book.answeredWallMs = Math.max(this.#book.answeredWallMs, this.#machine.timeline.wall());
       this.#book.answeredMs = this.#machine.timeline.nowMs;
@@ -292,8 +293,9 @@ export class VirtualClaude {
     if (tool?.alive && this.#behaviour?.tool === 'tame') this.#machine.table.end(tool, { kind: 'exited', code: 0 });
   }
 
-  #remember(): void {
-    this.#keep({ type: 'assistant', timestamp: new Date(this.#machine.timeline.wall()).toISOString() });
+  #remember(id: string): void {
+    const message = { id };
+    this.#keep({ type: 'assistant', message, timestamp: new Date(this.#machine.timeline.wall()).toISOString() });
   }
 
   #keep(line: object): void {

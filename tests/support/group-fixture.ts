@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Abilities } from '../../src/claude/abilities.ts';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId, sessionUuid } from '../../src/core/id.ts';
@@ -53,6 +54,8 @@ export interface GroupFixture {
 export interface RunWish {
   readonly overrides?: Partial<GroupConfig>;
   readonly retryFailed?: boolean;
+  /** What the claude of the run is known to be able to. */
+  readonly can?: Abilities;
   /** Called for every event, after it was logged. */
   readonly onEvent?: (event: GroupEvent) => void;
   /** Called when the run stands still, with the reason and the sentence. */
@@ -182,6 +185,7 @@ function startRun(
     packageRoot,
     overrides: wish.overrides ?? {},
     retryFailed: wish.retryFailed ?? false,
+    abilitiesOf: () => wish.can ?? {},
     reporter: {
       event: (event) => {
         seen.push(event);

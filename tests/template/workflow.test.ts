@@ -107,6 +107,20 @@ describe('the example', () => {
     ]);
   });
 
+  test('what a session says of trust and memory counts before what the group says', () => {
+    const text = `version: 1
+group: { untrusted: true, memory: 500 }
+sessions:
+  a: { project: .., prompt: hi }
+  b: { project: .., prompt: hi, untrusted: false, memory: 2000 }
+`;
+    const bounds = folder.draft(text).sessions.map(({ definition }) => [definition.untrusted, definition.memoryBytes]);
+    expect(bounds).toEqual([
+      [true, 500_000_000],
+      [undefined, 2_000_000_000],
+    ]);
+  });
+
   test('can be validated without values and without projects', () => {
     expect(folder.validate(exampleWorkflow.replaceAll('../services/*', '../nowhere/*'))).toEqual([]);
   });

@@ -8,6 +8,7 @@ import { exitCode } from '../exit-code.ts';
 import { type ConfigOptions, configOf } from '../group-options.ts';
 import { askRunner, whileWaiting } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
+import { resumeCostSentence } from '../resume-cost.ts';
 import { defineRun } from '../run-command.ts';
 
 const description = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.
@@ -20,7 +21,17 @@ Example:
   $ claude-code-agent group resume auth-refactor --max-budget-usd 20      after the budget was used up`;
 
 export function define(command: Command, context: Context): void {
-  defineRun(command, context, { description, example, retriesFailed: true, before: thaw });
+  defineRun(command, context, { description, example, retriesFailed: true, before: thawOrTell });
+}
+
+/** What it costs to go on is told before it costs anything. */
+async function thawOrTell(context: Context, group: GroupReference, config: ConfigOptions): Promise<Work | null> {
+  const thawed = await thaw(context, group, config);
+  if (thawed !== null) return thawed;
+  const state = loadGroup(context.world, group.root, group.groupId);
+  const sentence = state.ok ? resumeCostSentence(context.world, group.paths, state.value) : null;
+  if (sentence !== null) context.stderr.line(sentence);
+  return null;
 }
 
 /** null when the group is not frozen under a live runner, so that it has to be run. */

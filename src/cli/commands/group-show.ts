@@ -11,6 +11,7 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type Standing, standingOf } from '../live-view.ts';
 import { type LoadedGroup, loadReferredGroup } from '../resolve.ts';
+import { resumeCostSentence } from '../resume-cost.ts';
 
 const example = `
 Example:
@@ -45,6 +46,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
   const { group } = state;
   const order = planOf(state).graph.order;
   const trouble = troubleLines(state, style);
+  const goingOn = resumeCostSentence(context.world, paths, state);
   const nowMs = standing.isInterrupted ? undefined : standing.atMs;
   return [
     `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
@@ -56,6 +58,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
     ...sessionTable(state, standing.live, order, { style, columns: isTerminal ? columns : undefined, nowMs }),
     '',
     totalsLine(state, standing.live, standing.atMs, style, !standing.isInterrupted),
+    ...(goingOn === null ? [] : [goingOn]),
     ...(trouble.length > 0 ? ['', ...trouble] : []),
     '',
     ...nextSteps(state, !standing.isInterrupted),

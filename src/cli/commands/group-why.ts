@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
-import type { LiveSession } from '../../core/progress.ts';
+import { deniedSentence, type LiveSession } from '../../core/progress.ts';
 import type { Circumstances, Gate } from '../../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import { isThrottled } from '../../core/state.ts';
@@ -153,6 +153,11 @@ function whatItDoes(
 }
 
 function activity(now: LiveSession | undefined, identified: boolean): string {
+  const doing = doingNow(now, identified);
+  return now?.denied === undefined ? doing : `${doing.replace(/(?<![.!?…])$/, '.')} ${deniedSentence(now.denied)}`;
+}
+
+function doingNow(now: LiveSession | undefined, identified: boolean): string {
   if (now?.retry !== undefined) return retrySentence(now.retry);
   if (now?.currentTool !== undefined) return `It uses a tool: ${now.currentTool}`;
   if (now?.lastText !== undefined) return `It said last: ${now.lastText}`;

@@ -26,6 +26,7 @@ import {
   collect,
   parseContext,
   parseDuration,
+  parseMemory,
   parseMoney,
   parseRetries,
   parseRules,
@@ -74,7 +75,13 @@ export function define(command: Command, context: Context): void {
     )
     .option('--retries <n>', 'further attempts after a transient failure (default: 2)', parseRetries)
     .option('--timeout <time>', 'longest wall time of one attempt, such as 90s, 15m or 1h30m', parseDuration)
-    .option('--stall-timeout <time>', 'longest time without any progress (default: 15m)', parseDuration);
+    .option('--stall-timeout <time>', 'longest time without any progress (default: 15m)', parseDuration)
+    .option('--untrusted', "the project's hooks do not run, and of its variables only harmless ones count")
+    .option(
+      '--memory <mb>',
+      'megabytes that its commands, with those of others that run at once, may take',
+      parseMemory,
+    );
   withWorkOptions(described)
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => add(context, reference, given)));
@@ -93,6 +100,9 @@ interface Given extends TaskOptions, WorkOptions {
   /** Milliseconds, like the next. */
   readonly timeout?: number | undefined;
   readonly stallTimeout?: number | undefined;
+  readonly untrusted?: boolean | undefined;
+  /** Bytes. */
+  readonly memory?: number | undefined;
 }
 
 /** Everything but what depends on the group's present sessions. */
@@ -171,7 +181,7 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
   const task = await readTask(context, surroundings, given);
   if (!task.ok) return task;
   const { name, model, maxBudgetUsd, permissionMode, allowedTools, context: systems } = given;
-  const { retries, timeout, stallTimeout } = given;
+  const { retries, timeout, stallTimeout, untrusted, memory } = given;
   const definition = {
     ...(name === undefined ? {} : { name }),
     description: given.description ?? '',
@@ -185,6 +195,8 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
     ...(retries === undefined ? {} : { retries }),
     ...(timeout === undefined ? {} : { timeoutMs: timeout }),
     ...(stallTimeout === undefined ? {} : { stallTimeoutMs: stallTimeout }),
+    ...(untrusted === true ? { untrusted: true as const } : {}),
+    ...(memory === undefined ? {} : { memoryBytes: memory }),
     ...work.value.settings,
     createdAt: new Date(context.world.clock.now()).toISOString(),
   };

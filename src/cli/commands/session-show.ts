@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
-import { explanation } from '../../core/progress.ts';
+import { type Denied, deniedSentence, explanation } from '../../core/progress.ts';
 import { type TimedWait, timedWait } from '../../core/timed-wait.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
@@ -16,7 +16,7 @@ import {
   statusTone,
   withCommands,
 } from '../../report/wording.ts';
-import { acceptText, isolationWhy, placeText, setupText } from '../../report/work-plan.ts';
+import { acceptText, isolationWhy, memoryText, placeText, setupText, trustText } from '../../report/work-plan.ts';
 import { sessionMeta } from '../../store/meta.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import { diffStatText } from '../../template/knowledge.ts';
@@ -25,6 +25,7 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type Standing, standingOf } from '../live-view.ts';
 import { type LoadedSession, loadReferredSession } from '../resolve.ts';
+import { resumeCost, resumeCostText, resumeNoteText } from '../resume-cost.ts';
 import { runningSetup } from '../set-up.ts';
 
 const example = `
@@ -68,7 +69,7 @@ function show(context: Context, reference: string, json: boolean): Work {
     const retryAt = wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() };
     context.stdout.line(safeJson({ ...sessionMeta({ ...record, usage }), ...retryAt }, 2));
   } else {
-    const seen = { used: usage, now: doing(context, session.value, standing), wait };
+    const seen = { used: usage, now: doing(context, session.value, standing), denied: now?.denied, wait };
     for (const line of describe(context, session.value, seen)) context.stdout.line(line);
   }
   return ok(exitCode.done);
@@ -85,10 +86,11 @@ interface Seen {
   /** Of all attempts, the running one included. */
   readonly used: Usage;
   readonly now: string | undefined;
+  readonly denied: Denied | undefined;
   readonly wait: TimedWait | null;
 }
 
-function describe(context: Context, session: LoadedSession, { used, now, wait }: Seen): string[] {
+function describe(context: Context, session: LoadedSession, { used, now, denied, wait }: Seen): string[] {
   const { record, state, sessionId } = session;
   const { definition } = record;
   const { style } = context.stdout;
@@ -102,6 +104,7 @@ function describe(context: Context, session: LoadedSession, { used, now, wait }:
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
     ['Why', why.message === undefined ? undefined : withCommands(state, why.message, record)],
     ['Now', now],
+    ['Going on', goingOn(context, session)],
     ['Project', definition.projectPath],
     ...workLines(session),
     ['Description', definition.description === '' ? undefined : definition.description],
@@ -110,6 +113,8 @@ function describe(context: Context, session: LoadedSession, { used, now, wait }:
     ['Template', definition.template],
     ['Config', definition.configTemplate?.name ?? state.group.configTemplate?.name],
     ['Permissions', permissions(session)],
+    ['Untrusted', trustText(definition)],
+    ['Memory', memoryText(definition)],
     ['Budget', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
     ['Limits', limits(session)],
     ['Attempts', String(record.attempts)],
@@ -123,12 +128,20 @@ function describe(context: Context, session: LoadedSession, { used, now, wait }:
   return [
     `${style('strong', sessionTitle(sessionId, definition.name))}  ${sessionId}`,
     ...lines.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${shown(name, value)}`])),
-    ...record.warnings.map((warning) => `${style('warn', 'Warning')}: ${safeLine(warning.message, 400)}`),
+    ...[
+      ...record.warnings.map(({ message }) => message),
+      ...(denied === undefined ? [] : [deniedSentence(denied)]),
+    ].map((message) => `${style('warn', 'Warning')}: ${safeLine(message, 400)}`),
     '',
     style('dim', 'Task:'),
     safeText(definition.prompt),
     ...(record.state.status === 'completed' ? ['', style('dim', 'Result:'), safeText(record.state.result)] : []),
   ];
+}
+
+function goingOn({ world }: Context, { paths, state, record }: LoadedSession): string | undefined {
+  const cost = resumeCost(world, paths, state, record);
+  return cost === null ? (resumeNoteText(world, paths, record) ?? undefined) : resumeCostText(cost);
 }
 
 /** Where it works, what it left there and how that is checked. */

@@ -1,5 +1,6 @@
 /** The details pane: what the selected session does and why, its log, its task, its settings and its attempts. */
 import type { SessionDefinition } from '../../core/group.ts';
+import { deniedSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import {
   colourStyle,
@@ -166,6 +167,7 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   const setupLog = view.runner === 'none' ? null : view.setupLog?.(record);
   add('set-up', typeof setupLog === 'string' ? setupSentence(setupLog) : undefined);
   add('trouble', now?.retry === undefined ? undefined : retrySentence(now.retry), 'warn');
+  add('denied', now?.denied === undefined ? undefined : deniedSentence(now.denied), 'warn');
   add('tool', now?.currentTool, 'accent');
   const say = (name: string, markdown: string | undefined): void => {
     if (markdown !== undefined && markdown.trim() !== '') lines.push(...saidLines(name, markdown, columns));

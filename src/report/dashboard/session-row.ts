@@ -177,7 +177,7 @@ interface Sign {
   readonly isLoud?: true;
 }
 
-function signOf({ state, runner }: View, record: SessionRecord, glyphs: Glyphs): Sign {
+function signOf({ state, live, runner }: View, record: SessionRecord, glyphs: Glyphs): Sign {
   switch (record.state.status) {
     case 'completed':
       return { glyph: glyphs.completed, tone: 'good' };
@@ -194,7 +194,9 @@ function signOf({ state, runner }: View, record: SessionRecord, glyphs: Glyphs):
       if (runner === 'none') return { glyph: glyphs.running, tone: 'warn' };
       if (attempt.stopping !== undefined) return { glyph: glyphs.stopping, tone: 'warn' };
       if (attempt.accepting !== undefined) return { glyph: glyphs.accepting, tone: 'accent' };
-      return { glyph: glyphs.running, tone: 'accent' };
+      // It works on, but without something that it wanted to do.
+      const isDenied = live.get(record.definition.id)?.denied !== undefined;
+      return { glyph: glyphs.running, tone: isDenied ? 'warn' : 'accent' };
     }
   }
 }
@@ -298,7 +300,10 @@ function runningNow({ state, live, runner, setupLog }: View, record: SessionReco
   if (now?.retry !== undefined) return { tool: { text: retryWords(now.retry), tone: 'warn' }, ...words };
   if (now?.currentTool !== undefined) return { tool: { text: now.currentTool, tone: 'accent' }, ...words };
   const starting = typeof setupLog?.(record) === 'string' ? 'set-up command runs' : 'claude is starting';
-  const idle = { text: attempt.identified ? 'waits for the model' : starting, tone: 'dim' } as const;
+  const resting = { text: attempt.identified ? 'waits for the model' : starting, tone: 'dim' } as const;
+  const { denied } = now ?? {};
+  const idle =
+    denied === undefined ? resting : ({ text: `${plural(denied.calls, 'call')} denied`, tone: 'warn' } as const);
   return now?.lastText === undefined ? { tool: idle } : { idle, ...words };
 }
 

@@ -317,6 +317,24 @@ test('a session to which the API gives no answer says so in its row and in its p
   expect(shown(429)).toContain('throttled, try 5 of 6');
 });
 
+test('a session to which calls were denied is marked, and its pane says which', () => {
+  const api = sessionId(2);
+  const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
+  const denied = { calls: 2, tools: ['Bash', 'Write'] };
+  const shown = (more: object) =>
+    textOf(
+      frame({
+        ...{ columns: 200, rows: 40 },
+        view: { live: new Map([[api, { ...now, ...more }]]) },
+        ui: { selected: api, pane: 'split', tab: 'now' },
+      }),
+    );
+  expect(shown({ denied })).toContain('2 calls denied');
+  expect(shown({ denied })).toContain('2 tool calls were denied: Bash, Write.');
+  expect(shown({ denied, currentTool: 'Bash ls' })).not.toContain('2 calls denied');
+  expect(shown({})).not.toContain('denied');
+});
+
 test('while its set-up command runs, the row of a session says so and its pane where the output is', () => {
   const { state } = fold([...creation({}, [session(sessionId(1))]), started, begin(sessionId(1))[0] as EventBody]);
   const shown = (setupLog: string | null) =>

@@ -36,6 +36,18 @@ export interface PreparerOptions {
   readonly packageRoot: string;
   /** Base URL of the scripted API; present in a rehearsal. */
   readonly rehearsalUrl?: string;
+  /** Which claude is started; absent = whichever is found, as it is. */
+  readonly claude?: ClaudeGate;
+}
+
+/** Lets through a claude whose promises were seen to hold. */
+export interface ClaudeGate {
+  /**
+   * The path to start the next attempt with. Always the same file; when it was replaced or is gone, the one that is
+   * there now, after a trial of it. `accepted` is a version that is used whatever its trial says. Fails with
+   * `claude-unproven` or `claude-missing`.
+   */
+  program(accepted: string | undefined): Promise<Result<string>>;
 }
 
 export interface AttemptPreparer {
@@ -49,8 +61,7 @@ export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' |
 
 /** A preparer for one run: the program is looked for and the login checked once, before the first start. */
 export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
-  const preferPinned = options.rehearsalUrl !== undefined;
-  const claude = findClaude(world, options.callerEnv, { packageRoot: options.packageRoot, preferPinned });
+  const claude = options.claude ?? anyClaude(world, options);
   let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
@@ -60,9 +71,10 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   return {
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
-      if (!claude.ok) return claude;
-      const { program } = claude.value;
-      const { record, attempt } = input;
+      const { record, attempt, state } = input;
+      const chosen = await claude.program(state.group.config.acceptClaude);
+      if (!chosen.ok) return chosen;
+      const program = chosen.value;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
         const isNew = world.files.makeFolder(paths.config);
@@ -96,6 +108,12 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
       }
     },
   };
+}
+
+/** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
+function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
+  const found = findClaude(world, callerEnv, { packageRoot, preferPinned: rehearsalUrl !== undefined });
+  return { program: async () => (found.ok ? ok(found.value.program) : found) };
 }
 
 /**

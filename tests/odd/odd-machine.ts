@@ -1,6 +1,6 @@
 /** A machine on which something is odd: its data root, its environment, or the way commands are started on it. */
 import { expect } from 'bun:test';
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRealWorld } from '../../src/world/real-world.ts';
@@ -8,6 +8,7 @@ import type { Started } from '../support/cli.ts';
 import { answerAll, launcher, startCommand } from '../support/crash-rig.ts';
 import type { Rig } from '../support/fake-claude-rig.ts';
 import type { Finished } from '../support/in-process.ts';
+import { noteTried } from '../support/tried.ts';
 
 const { processes } = createRealWorld();
 
@@ -77,8 +78,19 @@ export class OddMachine {
     return (await this.ok('session', 'add', group, ...common, ...more)).slice('001-'.length);
   }
 
+  /** Its claude needs no trial; `root` is where this process finds the data root. */
+  knowClaude(root = this.#root()): void {
+    noteTried(root, this.#rig.program);
+  }
+
+  #root(): string {
+    const { CLAUDE_CODE_AGENT_HOME: chosen, HOME = '' } = this.env;
+    return chosen ?? join(HOME, '.local', 'claude-code-agent');
+  }
+
   /** A group of two sessions, one after the other, whose workers answer by themselves. */
   async makeGroup(): Promise<string> {
+    if (!existsSync(join(this.#root(), 'tried-claudes.json'))) this.knowClaude();
     const group = await this.ok('group', 'create', 'odd');
     const one = await this.add(group, 'one');
     const two = await this.add(group, 'two', '--depends-on', 'one');

@@ -3,10 +3,13 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Abilities } from '../../src/claude/abilities.ts';
+import { findClaude } from '../../src/claude/program.ts';
 import type { GroupEvent } from '../../src/core/event.ts';
+import { ok } from '../../src/core/failure.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId, sessionUuid } from '../../src/core/id.ts';
 import type { GroupState } from '../../src/core/state.ts';
+import type { ClaudeGate } from '../../src/runner/attempt-setup.ts';
 import type { RunnerSignal } from '../../src/runner/facts.ts';
 import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
 import { readLog } from '../../src/store/event-log.ts';
@@ -56,6 +59,8 @@ export interface RunWish {
   readonly retryFailed?: boolean;
   /** What the claude of the run is known to be able to. */
   readonly can?: Abilities;
+  /** Which claude is started; absent = the one of the environment, untried. */
+  readonly claude?: ClaudeGate;
   /** Called for every event, after it was logged. */
   readonly onEvent?: (event: GroupEvent) => void;
   /** Called when the run stands still, with the reason and the sentence. */
@@ -94,6 +99,12 @@ export interface FixtureOptions {
   readonly root?: string;
   /** Gets the fixture's folder before the sessions are defined; projects are to be in `projects/`. */
   readonly beforeSessions?: (folder: string) => void;
+}
+
+/** Lets the claude of the environment through, with these abilities. */
+function gateWith(world: World, env: Readonly<Record<string, string>>, can: Abilities): ClaudeGate {
+  const found = findClaude(world, env, { packageRoot });
+  return { choose: async () => (found.ok ? ok({ program: found.value.program, can }) : found) };
 }
 
 /** Numbers the sessions in the order given; every session has a project folder of its own unless told otherwise. */
@@ -178,14 +189,16 @@ function startRun(
   const waiting: { type: string; sessionId: string | undefined; resolve: (event: GroupEvent) => void }[] = [];
   const matches = (event: GroupEvent, type: string, sessionId: string | undefined) =>
     event.type === type && (sessionId === undefined || ('sessionId' in event && event.sessionId === sessionId));
+  const callerEnv = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env };
+  const gate = wish.claude ?? (wish.can && gateWith(world, callerEnv, wish.can));
   const result = runGroup(world, {
     root,
     groupId,
-    callerEnv: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
+    callerEnv,
     packageRoot,
     overrides: wish.overrides ?? {},
     retryFailed: wish.retryFailed ?? false,
-    abilitiesOf: () => wish.can ?? {},
+    ...(gate === undefined ? {} : { claude: gate }),
     reporter: {
       event: (event) => {
         seen.push(event);

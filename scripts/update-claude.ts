@@ -8,27 +8,15 @@
  * whoever is going to cure that. Exit code 2 when the version cannot be had.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { contractDocument, runContract } from './claude/contract.ts';
 import { breaks, changes, readTable, tableIn, tableText, withTable } from './claude/table.ts';
-import { claudePackage, NotAvailable, npm, pinnedVersion, programOf, resolveVersion, root } from './claude/versions.ts';
+import { movePin, NotAvailable, pinnedVersion, programOf, resolveVersion } from './claude/versions.ts';
 
 const { values, positionals } = parseArgs({
   options: { anyway: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
-
-/** package.json, package-lock.json, bun.lock and what is installed; no lock file names a registry. */
-async function movePin(version: string): Promise<void> {
-  const flags = ['--save-exact', '--ignore-scripts', '--no-audit', '--no-fund', '--omit-lockfile-registry-resolved'];
-  await npm(`claude ${version}`, ['install', '--save-dev', ...flags, `${claudePackage}@${version}`]);
-  const locked = Bun.spawnSync(['sh', 'scripts/bun.sh', 'install', '--lockfile-only'], { cwd: root, stderr: 'pipe' });
-  if (!locked.success) throw new NotAvailable(`Bun could not write bun.lock: ${locked.stderr.toString().trim()}`);
-  const path = join(root, 'bun.lock');
-  const lock = readFileSync(path, 'utf8');
-  writeFileSync(path, lock.replace(/^( +"[^"]+": \["[^"]+", )"https?:\/\/[^"]*"/gm, '$1""'));
-}
 
 async function update(): Promise<number> {
   const from = pinnedVersion();

@@ -11,6 +11,7 @@ import { cacheFolder, programOf, root, versionOf } from './versions.ts';
 export const contractDocument = join(root, 'docs', 'claude-contract.md');
 /** Longer than all of them take on a busy machine, milliseconds. */
 const patienceMs = 1_800_000;
+const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** A test that a claim of the document names. */
 export interface NamedTest {
@@ -58,18 +59,27 @@ export async function runContract(version: string): Promise<ContractRun> {
   const output = openSync(log, 'w');
   try {
     const [junit, stopped] = [join(folder, 'junit.xml'), join(folder, 'stopped')];
-    const child = Bun.spawn(
-      ['sh', 'scripts/test.sh', '--reporter=junit', `--reporter-outfile=${junit}`, ...files.map((path) => `./${path}`)],
-      {
-        cwd: root,
-        env: { ...process.env, TEST_LONG: '1', TEST_CLAUDE: program, TEST_STOPPED: stopped },
-        stdin: 'ignore',
-        stdout: output,
-        stderr: output,
-        timeout: patienceMs,
-      },
-    );
+    const words = ['--reporter=junit', `--reporter-outfile=${junit}`, ...files.map((path) => `./${path}`)];
+    const child = Bun.spawn(['sh', 'scripts/test.sh', ...words], {
+      cwd: root,
+      env: { ...process.env, TEST_LONG: '1', TEST_CLAUDE: program, TEST_STOPPED: stopped },
+      stdin: 'ignore',
+      stdout: output,
+      stderr: output,
+      // A process group of its own, which can be ended as a whole.
+      detached: true,
+    });
+    const end = () => void process.kill(-child.pid, 'SIGKILL');
+    const timer = setTimeout(end, patienceMs);
+    const leave = () => {
+      end();
+      rmSync(folder, { recursive: true, force: true });
+      process.exit(130);
+    };
+    for (const signal of endings) process.on(signal, leave);
     await child.exited;
+    clearTimeout(timer);
+    for (const signal of endings) process.off(signal, leave);
     const read = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
     const verdicts = verdictsOf({
       junit: read(junit),

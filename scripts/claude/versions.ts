@@ -2,12 +2,22 @@
  * Versions of claude from the registry that npm is set up for. Each lies in a folder of its own among the user's
  * caches, outside of node_modules.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 export const root = resolve(import.meta.dir, '..', '..');
-export const claudePackage = '@anthropic-ai/claude-code';
+const claudePackage = '@anthropic-ai/claude-code';
 
 /** The oldest version that must work. */
 export const oldestSupported = '2.1.197';
@@ -98,10 +108,23 @@ export function cacheFolder(): string {
 }
 
 /**
+ * Pins this version in package.json and both lock files, and installs it. No lock file names a registry afterwards,
+ * whichever npm and Bun are set up for.
+ */
+export async function movePin(version: string): Promise<void> {
+  const flags = ['--save-exact', '--ignore-scripts', '--no-audit', '--no-fund', '--omit-lockfile-registry-resolved'];
+  await npm(`claude ${version}`, ['install', '--save-dev', ...flags, `${claudePackage}@${version}`]);
+  const locked = Bun.spawnSync(['sh', 'scripts/bun.sh', 'install', '--lockfile-only'], { cwd: root, stderr: 'pipe' });
+  if (!locked.success) throw new NotAvailable(`Bun could not write bun.lock: ${locked.stderr.toString().trim()}`);
+  const path = join(root, 'bun.lock');
+  writeFileSync(path, readFileSync(path, 'utf8').replace(/^( +"[^"]+": \["[^"]+", )"https?:\/\/[^"]*"/gm, '$1""'));
+}
+
+/**
  * Runs npm as the user has set it up; its stdout. Throws `NotAvailable`, with the first thing that npm complains about,
  * when it fails to get `what`.
  */
-export async function npm(what: string, args: readonly string[], cwd: string = root): Promise<string> {
+async function npm(what: string, args: readonly string[], cwd: string = root): Promise<string> {
   const command = ['npm', ...args, '--loglevel=error'];
   const child = Bun.spawn(command, { cwd, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' });
   const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);

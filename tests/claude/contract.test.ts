@@ -174,11 +174,13 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
   test('tells what its totals begin with before the model answers, also when a conversation goes on', async () => {
     const rig = rigWith({ text: 'one' }, { text: 'two' }, { text: 'three' });
     const { args, env, claudeSessionId } = prepareSession(rig, { model: modelOfKnownPrice });
+    // Enough for one answer, not for two: the cap counts what its own process spends.
+    args.push('--max-budget-usd=0.015');
     const resumed = args.map((word) => (word === '--session-id' ? '--resume' : word));
     for (const words of [args, resumed, resumed]) {
       const claude = startClaude(rig, words, env);
       claude.send(`${baseRequest()}\n${userMessage('go')}`);
-      await claude.until(isResult);
+      expect(await claude.until(isResult)).toMatchObject({ isError: false });
       await claude.end();
       const messages = claude.messages();
       const isBase = (m: ClaudeMessage) => m.kind === 'control-response' && answersBase(m.requestId);

@@ -152,5 +152,6 @@ longTestIf(claudeBinary !== undefined)(
       expect(ends.filter(({ reason }) => reason === 'compaction')).toHaveLength(1);
     }
   },
-  patienceMs,
+  // Ten times claude, one after the other.
+  3 * patienceMs,
 );

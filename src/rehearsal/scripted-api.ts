@@ -45,10 +45,15 @@ export interface Served {
 
 export interface ScriptedApiOptions {
   readonly script: RehearsalScript;
-  /** The name of a session in the script; undefined when it has none, then the script of `*` answers. */
-  nameOf(claudeSessionId: string): string | undefined;
+  /**
+   * The name of a session in the script; undefined when it has none, then the script of `*` answers. `path` is that of
+   * the request.
+   */
+  nameOf(claudeSessionId: string, path: string): string | undefined;
   /** Default 0: any free port. */
   readonly port?: number;
+  /** Called for everything that is asked for, whatever it is. */
+  onCall?(method: string, path: string): void;
   onRequest?(request: CapturedRequest): void;
   /** Called with what the real API would have refused in a request. */
   onProblem?(problem: string): void;
@@ -112,18 +117,19 @@ class Server implements ScriptedApi {
 
   private async answer(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
+    this.options.onCall?.(request.method, pathname);
     if (request.method === 'HEAD') return new Response(null);
     if (request.method !== 'POST') return errorResponse(404, 'not_found_error', `no ${pathname} here`, {});
     if (pathname.endsWith('/count_tokens')) return Response.json({ input_tokens: defaultTokens.input });
     if (!pathname.endsWith('/v1/messages')) return errorResponse(404, 'not_found_error', `no ${pathname} here`, {});
     const body = await readBody(request);
     if (body === null) return errorResponse(400, 'invalid_request_error', 'the body is not a JSON object', {});
-    return this.answerMessages(request, body);
+    return this.answerMessages(request, body, pathname);
   }
 
-  private async answerMessages(request: Request, body: MessagesBody): Promise<Response> {
+  private async answerMessages(request: Request, body: MessagesBody, path: string): Promise<Response> {
     const headers = Object.fromEntries(request.headers);
-    const { captured, steps, place } = this.capture(body, headers);
+    const { captured, steps, place } = this.capture(body, headers, path);
     for (const problem of requestProblems(body, headers)) {
       const text = `request ${captured.number}: ${problem}`;
       this.problems.push(text);
@@ -150,11 +156,11 @@ class Server implements ScriptedApi {
   }
 
   /** Finds the place of a request in the script and notes the request. */
-  private capture(body: MessagesBody, headers: Readonly<Record<string, string>>) {
+  private capture(body: MessagesBody, headers: Readonly<Record<string, string>>, path: string) {
     const keep = this.options.capture !== false;
     const session = headers['x-claude-code-session-id'] ?? '';
     const agentId = headers['x-claude-code-agent-id'];
-    const name = this.options.nameOf(session);
+    const name = this.options.nameOf(session, path);
     const script = stepsFor(this.options.script, name, agentId !== undefined);
     const filled = fillIn(script, { session: name ?? session, project: projectOf(body) });
     const steps = agentId === undefined ? withStructuredAnswer(filled, body.tools) : filled;

@@ -32,6 +32,7 @@ export function exitCodeFor(failure: Failure): ExitCode {
     case 'duplicate':
     case 'project-missing':
     case 'claude-missing':
+    case 'claude-unproven':
       return exitCode.usage;
     default:
       return exitCode.failed;

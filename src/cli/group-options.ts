@@ -33,6 +33,10 @@ export const options = {
     new Option('--min-free-memory <mb>', 'memory that a start must leave free, in MB (default: 1 GiB)').argParser(
       parseMegabytes,
     ),
+  acceptClaude: () =>
+    new Option('--accept-claude <version>', 'use this version of claude although its trial failed').argParser(
+      parseWord,
+    ),
   pauseOnError: () => new Option('--pause-on-error', 'at the threshold pause the group (default)'),
   noPauseOnError: () => new Option('--no-pause-on-error', 'at the threshold end the group as failed'),
   respectDependencies: () => new Option('--respect-dependencies', 'start a session after its dependencies (default)'),
@@ -55,12 +59,13 @@ export interface ConfigOptions {
   readonly pauseOnError?: boolean | undefined;
   readonly respectDependencies?: boolean | undefined;
   readonly shareCheckouts?: true | undefined;
+  readonly acceptClaude?: string | undefined;
 }
 
 /** Only what was given. */
 export function configOf(given: ConfigOptions): Partial<GroupConfig> {
   const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
-  const { pauseOnError, respectDependencies, onLimit, warmCache, minFreeMemory, shareCheckouts } = given;
+  const { pauseOnError, respectDependencies, onLimit, warmCache, minFreeMemory, shareCheckouts, acceptClaude } = given;
   return {
     ...(model === undefined ? {} : { model }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
@@ -74,5 +79,6 @@ export function configOf(given: ConfigOptions): Partial<GroupConfig> {
     ...(pauseOnError === undefined ? {} : { pauseOnError }),
     ...(respectDependencies === undefined ? {} : { respectDependencies }),
     ...(shareCheckouts === undefined ? {} : { shareCheckouts }),
+    ...(acceptClaude === undefined ? {} : { acceptClaude }),
   };
 }

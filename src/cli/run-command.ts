@@ -8,6 +8,7 @@ import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '
 import { loadGroup } from '../store/group-store.ts';
 import { hasMergeJournal } from '../store/merge-journal.ts';
 import { liveRunner, waitForShortCommands } from './change-group.ts';
+import { gateForGroup, type OpenGate } from './claude-gate.ts';
 import type { Context, Work } from './context.ts';
 import { openRunDisplay } from './dashboard/run-display.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
@@ -74,10 +75,22 @@ export function previewWish({ output, rehearse, prompts }: RunWish): PreviewWish
 }
 
 /** How a run that began here ended, or what came of handing it over to a runner of its own. */
-export type RunHere = RunResult | { readonly kind: 'handed-over'; readonly work: Work };
+export type RunHere =
+  | RunResult
+  | { readonly kind: 'handed-over'; readonly work: Work }
+  /** By a signal, before it began. */
+  | { readonly kind: 'interrupted' };
 
-/** This command becomes the runner of the group until it is settled. Fails when the rehearsal script is not usable. */
-export async function runHere(context: Context, group: GroupReference, wish: RunWish): Promise<Result<RunHere>> {
+/**
+ * This command becomes the runner of the group until it is settled; `opened` is a gate that was passed already. Fails
+ * when the rehearsal script is not usable, and with `claude-unproven`.
+ */
+export async function runHere(
+  context: Context,
+  group: GroupReference,
+  wish: RunWish,
+  opened?: OpenGate,
+): Promise<Result<RunHere>> {
   const rehearsal = await rehearsalOf(context, group, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
   const ofUser = await readUserConfig(context);
@@ -89,7 +102,14 @@ export async function runHere(context: Context, group: GroupReference, wish: Run
   }
   const output = chooseOutput(context, wish.output);
   if (!output.ok) return output;
+  // What is rehearsed costs nothing, whatever claude does.
+  const isReal = rehearsal.value === undefined && opened === undefined;
+  const gate = isReal ? await gateForGroup(context, group, wish) : ok(opened);
+  if (!gate.ok) return gate;
+  const claude = gate.value;
+  if (claude === 'interrupted') return ok({ kind: 'interrupted' });
   const display = await openRunDisplay(context, group, output.value);
+  if (output.value === 'tui') claude?.hush();
   const hooks = createRunHooks(context, group, wish, ofUser.value.onEvent);
   let result: RunResult;
   try {
@@ -103,6 +123,7 @@ export async function runHere(context: Context, group: GroupReference, wish: Run
       retryFailed: wish.retryFailed,
       ...(wish.only === undefined ? {} : { only: wish.only }),
       ...(rehearsal.value === undefined ? {} : { rehearsal: rehearsal.value }),
+      ...(claude === undefined ? {} : { claude }),
       onSignal: display.onSignal,
     });
   } finally {
@@ -169,6 +190,8 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
   switch (result.kind) {
     case 'handed-over':
       return result.work;
+    case 'interrupted':
+      return ok(exitCode.interrupted);
     case 'settled':
       return ok(exitCodeForStatus(result.status));
     case 'left': {

@@ -37,6 +37,7 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .addOption(options.warmCache())
     .addOption(options.noWarmCache())
     .addOption(options.minFreeMemory())
+    .addOption(options.acceptClaude())
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
     .option('--dry-run', 'show what would be done and what it may cost; start nothing')
     .option('--prompts', 'with --dry-run: show what each session will be told')

@@ -15,6 +15,8 @@ export type SessionFailureReason =
   | 'signalled'
   /** The claude program does not exist or cannot be executed. */
   | 'claude-missing'
+  /** The claude program broke a promise that money or safety depend on when it was tried, or could not be tried. */
+  | 'claude-unproven'
   /** The project folder vanished or is not a folder. */
   | 'project-missing'
   /** claude has no login that works. */
@@ -121,12 +123,20 @@ export function describeFailure(failure: Failure): string {
   return failure.next === '' ? failure.message : `${failure.message} ${failure.next}`;
 }
 
+const persons: ReadonlySet<string> = new Set<SessionFailureReason>([
+  'not-logged-in',
+  'billing',
+  'claude-missing',
+  'claude-unproven',
+  'write-failed',
+]);
+
 /**
  * True for trouble that only a person can cure and that would hit every further session alike.
  * Starting more sessions would only spread it, so nothing new starts after one of these.
  */
 export function needsPerson(reason: string): boolean {
-  return reason === 'not-logged-in' || reason === 'billing' || reason === 'claude-missing' || reason === 'write-failed';
+  return persons.has(reason);
 }
 
 /** Throws when a promise of the code itself is broken; never used for input. */

@@ -61,6 +61,8 @@ export interface GroupConfig {
   readonly prices?: PriceTable;
   /** Sessions that work in the project folder itself may run at once in one repository. */
   readonly shareCheckouts?: true;
+  /** A version of claude that is used although its trial has shown that money or safety are endangered. */
+  readonly acceptClaude?: string;
   /** Shell command of the workflow that is told when the group completes, fails, is paused or reaches a limit. */
   readonly onEvent?: string;
 }

@@ -40,10 +40,12 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
 }
 
+/** A login or a claude that cannot be used says nothing about the work of a session. */
+const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-unproven']);
+
 /** No work went wrong: the group pauses also when nothing is left to be started, and goes on when that is cured. */
 function isAccountsTrouble({ sessions, needsPerson: isHeld }: GroupState): boolean {
-  const isTrouble = ({ state }: SessionRecord) =>
-    state.status === 'failed' && (state.failure.reason === 'not-logged-in' || state.failure.reason === 'billing');
+  const isTrouble = ({ state }: SessionRecord) => state.status === 'failed' && notTheirs.has(state.failure.reason);
   return isHeld && [...sessions.values()].some(isTrouble);
 }
 

@@ -39,6 +39,18 @@ export interface PreparerOptions {
   readonly rehearsalUrl?: string;
   /** What is known of the claude at this path; asked before every attempt. Absent = nothing is known. */
   readonly abilitiesOf?: (program: string) => Abilities;
+  /** Which claude is started; absent = whichever is found, as it is. */
+  readonly claude?: ClaudeGate;
+}
+
+/** Lets through a claude whose promises were seen to hold. */
+export interface ClaudeGate {
+  /**
+   * The path to start the next attempt with. Always the same file; when it was replaced or is gone, the one that is
+   * there now, after a trial of it. `accepted` is a version that is used whatever its trial says. Fails with
+   * `claude-unproven` or `claude-missing`.
+   */
+  program(accepted: string | undefined): Promise<Result<string>>;
 }
 
 export interface AttemptPreparer {
@@ -52,8 +64,7 @@ export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' |
 
 /** A preparer for one run: the program is looked for and the login checked once, before the first start. */
 export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
-  const preferPinned = options.rehearsalUrl !== undefined;
-  const claude = findClaude(world, options.callerEnv, { packageRoot: options.packageRoot, preferPinned });
+  const claude = options.claude ?? anyClaude(world, options);
   let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
@@ -63,9 +74,10 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   return {
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
-      if (!claude.ok) return claude;
-      const { program } = claude.value;
-      const { record } = input;
+      const { record, attempt, state } = input;
+      const chosen = await claude.program(state.group.config.acceptClaude);
+      if (!chosen.ok) return chosen;
+      const program = chosen.value;
       const can = options.abilitiesOf?.(program) ?? {};
       const able = checkAbilities(wantedOf(options, record), can);
       if (!able.ok) return able;
@@ -102,6 +114,12 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
       }
     },
   };
+}
+
+/** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
+function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
+  const found = findClaude(world, callerEnv, { packageRoot, preferPinned: rehearsalUrl !== undefined });
+  return { program: async () => (found.ok ? ok(found.value.program) : found) };
 }
 
 /**

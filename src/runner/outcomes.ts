@@ -6,6 +6,7 @@ import { errorCode } from '../world/system-error.ts';
 
 const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'claude-missing',
+  'claude-unproven',
   'project-missing',
   'not-logged-in',
   'spawn-failed',

@@ -13,7 +13,7 @@ import { LogLost } from '../store/log-lost.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
-import { createPreparer, type PreparerOptions } from './attempt-setup.ts';
+import { type ClaudeGate, createPreparer, type PreparerOptions } from './attempt-setup.ts';
 import { Checkouts } from './checkouts.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
@@ -48,6 +48,8 @@ export interface RunGroupOptions {
   readonly rehearsal?: Rehearsal;
   /** See PreparerOptions. */
   readonly abilitiesOf?: PreparerOptions['abilitiesOf'];
+  /** Absent = whichever claude is found is started, untried. */
+  readonly claude?: ClaudeGate;
   /** Subscribes to the signals of this process; the returned function ends it. */
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
 }
@@ -105,6 +107,7 @@ async function runOpened(
     packageRoot: options.packageRoot,
     ...(rehearsalUrl ? { rehearsalUrl: rehearsalUrl.value } : {}),
     ...(options.abilitiesOf ? { abilitiesOf: options.abilitiesOf } : {}),
+    ...(options.claude ? { claude: options.claude } : {}),
   });
   const runner = new GroupRunner(world, {
     writer,

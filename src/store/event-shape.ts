@@ -36,6 +36,7 @@ const aConfig = fields({
   warmCache: optional(isFlag),
   minFreeMemoryBytes: optional(isNumber),
   shareCheckouts: optional(isFlag),
+  acceptClaude: optional(isText),
   onEvent: optional(isText),
   prices: optional(
     valuesOf(fields({ input: isNumber, output: isNumber, cacheCreation: isNumber, cacheRead: isNumber })),

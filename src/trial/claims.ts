@@ -65,12 +65,7 @@ const rows: readonly (readonly [ClaimId, Weight, promise: string, meaning: strin
     'reads CLAUDE.md of the config dir',
     'Sessions do not know what they are part of, nor what templates tell them.',
   ],
-  [
-    'mark',
-    'safety',
-    'hands our mark on to what it starts',
-    'What a session leaves running cannot be found and ended.',
-  ],
+  ['mark', 'safety', 'hands our mark on to what it starts', 'What a session leaves running cannot be found and ended.'],
   ['deny', 'safety', 'obeys deny rules', 'A session can do what was forbidden.'],
   [
     'payer',
@@ -109,12 +104,7 @@ const rows: readonly (readonly [ClaimId, Weight, promise: string, meaning: strin
     'lets no project switch compaction off',
     'A project’s settings can make long sessions end in an error.',
   ],
-  [
-    'fork',
-    'context',
-    'runs the SessionStart hook of a fork',
-    'A forked session does not know its task and its state.',
-  ],
+  ['fork', 'context', 'runs the SessionStart hook of a fork', 'A forked session does not know its task and its state.'],
   [
     'untrusted',
     'ability',
@@ -123,7 +113,12 @@ const rows: readonly (readonly [ClaimId, Weight, promise: string, meaning: strin
   ],
 ];
 
-export const claims: readonly Claim[] = rows.map(([id, weight, promise, meaning]) => ({ id, weight, promise, meaning }));
+export const claims: readonly Claim[] = rows.map(([id, weight, promise, meaning]) => ({
+  id,
+  weight,
+  promise,
+  meaning,
+}));
 
 /** What the trial has seen of one promise. `untried`: nothing could be seen, because something else went wrong. */
 export interface Seen {
@@ -151,5 +146,5 @@ export const untried = (id: ClaimId, what: string): Seen => ({ id, verdict: 'unt
 /** Holds where nothing contradicts it. */
 export function seenIf(id: ClaimId, faults: readonly (string | false | undefined)[]): Seen {
   const fault = faults.find((text) => typeof text === 'string');
-  return fault === undefined || fault === false ? holds(id) : broken(id, fault);
+  return typeof fault === 'string' ? broken(id, fault) : holds(id);
 }

@@ -14,7 +14,7 @@ import type { RehearsalScript } from '../rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../rehearsal/scripted-api.ts';
 import { groupPathsIn, type SessionPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import type { Launch } from './launch.ts';
+import { attemptsFolder, type Launch } from './launch.ts';
 import { Probe } from './probe.ts';
 
 /** What a program needs to start, to print and to find others; no address, no proxy, no login. */
@@ -144,8 +144,7 @@ export class Ground {
     const id = world.random.uuid();
     const env = this.#environment(name, id, paths, options);
     const [hookWord, instructionWord] = [`state-of-${name}`, `instructions-of-${name}`];
-    world.files.makeFolder(paths.tmp);
-    world.files.makeFolder(paths.config);
+    for (const path of [join(this.folder, attemptsFolder, id), paths.tmp, paths.config]) world.files.makeFolder(path);
     if (options.project !== undefined) this.#writeSettings(project, options.project);
     const prepared = launch.prepare(world, {
       paths,

@@ -31,6 +31,9 @@ export const launchOfRunner: Launch = {
   fold: foldMessage,
 };
 
+/** Below the folder of a trial: a folder for each attempt, by whose name what it left is found. */
+export const attemptsFolder = 'attempts';
+
 /** Raised when a trial looks for something else, so that everything is tried anew. */
 const trialRevision = 1;
 

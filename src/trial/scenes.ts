@@ -14,7 +14,7 @@ import type { Ground, LoginKind, TrialAttempt } from './ground.ts';
 import { compactionAttacks, payerAttacks, stolenWord, together } from './hostile.ts';
 
 /** Generous: a machine under load may take long to start a process. */
-const startMs = 30_000;
+const startMs = 20_000;
 /** As long as the runner waits, and as long again. */
 const interruptMs = 10_000;
 /** A killed command is gone at once; the system may take a moment to say so. */
@@ -64,6 +64,8 @@ export const trialScript: RehearsalScript = {
 
 export interface Scene {
   readonly claims: readonly ClaimId[];
+  /** That it cannot be done is no trouble, and not tried twice. */
+  readonly isAbility?: true;
   /** Seen may leave out claims of the scene: those are untried. */
   readonly play: (ground: Ground) => Promise<Seen[]>;
 }
@@ -79,7 +81,7 @@ export const scenes: readonly Scene[] = [
   { claims: ['login-token', 'payer'], play: (ground) => playLogin(ground, 'token') },
   { claims: ['login-key', 'payer'], play: (ground) => playLogin(ground, 'key') },
   { claims: ['budget'], play: playBudget },
-  { claims: ['untrusted'], play: playUntrusted },
+  { claims: ['untrusted'], isAbility: true, play: playUntrusted },
 ];
 
 const isInit = (m: ClaudeMessage): m is InitMessage & ClaudeMessage => m.kind === 'init';

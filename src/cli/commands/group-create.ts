@@ -36,6 +36,7 @@ export function define(command: Command, context: Context): void {
     .addOption(options.pauseOnError())
     .addOption(options.noPauseOnError())
     .addOption(options.shareCheckouts())
+    .addOption(options.acceptClaude())
     .option('--from <workflow>', 'path of a workflow file, or name of a workflow template')
     .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
     .option('--template <name>', 'prompt or config template for sessions that name none')

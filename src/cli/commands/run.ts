@@ -1,7 +1,10 @@
 /** `run`: a workflow from its file to its end, in one step. */
 import { type Command, Option } from '@commander-js/extra-typings';
+import { ok } from '../../core/failure.ts';
 import { groupPaths } from '../../store/paths.ts';
+import { gateForNewGroup } from '../claude-gate.ts';
 import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
 import { configOf } from '../group-options.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../new-group.ts';
 import { collect } from '../option-values.ts';
@@ -42,13 +45,16 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   if (!output.ok) return output;
   const rehearsal = await rehearsalFor(context, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
+  const claude = rehearsal.value === undefined ? await gateForNewGroup(context, root.value, wish) : ok(undefined);
+  if (!claude.ok) return claude;
+  if (claude.value === 'interrupted') return ok(exitCode.interrupted);
   const created = createNewGroup(context, root.value, group.value);
   if (!created.ok) return created;
   const { id } = created.value.group;
   context.stderr.line(`Created group ${id}`);
   const taken = { root: root.value, groupId: id, paths: groupPaths(root.value, id) };
   if (wish.detach) return (await import('../detach.ts')).runDetached(context, taken, wish);
-  const result = await runHere(context, taken, wish);
+  const result = await runHere(context, taken, wish, claude.value);
   return result.ok ? concludeRun(context, taken, result.value) : result;
 }
 

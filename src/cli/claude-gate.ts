@@ -1,0 +1,76 @@
+/** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
+import { ok, type Result } from '../core/failure.ts';
+import { safeLine } from '../report/terminal-text.ts';
+import type { ClaudeGate } from '../runner/attempt-setup.ts';
+import { loadGroup } from '../store/group-store.ts';
+import { TrialGate } from '../trial/gate.ts';
+import { liveRunner } from './change-group.ts';
+import type { Context } from './context.ts';
+import { configOf } from './group-options.ts';
+import type { GroupReference } from './resolve.ts';
+import type { RunWish } from './run-options.ts';
+import { onSignal } from './signals.ts';
+
+const columnsMax = 600;
+
+/** The gate of one run, open for the claude that was found; it goes on watching that. */
+export interface OpenGate extends ClaudeGate {
+  /** From now on nothing is said on standard error, which belongs to somebody else. */
+  hush(): void;
+}
+
+/**
+ * For a run of a group: nothing is tried when nothing would be started, and workers that are at work are taken over
+ * whatever claude is here now. Fails with `claude-unproven`.
+ */
+export async function gateForGroup(
+  context: Context,
+  group: GroupReference,
+  { config, only, output }: Pick<RunWish, 'config' | 'only' | 'output'>,
+): Promise<Result<OpenGate | 'interrupted'>> {
+  const gate = newGate(context, group.root, output === 'quiet');
+  const state = loadGroup(context.world, group.root, group.groupId);
+  // What is wrong with the group the run itself will say.
+  if (!state.ok || liveRunner(context.world, group) !== null) return ok(gate.open);
+  const { status, sessions, running } = state.value;
+  const isIdle = status === 'archived' || status === 'completed' || sessions.size === 0 || only?.length === 0;
+  if (isIdle || running.size > 0) return ok(gate.open);
+  return gate.admit({ ...state.value.group.config, ...configOf(config) }.acceptClaude);
+}
+
+/** For a group that is to be made. Fails with `claude-unproven`. */
+export function gateForNewGroup(
+  context: Context,
+  root: string,
+  wish: Pick<RunWish, 'config' | 'output'>,
+): Promise<Result<OpenGate | 'interrupted'>> {
+  return newGate(context, root, wish.output === 'quiet').admit(configOf(wish.config).acceptClaude);
+}
+
+function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQuiet: boolean) {
+  let hushed = isQuiet;
+  const say = (line: string): void => {
+    if (!hushed) stderr.line(safeLine(line, columnsMax));
+  };
+  const interruption = new AbortController();
+  const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop: interruption.signal });
+  const open: OpenGate = {
+    program: (accepted) => gate.program(accepted),
+    hush: () => {
+      hushed = true;
+    },
+  };
+  const admit = async (accepted: string | undefined): Promise<Result<OpenGate | 'interrupted'>> => {
+    const unsubscribe = onSignal(world.clock, () => interruption.abort());
+    try {
+      const admitted = await gate.admit(accepted);
+      if (interruption.signal.aborted) return ok('interrupted');
+      // That there is none the run says of each session that it wanted to start.
+      if (!admitted.ok && admitted.failure.reason === 'claude-unproven') return admitted;
+      return ok(open);
+    } finally {
+      unsubscribe();
+    }
+  };
+  return { open, admit };
+}

@@ -1,0 +1,217 @@
+/**
+ * Decides whether a run may use the claude that is there: what was tried before is remembered, what is new is tried.
+ * The file that a run begins with is the one it goes on with, whatever a link to it says later.
+ */
+import { join } from 'node:path';
+import { attemptMark } from '../claude/attempt-mark.ts';
+import { chooseLogin } from '../claude/login.ts';
+import { findClaude } from '../claude/program.ts';
+import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../claude/program-file.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { systemFailure } from '../store/system-failure.ts';
+import { delay } from '../world/clock.ts';
+import type { Lock, World } from '../world/world.ts';
+import { isConclusive, judgeTrial, refuseUntried } from './judge.ts';
+import { attemptsFolder, type Launch, launchDigest, launchOfRunner } from './launch.ts';
+import { readTried, recall, rememberTried, type Tried } from './remembered.ts';
+
+export interface GateOptions {
+  /** Data root. */
+  readonly root: string;
+  readonly caller: Readonly<Record<string, string | undefined>>;
+  /** Root folder of this package. */
+  readonly packageRoot: string;
+  /** Told what is being done and what was found; whole sentences. */
+  readonly say: (line: string) => void;
+  /** Ends a trial that is under way. */
+  readonly stop: AbortSignal;
+  /** Default: the runner's own. What tests hand in is not remembered. */
+  readonly launch?: Launch;
+}
+
+/** A program with the version it says it is. */
+interface Candidate {
+  readonly program: string;
+  readonly file: ProgramFile;
+  readonly version: string;
+  readonly byName?: true;
+}
+
+/** A program, and what its trial has shown; null when it was let through without one. */
+export interface Admitted extends Candidate {
+  readonly tried: Tried | null;
+}
+
+/** Another runner needs as long as we would; a machine under load needs a multiple of that. */
+const othersMsMax = 180_000;
+const lookMs = 100;
+const lockName = 'lock';
+/** A program that is replaced again and again while it is tried. */
+const changesMax = 3;
+
+export class TrialGate {
+  readonly #world: World;
+  readonly #options: GateOptions;
+  #admitted: Admitted | null = null;
+  #underWay: Promise<Result<Admitted>> | null = null;
+
+  constructor(world: World, options: GateOptions) {
+    this.#world = world;
+    this.#options = options;
+  }
+
+  /** As ClaudeGate of the runner. */
+  async program(accepted: string | undefined): Promise<Result<string>> {
+    const admitted = await this.admit(accepted);
+    return admitted.ok ? ok(admitted.value.program) : admitted;
+  }
+
+  /**
+   * The program to be used. Fails with `claude-missing`, or with `claude-unproven` when money or safety would depend on
+   * what it does not do, or when that could not be found out, and `accepted` is not its version.
+   */
+  async admit(accepted: string | undefined): Promise<Result<Admitted>> {
+    const before = this.#admitted;
+    if (before !== null) {
+      const now = programFile(this.#world, before.file.path);
+      if (now !== null && isSameFile(now, before.file)) return ok(before);
+      this.#options.say(`The claude that the run began with, ${before.version}, was replaced or is gone.`);
+    }
+    // Attempts that are prepared together wait for one trial.
+    this.#underWay ??= this.#admitNow(accepted).finally(() => {
+      this.#underWay = null;
+    });
+    const admitted = await this.#underWay;
+    if (admitted.ok) this.#admitted = admitted.value;
+    return admitted;
+  }
+
+  async #admitNow(accepted: string | undefined): Promise<Result<Admitted>> {
+    const { caller, say, launch } = this.#options;
+    for (let tries = 1; ; tries += 1) {
+      const candidate = await this.#candidate();
+      if (!candidate.ok) return candidate;
+      const { version, file } = candidate.value;
+      const known = launch === undefined ? this.#known(candidate.value) : undefined;
+      const tried = known ? ok(known) : await this.#tryIt(candidate.value);
+      const now = programFile(this.#world, file.path);
+      if ((now === null || !isSameFile(now, file)) && tries < changesMax) continue;
+      if (!tried.ok) {
+        if (accepted !== version || this.#options.stop.aborted) return refuseUntried(version, tried.failure);
+        say(`claude ${version} could not be tried, and is used all the same: ${tried.failure.message}`);
+        return ok({ ...candidate.value, tried: null });
+      }
+      const judged = judgeTrial(tried.value, chooseLogin(caller).kind, accepted);
+      if (!judged.ok) return judged;
+      for (const warning of judged.value) say(warning);
+      return ok({ ...candidate.value, tried: tried.value });
+    }
+  }
+
+  /** Tries the claude that is there now, whatever is remembered of it. */
+  async again(): Promise<Result<{ readonly program: string; readonly tried: Tried }>> {
+    const candidate = await this.#candidate();
+    if (!candidate.ok) return candidate;
+    const tried = await this.#tryIt(candidate.value, 'in any case');
+    return tried.ok ? ok({ program: candidate.value.program, tried: tried.value }) : tried;
+  }
+
+  /** Asks the program for its version only when its file does not tell. */
+  async #candidate(): Promise<Result<Candidate>> {
+    const world = this.#world;
+    const { caller, packageRoot, root } = this.#options;
+    const found = findClaude(world, caller, { packageRoot });
+    if (!found.ok) return found;
+    const { program } = found.value;
+    const file = programFile(world, program);
+    if (file === null) return fail('claude-missing', `The program ${program} is gone.`, 'Install Claude Code again.');
+    const known = recall(readTried(world, root), file);
+    if (known !== undefined && isWholeProgram(file)) {
+      const { version, byName } = known;
+      return ok({ file, version, program: byName ? program : file.path, ...(byName ? { byName } : {}) });
+    }
+    const version = await versionOf(world, file.path, caller);
+    if (version.ok) return ok({ program: file.path, file, version: version.value });
+    // What a version manager puts there starts claude only under that name.
+    const named = file.path === program ? version : await versionOf(world, program, caller);
+    if (named.ok) return ok({ program, file, version: named.value, byName: true });
+    return version;
+  }
+
+  #known({ file, version }: Candidate): Tried | undefined {
+    const known = recall(readTried(this.#world, this.#options.root), file);
+    return known?.version === version ? known : undefined;
+  }
+
+  /** One trial at a time on a machine; who waited for another one takes over what it has shown. */
+  async #tryIt(candidate: Candidate, when?: 'in any case'): Promise<Result<Tried>> {
+    const world = this.#world;
+    const { root, say, launch } = this.#options;
+    const folder = join(root, 'trials');
+    try {
+      world.files.makeFolder(folder);
+      const lock = await this.#lock(join(folder, lockName));
+      if (lock === null) return fail('busy', 'Another trial has not ended for minutes.', '');
+      try {
+        const known = when === undefined && launch === undefined ? this.#known(candidate) : undefined;
+        if (known !== undefined) return ok(known);
+        clearTrials(world, folder);
+        say(`claude ${candidate.version} is new here: trying it at no cost (a few seconds) ...`);
+        return await this.#run(candidate, folder);
+      } finally {
+        lock.release();
+      }
+    } catch (error) {
+      return { ok: false, failure: systemFailure(folder, error) };
+    }
+  }
+
+  async #run(candidate: Candidate, folder: string): Promise<Result<Tried>> {
+    const world = this.#world;
+    const { root, caller, stop, launch } = this.#options;
+    const { program, file, version, byName } = candidate;
+    const begin = world.clock.now();
+    const own = join(folder, world.random.uuid());
+    // Most runs find everything remembered.
+    const { tryClaude } = await import('./trial.ts');
+    const seen = await tryClaude(world, { folder: own, program, caller, launch: launch ?? launchOfRunner, stop });
+    if (stop.aborted) return fail('usage', 'The trial was interrupted.', '');
+    if (!seen.ok) return seen;
+    const tried: Tried = {
+      file,
+      version,
+      ...(byName ? { byName } : {}),
+      launch: launchDigest(),
+      at: new Date(begin).toISOString(),
+      durationMs: Math.max(0, world.clock.now() - begin),
+      seen: seen.value,
+    };
+    const now = programFile(world, file.path);
+    const isSame = now !== null && isSameFile(now, file);
+    if (launch === undefined && isSame && isConclusive(seen.value)) rememberTried(world, root, tried);
+    return ok(tried);
+  }
+
+  /** Null when somebody else has held it for minutes. */
+  async #lock(path: string): Promise<Lock | null> {
+    const world = this.#world;
+    const holder = { identity: world.machine.self, runId: world.random.uuid() };
+    for (let waited = 0; ; waited += lookMs) {
+      const lock = world.locks.tryLock(path, holder);
+      if (lock !== null) return lock;
+      if (waited >= othersMsMax || this.#options.stop.aborted) return null;
+      await delay(world.clock, lookMs);
+    }
+  }
+}
+
+/** Ends and removes what a trial left whose process was killed. Nobody else tries meanwhile. */
+function clearTrials({ files, processes }: World, folder: string): void {
+  for (const name of files.list(folder).filter((other) => other !== lockName)) {
+    const own = join(folder, name);
+    for (const id of files.list(join(own, attemptsFolder))) {
+      for (const left of processes.findMarked(attemptMark, id)) processes.signal(left, 'SIGKILL');
+    }
+    files.remove(own);
+  }
+}

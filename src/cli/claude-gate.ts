@@ -1,7 +1,9 @@
 /** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
+import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { ClaudeGate } from '../runner/attempt-setup.ts';
+import { startEvents } from '../runner/run-start.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { TrialGate } from '../trial/gate.ts';
 import { liveRunner } from './change-group.ts';
@@ -26,16 +28,20 @@ export interface OpenGate extends ClaudeGate {
 export async function gateForGroup(
   context: Context,
   group: GroupReference,
-  { config, only, output }: Pick<RunWish, 'config' | 'only' | 'output'>,
+  { config, only, output, retryFailed }: Pick<RunWish, 'config' | 'only' | 'output' | 'retryFailed'>,
 ): Promise<Result<OpenGate | 'interrupted'>> {
   const gate = newGate(context, group.root, output === 'quiet');
   const state = loadGroup(context.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
   if (!state.ok || liveRunner(context.world, group) !== null) return ok(gate.open);
-  const { status, sessions, running } = state.value;
-  const isIdle = status === 'archived' || status === 'completed' || sessions.size === 0 || only?.length === 0;
-  if (isIdle || running.size > 0) return ok(gate.open);
-  return gate.admit({ ...state.value.group.config, ...configOf(config) }.acceptClaude);
+  const { processes, machine } = context.world;
+  const overrides = configOf(config);
+  const run = { id: '', runner: machine.self };
+  const lives = (process: ProcessIdentity): boolean => processes.isAlive(process);
+  const begins = startEvents(state.value, { run, overrides, retryFailed, lives, ...(only ? { only } : {}) });
+  const isIdle = !begins.ok || begins.value.length === 0 || only?.length === 0;
+  if (isIdle || state.value.running.size > 0) return ok(gate.open);
+  return gate.admit({ ...state.value.group.config, ...overrides }.acceptClaude);
 }
 
 /** For a group that is to be made. Fails with `claude-unproven`. */

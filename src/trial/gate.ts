@@ -12,8 +12,9 @@ import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../world/clock.ts';
 import type { Lock, World } from '../world/world.ts';
 import { isConclusive, judgeTrial, refuseUntried } from './judge.ts';
-import { attemptsFolder, type Launch, launchDigest, launchOfRunner } from './launch.ts';
+import { attemptsFolder, launchDigest } from './launch.ts';
 import { readTried, recall, rememberTried, type Tried } from './remembered.ts';
+import type { tryClaude } from './trial.ts';
 
 export interface GateOptions {
   /** Data root. */
@@ -25,8 +26,8 @@ export interface GateOptions {
   readonly say: (line: string) => void;
   /** Ends a trial that is under way. */
   readonly stop: AbortSignal;
-  /** Default: the runner's own. What tests hand in is not remembered. */
-  readonly launch?: Launch;
+  /** Default: `tryClaude`. */
+  readonly trial?: typeof tryClaude;
 }
 
 /** A program with the version it says it is. */
@@ -87,12 +88,12 @@ export class TrialGate {
   }
 
   async #admitNow(accepted: string | undefined): Promise<Result<Admitted>> {
-    const { caller, say, launch } = this.#options;
+    const { caller, say } = this.#options;
     for (let tries = 1; ; tries += 1) {
       const candidate = await this.#candidate();
       if (!candidate.ok) return candidate;
       const { version, file } = candidate.value;
-      const known = launch === undefined ? this.#known(candidate.value) : undefined;
+      const known = this.#known(candidate.value);
       const tried = known ? ok(known) : await this.#tryIt(candidate.value);
       const now = programFile(this.#world, file.path);
       if ((now === null || !isSameFile(now, file)) && tries < changesMax) continue;
@@ -146,14 +147,14 @@ export class TrialGate {
   /** One trial at a time on a machine; who waited for another one takes over what it has shown. */
   async #tryIt(candidate: Candidate, when?: 'in any case'): Promise<Result<Tried>> {
     const world = this.#world;
-    const { root, say, launch } = this.#options;
+    const { root, say } = this.#options;
     const folder = join(root, 'trials');
     try {
       world.files.makeFolder(folder);
       const lock = await this.#lock(join(folder, lockName));
       if (lock === null) return fail('busy', 'Another trial has not ended for minutes.', '');
       try {
-        const known = when === undefined && launch === undefined ? this.#known(candidate) : undefined;
+        const known = when === undefined ? this.#known(candidate) : undefined;
         if (known !== undefined) return ok(known);
         clearTrials(world, folder);
         say(`claude ${candidate.version} is new here: trying it at no cost (a few seconds) ...`);
@@ -168,13 +169,13 @@ export class TrialGate {
 
   async #run(candidate: Candidate, folder: string): Promise<Result<Tried>> {
     const world = this.#world;
-    const { root, caller, stop, launch } = this.#options;
+    const { root, caller, stop } = this.#options;
     const { program, file, version, byName } = candidate;
     const begin = world.clock.now();
     const own = join(folder, world.random.uuid());
     // Most runs find everything remembered.
-    const { tryClaude } = await import('./trial.ts');
-    const seen = await tryClaude(world, { folder: own, program, caller, launch: launch ?? launchOfRunner, stop });
+    const trial = this.#options.trial ?? (await import('./trial.ts')).tryClaude;
+    const seen = await trial(world, { folder: own, program, caller, stop });
     if (stop.aborted) return fail('usage', 'The trial was interrupted.', '');
     if (!seen.ok) return seen;
     const tried: Tried = {
@@ -188,7 +189,7 @@ export class TrialGate {
     };
     const now = programFile(world, file.path);
     const isSame = now !== null && isSameFile(now, file);
-    if (launch === undefined && isSame && isConclusive(seen.value)) rememberTried(world, root, tried);
+    if (isSame && isConclusive(seen.value)) rememberTried(world, root, tried);
     return ok(tried);
   }
 

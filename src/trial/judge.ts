@@ -10,7 +10,7 @@ export interface Trial {
 
 const isGrave = (weight: Weight): boolean => weight === 'money' || weight === 'safety';
 
-/** Whether it shows so much that it need not be tried again: something grave is broken, or all that is grave was seen. */
+/** It need not be tried again: something grave is broken, or all that is grave was seen. */
 export function isConclusive(seen: readonly Seen[]): boolean {
   const grave = seen.filter(({ id }) => claims.some((claim) => claim.id === id && isGrave(claim.weight)));
   return grave.some(({ verdict }) => verdict === 'broken') || grave.every(({ verdict }) => verdict === 'holds');

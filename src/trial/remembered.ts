@@ -54,7 +54,7 @@ export function readTried(world: World, root: string): readonly Tried[] {
   }
 }
 
-/** Takes the place of what was known of the same path. Throws the system's error. Whoever writes holds the trials' lock. */
+/** In place of what was known of the same path. Throws the system's error. Whoever writes holds the trials' lock. */
 export function rememberTried(world: World, root: string, tried: Tried): void {
   const others = readTried(world, root).filter(({ file }) => file.path !== tried.file.path);
   const kept = [tried, ...others].slice(0, keptMax);

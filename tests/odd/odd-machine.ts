@@ -8,6 +8,7 @@ import type { Started } from '../support/cli.ts';
 import { answerAll, launcher, startCommand } from '../support/crash-rig.ts';
 import type { Rig } from '../support/fake-claude-rig.ts';
 import type { Finished } from '../support/in-process.ts';
+import { noteTried } from '../support/tried.ts';
 
 const { processes } = createRealWorld();
 
@@ -39,6 +40,7 @@ export class OddMachine {
     mkdirSync(home);
     this.env = { HOME: home, CLAUDE_CODE_AGENT_HOME: this.data, ...rig.env, ...oddity.env };
     for (const name of oddity.without ?? []) delete this.env[name];
+    noteTried(this.data, rig.program);
   }
 
   start(...args: string[]): Started {

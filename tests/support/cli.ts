@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { claudeBinary } from './claude-binary.ts';
 import { type Finished, mayRunInProcess, runInProcess } from './in-process.ts';
 import { impatience, patienceMs } from './mailbox.ts';
+import { noteTried } from './tried.ts';
 
 export const packageRoot = resolve(import.meta.dir, '..', '..');
 export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
@@ -39,6 +40,8 @@ export class Machine {
       LANG: 'C.UTF-8',
       ...env,
     };
+    const { CLAUDE_CODE_AGENT_CLAUDE: claude } = env;
+    if (claude !== undefined) noteTried(this.data, claude);
   }
 
   /** Absolute path of a project folder, made when it is missing. */

@@ -9,9 +9,10 @@ import { attemptMark } from '../../src/claude/environment.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import type { Alteration } from './altered-world.ts';
-import type { Started } from './cli.ts';
+import { pinnedClaude, type Started } from './cli.ts';
 import type { Invocation, Rig } from './fake-claude-rig.ts';
 import { type GroupFixture, packageRoot } from './group-fixture.ts';
+import { noteTried } from './tried.ts';
 
 export const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 const bunFlags = ['--no-env-file', '--config=/dev/null', '--no-install'];
@@ -42,6 +43,7 @@ export class Runners {
   constructor(group: GroupFixture, env: Readonly<Record<string, string>>) {
     this.group = group;
     this.env = { HOME: join(group.folder, 'home'), CLAUDE_CODE_AGENT_HOME: group.root, ...env };
+    noteTried(group.root, env.CLAUDE_CODE_AGENT_CLAUDE ?? pinnedClaude());
   }
 
   /** `group run` by the launcher. */

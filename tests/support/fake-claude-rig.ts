@@ -201,7 +201,9 @@ export async function startRig(): Promise<Rig> {
   const program = join(folder, 'claude');
   const fake = join(import.meta.dir, 'fake-claude.ts');
   const flags = '--no-env-file --config=/dev/null --no-install';
-  writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' ${flags} '${fake}' "$@"\n`);
+  // Asked at each run whose claude is a script.
+  const version = '[ "$1" = --version ] && exec echo "2.1.197 (Fake Claude)"';
+  writeFileSync(program, `#!/bin/sh\n${version}\nexec '${process.execPath}' ${flags} '${fake}' "$@"\n`);
   chmodSync(program, 0o755);
   const invocations: Invocation[] = [];
   const mailboxes = new Map<string, Mailbox<Invocation>>();

@@ -1,7 +1,7 @@
 /**
  * A claude that does exactly what a test tells it, for what the real one cannot be made to do on cue. Started by the
  * runner like the real one; it connects to the rig's socket, says how it was started, forwards its input line by line
- * and then only obeys. `auth status` and `--version` are answered without the rig.
+ * and then only obeys. `auth status` is answered without the rig.
  */
 import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
@@ -13,10 +13,6 @@ if (args[0] === 'auth') {
   const loggedIn = process.env.FAKE_CLAUDE_LOGGED_OUT === undefined;
   console.log(JSON.stringify({ loggedIn, authMethod: loggedIn ? 'api_key' : 'none' }));
   process.exit(loggedIn ? 0 : 1);
-}
-if (args[0] === '--version') {
-  console.log('2.1.197 (Fake Claude)');
-  process.exit(0);
 }
 
 const socket = connect(process.env.FAKE_CLAUDE_SOCKET ?? '');

@@ -7,6 +7,7 @@ import type { GroupEvent } from '../../src/core/event.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId, sessionUuid } from '../../src/core/id.ts';
 import type { GroupState } from '../../src/core/state.ts';
+import type { ClaudeGate } from '../../src/runner/attempt-setup.ts';
 import type { RunnerSignal } from '../../src/runner/facts.ts';
 import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
 import { readLog } from '../../src/store/event-log.ts';
@@ -56,6 +57,8 @@ export interface RunWish {
   readonly retryFailed?: boolean;
   /** What the claude of the run is known to be able to. */
   readonly can?: Abilities;
+  /** Which claude is started; absent = the one of the environment, untried. */
+  readonly claude?: ClaudeGate;
   /** Called for every event, after it was logged. */
   readonly onEvent?: (event: GroupEvent) => void;
   /** Called when the run stands still, with the reason and the sentence. */
@@ -186,6 +189,7 @@ function startRun(
     overrides: wish.overrides ?? {},
     retryFailed: wish.retryFailed ?? false,
     abilitiesOf: () => wish.can ?? {},
+    ...(wish.claude === undefined ? {} : { claude: wish.claude }),
     reporter: {
       event: (event) => {
         seen.push(event);

@@ -26,7 +26,8 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   runner: ['core', 'world', 'store', 'claude', 'template', 'context', 'git'],
   report: ['core'],
   rehearsal: ['core', 'world', 'store', 'claude'],
-  cli: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal'],
+  trial: ['core', 'world', 'store', 'claude', 'rehearsal'],
+  cli: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal', 'trial'],
   'main.ts': ['core', 'world', 'cli', 'hook-main.ts'],
   'hook-main.ts': ['core', 'world', 'store', 'claude', 'context'],
 };

@@ -14,6 +14,7 @@ import { exitCode } from '../exit-code.ts';
 const example = `
 Example:
   $ claude-code-agent doctor
+  $ claude-code-agent doctor --claude
   $ claude-code-agent doctor --worktrees
   $ claude-code-agent doctor --json | jq '.checks[] | select(.level != "ok")'`;
 
@@ -26,6 +27,7 @@ const marks: Readonly<Record<FindingLevel, { readonly word: string; readonly ton
 export function define(command: Command, context: Context): void {
   command
     .description('Checks Bun, claude and its login, git, the data folder, and what groups left behind.')
+    .option('--claude', 'try the installed claude now, against the scripted API and at no cost, and nothing else')
     .option('--worktrees', 'look for worktrees and branches that sessions left behind, and for nothing else')
     .option('--fix', 'with --worktrees: remove those that hold nothing that could be lost; branches stay')
     .option('--json', 'one JSON document')
@@ -34,16 +36,19 @@ export function define(command: Command, context: Context): void {
 }
 
 interface Given {
+  readonly claude?: true | undefined;
   readonly worktrees?: true | undefined;
   readonly fix?: true | undefined;
   readonly json?: true | undefined;
 }
 
-async function examine(context: Context, { worktrees, fix, json }: Given): Promise<Work> {
+async function examine(context: Context, { claude, worktrees, fix, json }: Given): Promise<Work> {
   if (fix && !worktrees) {
     return fail('usage', '--fix removes worktrees only.', 'Give it together with --worktrees.');
   }
+  if (claude && worktrees) return fail('usage', 'Two things are to be looked at.', 'Give --claude or --worktrees.');
   const root = context.root();
+  if (claude) return root.ok ? (await import('../doctor/claude.ts')).tryNow(context, root.value, json === true) : root;
   if (worktrees && !root.ok) return root;
   const findings = await whileBusy(context, worktrees ? 'Looking at worktrees' : 'Checking this machine', () =>
     worktrees && root.ok ? checkWorktrees(context, root.value, fix === true) : checkAll(context, root),
@@ -56,6 +61,7 @@ async function examine(context: Context, { worktrees, fix, json }: Given): Promi
 
 async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {
   const findings = await checkMachine(context, root);
+  if (root.ok) findings.push(...(await import('../doctor/claude.ts')).rememberedTrial(context, root.value));
   const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
   return isReadable ? [...findings, ...checkGroups(context.world, root.value)] : findings;
 }

@@ -6,6 +6,7 @@ import type { ClaudeGate } from '../runner/attempt-setup.ts';
 import { startEvents } from '../runner/run-start.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { TrialGate } from '../trial/gate.ts';
+import { hasShown } from '../trial/remembered.ts';
 import { liveRunner } from './change-group.ts';
 import type { Context } from './context.ts';
 import { configOf } from './group-options.ts';
@@ -61,7 +62,13 @@ function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQ
   const interruption = new AbortController();
   const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop: interruption.signal });
   const open: OpenGate = {
-    program: (accepted) => gate.program(accepted),
+    choose: async (accepted) => {
+      const admitted = await gate.admit(accepted);
+      if (!admitted.ok) return admitted;
+      const { program, tried } = admitted.value;
+      const untrusted = tried === null ? undefined : hasShown(tried, 'untrusted');
+      return ok({ program, ...(untrusted === undefined ? {} : { untrusted }) });
+    },
     hush: () => {
       hushed = true;
     },

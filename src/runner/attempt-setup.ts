@@ -43,14 +43,21 @@ export interface PreparerOptions {
   readonly claude?: ClaudeGate;
 }
 
+export interface ChosenClaude {
+  /** Path. */
+  readonly program: string;
+  /** Whether a trial has shown that it can run a project as untrusted; absent = nothing is known. */
+  readonly untrusted?: boolean;
+}
+
 /** Lets through a claude whose promises were seen to hold. */
 export interface ClaudeGate {
   /**
-   * The path to start the next attempt with. Always the same file; when it was replaced or is gone, the one that is
-   * there now, after a trial of it. `accepted` is a version that is used whatever its trial says. Fails with
-   * `claude-unproven` or `claude-missing`.
+   * What the next attempt is started with. Always the same file; when it was replaced or is gone, the one that is there
+   * now, after a trial of it. `accepted` is a version that is used whatever its trial says. Fails with `claude-unproven`
+   * or `claude-missing`.
    */
-  program(accepted: string | undefined): Promise<Result<string>>;
+  choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
 }
 
 export interface AttemptPreparer {
@@ -75,12 +82,13 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
       const { record, attempt, state } = input;
-      const chosen = await claude.program(state.group.config.acceptClaude);
+      const chosen = await claude.choose(state.group.config.acceptClaude);
       if (!chosen.ok) return chosen;
       const program = chosen.value;
       const can = options.abilitiesOf?.(program) ?? {};
       const able = checkAbilities(wantedOf(options, record), can);
       if (!able.ok) return able;
+      const { program } = chosen.value;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
         const isNew = world.files.makeFolder(paths.config);
@@ -119,7 +127,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
 /** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
 function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
   const found = findClaude(world, callerEnv, { packageRoot, preferPinned: rehearsalUrl !== undefined });
-  return { program: async () => (found.ok ? ok(found.value.program) : found) };
+  return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
 }
 
 /**

@@ -61,30 +61,29 @@ export class TrialGate {
     this.#options = options;
   }
 
-  /** As ClaudeGate of the runner. */
-  async program(accepted: string | undefined): Promise<Result<string>> {
-    const admitted = await this.admit(accepted);
-    return admitted.ok ? ok(admitted.value.program) : admitted;
-  }
-
   /**
    * The program to be used. Fails with `claude-missing`, or with `claude-unproven` when money or safety would depend on
    * what it does not do, or when that could not be found out, and `accepted` is not its version.
    */
   async admit(accepted: string | undefined): Promise<Result<Admitted>> {
     const before = this.#admitted;
-    if (before !== null) {
-      const now = programFile(this.#world, before.file.path);
-      if (now !== null && isSameFile(now, before.file)) return ok(before);
-      this.#options.say(`The claude that the run began with, ${before.version}, was replaced or is gone.`);
-    }
+    const now = before === null ? null : programFile(this.#world, before.file.path);
+    if (before !== null && now !== null && isSameFile(now, before.file)) return ok(before);
     // Attempts that are prepared together wait for one trial.
-    this.#underWay ??= this.#admitNow(accepted).finally(() => {
+    this.#underWay ??= this.#admitNext(accepted, before).finally(() => {
       this.#underWay = null;
     });
-    const admitted = await this.#underWay;
+    return this.#underWay;
+  }
+
+  async #admitNext(accepted: string | undefined, before: Admitted | null): Promise<Result<Admitted>> {
+    const lost = before === null ? '' : `claude ${before.version}, with which the run began, was replaced or is gone.`;
+    if (lost !== '') this.#options.say(lost);
+    const admitted = await this.#admitNow(accepted);
     if (admitted.ok) this.#admitted = admitted.value;
-    return admitted;
+    if (admitted.ok || lost === '') return admitted;
+    const { failure } = admitted;
+    return { ok: false, failure: { ...failure, message: `${lost} ${failure.message}` } };
   }
 
   async #admitNow(accepted: string | undefined): Promise<Result<Admitted>> {
@@ -127,9 +126,8 @@ export class TrialGate {
     const file = programFile(world, program);
     if (file === null) return fail('claude-missing', `The program ${program} is gone.`, 'Install Claude Code again.');
     const known = recall(readTried(world, root), file);
-    if (known !== undefined && isWholeProgram(file)) {
-      const { version, byName } = known;
-      return ok({ file, version, program: byName ? program : file.path, ...(byName ? { byName } : {}) });
+    if (known !== undefined && !known.byName && isWholeProgram(file)) {
+      return ok({ file, version: known.version, program: file.path });
     }
     const version = await versionOf(world, file.path, caller);
     if (version.ok) return ok({ program: file.path, file, version: version.value });

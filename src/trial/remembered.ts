@@ -3,7 +3,7 @@
  * without it, or when it cannot be read, everything is tried again.
  */
 import { join } from 'node:path';
-import { isSameFile, type ProgramFile } from '../claude/program-file.ts';
+import { isSameFile, type ProgramFile, programFile } from '../claude/program-file.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
 import type { ClaimId, Seen } from './claims.ts';
@@ -68,7 +68,14 @@ export function recall(known: readonly Tried[], file: ProgramFile): Tried | unde
   return known.find((tried) => isSameFile(tried.file, file) && tried.launch === launch);
 }
 
-/** What a trial has shown of one promise; undefined when there was none. */
-export function verdictOf(tried: Tried | undefined, id: ClaimId): Seen['verdict'] | undefined {
-  return tried?.seen.find((one) => one.id === id)?.verdict;
+/** Whether a trial has shown that a promise holds; undefined when nothing was seen of it. */
+export function hasShown({ seen }: Pick<Tried, 'seen'>, id: ClaimId): boolean | undefined {
+  const verdict = seen.find((one) => one.id === id)?.verdict;
+  return verdict === undefined || verdict === 'untried' ? undefined : verdict === 'holds';
+}
+
+/** The last trial of the program at this path, which may be a link; undefined when it is new here. */
+export function trialOf(world: World, root: string, program: string): Tried | undefined {
+  const file = programFile(world, program);
+  return file === null ? undefined : recall(readTried(world, root), file);
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { attemptMark } from '../claude/attempt-mark.ts';
 import { answersInterrupt, interruptRequest, usageRequest } from '../claude/control.ts';
 import { conversationExists } from '../claude/conversation.ts';
+import type { JsonObject } from '../claude/lenient.ts';
 import type { ClaudeMessage, InitMessage, ResultMessage } from '../claude/messages.ts';
 import { noTokens, type Tokens } from '../core/group.ts';
 import type { RehearsalScript, Step } from '../rehearsal/script.ts';
@@ -40,7 +41,7 @@ const work: readonly Step[] = [
       { tool: 'Bash', input: { command: 'env > env.txt' } },
     ],
   },
-  bash('[ -e started ] || { touch started; sleep 60; }'),
+  bash('[ -s started ] || { echo $$ > started; sleep 60; }'),
   done,
 ];
 const spend = (input: number) => bash('true', { input });
@@ -102,27 +103,23 @@ async function playWork(ground: Ground): Promise<Seen[]> {
     await probe.end();
     return probe.exit?.kind === 'exited' && probe.exit.code !== 143 ? [broken('start', probe.describe())] : [];
   }
-  const isAtWork = await probe.wait(() => ground.world.files.info(join(project, 'started')) !== null, startMs);
-  const ended = isAtWork ? await interrupted(ground, first) : untried('interrupt', 'no command ran');
+  const ended = await playInterrupt(ground, first);
   await probe.end();
   const env = ground.world.files.readText(join(project, 'env.txt'));
   const isKept = conversationExists(ground.world, paths.config, claudeSessionId);
   const asked = said(ground, 'work', 0);
-  const isAsked = ground.asked('work').length > 0;
+  const start = seenIf('start', [
+    init.sessionId !== claudeSessionId && 'its session has another id than it was given',
+    !isKept && 'its conversation is not in its config dir',
+  ]);
+  if (ground.asked('work').length === 0) return [start];
   return [
-    seenIf('start', [
-      init.sessionId !== claudeSessionId && 'its session has another id than it was given',
-      !isKept && 'its conversation is not in its config dir',
+    start,
+    seenIf('hooks', [
+      !probe.stream.hookSeen && 'no hook was reported',
+      !asked.includes(first.hookWord) && 'the text of the hook did not reach the model',
     ]),
-    ...(isAsked
-      ? [
-          seenIf('hooks', [
-            !probe.stream.hookSeen && 'no hook was reported',
-            !asked.includes(first.hookWord) && 'the text of the hook did not reach the model',
-          ]),
-          seenIf('instructions', [!asked.includes(first.instructionWord) && 'its text did not reach the model']),
-        ]
-      : []),
+    seenIf('instructions', [!asked.includes(first.instructionWord) && 'its text did not reach the model']),
     ...(env === null
       ? []
       : [
@@ -135,17 +132,20 @@ async function playWork(ground: Ground): Promise<Seen[]> {
 }
 
 /** What an interrupt in the middle of a command comes to; asks for the usage first, as the runner does all the time. */
-async function interrupted(ground: Ground, { id, probe }: TrialAttempt): Promise<Seen> {
+async function playInterrupt(ground: Ground, { id, probe, project }: TrialAttempt): Promise<Seen> {
+  const { processes, files } = ground.world;
+  const pid = () => Number(files.readText(join(project, 'started')) ?? '');
+  await probe.wait(() => pid() > 0 || probe.messages.some(isResult), startMs);
+  const shell = pid() > 0 ? processes.identify(pid()) : null;
+  if (shell === null) return untried('interrupt', 'no command ran');
+  const command = [shell, ...processes.findDescendants(shell.pid)];
   probe.send(usageRequest('trial'));
   probe.send(interruptRequest(id));
-  const answer = await probe.until(
-    (m) => m.kind === 'control-response' && m.ok && answersInterrupt(m.requestId),
-    interruptMs,
-  );
-  if (answer === null) return broken('interrupt', 'it was not answered');
+  const isAnswer = (m: ClaudeMessage) => m.kind === 'control-response' && m.ok && answersInterrupt(m.requestId);
+  if ((await probe.until(isAnswer, interruptMs)) === null) return broken('interrupt', 'it was not answered');
   if ((await probe.until(isResult, interruptMs)) === null) return broken('interrupt', 'the turn did not end');
-  const left = () => ground.leftBy({ id, probe }).length;
-  return seenIf('interrupt', [!(await probe.wait(() => left() === 0, killedMs)) && 'the command was left running']);
+  const isGone = await probe.wait(() => !command.some((one) => processes.isAlive(one)), killedMs);
+  return seenIf('interrupt', [!isGone && 'the command was left running']);
 }
 
 /** The second attempt of the session, and a fork of it. */
@@ -165,7 +165,7 @@ async function playAgain(ground: Ground, first: TrialAttempt): Promise<Seen[]> {
       !asked.includes('toolu_step0_0') && 'the model was not told what had been before',
       init?.sessionId !== claudeSessionId && 'it goes on under another id',
     ]),
-    result === null ? untried('cost', 'the session did not end its turn') : costOf(ground, first, again),
+    isAsked && result !== null ? costOf(ground, first, again) : untried('cost', 'the session did not end its turn'),
   ];
   const fork = ground.start('fork', { session: first, fork: true });
   fork.probe.open(task);
@@ -211,7 +211,7 @@ async function playLogin(ground: Ground, login: LoginKind): Promise<Seen[]> {
   // The address tells whom it robbed.
   const means = { thief: `${ground.thiefUrl}/${login}`, trace, folder: elsewhere };
   const project = together(ground.met(payerAttacks(means)));
-  const { probe, paths, claudeSessionId } = ground.start(login, { login, project });
+  const { probe } = ground.start(login, { login, project });
   probe.open(task);
   const result = await probe.until(isResult, startMs);
   await probe.end();
@@ -225,9 +225,7 @@ async function playLogin(ground: Ground, login: LoginKind): Promise<Seen[]> {
     asked.some((request) => JSON.stringify([request.headers, request.body]).includes(stolenWord)) &&
       'a request carried what the project says',
     headers.some((own) => wanted.some(([name, value]) => own[name] !== value)) && 'another credential was used',
-    asked.length > 0 &&
-      !conversationExists(ground.world, paths.config, claudeSessionId) &&
-      'the conversation was written elsewhere',
+    ground.world.files.list(elsewhere).length > 0 && 'something was written into a folder that the project names',
   ]);
   const isServed = result?.kind === 'result' && !result.isError && asked.length > 0;
   if (isServed) return [holds(`login-${login}`), payer];
@@ -257,15 +255,16 @@ async function playBudget(ground: Ground): Promise<Seen[]> {
 async function playCompaction(ground: Ground): Promise<Seen[]> {
   const project = together(ground.met(compactionAttacks));
   const harmed = await compaction(ground, 'compact', project);
-  if (harmed === null) return [holds('compaction'), holds('compaction-kept')];
+  if (harmed === 'fine') return [holds('compaction'), holds('compaction-kept')];
   const unharmed = await compaction(ground, 'compact-unharmed', {});
-  if (unharmed === null) return [holds('compaction'), broken('compaction-kept', harmed)];
-  return [broken('compaction', unharmed), untried('compaction-kept', 'there is none')];
+  if (unharmed === 'fine') return [holds('compaction'), broken('compaction-kept', harmed)];
+  const about = ground.asked('compact-unharmed').length === 0 ? untried : broken;
+  return [about('compaction', unharmed), untried('compaction-kept', 'there is none')];
 }
 
-/** What was wrong with the compaction of a window that is full; null = nothing. */
-async function compaction(ground: Ground, name: string, project: object): Promise<string | null> {
-  const { probe, hookWord } = ground.start(name, { settings: compactionSettings, project: { ...project } });
+/** What was wrong with the compaction of a window that is full. */
+async function compaction(ground: Ground, name: string, project: JsonObject): Promise<string> {
+  const { probe, hookWord } = ground.start(name, { settings: compactionSettings, project });
   probe.open(task);
   await probe.until(isResult, startMs);
   await probe.end();
@@ -273,11 +272,12 @@ async function compaction(ground: Ground, name: string, project: object): Promis
   const summary = asked.findIndex(({ kind }) => kind === 'summary');
   const after = asked.slice(summary + 1).find(({ kind }) => kind === 'step');
   const { compactions, contextLost } = probe.stream;
+  if (asked.length === 0) return `nothing was asked of the model; ${probe.describe()}`;
   if (summary === -1) return 'a full window was not compacted';
   if (compactions === 0) return 'the compaction was not reported';
   if (after === undefined) return 'the session did not go on after the compaction';
   if (contextLost || !JSON.stringify(after.body).includes(hookWord)) return 'the hook did not bring the state back';
-  return null;
+  return 'fine';
 }
 
 async function playUntrusted(ground: Ground): Promise<Seen[]> {

@@ -1,14 +1,13 @@
 /** `doctor --claude`: tries the claude that is installed, now; and what is remembered of its last trial. */
 import { chooseLogin } from '../../claude/login.ts';
 import { findClaude } from '../../claude/program.ts';
-import { programFile } from '../../claude/program-file.ts';
 import { ok } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { type Claim, claims, type Seen, type Weight, weightFor } from '../../trial/claims.ts';
 import { TrialGate } from '../../trial/gate.ts';
 import { judgeTrial } from '../../trial/judge.ts';
-import { readTried, recall, type Tried } from '../../trial/remembered.ts';
+import { type Tried, trialOf } from '../../trial/remembered.ts';
 import { whileBusy } from '../busy.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -75,10 +74,9 @@ function documentOf({ version, at, durationMs }: Tried, rows: readonly Row[], pr
 /** What the last trial of the claude that is installed has shown; nothing when there is no claude. */
 export function rememberedTrial({ world, env, packageRoot }: Context, root: string): Finding[] {
   const found = findClaude(world, env, { packageRoot });
-  const file = found.ok ? programFile(world, found.value.program) : null;
-  if (file === null) return [];
+  if (!found.ok) return [];
   const check = 'trial';
-  const tried = recall(readTried(world, root), file);
+  const tried = trialOf(world, root, found.value.program);
   if (tried === undefined) {
     return [
       fine(

@@ -1,0 +1,54 @@
+/**
+ * Promises: a claude that keeps its promises passes the trial, and one that breaks one, and is the real one otherwise,
+ * is caught and named before any prompt of a user is sent.
+ */
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { claudeBinary } from '../claude/rig.ts';
+import { longTest } from '../support/long.ts';
+import { breakClaude, removeFolders, seenOf, wrongIn } from './rig.ts';
+
+setDefaultTimeout(180_000);
+afterEach(removeFolders);
+
+const broken: readonly (readonly [what: string, id: string, ...others: string[]])[] = [
+  ['ignores deny rules', 'deny'],
+  ['loses the conversation', 'resume'],
+  ['does not answer an interrupt', 'interrupt'],
+  ['leaves the command running', 'interrupt'],
+  ['counts cost anew', 'cost'],
+  ['ignores the budget', 'budget'],
+  ['runs no hooks', 'hooks'],
+  ['reads no CLAUDE.md', 'instructions'],
+  ['hands no mark on', 'mark'],
+  ['calls the session something else', 'start'],
+  ['lets a project choose who pays', 'payer'],
+  ['reads no stored login', 'login-store'],
+  ['takes no token', 'login-token'],
+  ['takes no key', 'login-key'],
+  ['never compacts', 'compaction'],
+  ['lets a project switch compaction off', 'compaction-kept'],
+  ['runs no hook in a fork', 'fork'],
+];
+
+describe.skipIf(claudeBinary === undefined)('a trial', () => {
+  test('of the pinned claude sees every promise hold', async () => {
+    expect(wrongIn(await seenOf(claudeBinary ?? ''))).toEqual([]);
+  });
+
+  longTest('of the pinned claude through a program that changes nothing sees the same', async () => {
+    expect(wrongIn(await seenOf(breakClaude('nothing')))).toEqual([]);
+  });
+
+  for (const [what, id] of broken) {
+    const asked = id === 'deny' ? test : longTest;
+    asked(`names a claude that ${what}`, async () => {
+      const seen = await seenOf(breakClaude(what));
+      expect(seen.find((one) => one.id === id)).toMatchObject({ verdict: 'broken' });
+      console.log(
+        what,
+        '=>',
+        JSON.stringify(seen.filter(({ verdict, id }) => verdict !== 'holds' && id !== 'untrusted')),
+      );
+    });
+  }
+});

@@ -55,6 +55,11 @@ export function baseRequest(): string {
   return controlRequest(baseId, 'get_usage');
 }
 
+/** What a worker hears first. */
+export function openingLines(prompt: string): string[] {
+  return [baseRequest(), userMessage(prompt)];
+}
+
 /** True for the request id of an answer to `baseRequest`. */
 export function answersBase(requestId: string): boolean {
   return requestId === baseId;

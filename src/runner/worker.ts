@@ -6,6 +6,7 @@
 
 import { baseRequest, interruptRequest, usageRequest, userMessage } from '../claude/control.ts';
 import { isCutOff } from '../claude/conversation.ts';
+import { interruptRequest, openingLines, usageRequest } from '../claude/control.ts';
 import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';
@@ -142,7 +143,7 @@ export class Worker {
   sendPrompt(): void {
     if (this.#prompt === null || this.#stop) return;
     // In one write, for whoever adopts a worker that has its prompt takes it to have heard all that was said before.
-    this.#fifo?.writeLine([baseRequest(), userMessage(this.#prompt), ...this.#said.take()].join('\n'));
+    this.#fifo?.writeLine([...openingLines(this.#prompt), ...this.#said.take()].join('\n'));
     this.#prompt = null;
   }
 

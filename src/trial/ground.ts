@@ -4,9 +4,11 @@
  */
 import { join } from 'node:path';
 import { attemptMark } from '../claude/attempt-mark.ts';
+import { totalsBefore } from '../claude/conversation.ts';
 import type { Environment } from '../claude/environment.ts';
 import type { JsonObject } from '../claude/lenient.ts';
 import { chooseLogin } from '../claude/login.ts';
+import { type Claim, noClaim } from '../claude/spending.ts';
 import { loaderVariables } from '../claude/variables.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
@@ -178,21 +180,26 @@ export class Ground {
       ...(options.reservedUsd === undefined ? {} : { reservedUsd: options.reservedUsd }),
       rehearsal: false,
     });
-    const probe = this.#spawn([...args, ...(options.fork ? ['--fork-session'] : [])], project, env, paths);
+    const whole = [...args, ...(options.fork ? ['--fork-session'] : [])];
+    const probe = this.#spawn(whole, env, session, options.session !== undefined);
     this.#attempts.push({ id, probe });
     return { ...session, name, id, hookWord, instructionWord, env, probe };
   }
 
-  #spawn(args: readonly string[], cwd: string, env: Environment, paths: SessionPaths): Probe {
+  #spawn(args: readonly string[], env: Environment, session: Session, goesOn: boolean): Probe {
     const { world, launch, stop } = this;
+    const { paths, project: cwd, claudeSessionId } = session;
     world.files.remove(paths.transcript);
     world.fifos.create(paths.fifo);
     const { fifo: stdinFifo, transcript: stdoutFile, stderr: stderrFile } = paths;
     const { program } = this.#options;
+    const startedAtMs = world.clock.now();
     const spawned = world.processes.spawn({ program, args, cwd, env, stdinFifo, stdoutFile, stderrFile });
     if (!spawned.ok) throw new TrialTrouble(spawned.failure.message);
     const fifo = world.fifos.openWriter(paths.fifo);
-    return new Probe(world, { process: spawned.value, fifo, paths, launch, stop });
+    const findBase = (): Claim => totalsBefore(world, paths.config, [claudeSessionId], startedAtMs) ?? noClaim;
+    const more = goesOn ? { findBase } : {};
+    return new Probe(world, { process: spawned.value, fifo, paths, launch, stop, ...more });
   }
 
   #newSession(name: string): Session {

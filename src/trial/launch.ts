@@ -4,7 +4,7 @@
  */
 import { workerArgs } from '../claude/argv.ts';
 import { prepareConfigDir } from '../claude/config-dir.ts';
-import { userMessage } from '../claude/control.ts';
+import { openingLines } from '../claude/control.ts';
 import { workerEnvironment } from '../claude/environment.ts';
 import { checkProjectSettings } from '../claude/project-settings.ts';
 import { configSettings, workerSettings } from '../claude/settings.ts';
@@ -26,7 +26,7 @@ export const launchOfRunner: Launch = {
   args: workerArgs,
   prepare: prepareConfigDir,
   checkProject: checkProjectSettings,
-  opening: (prompt) => [userMessage(prompt)],
+  opening: openingLines,
   empty: emptyStream,
   fold: foldMessage,
 };

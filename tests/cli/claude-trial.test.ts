@@ -1,0 +1,137 @@
+/**
+ * Promises: what a trial has shown decides whether a run begins: refused with exit code 2 before anything is started,
+ * unless that very version is accepted; what is harmless is only said. `doctor` shows it. A rehearsal asks nobody.
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defaultScript } from '../../src/rehearsal/script.ts';
+import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
+import { broken } from '../../src/trial/claims.ts';
+import { claudeBinary } from '../claude/rig.ts';
+import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { longTestIf } from '../support/long.ts';
+import { noteTried } from '../support/tried.ts';
+import { breakClaude, removeFolders } from '../trial/rig.ts';
+import { Night, obeyInterrupt } from './night.ts';
+import { User } from './user.ts';
+
+let rig: Rig;
+let user: Night;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+beforeEach(() => {
+  user = new Night(rig);
+});
+afterEach(() => {
+  user.remove();
+  removeFolders();
+});
+
+const forbidden = broken('deny', 'a forbidden command ran');
+const forked = broken('fork', 'no text');
+
+test('a claude that endangers safety starts nothing, and says what to do', async () => {
+  noteTried(user.data, rig.program, forbidden, forked);
+  const group = await user.group('one', { a: [] });
+  const refused = await user.run('group', 'run', group, '--output', 'json');
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toContain('A session can do what was forbidden (a forbidden command ran).');
+  expect(refused.stderr).toContain('--accept-claude 2.1.197');
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  expect((await user.run('group', 'run', group, '--accept-claude', '2.1.198')).code).toBe(2);
+  expect(rig.invocations).toEqual([]);
+
+  const workflow = join(user.folder, 'w.yaml');
+  writeFileSync(workflow, 'version: 1\ntitle: W\nsessions: { a: { project: ., prompt: Do it. } }\n');
+  const before = await user.json<{ groups: unknown[] }>('group', 'list');
+  expect((await user.run('run', workflow)).code).toBe(2);
+  expect(await user.json<{ groups: unknown[] }>('group', 'list')).toEqual(before);
+  expect((await user.run('group', 'run', group, '--detach')).code).toBe(2);
+});
+
+test('the very version can be accepted, which is remembered, and what is wrong is still said', async () => {
+  noteTried(user.data, rig.program, forbidden, forked);
+  const group = await user.group('one', { a: [], b: ['--depends-on', 'a'] });
+  const run = user.start('group', 'run', group, '--output', 'json', '--accept-claude', '2.1.197');
+  const fake = await user.begun(group, 'a');
+  await fake.succeed();
+  const second = await user.begun(group, 'b');
+  run.kill('SIGINT');
+  await obeyInterrupt(second, 0.01);
+  const { code, stdout, stderr } = await run.finished;
+  expect(code).toBe(3);
+  for (const line of stdout.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
+  expect(stderr).toContain('A session can do what was forbidden');
+  expect(stderr).toContain('A forked session does not know its task and its state (no text).');
+  const next = user.start('group', 'run', group, '--output', 'quiet');
+  await (await user.begun(group, 'b')).succeed();
+  expect(await next.finished).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('what only touches what a session knows is said, and the run goes on', async () => {
+  noteTried(user.data, rig.program, forked);
+  const group = await user.group('one', { a: [] });
+  const run = user.start('group', 'run', group, '--output', 'text');
+  await (await user.begun(group, 'a')).succeed();
+  const { code, stderr } = await run.finished;
+  expect(code).toBe(0);
+  expect(stderr).toContain('claude 2.1.197: A forked session does not know its task and its state (no text).');
+});
+
+test('doctor shows what was remembered, and what has not been tried', async () => {
+  const check = async () => {
+    const { stdout } = await user.run('doctor', '--json');
+    const { checks } = JSON.parse(stdout) as { checks: { check: string; level: string; message: string }[] };
+    return checks.find((one) => one.check === 'trial');
+  };
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('17 of 17 promises held') });
+  noteTried(user.data, rig.program, forked);
+  expect(await check()).toMatchObject({ level: 'warning', message: expect.stringContaining('fork is broken') });
+  noteTried(user.data, rig.program, forbidden);
+  expect(await check()).toMatchObject({ level: 'broken', message: expect.stringContaining('deny is broken') });
+  writeFileSync(join(user.data, 'tried-claudes.json'), '');
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('not tried here yet') });
+  expect(await user.run('doctor', '--claude', '--worktrees')).toMatchObject({ code: 2 });
+});
+
+describe('the real claude', () => {
+  longTestIf(claudeBinary !== undefined)(
+    'that breaks a promise is caught before a prompt is sent',
+    async () => {
+      const api = startScriptedApi({ script: defaultScript, nameOf: () => undefined });
+      const env = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: 'test-key', IS_SANDBOX: '1' };
+      const real = new User(env);
+      try {
+        const program = breakClaude('ignores deny rules', real.folder);
+        real.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+        const group = await real.ok('group', 'create', 'one');
+        await real.add(group, 'a');
+        const refused = await real.run('group', 'run', group, '--output', 'text');
+        expect(refused.code).toBe(2);
+        expect(refused.stderr).toContain('claude 9.9.9 is new here: trying it at no cost (a few seconds) ...');
+        expect(refused.stderr).toContain('A session can do what was forbidden');
+        expect(api.requests).toEqual([]);
+
+        const table = await real.run('doctor', '--claude', '--json');
+        expect(table.code).toBe(1);
+        const { claims } = JSON.parse(table.stdout) as { claims: { id: string; verdict: string; weight: string }[] };
+        expect(claims).toContainEqual(expect.objectContaining({ id: 'deny', verdict: 'broken', weight: 'safety' }));
+        expect((await real.run('doctor', '--claude')).stdout).toContain('A session can do what was forbidden');
+
+        const known = readFileSync(join(real.data, 'tried-claudes.json'), 'utf8');
+        const run = await real.run('group', 'run', group, '--accept-claude', '9.9.9', '--output', 'text');
+        expect(run.code).toBe(0);
+        expect(run.stderr).not.toContain('is new here');
+        expect(readFileSync(join(real.data, 'tried-claudes.json'), 'utf8')).toBe(known);
+        expect(api.requests.length).toBe(2);
+      } finally {
+        await api.stop();
+        real.remove();
+      }
+    },
+    180_000,
+  );
+});

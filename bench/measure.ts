@@ -16,6 +16,7 @@ import { startup } from './startup.ts';
 import { type Benchmark, type Effort, type Figure, formatBytes, load } from './support/figures.ts';
 import { table, verdict } from './support/table.ts';
 import { tokens } from './tokens.ts';
+import { trial } from './trial.ts';
 import { worktrees } from './worktrees.ts';
 
 const benchmarks: Readonly<Record<string, Benchmark>> = {
@@ -29,6 +30,7 @@ const benchmarks: Readonly<Record<string, Benchmark>> = {
   dashboard,
   real,
   tokens,
+  trial,
 };
 const resultsFile = join(import.meta.dir, 'results.md');
 /** What a whole run has measured so far: it is not lost when something later fails, nor taken for a whole run. */

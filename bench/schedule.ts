@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRealWorld } from '../src/world/real-world.ts';
+import { noteTried } from '../tests/support/tried.ts';
 import {
   atMost,
   type Benchmark,
@@ -135,6 +136,7 @@ function ourContender(name: string, tasks: readonly Task[], wide: number, place:
         after: (index) => tasks[index]?.after ?? [],
         session: (index) => ({ prompt: `Work: seconds=${seconds(tasks[index]?.ms ?? 0)};` }),
       });
+      noteTried(folder.root, tinyClaude);
       const shape = ['--concurrent', String(wide), '--min-free-memory', '1', '--no-warm-cache'];
       const workers = { CLAUDE_CODE_AGENT_CLAUDE: tinyClaude, ANTHROPIC_API_KEY: 'test-key' };
       return time([launcher, 'group', 'run', groupId, ...shape, '--output', 'quiet'], { env: { ...env, ...workers } });

@@ -9,6 +9,7 @@ import type { MessagesBody } from '../src/rehearsal/conversation.ts';
 import type { Step } from '../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../src/rehearsal/scripted-api.ts';
 import { Machine, pinnedClaude, until } from '../tests/support/cli.ts';
+import { noteTried } from '../tests/support/tried.ts';
 import { type Benchmark, type Figure, formatBytes } from './support/figures.ts';
 import { type SharedPrefix, sharedPrefix } from './support/request-prefix.ts';
 
@@ -217,6 +218,7 @@ function asClaudeDoes(machine: Machine): void {
   ];
   writeFileSync(program, `${lines.join('\n')}\n`, { mode: 0o700 });
   machine.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+  noteTried(machine.data, program);
 }
 
 function firstOf(api: ScriptedApi, names: ReadonlyMap<string, string>): Requests {

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { noteTried } from '../../tests/support/tried.ts';
 import type { DiskCounts } from './counting-world.ts';
 import { atMost, type Figure, formatBytes, formatMs, measured, median } from './figures.ts';
 import type { BenchGroup } from './group-on-disk.ts';
@@ -30,6 +31,7 @@ export async function measureRun(
   const countsFile = join(group.folder, 'counts.json');
   const options = ['--concurrent', String(concurrent), '--min-free-memory', '1', '--output', 'quiet'];
   const program = countedProgram();
+  noteTried(group.env.CLAUDE_CODE_AGENT_HOME ?? '', env.CLAUDE_CODE_AGENT_CLAUDE ?? '');
   const begin = performance.now();
   const child = Bun.spawn([...program, 'group', 'run', group.groupId, ...options], {
     env: { ...group.env, ...env, BENCH_COUNTS: countsFile },

@@ -5,7 +5,7 @@
 # this very program with the same arguments, are not held up by it either.
 case $1 in
 auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit 0 ;;
---version) echo '2.1.197 (tiny)'; exit 0 ;;
+--version) echo '2.1.197 (Tiny Claude)'; exit 0 ;;
 esac
 while [ $# -gt 0 ]; do
   case $1 in --session-id | --resume) id=$2 ;; esac
@@ -14,7 +14,9 @@ done
 hook='"type":"system","hook_id":"h","hook_name":"SessionStart:startup","hook_event":"SessionStart"'
 usage='"inputTokens":1000,"outputTokens":200,"cacheReadInputTokens":30,"cacheCreationInputTokens":4,"costUSD":0.01'
 say() { printf '%s\n' "{\"session_id\":\"$id\",$1}"; }
-IFS= read -r prompt
+while IFS= read -r prompt; do
+  case $prompt in *'"type":"user"'*) break ;; esac
+done
 seconds=${BENCH_STEP_SECONDS:-1}
 case $prompt in *seconds=*) seconds=${prompt#*seconds=} seconds=${seconds%%;*} ;; esac
 say "$hook,\"subtype\":\"hook_response\",\"outcome\":\"success\""

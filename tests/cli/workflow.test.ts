@@ -86,7 +86,7 @@ test('three sessions for each of many projects: planned and rehearsed, each told
     expect(planned.stdout).toContain(
       `${Math.min(projects, 6) - 1} similar sessions wait some seconds for the first answer to`,
     );
-  expect(readdirSync(user.folder)).not.toContain('data');
+  expect(readdirSync(user.data)).toEqual(['tried-claudes.json']);
 
   const run = await user.run('run', file, '--var', 'ticket=ABC-12', '--rehearse', script, '--output', 'quiet');
   expect(run.code).toBe(0);

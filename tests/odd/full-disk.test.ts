@@ -29,6 +29,7 @@ beforeEach(async () => {
   mkdirSync(machine.data);
   // Nothing starts with less than 500 MB free, so the disk must have more while it is not filled.
   disk.mount('-t', 'tmpfs', '-o', 'size=520m,mode=0700', 'tmpfs', machine.data);
+  machine.knowClaude(inside());
 });
 afterEach(() => {
   if (!mountable) return;

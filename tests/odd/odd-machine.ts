@@ -1,6 +1,6 @@
 /** A machine on which something is odd: its data root, its environment, or the way commands are started on it. */
 import { expect } from 'bun:test';
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRealWorld } from '../../src/world/real-world.ts';
@@ -40,7 +40,6 @@ export class OddMachine {
     mkdirSync(home);
     this.env = { HOME: home, CLAUDE_CODE_AGENT_HOME: this.data, ...rig.env, ...oddity.env };
     for (const name of oddity.without ?? []) delete this.env[name];
-    noteTried(this.data, rig.program);
   }
 
   start(...args: string[]): Started {
@@ -79,8 +78,14 @@ export class OddMachine {
     return (await this.ok('session', 'add', group, ...common, ...more)).slice('001-'.length);
   }
 
+  /** Its claude needs no trial; `root` is where this process finds the data root. */
+  knowClaude(root = this.data): void {
+    noteTried(root, this.#rig.program);
+  }
+
   /** A group of two sessions, one after the other, whose workers answer by themselves. */
   async makeGroup(): Promise<string> {
+    if (!existsSync(join(this.data, 'tried-claudes.json'))) this.knowClaude();
     const group = await this.ok('group', 'create', 'odd');
     const one = await this.add(group, 'one');
     const two = await this.add(group, 'two', '--depends-on', 'one');

@@ -3,7 +3,7 @@
  * may be read is still shown, and after the rights are put right the same command works.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { chmodSync, mkdirSync, readdirSync } from 'node:fs';
+import { chmodSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { giveToUnprivileged, unprivileged } from '../support/unprivileged.ts';
@@ -23,7 +23,7 @@ afterEach(() => machine.remove());
 /** A machine on which everything belongs to a user to whom permissions apply. */
 function makeMachine(): OddMachine {
   machine = new OddMachine(rig, { prefix: unprivileged.prefix });
-  mkdirSync(machine.data);
+  machine.knowClaude();
   giveToUnprivileged(machine.folder);
   return machine;
 }
@@ -35,7 +35,7 @@ test.skipIf(!unprivileged.isPossible)(
     chmodSync(machine.data, 0o500);
     expect(await machine.refused(1, 'group', 'create', 'x')).toMatch(/Cannot write .*EACCES.*permissions/);
     expect(await machine.run('group', 'list')).toMatchObject({ code: 0 });
-    expect(readdirSync(machine.data)).toEqual([]);
+    expect(readdirSync(machine.data)).toEqual(['tried-claudes.json']);
     chmodSync(machine.data, 0o700);
     await machine.completeGroup();
   },

@@ -1,4 +1,4 @@
-/** What a claude that never ran here costs a user: its trial before the first run, and the look at what is remembered. */
+/** What a claude that never ran here costs a user: its trial, and in later runs the look at what is remembered. */
 import { join } from 'node:path';
 import { TrialGate } from '../src/trial/gate.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
@@ -11,7 +11,8 @@ const looks = 200;
 
 export const trial: Benchmark = {
   about: ({ rounds }) =>
-    `The pinned claude, tried against the scripted API as the first run does, ${rounds === 1 ? 'once' : `${rounds} times`}.`,
+    'The pinned claude, tried against the scripted API as the first run does, ' +
+    `${rounds === 1 ? 'once' : `${rounds} times`}.`,
   async run({ rounds }) {
     const trials: number[] = [];
     const remembered: number[] = [];

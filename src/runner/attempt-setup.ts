@@ -54,8 +54,8 @@ export interface ChosenClaude {
 export interface ClaudeGate {
   /**
    * What the next attempt is started with. Always the same file; when it was replaced or is gone, the one that is there
-   * now, after a trial of it. `accepted` is a version that is used whatever its trial says. Fails with `claude-unproven`
-   * or `claude-missing`.
+   * now, after a trial of it. `accepted` is a version that is used whatever its trial says. Fails with
+   * `claude-unproven` or `claude-missing`.
    */
   choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
 }

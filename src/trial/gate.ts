@@ -2,7 +2,7 @@
  * Decides whether a run may use the claude that is there: what was tried before is remembered, what is new is tried.
  * The file that a run begins with is the one it goes on with, whatever a link to it says later.
  */
-import { join } from 'node:path';
+import { basename, isAbsolute, join } from 'node:path';
 import { attemptMark } from '../claude/attempt-mark.ts';
 import { chooseLogin } from '../claude/login.ts';
 import { findClaude } from '../claude/program.ts';
@@ -47,6 +47,8 @@ export interface Admitted extends Candidate {
 const othersMsMax = 180_000;
 const lookMs = 100;
 const lockName = 'lock';
+/** Begins the name of the folder of a trial; the rest is random. */
+const ownPrefix = 'claude-code-agent-trial-';
 /** A program that is replaced again and again while it is tried. */
 const changesMax = 3;
 
@@ -170,10 +172,16 @@ export class TrialGate {
     const { root, caller, stop } = this.#options;
     const { program, file, version, byName } = candidate;
     const begin = world.clock.now();
-    const own = join(folder, world.random.uuid());
+    const id = world.random.uuid();
+    // Nothing of the user's lies above it, no instructions and no repository; and its name has plain letters only.
+    const { TMPDIR = '' } = caller;
+    const own = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `${ownPrefix}${id}`);
+    const note = join(folder, id);
+    world.files.writeAtomic(note, own);
     // Most runs find everything remembered.
     const trial = this.#options.trial ?? (await import('./trial.ts')).tryClaude;
     const seen = await trial(world, { folder: own, program, caller, stop });
+    world.files.remove(note);
     if (stop.aborted) return fail('usage', 'The trial was interrupted.', '');
     if (!seen.ok) return seen;
     const tried: Tried = {
@@ -204,13 +212,17 @@ export class TrialGate {
   }
 }
 
-/** Ends and removes what a trial left whose process was killed. Nobody else tries meanwhile. */
+/** Ends and removes what trials left that were killed; `folder` has a note for each. Nobody else tries meanwhile. */
 function clearTrials({ files, processes }: World, folder: string): void {
   for (const name of files.list(folder).filter((other) => other !== lockName)) {
-    const own = join(folder, name);
-    for (const id of files.list(join(own, attemptsFolder))) {
-      for (const left of processes.findMarked(attemptMark, id)) processes.signal(left, 'SIGKILL');
+    const note = join(folder, name);
+    const own = files.readText(note) ?? '';
+    if (basename(own) === `${ownPrefix}${name}`) {
+      for (const id of files.list(join(own, attemptsFolder))) {
+        for (const left of processes.findMarked(attemptMark, id)) processes.signal(left, 'SIGKILL');
+      }
+      files.remove(own);
     }
-    files.remove(own);
+    files.remove(note);
   }
 }

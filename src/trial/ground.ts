@@ -15,6 +15,7 @@ import { addTokens, noTokens, type Tokens } from '../core/group.ts';
 import type { RehearsalScript } from '../rehearsal/script.ts';
 import { type CapturedRequest, type ScriptedApi, startScriptedApi } from '../rehearsal/scripted-api.ts';
 import { groupPathsIn, type SessionPaths, sessionPaths } from '../store/paths.ts';
+import { hasKeychain } from '../world/keychain.ts';
 import type { World } from '../world/world.ts';
 import { attemptsFolder, type Launch } from './launch.ts';
 import { Probe } from './probe.ts';
@@ -216,6 +217,8 @@ export class Ground {
       const value = this.#options.caller[kept];
       if (value !== undefined) caller[kept] = value;
     }
+    // The user's own entry goes by the name of the default folder; one for another folder is not there.
+    if (hasKeychain) caller.CLAUDE_SECURESTORAGE_CONFIG_DIR = join(this.#home, '.claude');
     if (login === 'token') caller.CLAUDE_CODE_OAUTH_TOKEN = madeUp.token;
     else if (login !== 'store') caller.ANTHROPIC_API_KEY = madeUp.key;
     const { config: configDir, tmp: tmpDir } = paths;

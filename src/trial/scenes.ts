@@ -12,7 +12,7 @@ import { noTokens, type Tokens } from '../core/group.ts';
 import type { RehearsalScript, Step } from '../rehearsal/script.ts';
 import { broken, type ClaimId, holds, type Seen, seenIf, untried } from './claims.ts';
 import type { Ground, LoginKind, TrialAttempt } from './ground.ts';
-import { compactionAttacks, payerAttacks, stolenWord, together } from './hostile.ts';
+import { compactionAttacks, payerAttacks, stolenWord, together, touching } from './hostile.ts';
 
 /** Generous: a machine under load may take long to start a process. */
 const startMs = 20_000;
@@ -282,7 +282,7 @@ async function compaction(ground: Ground, name: string, project: JsonObject): Pr
 
 async function playUntrusted(ground: Ground): Promise<Seen[]> {
   const ran = join(ground.folder, 'ran-hook');
-  const hooks = { SessionStart: [{ hooks: [{ type: 'command', command: `touch '${ran}'` }] }] };
+  const hooks = { SessionStart: [{ hooks: [{ type: 'command', command: touching(ran) }] }] };
   const more = { CLAUDE_CODE_IGNORE_PERSISTED_TRUST: '1' };
   const { probe } = ground.start('untrusted', { project: { hooks }, more });
   probe.open(task);

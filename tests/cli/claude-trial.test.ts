@@ -3,12 +3,16 @@
  * unless that very version is accepted; what is harmless is only said. `doctor` shows it. A rehearsal asks nobody.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { attemptMark } from '../../src/claude/attempt-mark.ts';
 import { defaultScript } from '../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { broken } from '../../src/trial/claims.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
 import { claudeBinary } from '../claude/rig.ts';
+import { until } from '../support/cli.ts';
+import { launcher } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { longTestIf } from '../support/long.ts';
 import { noteTried } from '../support/tried.ts';
@@ -134,4 +138,41 @@ describe('the real claude', () => {
     },
     180_000,
   );
+
+  longTestIf(claudeBinary !== undefined)(
+    'Ctrl-C ends a trial and leaves nothing',
+    async () => {
+      const real = new User({ ANTHROPIC_API_KEY: 'test-key', IS_SANDBOX: '1' });
+      real.env.TMPDIR = join(real.folder, 'temporary');
+      mkdirSync(real.env.TMPDIR);
+      try {
+        const group = await real.ok('group', 'create', 'one');
+        await real.add(group, 'a');
+        const env = { ...real.env, CLAUDE_CODE_AGENT_CLAUDE: claudeBinary ?? '' };
+        const args = ['group', 'run', group, '--output', 'text'];
+        const run = Bun.spawn([launcher, ...args], { cwd: real.folder, env, stdout: 'pipe', stderr: 'pipe' });
+        const [own = ''] = await atWork(real.env.TMPDIR);
+        const ids = readdirSync(join(real.env.TMPDIR, own, 'attempts'));
+        run.kill('SIGINT');
+        expect(await run.exited).toBe(130);
+        expect(await new Response(run.stdout).text()).toBe('');
+        const { processes } = createRealWorld();
+        expect(ids.flatMap((id) => processes.findMarked(attemptMark, id))).toEqual([]);
+        expect(readdirSync(real.env.TMPDIR)).toEqual([]);
+        expect(readdirSync(join(real.data, 'trials'))).toEqual(['lock']);
+        expect(readdirSync(real.data)).not.toContain('tried-claudes.json');
+        expect(await real.json('group', 'show', group)).toMatchObject({ status: 'created' });
+      } finally {
+        real.remove();
+      }
+    },
+    60_000,
+  );
 });
+
+/** Names in the folder of temporary files, once a trial there has started a claude. */
+async function atWork(folder: string): Promise<string[]> {
+  const begun = (name: string) => existsSync(join(folder, name, 'attempts'));
+  await until(() => readdirSync(folder).some(begun));
+  return readdirSync(folder).filter(begun);
+}

@@ -20,8 +20,17 @@ test('broken promises throw', () => {
 });
 
 test('only trouble that would hit every session alike needs a person', () => {
-  const reasons = ['not-logged-in', 'billing', 'claude-missing', 'no-result', 'limit', 'permission', 'project-missing'];
-  expect(reasons.filter(needsPerson)).toEqual(['not-logged-in', 'billing', 'claude-missing']);
+  const reasons = [
+    'not-logged-in',
+    'billing',
+    'claude-missing',
+    'claude-unproven',
+    'no-result',
+    'limit',
+    'permission',
+    'project-missing',
+  ];
+  expect(reasons.filter(needsPerson)).toEqual(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
 });
 
 test('whatever was thrown has a text', () => {

@@ -85,7 +85,7 @@ test('with its checkout taken by another group a session waits, and the run stay
 });
 
 describe('trouble', () => {
-  test.each(['not-logged-in', 'billing', 'claude-missing'] as const)(
+  test.each(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven'] as const)(
     '%s needs a person: nothing else starts',
     (reason) => {
       const log = threeSessions({ maxConcurrentSessions: 1, pauseOnError: false })

@@ -79,13 +79,18 @@ export class OddMachine {
   }
 
   /** Its claude needs no trial; `root` is where this process finds the data root. */
-  knowClaude(root = this.data): void {
+  knowClaude(root = this.#root()): void {
     noteTried(root, this.#rig.program);
+  }
+
+  #root(): string {
+    const { CLAUDE_CODE_AGENT_HOME: chosen, HOME = '' } = this.env;
+    return chosen ?? join(HOME, '.local', 'claude-code-agent');
   }
 
   /** A group of two sessions, one after the other, whose workers answer by themselves. */
   async makeGroup(): Promise<string> {
-    if (!existsSync(join(this.data, 'tried-claudes.json'))) this.knowClaude();
+    if (!existsSync(join(this.#root(), 'tried-claudes.json'))) this.knowClaude();
     const group = await this.ok('group', 'create', 'odd');
     const one = await this.add(group, 'one');
     const two = await this.add(group, 'two', '--depends-on', 'one');

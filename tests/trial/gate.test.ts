@@ -175,8 +175,8 @@ test('a script, whose file says nothing of what it starts, is asked for its vers
 test('what answers only to its name, as shims of version managers do, is started by that name', async () => {
   const place = new Place();
   const shim = join(place.folder, 'shim');
-  const script = `#!/bin/sh\ncase $0 in */claude) echo "2.1.400 (Claude Code)";; *) echo "shim 1.0"; exit 1;; esac\nexit\n`;
-  writeFileSync(shim, script);
+  const asClaude = 'case $0 in */claude) echo "2.1.400 (Claude Code)"; exit;; esac';
+  writeFileSync(shim, `#!/bin/sh\n${asClaude}\necho "shim 1.0"\nexit 1\n`);
   truncateSync(shim, 1 << 20);
   chmodSync(shim, 0o755);
   rmSync(join(place.bin, 'claude'));
@@ -262,13 +262,19 @@ test('a run stays with its file when a link moves on, and tries the new one when
 test('what a killed trial left is ended and removed by the next one', async () => {
   const place = new Place();
   const id = world.random.uuid();
-  const left = join(place.root, 'trials', 'of-a-killed-one');
+  const trial = world.random.uuid();
+  const left = join(place.folder, `claude-code-agent-trial-${trial}`);
   mkdirSync(join(left, 'attempts', id), { recursive: true });
+  mkdirSync(join(place.root, 'trials'), { recursive: true });
+  writeFileSync(join(place.root, 'trials', trial), left);
+  // Whatever is noted, nothing else is removed.
+  writeFileSync(join(place.root, 'trials', 'forged'), place.bin);
   const child = Bun.spawn(['sleep', '60'], { env: { ...process.env, [attemptMark]: id } });
   await place.gate().admit(undefined);
   await child.exited;
   expect(child.signalCode).toBe('SIGKILL');
-  expect(existsSync(left)).toBe(false);
+  expect([existsSync(left), existsSync(place.bin)]).toEqual([false, true]);
+  expect(readdirSync(join(place.root, 'trials'))).toEqual(['lock']);
 });
 
 test('a program that is not there, or is none, is no broken promise', async () => {

@@ -20,6 +20,8 @@ const columnsMax = 600;
 export interface OpenGate extends ClaudeGate {
   /** From now on nothing is said on standard error, which belongs to somebody else. */
   hush(): void;
+  /** Ends a trial that is still under way; resolves when nothing of it is left. */
+  close(): Promise<void>;
 }
 
 /**
@@ -71,6 +73,10 @@ function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQ
     },
     hush: () => {
       hushed = true;
+    },
+    close: () => {
+      interruption.abort();
+      return gate.idle();
     },
   };
   const admit = async (accepted: string | undefined): Promise<Result<OpenGate | 'interrupted'>> => {

@@ -127,6 +127,7 @@ export async function runHere(
       onSignal: display.onSignal,
     });
   } finally {
+    await claude?.close();
     await display.close();
   }
   for (const warning of await hooks.finish(result.kind === 'left')) context.stderr.line(warning);

@@ -78,6 +78,11 @@ export class TrialGate {
     return this.#underWay;
   }
 
+  /** Resolves when no trial is under way. */
+  async idle(): Promise<void> {
+    await this.#underWay;
+  }
+
   async #admitNext(accepted: string | undefined, before: Admitted | null): Promise<Result<Admitted>> {
     const lost = before === null ? '' : `claude ${before.version}, with which the run began, was replaced or is gone.`;
     if (lost !== '') this.#options.say(lost);

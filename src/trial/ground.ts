@@ -141,6 +141,7 @@ export class Ground {
 
   /** Starts a claude as a worker is started. Throws `TrialTrouble` when it cannot be. */
   start(name: string, options: AttemptOptions = {}): TrialAttempt {
+    if (this.stop.aborted) throw new TrialTrouble('The trial was stopped.');
     const { world, launch } = this;
     const session = options.session ?? this.#newSession(name);
     const { paths, project, claudeSessionId } = session;

@@ -71,6 +71,8 @@ export interface Scene {
   readonly play: (ground: Ground) => Promise<Seen[]>;
 }
 
+const logins: readonly LoginKind[] = ['key', 'token', 'store'];
+
 /** The longest first. */
 export const scenes: readonly Scene[] = [
   {
@@ -78,9 +80,10 @@ export const scenes: readonly Scene[] = [
     play: playWork,
   },
   { claims: ['compaction', 'compaction-kept'], play: playCompaction },
-  { claims: ['login-store', 'payer'], play: (ground) => playLogin(ground, 'store') },
-  { claims: ['login-token', 'payer'], play: (ground) => playLogin(ground, 'token') },
-  { claims: ['login-key', 'payer'], play: (ground) => playLogin(ground, 'key') },
+  ...logins.map((login) => ({
+    claims: [`login-${login}`, 'payer'] as const,
+    play: (ground: Ground) => playLogin(ground, login),
+  })),
   { claims: ['budget'], play: playBudget },
   { claims: ['untrusted'], isAbility: true, play: playUntrusted },
 ];
@@ -218,7 +221,8 @@ async function playLogin(ground: Ground, login: LoginKind): Promise<Seen[]> {
   const asked = ground.asked(login);
   const headers = asked.map((request) => request.headers);
   const wanted = Object.entries(ground.credentialOf(login));
-  const robbery = ground.robberies.find((call) => call.includes(login));
+  const others = logins.filter((other) => other !== login);
+  const robbery = ground.robberies.find((call) => !others.some((other) => call.includes(` /${other}`)));
   const payer = seenIf('payer', [
     robbery !== undefined && `another server was asked (${robbery})`,
     ground.world.files.info(trace) !== null && 'a program of the project was run for a credential',

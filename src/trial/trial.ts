@@ -45,9 +45,17 @@ async function tryTwice(world: World, options: TrialOptions): Promise<Result<rea
   const wrong = scenes.filter((scene) => !scene.isAbility && isWrong(scene, all.value));
   const again = wrong.length === 0 ? ok<Played>(new Map()) : await play(world, options, wrong, 1);
   if (!again.ok) return again;
-  const played = new Map([...all.value, ...again.value]);
+  const played = new Map([...all.value, ...[...again.value].map(([scene, seen]) => joined(scene, seen, all.value))]);
   const about = (id: ClaimId) => scenes.filter((scene) => scene.claims.includes(id));
   return ok(claims.map(({ id }) => worst(about(id).map((scene) => summary(id, scene, played)))));
+}
+
+/** What was done once cannot be undone by doing better the second time. */
+const onceIsEnough: ReadonlySet<ClaimId> = new Set(['deny', 'payer']);
+
+function joined(scene: Scene, seen: readonly Seen[], before: Played): readonly [Scene, readonly Seen[]] {
+  const kept = (before.get(scene) ?? []).filter(({ id, verdict }) => verdict === 'broken' && onceIsEnough.has(id));
+  return [scene, [...kept, ...seen]];
 }
 
 function isWrong(scene: Scene, played: Played): boolean {
@@ -72,30 +80,45 @@ async function play(
   lanes: number,
 ): Promise<Result<Played>> {
   let ground: Ground | null = null;
+  const trouble = new AbortController();
+  const stop = AbortSignal.any([options.stop, trouble.signal]);
   try {
     world.files.remove(folder);
     world.files.makeFolder(folder);
     // A temporary folder may be reached by a link, and claude tells of paths without links.
     const real = world.files.realPath(folder) ?? folder;
-    const opened = new Ground(world, { ...options, folder: real, launch, script: trialScript });
+    const opened = new Ground(world, { ...options, folder: real, launch, script: trialScript, stop });
     ground = opened;
     const waiting = [...chosen];
     const played = new Map<Scene, readonly Seen[]>();
     const lane = async (): Promise<void> => {
-      for (let scene = waiting.shift(); scene !== undefined && !options.stop.aborted; scene = waiting.shift()) {
+      for (let scene = waiting.shift(); scene !== undefined && !stop.aborted; scene = waiting.shift()) {
         const seen = await scene.play(opened);
         // What was cut off looks like a broken promise.
-        if (options.stop.aborted) return;
-        played.set(scene, seen);
+        if (!stop.aborted) played.set(scene, seen);
       }
     };
-    await Promise.all(Array.from({ length: lanes }, lane));
+    // Nothing is started any more once one of them could not be.
+    const carefully = () =>
+      lane().catch((error) => {
+        if (!stop.aborted) trouble.abort(error);
+      });
+    await Promise.all(Array.from({ length: lanes }, carefully));
+    if (trouble.signal.aborted) throw trouble.signal.reason;
     return ok(played);
   } catch (error) {
     if (!(error instanceof TrialTrouble)) return { ok: false, failure: systemFailure(folder, error) };
     return { ok: false, failure: { reason: 'spawn-failed', message: error.message, next: '' } };
   } finally {
     await ground?.close();
-    world.files.remove(folder);
+    removeQuietly(world, folder);
+  }
+}
+
+function removeQuietly({ files }: World, folder: string): void {
+  try {
+    files.remove(folder);
+  } catch {
+    // What was seen stands; the folder is among the temporary files.
   }
 }

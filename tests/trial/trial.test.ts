@@ -3,9 +3,14 @@
  * is caught and named before any prompt of a user is sent.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { claims } from '../../src/trial/claims.ts';
+import { tryClaude } from '../../src/trial/trial.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
 import { claudeBinary } from '../claude/rig.ts';
 import { longTest } from '../support/long.ts';
-import { breakClaude, removeFolders, seenOf, wrongIn } from './rig.ts';
+import { breakClaude, caller, newFolder, removeFolders, seenOf, wrongIn } from './rig.ts';
 
 setDefaultTimeout(180_000);
 afterEach(removeFolders);
@@ -44,11 +49,39 @@ describe.skipIf(claudeBinary === undefined)('a trial', () => {
     asked(`names a claude that ${what}`, async () => {
       const seen = await seenOf(breakClaude(what));
       expect(seen.find((one) => one.id === id)).toMatchObject({ verdict: 'broken' });
-      console.log(
-        what,
-        '=>',
-        JSON.stringify(seen.filter(({ verdict, id }) => verdict !== 'holds' && id !== 'untrusted')),
-      );
     });
   }
+});
+
+describe('a trial that cannot take place', () => {
+  const attempt = (folder: string, program: string, stop = new AbortController().signal) =>
+    tryClaude(createRealWorld(), { folder, program, caller, stop });
+
+  test('says what kept it from starting a claude, and leaves nothing', async () => {
+    const folder = join(newFolder(), 'trial');
+    const tried = await attempt(folder, '/nowhere/claude');
+    expect(tried).toMatchObject({ ok: false, failure: { reason: 'spawn-failed' } });
+    expect(!tried.ok && tried.failure.message).toContain('/nowhere/claude');
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  test('says where nothing could be written', async () => {
+    const file = join(newFolder(), 'file');
+    writeFileSync(file, '');
+    const tried = await attempt(join(file, 'trial'), process.execPath);
+    expect(tried).toMatchObject({ ok: false, failure: { reason: 'write-failed' } });
+  });
+
+  test('has seen nothing when it is stopped at once, and starts nothing', async () => {
+    const folder = join(newFolder(), 'trial');
+    const tried = await attempt(folder, '/nowhere/claude', AbortSignal.abort());
+    expect(tried.ok && tried.value.map(({ verdict }) => verdict)).toEqual(claims.map(() => 'untried'));
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  test('of a program that is no claude names what it did', async () => {
+    const seen = await seenOf('/bin/false');
+    expect(seen.find(({ id }) => id === 'start')).toMatchObject({ verdict: 'broken' });
+    expect(seen.find(({ id }) => id === 'deny')).toMatchObject({ verdict: 'untried' });
+  });
 });

@@ -3,7 +3,7 @@
  * unless that very version is accepted; what is harmless is only said. `doctor` shows it. A rehearsal asks nobody.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/attempt-mark.ts';
 import { defaultScript } from '../../src/rehearsal/script.ts';
@@ -83,6 +83,37 @@ test('what only touches what a session knows is said, and the run goes on', asyn
   const { code, stderr } = await run.finished;
   expect(code).toBe(0);
   expect(stderr).toContain('claude 2.1.197: A forked session does not know its task and its state (no text).');
+});
+
+test('a claude that is replaced in the middle of a run is tried before the next session, and pauses the group', async () => {
+  const program = join(user.folder, 'claude');
+  const install = (version: string): void => {
+    const text = readFileSync(rig.program, 'utf8').replace('2.1.197', version);
+    writeFileSync(`${program}.new`, text, { mode: 0o755 });
+    renameSync(`${program}.new`, program);
+  };
+  install('2.1.197');
+  user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+  noteTried(user.data, program);
+  const group = await user.group('one', { a: [], b: ['--depends-on', 'a'] });
+  const run = user.start('group', 'run', group, '--output', 'text');
+  const first = await user.begun(group, 'a');
+  install('2.1.198');
+  await first.succeed();
+  const { code, stdout, stderr } = await run.finished;
+  expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('claude 2.1.198 is new here') });
+  expect(stdout).toContain('claude 2.1.197, with which the run began, was replaced or is gone.');
+  expect(stdout).toContain('--accept-claude 2.1.198');
+  const { sessions } = await user.json<{ sessions: { reason?: string; status: string }[] }>('group', 'show', group);
+  expect(sessions.map(({ status, reason }) => [status, reason])).toEqual([
+    ['completed', undefined],
+    ['failed', 'claude-unproven'],
+  ]);
+  expect((await user.run('group', 'resume', group)).code).toBe(2);
+
+  const next = user.start('group', 'resume', group, '--output', 'quiet', '--accept-claude', '2.1.198');
+  await (await user.begun(group, 'b')).succeed();
+  expect((await next.finished).code).toBe(0);
 });
 
 test('doctor shows what was remembered, and what has not been tried', async () => {

@@ -85,7 +85,7 @@ test('what only touches what a session knows is said, and the run goes on', asyn
   expect(stderr).toContain('claude 2.1.197: A forked session does not know its task and its state (no text).');
 });
 
-test('a claude that is replaced in the middle of a run is tried before the next session, and pauses the group', async () => {
+test('a claude that is replaced under a run is tried before the next session, and pauses the group', async () => {
   const program = join(user.folder, 'claude');
   const install = (version: string): void => {
     const text = readFileSync(rig.program, 'utf8').replace('2.1.197', version);

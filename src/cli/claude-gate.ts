@@ -6,7 +6,7 @@ import type { ClaudeGate } from '../runner/attempt-setup.ts';
 import { startEvents } from '../runner/run-start.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { TrialGate } from '../trial/gate.ts';
-import { hasShown } from '../trial/remembered.ts';
+import { abilitiesOf } from '../trial/remembered.ts';
 import type { World } from '../world/world.ts';
 import { shortRunPrefix, waitForShortCommands } from './change-group.ts';
 import type { Context } from './context.ts';
@@ -84,8 +84,7 @@ function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQ
       const admitted = await gate.admit(accepted);
       if (!admitted.ok) return admitted;
       const { program, tried } = admitted.value;
-      const untrusted = tried === null ? undefined : hasShown(tried, 'untrusted');
-      return ok({ program, ...(untrusted === undefined ? {} : { untrusted }) });
+      return ok({ program, ...(tried === null ? {} : { can: abilitiesOf(tried) }) });
     },
     hush: () => {
       hushed = true;

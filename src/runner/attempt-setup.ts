@@ -37,7 +37,7 @@ export interface PreparerOptions {
   readonly packageRoot: string;
   /** Base URL of the scripted API; present in a rehearsal. */
   readonly rehearsalUrl?: string;
-  /** What is known of the claude at this path; asked before every attempt. Absent = nothing is known. */
+  /** What is known of the claude at this path, where no gate tells. Absent = nothing is known. */
   readonly abilitiesOf?: (program: string) => Abilities;
   /** Which claude is started; absent = whichever is found, as it is. */
   readonly claude?: ClaudeGate;
@@ -46,8 +46,8 @@ export interface PreparerOptions {
 export interface ChosenClaude {
   /** Path. */
   readonly program: string;
-  /** Whether a trial has shown that it can run a project as untrusted; absent = nothing is known. */
-  readonly untrusted?: boolean;
+  /** Absent = nothing is known. */
+  readonly can?: Abilities;
 }
 
 /** Lets through a claude whose promises were seen to hold. */
@@ -81,14 +81,12 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   return {
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
-      const { record, attempt, state } = input;
+      const { record, state } = input;
       const chosen = await claude.choose(state.group.config.acceptClaude);
       if (!chosen.ok) return chosen;
-      const program = chosen.value;
-      const can = options.abilitiesOf?.(program) ?? {};
+      const { program, can = {} } = chosen.value;
       const able = checkAbilities(wantedOf(options, record), can);
       if (!able.ok) return able;
-      const { program } = chosen.value;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
         const isNew = world.files.makeFolder(paths.config);
@@ -125,9 +123,16 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
 }
 
 /** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
-function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
+function anyClaude(world: World, options: PreparerOptions): ClaudeGate {
+  const { callerEnv, packageRoot, rehearsalUrl, abilitiesOf } = options;
   const found = findClaude(world, callerEnv, { packageRoot, preferPinned: rehearsalUrl !== undefined });
-  return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
+  return {
+    choose: async () => {
+      if (!found.ok) return found;
+      const { program } = found.value;
+      return ok({ program, ...(abilitiesOf === undefined ? {} : { can: abilitiesOf(program) }) });
+    },
+  };
 }
 
 /**

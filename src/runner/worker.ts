@@ -4,9 +4,8 @@
  * worker that we started and one that an earlier runner left behind. It is stopped by an interrupt, SIGTERM, SIGKILL.
  */
 
-import { baseRequest, interruptRequest, usageRequest, userMessage } from '../claude/control.ts';
-import { isCutOff } from '../claude/conversation.ts';
 import { interruptRequest, openingLines, usageRequest } from '../claude/control.ts';
+import { isCutOff } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';

@@ -3,6 +3,7 @@
  * without it, or when it cannot be read, everything is tried again.
  */
 import { join } from 'node:path';
+import type { Abilities } from '../claude/abilities.ts';
 import { isSameFile, type ProgramFile, programFile } from '../claude/program-file.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
@@ -66,6 +67,17 @@ export function rememberTried(world: World, root: string, tried: Tried): void {
 export function recall(known: readonly Tried[], file: ProgramFile): Tried | undefined {
   const launch = launchDigest();
   return known.find((tried) => isSameFile(tried.file, file) && tried.launch === launch);
+}
+
+/** What options of this claude can do, as far as its trial has shown it. */
+export function abilitiesOf(tried: Pick<Tried, 'seen'>): Abilities {
+  const [untrusted, toolMemory] = [hasShown(tried, 'untrusted'), hasShown(tried, 'memory')];
+  const forwardsSubagents = hasShown(tried, 'subagents');
+  return {
+    ...(untrusted === undefined ? {} : { untrusted }),
+    ...(toolMemory === undefined ? {} : { toolMemory }),
+    ...(forwardsSubagents === undefined ? {} : { forwardsSubagents }),
+  };
 }
 
 /** Whether a trial has shown that a promise holds; undefined when nothing was seen of it. */

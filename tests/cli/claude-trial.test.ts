@@ -122,7 +122,7 @@ test('doctor shows what was remembered, and what has not been tried', async () =
     const { checks } = JSON.parse(stdout) as { checks: { check: string; level: string; message: string }[] };
     return checks.find((one) => one.check === 'trial');
   };
-  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('17 of 17 promises held') });
+  expect(await check()).toMatchObject({ level: 'ok', message: expect.stringContaining('19 of 19 promises held') });
   noteTried(user.data, rig.program, forked);
   expect(await check()).toMatchObject({ level: 'warning', message: expect.stringContaining('fork is broken') });
   noteTried(user.data, rig.program, forbidden);

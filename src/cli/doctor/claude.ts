@@ -87,7 +87,8 @@ export function rememberedTrial({ world, env, packageRoot }: Context, root: stri
   }
   const { version, at, seen } = tried;
   const held = seen.filter(({ verdict }) => verdict === 'holds').length;
-  const message = `claude ${version}: ${held} of ${seen.length} promises held on ${at.slice(0, 10)}`;
+  const looked = seen.filter(({ verdict }) => verdict !== 'untried').length;
+  const message = `claude ${version}: ${held} of ${looked} promises held on ${at.slice(0, 10)}`;
   const login = chooseLogin(env).kind;
   const judged = judgeTrial(tried, login, undefined);
   const wrong = rowsOf(tried, login).filter((row) => row.verdict !== 'holds' && row.weight !== 'ability');

@@ -12,7 +12,7 @@ import type { World } from '../world/world.ts';
 import type { GroupReference } from './resolve.ts';
 
 /** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
-const shortRunPrefix = 'command-';
+export const shortRunPrefix = 'command-';
 
 /** Many commands at once queue up behind each other; each takes a few milliseconds. */
 const patienceMs = 20_000;

@@ -6,8 +6,9 @@ import type { ClaudeGate } from '../runner/attempt-setup.ts';
 import { startEvents } from '../runner/run-start.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { TrialGate } from '../trial/gate.ts';
-import { abilitiesShown } from '../trial/remembered.ts';
-import { liveRunner } from './change-group.ts';
+import { abilitiesOf } from '../trial/remembered.ts';
+import type { World } from '../world/world.ts';
+import { shortRunPrefix, waitForShortCommands } from './change-group.ts';
 import type { Context } from './context.ts';
 import { configOf } from './group-options.ts';
 import type { GroupReference } from './resolve.ts';
@@ -36,7 +37,7 @@ export async function gateForGroup(
   const gate = newGate(context, group.root, output === 'quiet');
   const state = loadGroup(context.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
-  if (!state.ok || liveRunner(context.world, group) !== null) return ok(gate.open);
+  if (!state.ok || !(await canBeTaken(context.world, group))) return ok(gate.open);
   const { processes, machine } = context.world;
   const overrides = configOf(config);
   const run = { id: '', runner: machine.self };
@@ -45,6 +46,21 @@ export async function gateForGroup(
   const isIdle = !begins.ok || begins.value.length === 0 || only?.length === 0;
   if (isIdle || state.value.running.size > 0) return ok(gate.open);
   return gate.admit({ ...state.value.group.config, ...overrides }.acceptClaude);
+}
+
+/** Whether this command could become the runner. */
+async function canBeTaken(world: World, group: GroupReference): Promise<boolean> {
+  try {
+    await waitForShortCommands(world, group);
+    const runId = `${shortRunPrefix}${world.random.uuid()}`;
+    const lock = world.locks.tryLock(group.paths.lock, { identity: world.machine.self, runId });
+    // Whoever takes it next is told the same as we were.
+    if (lock?.wasReleased === true) lock.release();
+    else lock?.abandon();
+    return lock !== null;
+  } catch {
+    return false;
+  }
 }
 
 /** For a group that is to be made. Fails with `claude-unproven`. */
@@ -68,7 +84,7 @@ function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQ
       const admitted = await gate.admit(accepted);
       if (!admitted.ok) return admitted;
       const { program, tried } = admitted.value;
-      return ok({ program, can: tried === null ? {} : abilitiesShown(tried) });
+      return ok({ program, ...(tried === null ? {} : { can: abilitiesOf(tried) }) });
     },
     hush: () => {
       hushed = true;

@@ -44,8 +44,8 @@ export interface PreparerOptions {
 export interface ChosenClaude {
   /** Path. */
   readonly program: string;
-  /** What a trial has shown that it can do. */
-  readonly can: Abilities;
+  /** What a trial has shown that it can do; absent = nothing is known. */
+  readonly can?: Abilities;
 }
 
 /** Lets through a claude whose promises were seen to hold. */
@@ -82,7 +82,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
       const { record, state } = input;
       const chosen = await claude.choose(state.group.config.acceptClaude);
       if (!chosen.ok) return chosen;
-      const { program, can } = chosen.value;
+      const { program, can = {} } = chosen.value;
       const able = checkAbilities(wantedOf(options, record), can);
       if (!able.ok) return able;
       const paths = sessionPaths(options.paths, record.definition.id);
@@ -123,7 +123,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
 /** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
 function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
   const found = findClaude(world, callerEnv, { packageRoot, preferPinned: rehearsalUrl !== undefined });
-  return { choose: async () => (found.ok ? ok({ program: found.value.program, can: {} }) : found) };
+  return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
 }
 
 /**

@@ -37,8 +37,8 @@ export type ClaimId =
   | 'compaction-kept'
   | 'fork'
   | 'untrusted'
-  | 'tool-memory'
-  | 'subagent-text';
+  | 'memory'
+  | 'subagents';
 
 const rows: readonly (readonly [ClaimId, Weight, promise: string, meaning: string])[] = [
   ['login-key', 'money', 'uses an API key as a worker is given it', 'Sessions with an API key do not run.'],
@@ -113,13 +113,13 @@ const rows: readonly (readonly [ClaimId, Weight, promise: string, meaning: strin
     'can run a project as untrusted, without its hooks',
     'The option --untrusted has no effect.',
   ],
-  ['tool-memory', 'ability', 'limits the memory of commands', 'The option --memory has no effect on this machine.'],
   [
-    'subagent-text',
+    'memory',
     'ability',
-    'tells what sub-agents say',
-    'The log of a session has only the calls of its sub-agents.',
+    'kills a command that takes more memory than its session may have',
+    'The option --memory has no effect on this machine.',
   ],
+  ['subagents', 'ability', 'can tell what sub-agents say', 'What sub-agents say is not shown while they work.'],
 ];
 
 export const claims: readonly Claim[] = rows.map(([id, weight, promise, meaning]) => ({

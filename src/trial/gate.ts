@@ -163,7 +163,7 @@ export class TrialGate {
         if (known !== undefined) return ok(known);
         clearTrials(world, folder);
         say(`claude ${candidate.version} is new here: trying it at no cost (a few seconds) ...`);
-        return await this.#run(candidate, folder);
+        return await this.#run(candidate, folder, when !== undefined);
       } finally {
         lock.release();
       }
@@ -172,7 +172,7 @@ export class TrialGate {
     }
   }
 
-  async #run(candidate: Candidate, folder: string): Promise<Result<Tried>> {
+  async #run(candidate: Candidate, folder: string, isWished: boolean): Promise<Result<Tried>> {
     const world = this.#world;
     const { root, caller, stop } = this.#options;
     const { program, file, version, byName } = candidate;
@@ -185,7 +185,7 @@ export class TrialGate {
     world.files.writeAtomic(note, own);
     // Most runs find everything remembered.
     const trial = this.#options.trial ?? (await import('./trial.ts')).tryClaude;
-    const seen = await trial(world, { folder: own, program, caller, stop });
+    const seen = await trial(world, { folder: own, program, caller, stop, isWished });
     world.files.remove(note);
     if (stop.aborted) return fail('usage', 'The trial was interrupted.', '');
     if (!seen.ok) return seen;

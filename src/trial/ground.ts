@@ -25,9 +25,7 @@ const keptNames = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TZ', 'IS_SANDB
 
 const madeUp = { key: 'made-up-key', token: 'made-up-token', access: 'made-up-access' };
 const hourMs = 3_600_000;
-
-/** It needs a third of a second; a machine under load may need many times that. */
-const helpTimeoutMs = 20_000;
+const helpMs = 20_000;
 
 export type LoginKind = 'key' | 'token' | 'store';
 
@@ -216,6 +214,14 @@ export class Ground {
     return { claudeSessionId, project, paths };
   }
 
+  /** What `--help` prints. */
+  async help(): Promise<string> {
+    const env = { PATH: this.#options.caller.PATH ?? '', HOME: this.#home };
+    const run = { program: this.#options.program, args: ['--help'], cwd: this.folder, env, timeoutMs: helpMs };
+    const ran = await this.world.processes.run(run);
+    return ran.ok ? ran.value.stdout : '';
+  }
+
   #environment(name: string, attemptId: string, paths: SessionPaths, options: AttemptOptions): Environment {
     const { login, untrusted, memoryBytes } = options;
     const caller: Record<string, string> = { HOME: this.#home, ANTHROPIC_BASE_URL: `${this.#api.url}/${name}` };
@@ -228,17 +234,8 @@ export class Ground {
     if (login === 'token') caller.CLAUDE_CODE_OAUTH_TOKEN = madeUp.token;
     else if (login !== 'store') caller.ANTHROPIC_API_KEY = madeUp.key;
     const { config: configDir, tmp: tmpDir } = paths;
-    const asked = { untrusted, memoryBytes };
-    return this.launch.environment({ caller, attemptId, configDir, tmpDir, login: chooseLogin(caller), ...asked });
-  }
-
-  /** What it says of its options; null when it says nothing in time. */
-  async help(): Promise<string | null> {
-    const { caller, program } = this.#options;
-    const env = { PATH: caller.PATH ?? '', HOME: this.#home, DISABLE_AUTOUPDATER: '1' };
-    const run = { program, args: ['--help'], cwd: this.folder, env, timeoutMs: helpTimeoutMs };
-    const ran = await this.world.processes.run(run);
-    return ran.ok && ran.value.exitCode === 0 ? ran.value.stdout : null;
+    const own = { caller, attemptId, configDir, tmpDir, login: chooseLogin(caller) };
+    return this.launch.environment({ ...own, untrusted, memoryBytes });
   }
 
   /** Settings of the project; parts for which a session would be refused are left out, for they are never met. */

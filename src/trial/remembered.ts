@@ -4,7 +4,6 @@
  */
 import { join } from 'node:path';
 import type { Abilities } from '../claude/abilities.ts';
-import { optional as maybe } from '../claude/lenient.ts';
 import { isSameFile, type ProgramFile, programFile } from '../claude/program-file.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
@@ -70,18 +69,21 @@ export function recall(known: readonly Tried[], file: ProgramFile): Tried | unde
   return known.find((tried) => isSameFile(tried.file, file) && tried.launch === launch);
 }
 
+/** What options of this claude can do, as far as its trial has shown it. */
+export function abilitiesOf(tried: Pick<Tried, 'seen'>): Abilities {
+  const [untrusted, toolMemory] = [hasShown(tried, 'untrusted'), hasShown(tried, 'memory')];
+  const forwardsSubagents = hasShown(tried, 'subagents');
+  return {
+    ...(untrusted === undefined ? {} : { untrusted }),
+    ...(toolMemory === undefined ? {} : { toolMemory }),
+    ...(forwardsSubagents === undefined ? {} : { forwardsSubagents }),
+  };
+}
+
 /** Whether a trial has shown that a promise holds; undefined when nothing was seen of it. */
 export function hasShown({ seen }: Pick<Tried, 'seen'>, id: ClaimId): boolean | undefined {
   const verdict = seen.find((one) => one.id === id)?.verdict;
   return verdict === undefined || verdict === 'untried' ? undefined : verdict === 'holds';
-}
-
-export function abilitiesShown(tried: Pick<Tried, 'seen'>): Abilities {
-  return {
-    ...maybe('untrusted', hasShown(tried, 'untrusted')),
-    ...maybe('toolMemory', hasShown(tried, 'tool-memory')),
-    ...maybe('forwardsSubagents', hasShown(tried, 'subagent-text')),
-  };
 }
 
 /** The last trial of the program at this path, which may be a link; undefined when it is new here. */

@@ -25,9 +25,9 @@ const killedMs = 3_000;
 const dearInput = 100_000;
 /** Above the threshold of the window that `compactionSettings` sets. */
 const fullInput = 70_000;
-/** Less than any command needs that takes much; claude counts its commands only. */
-const memoryBytes = 50_000_000;
 const compactionSettings = { autoCompactWindow: 100_000 };
+
+const memoryBytes = 100_000_000;
 
 const task = 'Follow the script of this trial.';
 const bash = (command: string, usage?: Step['usage']): Step => ({
@@ -57,7 +57,7 @@ const scripts: Readonly<Record<string, readonly Step[]>> = {
   compact,
   'compact-unharmed': compact,
   // `tail` keeps the last line, and here that is all of it.
-  memory: [bash(`head -c ${4 * memoryBytes} /dev/zero | tail > taken`), bash('touch gone-on'), done],
+  memory: [bash(`head -c ${4 * memoryBytes} /dev/zero | tail > /dev/null; echo "\${PIPESTATUS[1]}" > code.txt`), done],
 };
 
 export const trialScript: RehearsalScript = {
@@ -72,6 +72,8 @@ export interface Scene {
   readonly claims: readonly ClaimId[];
   /** That it cannot be done is no trouble, and not tried twice. */
   readonly isAbility?: true;
+  /** It may touch what runs on this machine, so it is played only when somebody asked for a trial. */
+  readonly isIntrusive?: true;
   /** Seen may leave out claims of the scene: those are untried. */
   readonly play: (ground: Ground) => Promise<Seen[]>;
 }
@@ -91,8 +93,9 @@ export const scenes: readonly Scene[] = [
   })),
   { claims: ['budget'], play: playBudget },
   { claims: ['untrusted'], isAbility: true, play: playUntrusted },
-  { claims: ['tool-memory'], isAbility: true, play: playMemory },
-  { claims: ['subagent-text'], isAbility: true, play: playHelp },
+  { claims: ['subagents'], isAbility: true, play: playHelp },
+  // All commands of limited sessions share one limit, that of the one that came last.
+  { claims: ['memory'], isAbility: true, isIntrusive: true, play: playMemory },
 ];
 
 const isInit = (m: ClaudeMessage): m is InitMessage & ClaudeMessage => m.kind === 'init';
@@ -302,21 +305,17 @@ async function playUntrusted(ground: Ground): Promise<Seen[]> {
   return [seenIf('untrusted', [ground.world.files.info(ran) !== null && 'a hook of the project ran'])];
 }
 
+async function playHelp(ground: Ground): Promise<Seen[]> {
+  const isAble = abilitiesIn(await ground.help()).forwardsSubagents === true;
+  return [seenIf('subagents', [!isAble && 'it has no such option'])];
+}
+
 async function playMemory(ground: Ground): Promise<Seen[]> {
   const { probe, project } = ground.start('memory', { memoryBytes });
   probe.open(task);
   await probe.until(isResult, startMs);
   await probe.end();
-  const { files } = ground.world;
-  if (files.info(join(project, 'gone-on')) === null) return [untried('tool-memory', probe.describe())];
-  const taken = files.info(join(project, 'taken'))?.size ?? 0;
-  return [seenIf('tool-memory', [taken > 0 && 'a command took more than it was allowed'])];
-}
-
-/** An option that a claude does not know keeps it from starting; it lists those that it knows. */
-async function playHelp(ground: Ground): Promise<Seen[]> {
-  const help = await ground.help();
-  if (help === null) return [untried('subagent-text', 'it does not tell its options')];
-  const { forwardsSubagents } = abilitiesIn(help);
-  return [seenIf('subagent-text', [!forwardsSubagents && 'it has no option for that'])];
+  const code = ground.world.files.readText(join(project, 'code.txt'))?.trim();
+  if (code === undefined) return [untried('memory', 'no command ran')];
+  return [seenIf('memory', [code !== '137' && 'a command that took four times as much was not killed'])];
 }

@@ -18,6 +18,8 @@ export interface TrialOptions {
   readonly program: string;
   readonly caller: Readonly<Record<string, string | undefined>>;
   readonly launch?: Launch;
+  /** Somebody asked for it; scenes that may touch what else runs here are played as well. */
+  readonly isWished?: boolean;
   /** Ends it at once. */
   readonly stop: AbortSignal;
 }
@@ -40,9 +42,10 @@ export async function tryClaude(world: World, given: TrialOptions): Promise<Resu
 }
 
 async function tryTwice(world: World, options: TrialOptions): Promise<Result<readonly Seen[]>> {
-  const all = await play(world, options, scenes, atOnce);
+  const chosen = scenes.filter(({ isIntrusive }) => options.isWished === true || !isIntrusive);
+  const all = await play(world, options, chosen, atOnce);
   if (!all.ok) return all;
-  const wrong = scenes.filter((scene) => !scene.isAbility && isWrong(scene, all.value));
+  const wrong = chosen.filter((scene) => !scene.isAbility && isWrong(scene, all.value));
   const again = wrong.length === 0 ? ok<Played>(new Map()) : await play(world, options, wrong, 1);
   if (!again.ok) return again;
   const played = new Map([...all.value, ...[...again.value].map(([scene, seen]) => joined(scene, seen, all.value))]);
@@ -64,7 +67,7 @@ function isWrong(scene: Scene, played: Played): boolean {
 
 function summary(id: ClaimId, scene: Scene, played: Played): Seen {
   const seen = played.get(scene)?.find((one) => one.id === id);
-  return seen ?? untried(id, 'something else was wrong before');
+  return seen ?? untried(id, scene.isIntrusive ? 'only doctor --claude tries it' : 'something else was wrong before');
 }
 
 /** Several scenes may say something about one claim. One that could say nothing takes nothing from the others. */

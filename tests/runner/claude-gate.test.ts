@@ -14,7 +14,7 @@ function gateFor(times: number, asked: (string | undefined)[] = []): ClaudeGate 
   return {
     choose: async (accepted) => {
       asked.push(accepted);
-      if (asked.length <= times) return ok({ program: rig.program, can: {} });
+      if (asked.length <= times) return ok({ program: rig.program });
       return fail('claude-unproven', 'claude 2.1.401 was tried.', 'Use another version.');
     },
   };

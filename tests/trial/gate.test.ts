@@ -21,7 +21,7 @@ import { ok, type Result } from '../../src/core/failure.ts';
 import { broken, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
 import { type GateOptions, TrialGate } from '../../src/trial/gate.ts';
 import { launchDigest } from '../../src/trial/launch.ts';
-import { hasShown, readTried, rememberTried, trialOf } from '../../src/trial/remembered.ts';
+import { abilitiesOf, hasShown, readTried, rememberTried, trialOf } from '../../src/trial/remembered.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { newFolder, removeFolders } from './rig.ts';
 
@@ -103,15 +103,16 @@ test('a new claude is tried and said so, and a second run asks nothing', async (
 
 test('what is remembered is found by a link as well, and says what was shown', async () => {
   const place = new Place();
-  place.seen = ok(without(broken('untrusted', 'x'), untried('compaction-kept', 'y')));
+  place.seen = ok(without(broken('untrusted', 'x'), untried('memory', 'y')));
   await place.gate().admit(undefined);
   const tried = trialOf(world, place.root, join(place.bin, 'claude'));
   if (tried === undefined) throw new Error('nothing is remembered');
-  expect([hasShown(tried, 'fork'), hasShown(tried, 'untrusted'), hasShown(tried, 'compaction-kept')]).toEqual([
+  expect([hasShown(tried, 'fork'), hasShown(tried, 'untrusted'), hasShown(tried, 'memory')]).toEqual([
     true,
     false,
     undefined,
   ]);
+  expect(abilitiesOf(tried)).toEqual({ untrusted: false, forwardsSubagents: true });
   expect(trialOf(world, place.root, '/nowhere/claude')).toBeUndefined();
 });
 

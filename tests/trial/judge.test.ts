@@ -35,7 +35,7 @@ describe('each claim alone', () => {
     },
   );
 
-  test.each(['untrusted', 'tool-memory', 'subagent-text', 'login-key', 'login-token'] as const)(
+  test.each(['untrusted', 'memory', 'subagents', 'login-key', 'login-token'] as const)(
     '%p is no news for who does not use it',
     (id) => {
       expect(judge(all(broken(id, 'this was seen')))).toEqual({ ok: true, value: [] });
@@ -43,8 +43,17 @@ describe('each claim alone', () => {
   );
 
   test('every claim is one of these', () => {
-    const abilities = ['untrusted', 'tool-memory', 'subagent-text', 'login-key', 'login-token'];
-    const harmless = ['instructions', 'compaction', 'compaction-kept', 'fork', ...abilities];
+    const harmless = [
+      'instructions',
+      'compaction',
+      'compaction-kept',
+      'fork',
+      'untrusted',
+      'memory',
+      'subagents',
+      'login-key',
+      'login-token',
+    ];
     expect(claims.map(({ id }) => id).toSorted()).toEqual([...grave, ...harmless].toSorted() as ClaimId[]);
   });
 });

@@ -5,8 +5,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { closeSync, constants, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { untried } from '../../src/trial/claims.ts';
 import { until } from '../support/cli.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
+import { noteTried } from '../support/tried.ts';
 import { lives, Night, obeyInterrupt } from './night.ts';
 
 let rig: Rig;
@@ -261,6 +263,7 @@ test('limits of a session and of the machine are kept and shown', async () => {
 }, 60_000);
 
 test('an untrusted project and a memory limit are shown, and not run with a claude that nobody tried', async () => {
+  noteTried(user.data, rig.program, untried('untrusted', 'nobody tried'), untried('memory', 'nobody tried'));
   const group = await user.group('auth', { api: ['--untrusted', '--memory', '2000'] });
   const trust = 'its hooks do not run, and of its variables only harmless ones count';
   const memory = '2,000 MB for its commands and those of others that run at once';

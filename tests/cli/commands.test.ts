@@ -98,7 +98,7 @@ test.each([
   ['damaged', (log: string) => rmSync(log), 'is missing'],
   [
     'newer version',
-    (log: string) => writeFileSync(log, readFileSync(log, 'utf8').replace('n":1', 'n":2')),
+    (log: string) => writeFileSync(log, readFileSync(log, 'utf8').replace('n":2', 'n":9')),
     'newer version',
   ],
 ])('a group that can only be listed says so: %s', async (word, harm, why) => {

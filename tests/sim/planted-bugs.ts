@@ -77,11 +77,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     ),
   },
   {
-    name: 'claude is not asked what its totals begin with',
+    name: 'what claude’s totals begin with is neither asked nor read',
     invariant: invariants.totals,
     near: 'resume',
     wrap: (world) => ({
       ...world,
+      files: { ...world.files, readText: (path) => (path.endsWith('.jsonl') ? '' : world.files.readText(path)) },
       fifos: {
         ...world.fifos,
         openWriter: (path) => {

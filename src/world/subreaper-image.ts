@@ -32,8 +32,9 @@ const complaint = Buffer.from('cannot execute the program\n');
 /**
  * arm64: prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); execve(argv[1], argv + 1, envp); write(2, complaint); exit(127).
  * x64: the same from execve on in a child that a SIGKILL takes along (PR_SET_PDEATHSIG), or at once when none can be
- * made; the parent blocks all signals, SIGCHLD with its usual meaning, and takes them one by one. The stack begins with
- * argc, then argv, a zero, envp (the System V ABI of both machines).
+ * made; the parent blocks all signals, SIGCHLD with its usual meaning, and takes them one by one. It spoils the names
+ * of its variables, so that it is not found by a mark. The stack begins with argc, then argv, a zero, envp (the System
+ * V ABI of both machines).
  */
 const machines: Readonly<Record<string, Machine>> = {
   x64: {
@@ -66,9 +67,18 @@ const machines: Readonly<Record<string, Machine>> = {
         'b839000000', // mov eax, 57
         '0f05', // syscall: fork
         '85c0', // test eax, eax
-        '0f88ab000000', // js execute
-        '0f8494000000', // jz program
+        '0f88c5000000', // js execute
+        '0f84ae000000', // jz program
         '89c3', // mov ebx, eax
+        '498b0c24', // mov rcx, [r12]
+        '498d54cc10', // lea rdx, [r12 + rcx * 8 + 16]
+        // forget:
+        '488b0a', // mov rcx, [rdx]
+        '4885c9', // test rcx, rcx
+        '7409', // jz next
+        'c60100', // mov [rcx], 0
+        '4883c208', // add rdx, 8
+        'ebef', // jmp forget
         // next:
         '488d7c2420', // lea rdi, [rsp + 32]
         '31f6', // xor esi, esi

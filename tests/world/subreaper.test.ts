@@ -107,6 +107,19 @@ test.skipIf(!isParent)('by the image: an orphan that has ended is gone, while th
   await program.exited;
 });
 
+test.skipIf(!isParent)('by the image: a mark finds the program alone', async () => {
+  const program = Bun.spawn([image, '/bin/sh', '-c', 'echo $$; read -r line'], {
+    env: { PATH: basePath, MARK: `m${process.pid}`, LAST: '' },
+    stdin: 'pipe',
+  });
+  const { value } = await program.stdout.getReader().read();
+  const own = Number(new TextDecoder().decode(value));
+  await until(() => processes.findMarked('MARK', `m${process.pid}`).length === 1);
+  expect(processes.findMarked('MARK', `m${process.pid}`).map(({ pid }) => pid)).toEqual([own]);
+  program.stdin.end();
+  await program.exited;
+});
+
 test.skipIf(!isParent)('by the image: what the program starts is told apart from the program', async () => {
   const program = Bun.spawn([image, '/bin/sh', '-c', 'sleep 600 & sleep 601 & wait'], { env: { PATH: basePath } });
   const worker = processes.identify(program.pid);

@@ -58,7 +58,9 @@ export const tokens: Benchmark = {
     'What the second of two requests repeats of the first, up to a mark at which the server stores: share of the ' +
     `bytes of tools, system and messages. Tokens are bytes / ${bytesPerToken}. Each session changes a file of its ` +
     'project, unless said otherwise. Without our options: the same group, with the parts of the system prompt that ' +
-    'differ left where claude puts them. Another claude than the pinned one by TEST_CLAUDE. Loop: `claude -p` in each project, one user, one config dir.',
+    'differ left where claude puts them. ' +
+    'TEST_CLAUDE names another claude than the pinned one. Loop: `claude -p` in each project, one user, one ' +
+    'config dir.',
   async run() {
     const ours = await ourFirstRequests([changes, done]);
     const without = await ourFirstRequests([changes, done], asClaudeDoes);

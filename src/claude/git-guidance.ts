@@ -9,7 +9,7 @@ import { type JsonObject, object } from './lenient.ts';
 /** Switches claude's own words off, the snapshot with them. */
 export const withoutOwnGitWords: JsonObject = { includeGitInstructions: false };
 
-/** For the system prompt; null when a template or the session has decided itself whether claude's own words are wanted. */
+/** For the system prompt; null when a template or the session has decided whether claude's own words are wanted. */
 export function gitGuidance(settings: JsonObject): string | null {
   if (settings.includeGitInstructions !== undefined) return null;
   const { commit, pr } = object(settings.attribution);

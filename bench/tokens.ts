@@ -22,7 +22,7 @@ interface Sketch {
   readonly project: string;
   readonly prompt: string;
   readonly isolate?: 'worktree';
-  readonly configTemplate?: 'house' | 'strict';
+  readonly configTemplate?: 'house' | 'strict' | 'forgetful';
 }
 
 /** All of one group; each pair of names below is compared. */
@@ -37,6 +37,8 @@ const sketches: Readonly<Record<string, Sketch>> = {
   house: { project: 'one', prompt: update, configTemplate: 'house' },
   home: { project: 'two', prompt: describe, configTemplate: 'house' },
   strict: { project: 'one', prompt: update, configTemplate: 'strict' },
+  blank: { project: 'one', prompt: update, configTemplate: 'forgetful' },
+  void: { project: 'one', prompt: describe, configTemplate: 'forgetful' },
 };
 
 const pairs: readonly (readonly [what: string, one: string, other: string])[] = [
@@ -49,6 +51,7 @@ const pairs: readonly (readonly [what: string, one: string, other: string])[] = 
   ['one config template, other project, other task', 'house', 'home'],
   ['without and with a config template', 'base', 'home'],
   ['without and with a denied tool', 'base', 'strict'],
+  ['without auto-memory (autoMemoryEnabled: false), other task', 'blank', 'void'],
 ];
 
 export const tokens: Benchmark = {
@@ -56,7 +59,9 @@ export const tokens: Benchmark = {
     'What the second of two requests repeats of the first, up to a mark at which the server stores: share of the ' +
     `bytes of tools, system and messages. Tokens are bytes / ${bytesPerToken}. Each session changes a file of its ` +
     'project, unless said otherwise. Without our options: the same group, with the parts of the system prompt that ' +
-    'differ left where claude puts them. Loop: `claude -p` in each project, one user, one config dir.',
+    'differ left where claude puts them. ' +
+    'TEST_CLAUDE names another claude than the pinned one. Loop: `claude -p` in each project, one user, one ' +
+    'config dir.',
   async run() {
     const ours = await ourFirstRequests([changes, done]);
     const without = await ourFirstRequests([changes, done], asClaudeDoes);
@@ -161,6 +166,7 @@ async function onMachine<T>(steps: Step[], use: (machine: Machine, api: Scripted
     template('house/agents/reader.md', '---\nname: reader\ndescription: Reads much\n---\nRead.\n');
     template('house/commands/do.md', 'Do it.\n');
     template('house/rules/words.md', 'Use plain words.\n');
+    template('forgetful/settings.json', JSON.stringify({ autoMemoryEnabled: false }));
     template('strict/settings.json', JSON.stringify({ permissions: { deny: ['WebFetch'] } }));
     machine.env.CLAUDE_CODE_AGENT_TEMPLATES = machine.folder;
     return await use(machine, api);

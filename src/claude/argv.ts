@@ -15,6 +15,8 @@ export interface WorkerArgsInput {
   readonly permissionMode: PermissionMode;
   /** Absolute path of the `--settings` file. */
   readonly settingsFile: string;
+  /** Absolute path of what is added to the system prompt. */
+  readonly systemPromptFile?: string;
   /** Absolute path of a file with the session's own MCP servers. */
   readonly mcpConfigFile?: string;
   readonly allowedTools?: readonly string[];
@@ -66,6 +68,7 @@ export function workerArgs(input: WorkerArgsInput): string[] {
     input.permissionMode,
     '--settings',
     input.settingsFile,
+    ...(input.systemPromptFile === undefined ? [] : [`--append-system-prompt-file=${input.systemPromptFile}`]),
     // Without it the project's .mcp.json servers are started unasked.
     '--strict-mcp-config',
     // Folder, machine, Git status and memory path then stand in the first message instead of the system prompt, which

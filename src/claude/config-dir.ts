@@ -9,7 +9,7 @@ import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
 import type { Environment } from './environment.ts';
 import { withoutOwnGitWords } from './git-guidance.ts';
-import { type InstructionsInput, instructions } from './instructions.ts';
+import { type InstructionsInput, instructions, standingInstructions } from './instructions.ts';
 import type { JsonObject } from './lenient.ts';
 import {
   type ConfigSettingsInput,
@@ -69,6 +69,10 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     const text = instructions(input.instructions);
     write(path, text);
     if (world.files.readText(path) !== text) return notKept(path);
+    path = paths.systemPrompt;
+    const standing = standingInstructions(input.instructions);
+    write(path, standing);
+    if (world.files.readText(path) !== standing) return notKept(path);
     for (const [file, settings] of files) {
       path = file;
       const json = `${JSON.stringify(settings, null, 2)}\n`;

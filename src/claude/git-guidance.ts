@@ -1,7 +1,7 @@
 /**
  * What a session is told about Git. claude's own words come with a snapshot of the status, taken anew by every process
  * and placed before the conversation: after a resume in a project that has changed, nothing of the conversation could
- * be read from the prompt cache. So they are switched off, and what they say is said in CLAUDE.md, without the
+ * be read from the prompt cache. So they are switched off, and what they say is said by us, without the
  * snapshot, for which the session can ask Git.
  */
 import { type JsonObject, object } from './lenient.ts';
@@ -9,7 +9,7 @@ import { type JsonObject, object } from './lenient.ts';
 /** Switches claude's own words off, the snapshot with them. */
 export const withoutOwnGitWords: JsonObject = { includeGitInstructions: false };
 
-/** For CLAUDE.md; null when a template or the session has decided itself whether claude's own words are wanted. */
+/** For the system prompt; null when a template or the session has decided whether claude's own words are wanted. */
 export function gitGuidance(settings: JsonObject): string | null {
   if (settings.includeGitInstructions !== undefined) return null;
   const { commit, pr } = object(settings.attribution);

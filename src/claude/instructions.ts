@@ -1,6 +1,7 @@
 /**
- * CLAUDE.md of a worker: what it is part of and what it is to do. claude reads it anew after a compaction, when the
- * first prompt may be gone.
+ * What a worker is told beside its prompt. In CLAUDE.md: what it is part of and what it is to do; claude reads it anew
+ * after a compaction, when the first prompt may be gone. In the system prompt: what all sessions are told alike, for
+ * only what stands before the first difference of two requests is read from the prompt cache.
  */
 import { clip } from './text.ts';
 
@@ -24,6 +25,8 @@ export interface InstructionsInput {
   readonly dependencies: readonly DependencyText[];
   /** Texts of the group and of templates, in their order: trusted, written by the user. */
   readonly shared: readonly string[];
+  /** Rules that are the same for every session, whatever it is called. */
+  readonly rules: readonly string[];
   /** False leaves out what we say of group, task and dependencies. */
   readonly own: boolean;
   /** What it is told about Git (git-guidance.ts); null = claude says it itself. Left out with our own words. */
@@ -36,14 +39,12 @@ const resultChars = 4_000;
 const allResultsChars = 24_000;
 
 export function instructions(input: InstructionsInput): string {
-  const { group, session, dependencies, own, git } = input;
+  const { group, session, dependencies, own } = input;
   const title = `# Session ${plain(session.name)} of the group ${plain(group.name)}`;
   const shared = input.shared.map((text) => text.trim()).filter((text) => text !== '');
   if (!own) return `${(shared.length === 0 ? [title] : shared).join('\n\n')}\n`;
   const parts = [
     title,
-    'You work on one part of a larger job, started by a session runner. You run unattended: nobody reads along and ' +
-      'nobody can answer questions. Decide yourself, say what you assumed in your final answer, and finish the task.',
     ...(group.description === '' ? [] : ['## Goal of the group', quoted(group.description, taskChars)]),
     '## Your project',
     `You work in ${code(session.projectPath)}.`,
@@ -51,10 +52,21 @@ export function instructions(input: InstructionsInput): string {
     ...(session.description === '' ? [] : [quoted(session.description, taskChars)]),
     quoted(session.task, taskChars),
     ...dependencyParts(dependencies),
-    ...(git === null ? [] : ['## Git', git]),
     ...(shared.length === 0 ? [] : ['## Instructions for every session', ...shared]),
   ];
   return `${parts.join('\n\n')}\n`;
+}
+
+/** For the end of the system prompt; empty when there is nothing to say. */
+export function standingInstructions({ own, git, rules }: InstructionsInput): string {
+  const ours = [
+    '# Sessions of a session runner',
+    'You work on one part of a larger job, started by a session runner. You run unattended: nobody reads along and ' +
+      'nobody can answer questions. Decide yourself, say what you assumed in your final answer, and finish the task.',
+    ...(git === null ? [] : ['## Git', git]),
+  ];
+  const parts = [...(own ? ours : []), ...rules];
+  return parts.length === 0 ? '' : `${parts.join('\n\n')}\n`;
 }
 
 function dependencyParts(dependencies: readonly DependencyText[]): string[] {

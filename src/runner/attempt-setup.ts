@@ -28,7 +28,14 @@ import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
 import type { Launch } from './launch.ts';
-import { contextInstructions, contextOf, noteHandover, ownHooks, ownPermissions } from './session-context.ts';
+import {
+  contextInstructions,
+  contextOf,
+  contextRules,
+  noteHandover,
+  ownHooks,
+  ownPermissions,
+} from './session-context.ts';
 import { createWorkplaces, type Workplace, type WorkplaceInput } from './workplace.ts';
 
 export interface PreparerOptions {
@@ -227,6 +234,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     instructions: {
       ...ownInstructions(state, { ...record, definition }, filled.prompt, base),
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
+      rules: contextRules(systems),
     },
     settings: { base, hooks: ownHooks(options.packageRoot, systems), allow: ownPermissions(systems) },
     files,
@@ -259,6 +267,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,
     permissionMode: permissionModeOf(definition, generated.value),
     settingsFile: paths.workerSettings,
+    systemPromptFile: paths.systemPrompt,
     ...(allowedTools === undefined ? {} : { allowedTools }),
     ...(outputSchema === undefined ? {} : { outputSchema }),
     ...(mcp === null ? {} : { mcpConfigFile: paths.mcpConfig }),
@@ -290,6 +299,7 @@ export function ownInstructions(
   const { definition } = record;
   return {
     shared: [],
+    rules: [],
     git: gitGuidance(settings),
     own: definition.config?.generateClaudeMd !== false,
     group: { name: state.group.name, description: state.group.description },

@@ -1,7 +1,7 @@
 /** Which context systems a session has, and the hooks and words by which it gets them. */
 import { basename, relative } from 'node:path';
 import type { HookEvent, OwnHook } from '../claude/settings.ts';
-import { cpmInstructions } from '../context/cpm/instructions.ts';
+import { cpmInstructions, cpmRules } from '../context/cpm/instructions.ts';
 import { isFaberRunning } from '../context/faber/is-running.ts';
 import type { Belonging } from '../context/handover/find.ts';
 import { projectHere } from '../context/handover/here.ts';
@@ -80,7 +80,12 @@ export function noteHandover(
   noting().noteInProject(world.files, here, claudeSessionId, world.clock.now());
 }
 
-/** What CLAUDE.md says of the systems: how the session keeps its state. */
+/** What the system prompt says of the systems: how any session keeps its state. */
+export function contextRules(systems: readonly ContextName[]): string[] {
+  return systems.includes('cpm') ? [cpmRules] : [];
+}
+
+/** What CLAUDE.md says of the systems: where this session keeps its state. */
 export function contextInstructions(systems: readonly ContextName[], claudeSessionId: string): string[] {
   return systems.includes('cpm') ? [cpmInstructions(claudeSessionId)] : [];
 }

@@ -42,6 +42,8 @@ export interface SessionPaths {
   readonly processes: string;
   readonly hooksLog: string;
   readonly workerSettings: string;
+  /** What its claude is told at the end of the system prompt. */
+  readonly systemPrompt: string;
   /** Folder with what was too long for the prompt. */
   readonly inputs: string;
   readonly mcpConfig: string;
@@ -139,6 +141,7 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     processes: at('processes.json'),
     hooksLog: at('hooks.log'),
     workerSettings: at('worker-settings.json'),
+    systemPrompt: at('system-prompt.md'),
     inputs: at('inputs'),
     mcpConfig: at('mcp.json'),
     tmp: at('tmp'),

@@ -13,7 +13,8 @@ export function parseStat(text: string): ProcEntry | null {
   const pid = Number.parseInt(text, 10);
   if (end === -1 || startTime === undefined || Number.isNaN(pid)) return null;
   const zombie = state === 'Z' || state === 'X' || state === 'x';
-  return { pid, parent: Number(parent), session: Number(session), isSingle: threads === '1', startTime, zombie };
+  const name = text.slice(text.indexOf('(') + 1, end);
+  return { pid, parent: Number(parent), session: Number(session), name, isSingle: threads === '1', startTime, zombie };
 }
 
 /** PF_KTHREAD among the flags, the ninth field: a thread of the kernel has no environment. */

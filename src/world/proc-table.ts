@@ -13,6 +13,8 @@ export interface ProcEntry {
   readonly session: number;
   /** In the system's own unit, as text; with the pid it names a process for good. */
   readonly startTime: string;
+  /** What it executes: the first 15 bytes of the file's name; absent = nobody knows. */
+  readonly name?: string;
   /** It has one thread; absent = nobody knows. */
   readonly isSingle?: boolean;
   /** Ended, but its parent has not asked for its status yet. */

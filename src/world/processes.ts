@@ -12,7 +12,7 @@ import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
 import { describeSpawnError, locateProgram } from './program.ts';
 import { runProgram } from './program-run.ts';
-import { installSubreaper } from './subreaper-image.ts';
+import { installSubreaper, subreaperName } from './subreaper-image.ts';
 import type { ExitStatus, Processes, RunningProcess, SignalName, SpawnOptions } from './world.ts';
 import { writeFailure } from './write-failure.ts';
 
@@ -115,9 +115,11 @@ class SystemProcesses implements Processes {
     let before = this.#table.children(identity.pid);
     // Where nothing was, nothing can have been left by what ended while we looked.
     if (before?.length === 0) return this.isAlive(identity) ? [] : null;
+    const isParent = this.#table.find([identity.pid])[0]?.name === subreaperName;
     let seen: ProcessIdentity[][] = [];
     for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
-      const branches = this.#branches(before, identity.pid);
+      // Orphans come after the one that it has started itself.
+      const branches = this.#branches(before, identity.pid, isParent ? before[0] : undefined);
       seen = branches?.filter((branch) => branch.length > 0) ?? seen;
       // What ended while we looked, at any depth, has left its children to this one.
       const now = this.#table.children(identity.pid);
@@ -134,26 +136,30 @@ class SystemProcesses implements Processes {
     return (children.length > 0 && isOwnChild(identity.pid, identity.startTime)) || this.isAlive(identity);
   }
 
-  /** For each of these children of `parent` what lives of it and below it; null when one could not be asked. */
-  #branches(pids: readonly number[], parent: number): ProcessIdentity[][] | null {
+  /**
+   * For each of these children of `parent` what lives of it and below it; null when one could not be asked. Those of
+   * the child `program` count as children too.
+   */
+  #branches(pids: readonly number[], parent: number, program?: number): ProcessIdentity[][] | null {
     // A pid that the system has given to another process meanwhile is none of them.
     const children = this.#table.find(pids).filter((entry) => entry.parent === parent);
     const branches: ProcessIdentity[][] = [];
     for (const entry of children) {
       const below = this.#below(entry);
       if (below === null) return null;
-      branches.push([...this.#identities([entry]), ...below]);
+      if (entry.pid === program) branches.push(this.#identities([entry]), ...below);
+      else branches.push([...this.#identities([entry]), ...below.flat()]);
     }
     return branches;
   }
 
-  #below(entry: ProcEntry): ProcessIdentity[] | null {
+  #below(entry: ProcEntry): ProcessIdentity[][] | null {
     // The children of one that has ended went to another before it was a zombie.
     if (entry.zombie && entry.isSingle) return [];
     const children = this.#table.children(entry.pid, entry.isSingle ? 'first' : 'all');
     // One that has ended meanwhile has left them to another, which is asked again.
     if (children === null) return this.#table.find([entry.pid])[0]?.startTime === entry.startTime ? null : [];
-    return this.#branches(children, entry.pid)?.flat() ?? null;
+    return this.#branches(children, entry.pid);
   }
 
   findOrphans(): ProcessIdentity[] | null {

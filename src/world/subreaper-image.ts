@@ -1,8 +1,15 @@
 /**
  * The smallest program that does what subreaper-exec.ts does with `become`: a file of a few instructions. Starting Bun
  * for as much takes 8 ms of CPU for every worker, this a tenth of one.
+ *
+ * On x64 it does not become the program, but its parent, to which the orphans come: it waits for them, which claude
+ * never does. claude, asked to end, waits up to 1.5 s for the processes of a tool that it has killed, and one that
+ * nobody has waited for is still there. The parent passes on every signal and ends as the program ends.
  */
 import { chmodSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+
+/** What its file is to be called: a process of that name is the parent of the program. */
+export const subreaperName = 'subreaper';
 
 /** What the program answers when it was told no program, or one that cannot be executed. */
 const cannotExecute = 127;
@@ -23,35 +30,130 @@ interface Machine {
 const complaint = Buffer.from('cannot execute the program\n');
 
 /**
- * prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); execve(argv[1], argv + 1, envp); write(2, complaint); exit(127). The stack
- * begins with argc, then argv, a zero, envp (the System V ABI of both machines).
+ * arm64: prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); execve(argv[1], argv + 1, envp); write(2, complaint); exit(127).
+ * x64: the same from execve on in a child that a SIGKILL takes along (PR_SET_PDEATHSIG), or at once when none can be
+ * made; the parent blocks all signals, SIGCHLD with its usual meaning, and takes them one by one. It spoils the names
+ * of its variables, so that it is not found by a mark. The stack begins with argc, then argv, a zero, envp (the System
+ * V ABI of both machines).
  */
 const machines: Readonly<Record<string, Machine>> = {
   x64: {
     number: 62,
     instructions: Buffer.from(
       [
+        '4989e4', // mov r12, rsp
         'bf24000000', // mov edi, 36
         'be01000000', // mov esi, 1
         '31d2', // xor edx, edx
         '4531d2', // xor r10d, r10d
         '4531c0', // xor r8d, r8d
         'b89d000000', // mov eax, 157
-        '0f05', // syscall
-        '488b0424', // mov rax, [rsp]
-        '488b7c2410', // mov rdi, [rsp + 16]
-        '488d742410', // lea rsi, [rsp + 16]
-        '488d54c410', // lea rdx, [rsp + rax * 8 + 16]
+        '0f05', // syscall: prctl
+        '6aff', // push -1
+        '6a00', // push 0
+        '6a00', // push 0
+        '6a00', // push 0
+        '6a00', // push 0
+        'bf11000000', // mov edi, 17
+        '4889e6', // mov rsi, rsp
+        '41ba08000000', // mov r10d, 8
+        'b80d000000', // mov eax, 13
+        '0f05', // syscall: rt_sigaction
+        'bf02000000', // mov edi, 2
+        '488d742420', // lea rsi, [rsp + 32]
+        '4889e2', // mov rdx, rsp
+        'b80e000000', // mov eax, 14
+        '0f05', // syscall: rt_sigprocmask
+        'b839000000', // mov eax, 57
+        '0f05', // syscall: fork
+        '85c0', // test eax, eax
+        '0f88c5000000', // js execute
+        '0f84ae000000', // jz program
+        '89c3', // mov ebx, eax
+        '498b0c24', // mov rcx, [r12]
+        '498d54cc10', // lea rdx, [r12 + rcx * 8 + 16]
+        // forget:
+        '488b0a', // mov rcx, [rdx]
+        '4885c9', // test rcx, rcx
+        '7409', // jz next
+        'c60100', // mov [rcx], 0
+        '4883c208', // add rdx, 8
+        'ebef', // jmp forget
+        // next:
+        '488d7c2420', // lea rdi, [rsp + 32]
+        '31f6', // xor esi, esi
+        '31d2', // xor edx, edx
+        '41ba08000000', // mov r10d, 8
+        'b880000000', // mov eax, 128
+        '0f05', // syscall: rt_sigtimedwait
+        '85c0', // test eax, eax
+        '7ee6', // jle next
+        '83f811', // cmp eax, 17
+        '740d', // je collect
+        '89df', // mov edi, ebx
+        '89c6', // mov esi, eax
+        'b83e000000', // mov eax, 62
+        '0f05', // syscall: kill
+        'ebd4', // jmp next
+        // collect:
+        '4883cfff', // or rdi, -1
+        '488d742408', // lea rsi, [rsp + 8]
+        'ba01000000', // mov edx, 1
+        '4531d2', // xor r10d, r10d
+        'b83d000000', // mov eax, 61
+        '0f05', // syscall: wait4
+        '39d8', // cmp eax, ebx
+        '7406', // je ended
+        '85c0', // test eax, eax
+        '7fe0', // jg collect
+        'ebb2', // jmp next
+        // ended:
+        '0fb67c2409', // movzx edi, [rsp + 9]
+        '8b5c2408', // mov ebx, [rsp + 8]
+        '83e37f', // and ebx, 127
+        '742f', // jz leave
+        'b827000000', // mov eax, 39
+        '0f05', // syscall: getpid
+        '89c7', // mov edi, eax
+        '89de', // mov esi, ebx
+        'b83e000000', // mov eax, 62
+        '0f05', // syscall: kill
+        'bf02000000', // mov edi, 2
+        '4889e6', // mov rsi, rsp
+        '31d2', // xor edx, edx
+        '41ba08000000', // mov r10d, 8
+        'b80e000000', // mov eax, 14
+        '0f05', // syscall: rt_sigprocmask
+        '8dbb80000000', // lea edi, [rbx + 128]
+        // leave:
+        'b83c000000', // mov eax, 60
+        '0f05', // syscall: exit
+        // program:
+        'bf01000000', // mov edi, 1
+        'be09000000', // mov esi, 9
+        'b89d000000', // mov eax, 157
+        '0f05', // syscall: prctl
+        // execute:
+        'bf02000000', // mov edi, 2
+        '4889e6', // mov rsi, rsp
+        '31d2', // xor edx, edx
+        '41ba08000000', // mov r10d, 8
+        'b80e000000', // mov eax, 14
+        '0f05', // syscall: rt_sigprocmask
+        '498b0424', // mov rax, [r12]
+        '498b7c2410', // mov rdi, [r12 + 16]
+        '498d742410', // lea rsi, [r12 + 16]
+        '498d54c410', // lea rdx, [r12 + rax * 8 + 16]
         'b83b000000', // mov eax, 59
-        '0f05', // syscall
+        '0f05', // syscall: execve
         'bf02000000', // mov edi, 2
         '488d3518000000', // lea rsi, [rip + 24]: the complaint
         `ba${complaint.length.toString(16)}000000`, // mov edx, its length
         'b801000000', // mov eax, 1
-        '0f05', // syscall
+        '0f05', // syscall: write
         'bf7f000000', // mov edi, 127
         'b83c000000', // mov eax, 60
-        '0f05', // syscall
+        '0f05', // syscall: exit
       ].join(''),
       'hex',
     ),

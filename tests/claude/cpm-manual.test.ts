@@ -6,7 +6,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { cpSync, existsSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { cpmInstructions } from '../../src/context/cpm/instructions.ts';
+import { cpmInstructions, cpmRules } from '../../src/context/cpm/instructions.ts';
 import { installHooks } from '../../src/context/install.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { packageRoot } from '../support/cli.ts';
@@ -29,7 +29,7 @@ function open(id: string, steps: readonly Step[]): Rig {
   cleanUp = () => rig.close();
   const launcher = join(packageRoot, 'bin', 'claude-code-agent');
   rig.write('config/settings.json', installHooks({}, launcher, ['cpm']));
-  rig.write('config/CLAUDE.md', cpmInstructions(id));
+  rig.write('config/CLAUDE.md', `${cpmRules}\n\n${cpmInstructions(id)}`);
   cpSync(join(packageRoot, 'templates/configs/cpm/skills'), join(rig.configDir, 'skills'), { recursive: true });
   return rig;
 }

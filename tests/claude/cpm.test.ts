@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cpmInstructions } from '../../src/context/cpm/instructions.ts';
+import { cpmInstructions, cpmRules } from '../../src/context/cpm/instructions.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { claudeBinary, openRig, patienceMs, type Rig } from './rig.ts';
@@ -29,7 +29,7 @@ function open(steps: readonly Step[]): Rig {
       { type: 'command', command: process.execPath, args: [...isolatedBunFlags, hookMain, 'cpm', event], timeout: 30 },
     ],
   });
-  rig.write('config/CLAUDE.md', cpmInstructions(id));
+  rig.write('config/CLAUDE.md', `${cpmRules}\n\n${cpmInstructions(id)}`);
   rig.write('config/settings.json', {
     autoCompactWindow: 100_000,
     hooks: {

@@ -133,7 +133,13 @@ test('tools and system prompt are the same in every session, whatever its projec
   const shared = firsts.map(({ model, tools, system }) => JSON.stringify({ model, tools, system }));
   expect(new Set(shared).size).toBe(1);
   // The mark up to which the server stores is at their very end.
-  expect(JSON.stringify([firsts[0]?.system].flat().at(-1))).toContain('cache_control');
+  const marked = JSON.stringify([firsts[0]?.system].flat().at(-1));
+  expect(marked).toContain('cache_control');
+  // What every session is told alike stands before it, and nowhere else.
+  for (const words of ['nobody can answer questions', '## Git', '## State Management']) {
+    expect(marked).toContain(words);
+    for (const { messages } of firsts) expect(JSON.stringify(messages?.[0])).not.toContain(words);
+  }
 });
 
 test('nothing secret is in events or metas, and files are private', async () => {

@@ -17,6 +17,7 @@ const args: WorkerArgsInput = {
   name: 'api',
   permissionMode: 'acceptEdits',
   settingsFile: '/s/worker-settings.json',
+  systemPromptFile: '/s/system-prompt.md',
   rehearsal: false,
 };
 
@@ -25,6 +26,7 @@ describe('workerArgs', () => {
     expect(workerArgs(args)).toEqual([
       ...['-p', '--verbose', '--output-format', 'stream-json', '--input-format', 'stream-json', '--session-id', 'ID'],
       ...['--name=api', '--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
+      '--append-system-prompt-file=/s/system-prompt.md',
       ...['--strict-mcp-config', '--exclude-dynamic-system-prompt-sections'],
     ]);
   });
@@ -43,7 +45,8 @@ describe('workerArgs', () => {
       ...['--resume', 'ID', '--model=claude-opus-4-8[1m]', '--name=api'],
       ...['--allowedTools=Bash(git commit:*)', '--allowedTools=Write', '--mcp-config=/s/mcp.json'],
       ...['--max-budget-usd', '1.234561', '--setting-sources', 'user'],
-      ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json', '--strict-mcp-config'],
+      ...['--permission-mode', 'acceptEdits', '--settings', '/s/worker-settings.json'],
+      ...['--append-system-prompt-file=/s/system-prompt.md', '--strict-mcp-config'],
       '--exclude-dynamic-system-prompt-sections',
     ]);
   });

@@ -196,6 +196,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
           ? []
           : [{ name: 'lib', status: 'completed', projectPath: '/lib', result: options.dependencyResult }],
       shared: [],
+      rules: [],
       own: true,
       git: null,
     },
@@ -209,6 +210,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
     name: '--api of the upgrade',
     permissionMode: 'acceptEdits',
     settingsFile: paths.workerSettings,
+    systemPromptFile: paths.systemPrompt,
     allowedTools: options.allowedTools ?? ['Bash'],
     ...(options.model === undefined ? {} : { model: options.model }),
     rehearsal: false,

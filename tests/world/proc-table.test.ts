@@ -24,7 +24,7 @@ const statLine = (name: string, state: string): string =>
 
 test('a stat line is read whatever the program is called', () => {
   for (const name of ['sleep', 'a b', 'x) Z 1 (y', ') R 9 9 9', '']) {
-    const expected = { pid: 42, parent: 7, session: 40, isSingle: true, startTime: '112586', zombie: false };
+    const expected = { pid: 42, parent: 7, session: 40, name, isSingle: true, startTime: '112586', zombie: false };
     expect(parseStat(statLine(name, 'S'))).toEqual(expected);
   }
   expect(['Z', 'X', 'R', 'T', 'D'].map((state) => parseStat(statLine('a', state))?.zombie)).toEqual([

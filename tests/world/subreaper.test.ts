@@ -1,7 +1,7 @@
 /**
- * Promises: a program started by way of a subreaper is that program and nothing else (process, arguments, environment,
- * signals), and what it starts and loses stays below it, however it got there: by the image in memory, or by Bun where
- * there can be none.
+ * Promises: a program started by way of a subreaper has its own arguments, environment and signals, and ends as it
+ * would alone; what it starts and loses stays below what was started, however that is done: by the image in memory, or
+ * by Bun where there can be none. The image on x64 waits for what is lost.
  */
 import { afterAll, expect, test } from 'bun:test';
 import {
@@ -85,12 +85,77 @@ test.each(ways)('by %s: a daemon without a mark stays below the process', async 
   try {
     await until(isBelow);
     const worker = processes.identify(program.pid);
-    expect(worker && processes.findBranches(worker)?.map(([child]) => child?.pid)).toEqual([pid]);
+    const lost = worker && processes.findBranches(worker)?.at(-1);
+    expect(lost?.map((process) => process.pid)).toEqual([pid]);
   } finally {
     process.kill(pid, 'SIGKILL');
     program.kill('SIGKILL');
     await program.exited;
   }
+});
+
+/** Only there is it a parent of the program; elsewhere it becomes the program. */
+const isParent = hasImage && process.arch === 'x64';
+
+test.skipIf(!isParent)('by the image: an orphan that has ended is gone, while the program lives', async () => {
+  const lose = '(sleep 600 & echo $!) | { read -r pid; kill -9 $pid; echo $pid; }; exec sleep 600';
+  const program = Bun.spawn([image, '/bin/sh', '-c', lose], { env: { PATH: basePath } });
+  const { value } = await program.stdout.getReader().read();
+  await until(() => !existsSync(`/proc/${Number(new TextDecoder().decode(value))}`));
+  expect(program.exitCode).toBeNull();
+  program.kill('SIGKILL');
+  await program.exited;
+});
+
+test.skipIf(!isParent)('by the image: a mark finds the program alone', async () => {
+  const program = Bun.spawn([image, '/bin/sh', '-c', 'echo $$; read -r line'], {
+    env: { PATH: basePath, MARK: `m${process.pid}`, LAST: '' },
+    stdin: 'pipe',
+  });
+  const { value } = await program.stdout.getReader().read();
+  const own = Number(new TextDecoder().decode(value));
+  await until(() => processes.findMarked('MARK', `m${process.pid}`).length === 1);
+  expect(processes.findMarked('MARK', `m${process.pid}`).map(({ pid }) => pid)).toEqual([own]);
+  program.stdin.end();
+  await program.exited;
+});
+
+test.skipIf(!isParent)('by the image: what the program starts is told apart from the program', async () => {
+  const program = Bun.spawn([image, '/bin/sh', '-c', 'sleep 600 & sleep 601 & wait'], { env: { PATH: basePath } });
+  const worker = processes.identify(program.pid);
+  if (worker === null) throw new Error('it does not live');
+  await until(() => processes.findBranches(worker)?.length === 3);
+  const branches = processes.findBranches(worker) ?? [];
+  expect(branches.map((branch) => branch.length)).toEqual([1, 1, 1]);
+  for (const [child] of branches.slice(1)) if (child !== undefined) processes.signal(child, 'SIGKILL');
+  await program.exited;
+});
+
+test.each<[NodeJS.Signals, string]>([
+  ['SIGTERM', 'exec sleep 600'],
+  ['SIGINT', 'exec sleep 600'],
+  ['SIGHUP', 'exec sleep 600'],
+  ['SIGKILL', 'exec sleep 600'],
+  ['SIGTERM', 'while :; do sleep 0.01; done'],
+])('by either way: %s ends `%s` as it would alone', async (signal, script) => {
+  for (const way of [[], ...ways.map(([, command]) => command)]) {
+    const isTrapped = script.startsWith('while');
+    const command = [...way, '/bin/sh', '-c', `${isTrapped ? "trap 'exit 143' TERM; " : ''}echo begun; ${script}`];
+    const program = Bun.spawn(command, { env: { PATH: basePath } });
+    await program.stdout.getReader().read();
+    program.kill(signal);
+    await program.exited;
+    expect([program.exitCode, program.signalCode]).toEqual(isTrapped ? [143, null] : [null, signal]);
+  }
+});
+
+test.skipIf(!isParent)('by the image: nothing of the program outlives a SIGKILL', async () => {
+  const program = Bun.spawn([image, '/bin/sh', '-c', 'echo $$; exec sleep 600'], { env: { PATH: basePath } });
+  const { value } = await program.stdout.getReader().read();
+  const sleeper = processes.identify(Number(new TextDecoder().decode(value)));
+  program.kill('SIGKILL');
+  await program.exited;
+  await until(() => sleeper !== null && !processes.isAlive(sleeper));
 });
 
 /** Other tests in this process may have children that nobody here knows. */
@@ -105,14 +170,16 @@ test.skipIf(!hasImage)('what a worker leaves behind comes to its starter, and is
     processes.spawn({ program: '/bin/sh', args, cwd: temp.path, env, ...streams, keepsOrphans: image }),
   );
   const below = () => processes.findBranches(worker.identity)?.flat() ?? [];
-  await until(() => below().length === 1);
-  const [sleeper] = below();
+  await until(() => below().length === (isParent ? 2 : 1));
+  const sleeper = below().at(-1);
   if (sleeper === undefined) throw new Error('nothing is below the worker');
   expect(orphans()).not.toContain(sleeper.pid);
 
   processes.signal(worker.identity, 'SIGKILL');
   await exitOf(worker);
-  expect(orphans()).toContain(sleeper.pid);
+  expect(processes.findOrphans()?.length).toBeGreaterThan(0);
+  // It may be below the program still, which ends with its parent.
+  await until(() => orphans().includes(sleeper.pid));
   processes.signal(sleeper, 'SIGKILL');
   await until(() => !orphans().includes(sleeper.pid));
   await until(() => {

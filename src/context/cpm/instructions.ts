@@ -1,15 +1,19 @@
-/** What CLAUDE.md tells a session about its progress file: the part of CPM that only the model can do. */
+/** What a session is told about its progress file: the part of CPM that only the model can do. */
 import { assert } from '../../core/failure.ts';
 import { isSessionId, progressFolder, progressName } from './state.ts';
 
-/** Markdown, less than 2,000 characters. `sessionId` is claude's id, chosen by us. */
+/** Markdown for CLAUDE.md. `sessionId` is claude's id, chosen by us. */
 export function cpmInstructions(sessionId: string): string {
   assert(isSessionId(sessionId), 'a session id is part of a file name');
   const path = `${progressFolder}/${progressName(sessionId)}`;
-  return `## State Management
+  return `Your session id is \`${sessionId}\` (\`CPM_SESSION_ID\`), your progress file \`${path}\`.`;
+}
 
-Your session id is \`${sessionId}\` (\`CPM_SESSION_ID\`). For work of several phases, keep your state in
-\`${path}\` of the project, so that a compaction, a pause or a crash costs nothing.
+/** Markdown for the system prompt: the same for every session. */
+export const cpmRules = `## State Management
+
+For work of several phases, keep your state in your progress file, which CLAUDE.md names, so that a compaction, a pause
+or a crash costs nothing. It is \`${progressFolder}/.cpm-progress-<session id>.md\` of the project.
 
 - **When**: before the first phase (make \`${progressFolder}\` if it is missing), before and after each phase, and
   before anything that takes long (a build, a test run, sub-agents). Replace the whole file with the Write tool.
@@ -22,4 +26,3 @@ Your session id is \`${sessionId}\` (\`CPM_SESSION_ID\`). For work of several ph
   your own state is in a file with an earlier id, write it to the file with the new id (when that exists, add what it
   lacks), read it back, and only then delete the old one. Files of other sessions are not yours: leave them alone.
 - **At the end**: delete it, after every output was written and checked, never before.`;
-}

@@ -1,6 +1,6 @@
 /** Promises: names, headers and cuts of progress files hold for any text. */
 import { describe, expect, test } from 'bun:test';
-import { cpmInstructions } from '../../../src/context/cpm/instructions.ts';
+import { cpmInstructions, cpmRules } from '../../../src/context/cpm/instructions.ts';
 import { layOut, type Shown } from '../../../src/context/cpm/layout.ts';
 import * as state from '../../../src/context/cpm/state.ts';
 import { fc } from '../../support/property.ts';
@@ -139,8 +139,8 @@ describe('the layout', () => {
   });
 });
 
-describe('the instructions of CLAUDE.md', () => {
-  const text = cpmInstructions(own);
+describe('the instructions', () => {
+  const text = `${cpmInstructions(own)}\n${cpmRules}`;
   test('are short and name the very file', () => {
     expect(text.length).toBeLessThan(2_000);
     expect(text).toContain(`docs/plans/.cpm-progress-${own}.md`);

@@ -59,6 +59,7 @@ export function launchDigest(): string {
     name: 'n',
     permissionMode: 'acceptEdits',
     settingsFile: '/s',
+    systemPromptFile: '/p',
     reservedUsd: 1,
     rehearsal: false,
   });

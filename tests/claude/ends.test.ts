@@ -1,6 +1,6 @@
 /**
  * Promises: how a session of the real claude ended is judged the same, whatever its version calls it: a used-up budget,
- * a refusal of the API, a usage limit, denied tools. The model is scripted, on loopback.
+ * a refusal of the API, a usage limit, tasks left open, denied tools. The model is scripted, on loopback.
  */
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { userMessage } from '../../src/claude/control.ts';
@@ -74,6 +74,19 @@ describe.skipIf(claudeBinary === undefined)('claude', () => {
     const { outcome } = await sessionWith([limit], { options: (rig) => ({ caller: caller(rig) }) });
     const told = { status: 'paused', reason: 'limit', resetsAtMs: reset * 1000, limitType: 'five_hour' };
     expect(outcome).toMatchObject(told);
+  });
+
+  test('keeps a list of tasks, also where its tools have to be looked up first', async () => {
+    const create = (subject: string) => ({ tool: 'TaskCreate', input: { subject, description: subject } });
+    const { outcome } = await sessionWith([
+      // An error where all tools are offered at once.
+      { tool: 'ToolSearch', input: { query: 'select:TaskCreate,TaskUpdate', max_results: 2 } },
+      ...[create('Make it'), create('Test it')],
+      { tool: 'TaskUpdate', input: { taskId: '1', status: 'completed' } },
+      { text: 'done' },
+    ]);
+    const message = '1 task of its list was not completed: Test it.';
+    expect(outcome).toMatchObject({ status: 'completed', warnings: [{ code: 'open-tasks', message }] });
   });
 
   test('names each denied call once, and a newer one when it happens', async () => {

@@ -3,7 +3,7 @@
  * also where the data root is a link; nothing that the runner makes for it beforehand is missing then.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { Repository } from '../git/repository.ts';
 import { begin, finish, work } from '../support/crash-rig.ts';
@@ -16,7 +16,7 @@ beforeEach(async () => {
   rig = await startRig();
   user = new User(rig.env);
   const real = join(user.folder, 'real');
-  mkdirSync(real);
+  renameSync(user.data, real);
   symlinkSync(real, user.data);
 });
 afterEach(() => {

@@ -232,7 +232,10 @@ describe.each(names)('skill %s', (name) => {
   });
 
   test('S3: names what may change the session id: /clear, a fork and a resume', () => {
-    const adoption = textOf(name).split('\n').find((line) => line.startsWith('- **Adoption**')) ?? '';
+    const adoption =
+      textOf(name)
+        .split('\n')
+        .find((line) => line.startsWith('- **Adoption**')) ?? '';
     for (const word of ['`/clear`', 'fork', 'resume']) expect(adoption).toContain(word);
   });
   test('shares at most half its lines with any other', () => {

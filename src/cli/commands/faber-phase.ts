@@ -14,6 +14,7 @@ import { nearest } from '../../template/nearest.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { ofWorkItem, parseWorkId, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
+import { beginPhase } from '../faber/pre-steps.ts';
 import { tidyWorktrees } from '../faber/worktrees.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 
@@ -103,6 +104,7 @@ async function phase(context: Context, name: string, given: Given): Promise<Work
     context.stderr.line(`WARNING: earlier phases are not recorded as finished: ${skipped.join(', ')}.`);
   }
   if (next === undefined) await tidyWorktrees(context, project.value);
+  else beginPhase(context, project.value, { runId, phase: next, config: config.value });
   return ok(exitCode.done);
 }
 

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { type Primed, primeContext } from '../../context/faber/prime.ts';
 import { shippedFaber } from '../../context/faber/shipped.ts';
-import { inProgress } from '../../context/faber/state.ts';
+import { inProgress, isCompactionDue } from '../../context/faber/state.ts';
 import { isTrigger, workflowName } from '../../context/faber/workflow-config.ts';
 import { harmless } from '../../context/hook-call.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -11,9 +11,7 @@ import { nearest } from '../../template/nearest.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type FoundRun, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
-
-/** claude's Bash tool hands on 30,000 characters. */
-const charactersMax = 25_000;
+import { bashCharactersMax } from '../faber/pre-steps.ts';
 
 const example = `
 Example:
@@ -88,9 +86,9 @@ function prime(context: Context, given: Given): Work {
     ...(given.artifacts === undefined ? {} : { only: given.artifacts }),
     force: given.force === true,
     dryRun: given.dryRun === true,
-    compacted: false,
+    isCompacted: isHook && isCompactionDue(run.value.state),
     shipped: shippedFaber,
-    charactersMax,
+    charactersMax: bashCharactersMax,
   });
   if (!primed.ok) return primed;
   show(context, run.value.runId, primed.value, given);

@@ -2,7 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { type JsonObject, listOf, objectOf, textOf } from '../../context/faber/json-text.ts';
 import { activeRunPath, type FaberProject, listRuns, readActiveRun, runsPath } from '../../context/faber/project.ts';
-import { currentSession, isSessionOpen, nextPhase, phasesCompleted } from '../../context/faber/state.ts';
+import { currentSession, isSessionOpen, nextPhase, partOf, phasesCompleted } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { workflowName } from '../../context/faber/workflow-config.ts';
 import { ok } from '../../core/failure.ts';
@@ -110,7 +110,9 @@ function describe(context: Context, project: FaberProject, { runId, state }: Fou
     ...(next === undefined ? [] : [['Next', next] as const]),
     ['Sessions', word(sessions.total_sessions ?? 0)],
     ...history.map((record) => ['', describeSession(record)] as const),
-    ...(current.id === undefined ? [] : [['Current', `${current.id}, ${open}`] as const]),
+    ...(current.id === undefined
+      ? []
+      : [['Current', `${current.id}${partText(current.record) || ','} ${open}`] as const]),
     ['Loaded', `${loaded.join(', ') || 'nothing'}${last === undefined ? '' : `, last at ${last}`}`],
     ...(config.ok ? [] : [['Trouble', config.failure.message] as const]),
   ];
@@ -120,7 +122,15 @@ function describe(context: Context, project: FaberProject, { runId, state }: Fou
 function describeSession(record: JsonObject): string {
   const { hostname } = objectOf(record.environment);
   const ended = textOf(record.ended_at) === undefined ? 'end not recorded' : `to ${word(record.ended_at)}`;
-  return `${word(record.session_id)} on ${word(hostname)}, from ${word(record.started_at)} ${ended}`;
+  const why = textOf(record.end_reason) === undefined ? '' : ` (${word(record.end_reason)})`;
+  const who = `${word(record.session_id)}${partText(record)} on ${word(hostname)}`;
+  return `${who}, from ${word(record.started_at)} ${ended}${why}`;
+}
+
+/** One conversation has a record before and after each compaction. */
+function partText(record: JsonObject | null): string {
+  const part = partOf(record);
+  return part === 1 ? '' : ` part ${part}, after a compaction,`;
 }
 
 function word(value: unknown): string {

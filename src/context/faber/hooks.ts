@@ -40,7 +40,7 @@ function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): Ho
     trigger: 'session_start',
     force: false,
     dryRun: false,
-    compacted: call.source === 'compact',
+    isCompacted: call.source === 'compact',
     shipped: shippedFaber,
     charactersMax,
   });
@@ -55,7 +55,7 @@ function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): Ho
   return { text, notes: { run: runId, sessionId, isNewSession, loaded, missing, trouble } };
 }
 
-/** Everything is saved, but the end only noted: a compaction may still fail. */
+/** Everything is saved and the end recorded, but not confirmed: a compaction may still fail. */
 function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run): HookAnswer {
   const who = whoOf(call, project);
   const at = { runId, nowMs: call.nowMs };

@@ -27,6 +27,9 @@ const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
 /** Of claude's ten seconds for a hook. */
 const patienceMs = 2_000;
 
+/** Bytes. */
+const personsLogMax = 1024 ** 2;
+
 const files = createFiles();
 const { env } = process;
 const isWorker = (env[attemptMark] ?? '') !== '';
@@ -118,11 +121,17 @@ async function taskAnswer(call: HookCall): Promise<HookAnswer> {
 }
 
 /** A full disk, of all things, must not keep the state from the session. */
-function note(notes: Readonly<Record<string, unknown>>, { event, source, sessionId, nowMs }: HookCall, text: string) {
-  if (sessionFolder === null) return;
+function note(notes: Readonly<Record<string, unknown>>, call: HookCall, text: string) {
+  const { event, source, sessionId, nowMs, projectFolder } = call;
   try {
-    const log = files.openAppend(join(sessionFolder, 'hooks.log'));
-    const line = { at: new Date(nowMs).toISOString(), event, source, sessionId, ...notes, characters: text.length };
+    const folder = sessionFolder ?? personsFolder();
+    const path = folder === null ? null : join(folder, 'hooks.log');
+    // A FIFO would hold the session up, a link would lead anywhere.
+    if (path === null || (files.entryKind(path) ?? 'file') !== 'file') return;
+    const log = files.openAppend(path);
+    const where = sessionFolder === null ? { project: projectFolder } : {};
+    const at = new Date(nowMs).toISOString();
+    const line = { at, event, source, sessionId, ...where, ...notes, characters: text.length };
     log.append(`${JSON.stringify(line)}\n`);
     log.close();
   } catch (error) {
@@ -130,6 +139,17 @@ function note(notes: Readonly<Record<string, unknown>>, { event, source, session
       `claude-code-agent hook: hooks.log: ${error instanceof Error ? error.message : String(error)}\n`,
     );
   }
+}
+
+/** Of all sessions that people start themselves; null without a home. What is older than a mebibyte or two goes. */
+function personsFolder(): string | null {
+  const { dataRoot } = require('./store/paths.ts') as typeof import('./store/paths.ts');
+  const root = dataRoot(env);
+  if (!root.ok) return null;
+  if (files.info(root.value) === null) files.makeFolder(root.value);
+  const log = join(root.value, 'hooks.log');
+  if ((files.info(log)?.size ?? 0) > personsLogMax) files.rename(log, `${log}.1`);
+  return root.value;
 }
 
 try {

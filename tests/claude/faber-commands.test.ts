@@ -1,6 +1,7 @@
 /**
- * Promises about the real claude: `/prime-context`, `/session-end` and `/workflow-run` reach the model with the command to run, from the
- * config template and from the plugin; that command needs no permission, and the state of the run has what it did.
+ * Promises about the real claude: `/prime-context`, `/session-end` and `/workflow-run` reach the model with the command
+ * to run, from the config template and from the plugins; that command needs no permission, and the state of the run has
+ * what it did.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';

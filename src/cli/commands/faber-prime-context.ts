@@ -10,7 +10,7 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { nearest } from '../../template/nearest.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { type FoundRun, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
+import { danglingRun, type FoundRun, noRunHere, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
 import { bashCharactersMax } from '../faber/pre-steps.ts';
 
 const example = `
@@ -69,11 +69,10 @@ function prime(context: Context, given: Given): Work {
   // Called by a hook of the user's own it must not make every session of the project begin with an error.
   const isOver = isHook && run.value?.state.status !== inProgress;
   if (run.value === null || isOver) {
-    if (!isHook) {
-      const next = 'Begin one with: claude-code-agent faber start --work-id <id>';
-      return fail('not-found', 'No FABER run is active in this project.', next);
-    }
+    const none = noRunHere(context, project.value);
+    if (!isHook) return none;
     context.stdout.line('No active workflow found, skipping prime-context');
+    if (run.value === null && danglingRun(context, project.value) !== null) context.stderr.line(none.failure.message);
     return ok(exitCode.done);
   }
   const checked = checkIds(context, project.value, run.value, given.artifacts);

@@ -1,7 +1,7 @@
 /** `faber status`: the active run of this work tree, its phases and sessions, and which other runs there are. */
 import type { Command } from '@commander-js/extra-typings';
 import { type JsonObject, listOf, objectOf, textOf } from '../../context/faber/json-text.ts';
-import { activeRunPath, type FaberProject, listRuns, readActiveRun, runsPath } from '../../context/faber/project.ts';
+import { type FaberProject, listRuns, readActiveRun } from '../../context/faber/project.ts';
 import { currentSession, isSessionOpen, nextPhase, partOf, phasesCompleted } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { workflowName } from '../../context/faber/workflow-config.ts';
@@ -11,6 +11,7 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import {
+  danglingRun,
   type FoundRun,
   ofWorkItem,
   parseWorkId,
@@ -60,10 +61,8 @@ async function status(context: Context, given: Given): Promise<Work> {
   if (!meant.ok) return meant;
   const others = otherRuns(context, project.value, run?.runId);
   const activeId = active.kind === 'run' ? active.runId : null;
-  if (activeId !== null && run === null) {
-    const what = `${activeRunPath} names the run ${activeId}, which is not in ${project.value.root}/${runsPath}.`;
-    context.stderr.line(safeLine(`WARNING: ${what}`, 600));
-  }
+  const dangling = run === null ? danglingRun(context, project.value) : null;
+  if (dangling !== null) context.stderr.line(`WARNING: ${dangling}`);
   if (given.json === true) {
     context.stdout.line(safeJson({ active_run_id: activeId, run: run?.state ?? null, other_runs: others }, 2));
     return ok(exitCode.done);

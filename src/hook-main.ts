@@ -16,6 +16,7 @@ import { parseHookInput } from './context/hook-input.ts';
 import { createClock } from './world/clock.ts';
 import { createFiles } from './world/files.ts';
 import { hostName } from './world/host-name.ts';
+import { ownCommand } from './world/own-program.ts';
 
 /** Only what is asked for is loaded: a session waits for each of its hooks. */
 const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
@@ -96,9 +97,13 @@ function afterPatience(): Promise<string> {
 /** State is on disk before anything of it is printed: `answer` of a system writes, then returns. */
 async function answer(name: string, call: HookCall): Promise<void> {
   try {
-    const { text, notes } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
+    const { text, notes, aside } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
     note({ system: name, ...notes }, call, text);
     if (text !== '') output.write(`${text}\n`);
+    if (aside !== undefined) {
+      const { startAside } = await import('./world/aside.ts');
+      startAside(ownCommand('main'), { ...aside, env });
+    }
   } catch (error) {
     const trouble = error instanceof Error ? error.message : String(error);
     note({ system: name, trouble }, call, '');

@@ -25,9 +25,9 @@ export class FaberUser extends User {
   }
 
   /** What the hook printed. */
-  async hook(event: string, input: object): Promise<string> {
+  async hook(event: string, input: object, project = this.shop): Promise<string> {
     const child = Bun.spawn([process.execPath, join(packageRoot, 'src', 'hook-main.ts'), 'faber', event], {
-      env: { ...this.env, CLAUDE_PROJECT_DIR: this.shop },
+      env: { ...this.env, CLAUDE_PROJECT_DIR: project },
       stdin: Buffer.from(JSON.stringify(input)),
       stdout: 'pipe',
       stderr: 'pipe',

@@ -14,6 +14,7 @@ import { shippedFaber } from './shipped.ts';
 import { endSession, noteCompaction, phasesDefault, type Who } from './state.ts';
 import { updateState } from './state-file.ts';
 import { loadWorkflowConfig, workflowName } from './workflow-config.ts';
+import { projectToTidy } from './worktrees.ts';
 
 export const faber = { name: 'faber', answer } satisfies ContextSystem;
 
@@ -21,6 +22,15 @@ type Run = Running & { readonly ok: true };
 
 function answer(call: HookCall): HookAnswer {
   const project = findProject(call.files, call.projectFolder);
+  const answered = answerFor(call, project);
+  // The work trees of a group's sessions are the runner's, and its processes must not outlive it.
+  const main = call.isWorker || call.event === 'pre-compact' ? null : projectToTidy(call.files, project);
+  if (main === null) return answered;
+  const args = ['faber', 'worktrees', '--prune', '--merged', '--project', main];
+  return { ...answered, aside: { args, cwd: main } };
+}
+
+function answerFor(call: HookCall, project: FaberProject): HookAnswer {
   // The last phase completes the run before its session ends, and that end is wanted too.
   const run = call.event === 'session-end' ? activeRun(call.files, project) : runInProgress(call.files, project);
   if (!run.ok) {

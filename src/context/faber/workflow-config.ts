@@ -135,8 +135,10 @@ class Reader {
     if (value === undefined) return phasesDefault;
     const named = phaseEntries(value).map(({ name }) => name);
     const usable = named.filter((name): name is string => typeof name === 'string' && namePattern.test(name));
-    if (usable.length === named.length && usable.length > 0 && new Set(usable).size === usable.length) return usable;
-    this.#problem(['phases'], 'phases: expected an object by name, or a list of objects with an id, each name once');
+    const isSound = usable.length === named.length && usable.length > 0;
+    if (isSound && new Set(usable).size === usable.length) return usable;
+    const wanted = 'expected an object by name, or a list of objects with an id';
+    this.#problem(['phases'], `phases: ${isSound ? 'there are two of one name' : wanted}`);
     return phasesDefault;
   }
 
@@ -194,7 +196,9 @@ class Reader {
     if (typeof required !== 'boolean') at('required', `${about}: required must be true or false`);
     const triggers = fieldOf(value, 'reload_triggers');
     const isTriggers =
-      Array.isArray(triggers) && triggers.length > 0 && triggers.every((one) => isTrigger(String(one)));
+      Array.isArray(triggers) &&
+      triggers.length > 0 &&
+      triggers.every((one) => typeof one === 'string' && isTrigger(one));
     if (!isTriggers) {
       at('reload_triggers', `${about}: reload_triggers must list session_start, manual or phase_transition:a->b`);
     }

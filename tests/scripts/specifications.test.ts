@@ -22,7 +22,7 @@ function problems(text: string): string[] {
     const named = namedTests(row);
     const differs = here.startsWith('Differs: ');
     const wrong = [
-      ...(asked === '' || here === '' || tests === '' || more.length > 0 || !row.endsWith(' |') ? ['is not of three cells'] : []),
+      ...([asked, here, tests].includes('') || more.length > 0 ? ['is not of three cells'] : []),
       ...(differs && !/ Why: .+ To the letter: ./.test(here) ? ['does not say why, or what to do instead'] : []),
       ...(named.length === 0 && !(differs && tests === '–') ? ['names no test'] : []),
       ...named

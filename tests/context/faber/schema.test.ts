@@ -82,9 +82,9 @@ test('property: the schema of a workflow accepts exactly what the program finds 
       expect({ problems: problems.length === 0, document }).toEqual({ problems: accepts, document });
       seen[accepts ? 'accepted' : 'refused'] += 1;
     }),
-    { numRuns: 3_000 },
+    { numRuns: 1_000 },
   );
-  expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(200);
+  expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(60);
 });
 
 test('the shipped workflows are what the schema says', () => {

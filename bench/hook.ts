@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { packageRoot } from '../src/world/own-program.ts';
 import { atMost, type Benchmark, type Figure, formatRatio, measured, median } from './support/figures.ts';
 import { makeFolder, memoryPlace } from './support/group-on-disk.ts';
-import { type HookFixture, type HookName, hookFixtures, sessionId } from './support/hook-fixtures.ts';
+import { type HookFixture, type HookName, hookFixtures, idle, sessionId } from './support/hook-fixtures.ts';
 import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
 import { installedCommand, sourceWords } from './support/installed.ts';
 
@@ -11,12 +11,16 @@ const launcher = join(packageRoot, 'bin', 'claude-code-agent');
 /** A hook takes so little time that more of them are taken together. */
 const hooksInRound = 12;
 const targetMs = 20;
+/** These are in every generated config, so they must cost next to nothing where they find nothing. */
+const idleSystems = ['cpm', 'faber', 'handover'] as const;
+const idleTargetMs = 10;
 const systems = Object.keys(hookFixtures) as HookName[];
 const bare = 'bun -e 0';
 const oursOf = (system: HookName) => `hook ${system}`;
 const peerOf = (system: HookName) => `bash + jq ${system}`;
 /** The one that makes sure of what it writes, so the disk counts. */
 const durable = 'faber';
+const idleOf = (system: HookName) => `${oursOf(system)}, nothing to do`;
 const onDisk = `${oursOf(durable)}, files on this disk`;
 const fromSources = `${oursOf(durable)}, from its sources`;
 const byLauncher = `${oursOf(durable)}, by the launcher`;
@@ -39,6 +43,7 @@ export const hook: Benchmark = {
         ours(byLauncher, [launcher, 'hook'], durable, hookFixtures[durable](folder)),
         ...(command.isCompiled ? [ours(fromSources, sourceWords('hook'), durable, hookFixtures[durable](folder))] : []),
         ours(onDisk, command.words, durable, hookFixtures[durable](disk)),
+        ...idleSystems.map((system) => ours(idleOf(system), command.words, system, idle(folder))),
       ];
       return figures(await inTurns(contenders, rounds * hooksInRound));
     } finally {
@@ -88,5 +93,9 @@ function figures({ taken, absent }: Standings): Figure[] {
     const target = atMost(against, 1, formatRatio);
     return [...rows, measured(peer, valuesOf(peer)), { ...compared, target, note: 'below 1 = ours is faster' }];
   };
-  return [measured(bare, valuesOf(bare)), ...systems.flatMap(rowsOf)];
+  const idleRow = (system: HookName): Figure => {
+    const values = valuesOf(idleOf(system));
+    return { ...measured(idleOf(system), values), target: atMost(median(values), idleTargetMs) };
+  };
+  return [measured(bare, valuesOf(bare)), ...idleSystems.map(idleRow), ...systems.flatMap(rowsOf)];
 }

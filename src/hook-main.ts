@@ -16,6 +16,7 @@ import { parseHookInput } from './context/hook-input.ts';
 import { createClock } from './world/clock.ts';
 import { createFiles } from './world/files.ts';
 import { hostName } from './world/host-name.ts';
+import { ownCommand } from './world/own-program.ts';
 
 /** Only what is asked for is loaded: a session waits for each of its hooks. */
 const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
@@ -26,6 +27,9 @@ const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
 
 /** Of claude's ten seconds for a hook. */
 const patienceMs = 2_000;
+
+/** Bytes. */
+const personsLogMax = 1024 ** 2;
 
 const files = createFiles();
 const { env } = process;
@@ -93,9 +97,13 @@ function afterPatience(): Promise<string> {
 /** State is on disk before anything of it is printed: `answer` of a system writes, then returns. */
 async function answer(name: string, call: HookCall): Promise<void> {
   try {
-    const { text, notes } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
+    const { text, notes, aside } = name === 'task' ? await taskAnswer(call) : await systemAnswer(name, call);
     note({ system: name, ...notes }, call, text);
     if (text !== '') output.write(`${text}\n`);
+    if (aside !== undefined) {
+      const { startAside } = await import('./world/aside.ts');
+      startAside(ownCommand('main'), { ...aside, env });
+    }
   } catch (error) {
     const trouble = error instanceof Error ? error.message : String(error);
     note({ system: name, trouble }, call, '');
@@ -118,11 +126,17 @@ async function taskAnswer(call: HookCall): Promise<HookAnswer> {
 }
 
 /** A full disk, of all things, must not keep the state from the session. */
-function note(notes: Readonly<Record<string, unknown>>, { event, source, sessionId, nowMs }: HookCall, text: string) {
-  if (sessionFolder === null) return;
+function note(notes: Readonly<Record<string, unknown>>, call: HookCall, text: string) {
+  const { event, source, sessionId, nowMs, projectFolder } = call;
   try {
-    const log = files.openAppend(join(sessionFolder, 'hooks.log'));
-    const line = { at: new Date(nowMs).toISOString(), event, source, sessionId, ...notes, characters: text.length };
+    const folder = sessionFolder ?? personsFolder();
+    const path = folder === null ? null : join(folder, 'hooks.log');
+    // A FIFO would hold the session up, a link would lead anywhere.
+    if (path === null || (files.entryKind(path) ?? 'file') !== 'file') return;
+    const log = files.openAppend(path);
+    const where = sessionFolder === null ? { project: projectFolder } : {};
+    const at = new Date(nowMs).toISOString();
+    const line = { at, event, source, sessionId, ...where, ...notes, characters: text.length };
     log.append(`${JSON.stringify(line)}\n`);
     log.close();
   } catch (error) {
@@ -130,6 +144,17 @@ function note(notes: Readonly<Record<string, unknown>>, { event, source, session
       `claude-code-agent hook: hooks.log: ${error instanceof Error ? error.message : String(error)}\n`,
     );
   }
+}
+
+/** Of all sessions that people start themselves; null without a home. What is older than a mebibyte or two goes. */
+function personsFolder(): string | null {
+  const { dataRoot } = require('./store/paths.ts') as typeof import('./store/paths.ts');
+  const root = dataRoot(env);
+  if (!root.ok) return null;
+  if (files.info(root.value) === null) files.makeFolder(root.value);
+  const log = join(root.value, 'hooks.log');
+  if ((files.info(log)?.size ?? 0) > personsLogMax) files.rename(log, `${log}.1`);
+  return root.value;
 }
 
 try {

@@ -49,6 +49,17 @@ function prose(title: string, paragraphs: number): string {
   return `# ${title}\n\n${Array.from({ length: paragraphs }, paragraph).join('\n')}`;
 }
 
+/** A project without state of any system: what most projects are to most hooks. */
+export function idle(folder: BenchFolder): HookFixture {
+  const project = join(folder.project, 'idle');
+  mkdirSync(join(project, '.git'), { recursive: true });
+  return {
+    env: { ...folder.env, CLAUDE_PROJECT_DIR: project },
+    source: 'startup',
+    said: /^(?:CPM_SESSION_ID: .*\n)?$/,
+  };
+}
+
 /** Four fresh progress files and a stale one, of the size that skills write. */
 function cpm(folder: BenchFolder): HookFixture {
   for (const number of [1, 2, 3, 4, 5]) {

@@ -163,7 +163,7 @@ export interface SessionDefinition {
   readonly promptReferences?: readonly PromptReference[];
   readonly configTemplate?: ConfigTemplateRef;
   readonly config?: SessionConfig;
-  /** Absent: cpm and handover, and faber while a run of it is in progress in the project. */
+  /** Absent: all of them. */
   readonly context?: readonly ContextName[];
   /** JSON Schema of the result; claude is held to it. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;

@@ -53,6 +53,18 @@ export async function addWorktree(
   return fail(added.failure.reason, added.failure.message, added.failure.next || next);
 }
 
+/**
+ * Whether the branch adds nothing to what is checked out in `folder`: it is part of its history, or merging it would
+ * change nothing, as after a squash. False also when git cannot tell.
+ */
+export async function isMerged(git: Git, folder: string, branch: string): Promise<boolean> {
+  const merged = await local(git, folder, ['merge-tree', '--write-tree', 'HEAD', `refs/heads/${branch}`]);
+  const own = merged.ok ? await local(git, folder, ['rev-parse', '--verify', 'HEAD^{tree}']) : merged;
+  if (merged.ok && own.ok) return merged.value.trim() === own.value.trim();
+  // Only a git of 2022 and later can merge without a work tree.
+  return (await local(git, folder, ['merge-base', '--is-ancestor', `refs/heads/${branch}`, 'HEAD'])).ok;
+}
+
 /** Removes a work tree with all that is in it; its branch stays. The caller has made sure that nothing is lost. */
 export async function removeWorktree(git: Git, repository: string, folder: string): Promise<Result<void>> {
   const removed = await runGit(git, {

@@ -106,7 +106,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
           options.rehearsalUrl === undefined
             ? askLogin(world, options, { program, env, folder })
             : Promise.resolve(ok(null));
-        const systems = contextOf(world, { ...record.definition, projectPath: folder });
+        const systems = contextOf(record.definition);
         const place = { folder, ...(loss === undefined ? {} : { loss }) };
         const subject: Subject = { ...input, ...place, systems, paths, program, can, env, templates, isNew };
         const launch = prepareFiles(world, options, subject);

@@ -2,7 +2,6 @@
 import { basename, relative } from 'node:path';
 import type { HookEvent, OwnHook } from '../claude/settings.ts';
 import { cpmInstructions, cpmRules } from '../context/cpm/instructions.ts';
-import { isFaberRunning } from '../context/faber/is-running.ts';
 import type { Belonging } from '../context/handover/find.ts';
 import { projectHere } from '../context/handover/here.ts';
 import { resumeFileName } from '../context/handover/projects.ts';
@@ -13,10 +12,12 @@ import type { SessionPaths } from '../store/paths.ts';
 import { ownCommand } from '../world/own-program.ts';
 import type { World } from '../world/world.ts';
 
-/** What was chosen; else cpm and handover, and faber while the project's run says that it is in progress. */
-export function contextOf(world: World, { context, projectPath }: SessionDefinition): readonly ContextName[] {
-  if (context !== undefined) return context;
-  return ['cpm', 'handover', ...(isFaberRunning(world.files, projectPath) ? (['faber'] as const) : [])];
+/** In the order in which the model reads them. FABER, too: a session may begin a run itself. */
+const systemsDefault: readonly ContextName[] = ['cpm', 'handover', 'faber'];
+
+/** What was chosen, else all of them: where they find nothing to do they say nothing. */
+export function contextOf({ context }: SessionDefinition): readonly ContextName[] {
+  return context ?? systemsDefault;
 }
 
 const spoken = {

@@ -74,7 +74,7 @@ async function originOf(git: Git, projectPath: string, known: Base | undefined):
 /** FABER keeps a list of a project's worktrees. The sentences say what that means, or what keeps ours out of it. */
 function tellFaber({ world }: Git, { definition }: SessionRecord, workspace: Workspace): string[] {
   const { projectPath } = definition;
-  if (!contextOf(world, definition).includes('faber') || !isFaberRunning(world.files, projectPath)) return [];
+  if (!contextOf(definition).includes('faber') || !isFaberRunning(world.files, projectPath)) return [];
   const noted = noteSessionWorktree(world.files, { ...workspace, projectPath }, world.clock.now());
   const trouble = noted.ok ? [] : [describeFailure(noted.failure)];
   return [...trouble, `${besideFaber} To take part in it, add such a session with --isolate none.`];

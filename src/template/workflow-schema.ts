@@ -157,7 +157,7 @@ const session = z
     context: z
       .union([z.literal('none'), z.array(z.enum(contextNames))], 'expected a list of cpm, faber and handover, or none')
       .optional()
-      .describe('What keeps the state of the session: cpm and handover unless said'),
+      .describe('What keeps the state of the session: cpm, faber and handover unless said'),
     maxBudgetUsd: money.optional().describe('Cap for this session alone, US dollars'),
     retries: z.int().min(0).max(retriesMax).optional().describe('Further attempts after a transient failure'),
     timeout: duration.optional().describe('Longest wall time of one attempt, such as 30m'),

@@ -131,7 +131,9 @@ withClaude(rowsOfAdoption, async () => {
   await run(rig, '--resume', old, '--fork-session', '--session-id', fork, '--', 'Go on.');
   const forked = asked(rig).slice(2);
   expect(forked[0]).toContain('- **Adoption**: ');
-  expect(forked[0]).toContain(`--- CPM SESSION STATE (cpm:do — 2 of 4 — Build) [.cpm-progress-${old}.md] ---`);
+  expect(forked[0]).toContain(
+    `--- CPM SESSION STATE (cpm:do — 2 of 4 — Build — docs/epics/01.md) [.cpm-progress-${old}.md] ---`,
+  );
   // When the new file was read back, both were there.
   const readBack = forked[2]?.slice((forked[1] as string).length) ?? '';
   for (const part of [old, fork, 'Go on with story 1.']) expect(readBack).toContain(part);

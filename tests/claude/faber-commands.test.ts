@@ -1,6 +1,7 @@
 /**
- * Promises about the real claude: `/prime-context` and `/session-end` reach the model with the command to run, from the
- * config template and from the plugin; that command needs no permission, and the state of the run has what it did.
+ * Promises about the real claude: `/prime-context`, `/session-end` and `/workflow-run` reach the model with the command
+ * to run, from the config template and from the plugins; that command needs no permission, and the state of the run has
+ * what it did.
  */
 import { afterEach, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
@@ -25,29 +26,30 @@ interface Brought {
   bring(rig: Rig): string[];
 }
 
+const template = {
+  program: () => 'claude-code-agent',
+  bring({ configDir }: Rig): string[] {
+    cpSync(join(packageRoot, 'templates/configs/faber/commands'), join(configDir, 'commands'), { recursive: true });
+    return [];
+  },
+};
+
+/** The package lies at a path with a blank. */
+const pluginAt = (folder: string, program: string) => ({
+  program: ({ project }: Rig) => `"${join(project, 'the package', folder)}${program}"`,
+  bring({ project }: Rig): string[] {
+    symlinkSync(packageRoot, join(project, 'the package'));
+    return ['--plugin-dir', join(project, 'the package', folder)];
+  },
+});
+
 const ways: readonly (readonly [string, Brought])[] = [
+  ['the config template', { prefix: '/', ...template }],
+  ['S6: the config template, first name', { prefix: '/fractary-faber:', ...template }],
+  ['the plugin', { prefix: '/cpm:', ...pluginAt('', '/bin/claude-code-agent') }],
   [
-    'the config template',
-    {
-      prefix: '/',
-      program: () => 'claude-code-agent',
-      bring({ configDir }) {
-        cpSync(join(packageRoot, 'templates/configs/faber/commands'), join(configDir, 'commands'), { recursive: true });
-        return [];
-      },
-    },
-  ],
-  [
-    'the plugin',
-    {
-      prefix: '/cpm:',
-      program: ({ project }) => `"${join(project, 'the plugin')}/bin/claude-code-agent"`,
-      bring({ project }) {
-        const plugin = join(project, 'the plugin');
-        symlinkSync(packageRoot, plugin);
-        return ['--plugin-dir', plugin];
-      },
-    },
+    'S6: the plugin of the first names',
+    { prefix: '/fractary-faber:', ...pluginAt('templates/fractary-faber', '/../../bin/claude-code-agent') },
   ],
 ];
 
@@ -89,9 +91,9 @@ async function ask(brought: Brought, prompt: string, steps: readonly Step[], mor
 const said = () => JSON.stringify(rig.api.requests[0]?.body.messages);
 const state = () => JSON.parse(readFileSync(join(rig.project, statePath(runId)), 'utf8'));
 const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
-const command = ({ prefix }: Brought, rest: string): Step => {
-  const program = prefix === '/' ? 'claude-code-agent' : '"{{project}}/the plugin/bin/claude-code-agent"';
-  return { tool: 'Bash', input: { command: `${program} ${rest}` } };
+const command = ({ program }: Brought, rest: string): Step => {
+  const project = '{{project}}';
+  return { tool: 'Bash', input: { command: `${program({ project } as Rig)} ${rest}` } };
 };
 
 const withClaude = test.skipIf(claudeBinary === undefined);
@@ -132,6 +134,29 @@ withClaude.each(ways)(
     expect(ended.ends[0]).toMatchObject({ reason: 'compaction' });
     expect(ended.artifacts_loaded).toContain('workflow-state');
     expect(Date.parse(ended.ended_at)).toBeGreaterThan(Date.parse(record.started_at));
+  },
+  patienceMs,
+);
+
+withClaude.each(ways)(
+  'S6: "workflow-run command writes .fractary/faber/.active-run-id": that of %s',
+  async (_, brought) => {
+    const steps = [
+      command(brought, 'faber start --work-id 259'),
+      command(brought, 'faber phase frame'),
+      { text: 'ok' },
+    ];
+    // The run before is over.
+    const text = await ask(brought, `${brought.prefix}workflow-run --work-id 259`, steps, { status: 'completed' });
+    expect(said()).toContain('What was given: `--work-id 259`');
+    expect(said()).toContain(inJson(`\`${brought.program(rig)} faber start\``));
+    // What is loaded before the first phase reaches the model by the command.
+    expect(text).toContain('FABER ARTIFACT orchestration-protocol');
+    const active = readFileSync(join(rig.project, '.fractary/faber/.active-run-id'), 'utf8').trim();
+    expect(active).toStartWith('fractary-faber-259-');
+    const begun = JSON.parse(readFileSync(join(rig.project, statePath(active)), 'utf8'));
+    expect(begun).toMatchObject({ work_id: '259', phases: { frame: { status: 'completed', session_id: id } } });
+    expect(begun.sessions).toMatchObject({ current_session_id: id, total_sessions: 1 });
   },
   patienceMs,
 );

@@ -59,7 +59,6 @@ interface Sessions {
   readonly current_session_id: string;
   readonly current_session?: { readonly session_id: string };
   readonly total_sessions: number;
-  readonly pending_end?: unknown;
   readonly session_history: readonly {
     readonly session_id: string;
     readonly ended_at: string;
@@ -110,20 +109,24 @@ withClaude(
     // What was said before is gone: the run does not come from there.
     expect(last).not.toContain('Go on with the work item.');
 
-    const { session_history, total_sessions, pending_end, current_session_id } = sessions();
-    expect({ total_sessions, pending_end, current_session_id }).toEqual({
-      total_sessions: 1,
-      pending_end: undefined,
-      current_session_id: id,
-    });
-    expect(session_history).toHaveLength(1);
-    expect(session_history[0]).toMatchObject({
-      session_id: id,
-      phases_completed: ['frame', 'architect'],
-      environment: { hostname: hostname() },
-      artifacts_loaded: expect.arrayContaining(['workflow-state', 'orchestration-protocol', 'specification']),
-    });
-    expect(session_history[0]?.ends.filter(({ reason }) => reason === 'compaction')).toHaveLength(2);
+    // S5: each compaction is a boundary.
+    const { session_history, total_sessions, current_session_id } = sessions();
+    expect({ total_sessions, current_session_id }).toEqual({ total_sessions: 3, current_session_id: id });
+    expect(session_history).toHaveLength(3);
+    const compacted = { end_reason: 'compaction', end_confirmed: true };
+    expect(session_history).toMatchObject([
+      compacted,
+      { part: 2, resumed_from: id, ...compacted },
+      { part: 3, resumed_from: id },
+    ]);
+    for (const record of session_history) {
+      expect(record).toMatchObject({
+        session_id: id,
+        phases_completed: ['frame', 'architect'],
+        environment: { hostname: hostname() },
+        artifacts_loaded: expect.arrayContaining(['workflow-state', 'orchestration-protocol', 'specification']),
+      });
+    }
   },
   patienceMs,
 );

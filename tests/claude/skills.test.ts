@@ -117,7 +117,7 @@ run(
     expect(hooksOf(text).map(({ outcome, stderr }) => [outcome, stderr])).toEqual(Array(3).fill(['success', '']));
     const said = saidIn(rig.api.requests[0]);
     expect(said).toContain(`CPM_SESSION_ID: ${init?.session_id}`);
-    expect(said).toContain('CPM SESSION STATE (cpm:spec — 2 of 6 — Qualities)');
+    expect(said).toContain('CPM SESSION STATE (cpm:spec — 2 of 6 — Qualities');
     expect(said).toContain('BANANAS');
   },
   timeoutMs,

@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Repository } from '../git/repository.ts';
+import { packageRoot } from '../support/cli.ts';
 import type { Finished } from '../support/in-process.ts';
 import { User } from './user.ts';
 
@@ -21,6 +22,19 @@ export class FaberUser extends User {
   /** As claude's Bash tool runs it. */
   asSession(id: string, ...args: string[]): Promise<Finished> {
     return this.runWith({ cwd: this.shop, env: { CLAUDE_CODE_SESSION_ID: id } }, 'faber', ...args);
+  }
+
+  /** What the hook printed. */
+  async hook(event: string, input: object, project = this.shop): Promise<string> {
+    const child = Bun.spawn([process.execPath, join(packageRoot, 'src', 'hook-main.ts'), 'faber', event], {
+      env: { ...this.env, CLAUDE_PROJECT_DIR: project },
+      stdin: Buffer.from(JSON.stringify(input)),
+      stdout: 'pipe',
+      stderr: 'pipe',
+    });
+    const text = await new Response(child.stdout).text();
+    if ((await child.exited) !== 0) throw new Error(`the hook ended with ${child.exitCode}`);
+    return text;
   }
 
   /** The new run's id. */

@@ -2,10 +2,14 @@
  * Promises of work trees made for runs of FABER: on a branch of their own, tracked, kept while anything could be lost,
  * and removed when their run is over; when one cannot be made, nothing is half made.
  */
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { faber } from '../../src/context/faber/hooks.ts';
+import type { HookCall } from '../../src/context/hook-call.ts';
+import { createFiles } from '../../src/world/files.ts';
 import { git, Repository } from '../git/repository.ts';
+import { until } from '../support/cli.ts';
 import { FaberUser } from './faber-ground.ts';
 
 let user: FaberUser;
@@ -90,6 +94,63 @@ test('kept while it holds ignored files, stands on no branch, or is not what fab
   await why();
   expect([existsSync(mine), existsSync(beside())]).toEqual([true, true]);
 }, 30_000);
+
+describe('S9: cleaned up by itself when its run is completed, and it is clean and merged', () => {
+  const others = {
+    merge: () => git(user.shop, 'merge', '--quiet', '--no-ff', '-m', 'Merge', 'feature/259'),
+    squash: () => {
+      git(user.shop, 'merge', '--quiet', '--squash', 'feature/259');
+      git(user.shop, 'commit', '--quiet', '-m', 'Squashed');
+    },
+  };
+  async function completed(): Promise<string> {
+    const run = await user.begin('259', '--worktree');
+    writeFileSync(join(beside(), 'work.txt'), 'work');
+    git(beside(), 'add', '.');
+    git(beside(), 'commit', '--quiet', '-m', 'Work');
+    await complete(run);
+    git(beside(), 'add', '.');
+    git(beside(), 'commit', '--quiet', '-m', 'The end of the run');
+    return run;
+  }
+
+  test.each(['merge', 'squash'] as const)('by the hooks of the next session in the repository: %s', async (how) => {
+    await completed();
+    const tidy = ['worktrees', '--prune', '--merged'];
+    // Not merged: the run is over, its work is not.
+    expect(await user.faber(...tidy)).toMatchObject({ code: 0, stderr: '' });
+    expect(existsSync(beside())).toBe(true);
+    others[how]();
+    writeFileSync(join(beside(), 'more.txt'), 'not committed');
+    await user.faber(...tidy);
+    expect(existsSync(beside())).toBe(true);
+    rmSync(join(beside(), 'more.txt'));
+    // Never under the feet of a session that is in it.
+    await user.hook('session-end', { session_id: 's1', reason: 'other' }, beside());
+    await user.hook('session-start', { session_id: 's2', source: 'startup' });
+    await until(() => !existsSync(beside()));
+    await until(() => git(user.shop, 'worktree', 'list').split('\n').length === 1);
+    expect(git(user.shop, 'branch', '--list', 'feature/259')).toContain('feature/259');
+  });
+
+  test('a session in it, a session of a group and a compaction set nothing off', async () => {
+    await completed();
+    const call = { event: 'session-start', projectFolder: user.shop, isWorker: false, nowMs: 0, host: 'here', env: {} };
+    const asideOf = (more: object) => faber.answer({ ...call, files: createFiles(), ...more } as HookCall).aside;
+    const args = ['faber', 'worktrees', '--prune', '--merged', '--project', user.shop];
+    expect(asideOf({})).toEqual({ args, cwd: user.shop });
+    expect(asideOf({ event: 'session-end' })).toEqual({ args, cwd: user.shop });
+    expect(asideOf({ projectFolder: beside() })).toBeUndefined();
+    expect(asideOf({ isWorker: true })).toBeUndefined();
+    expect(asideOf({ event: 'pre-compact' })).toBeUndefined();
+  });
+});
+
+test('--merged goes with --prune alone', async () => {
+  for (const more of [['--merged'], ['--merged', '--prune', '--force'], ['--merged', '--prune', '--json']]) {
+    expect(await user.faber('worktrees', ...more)).toMatchObject({ code: 2, stdout: '' });
+  }
+});
 
 test('orphans: a folder that is gone, a run that is gone', async () => {
   await user.begin('259', '--worktree');

@@ -18,17 +18,7 @@ afterEach(() => user.remove());
 
 const doneOf = (run: string): string[] => phasesCompleted(user.stateOf(run));
 
-async function hook(event: string, input: object): Promise<string> {
-  const child = Bun.spawn([process.execPath, join(packageRoot, 'src', 'hook-main.ts'), 'faber', event], {
-    env: { CLAUDE_PROJECT_DIR: user.shop },
-    stdin: Buffer.from(JSON.stringify(input)),
-    stdout: 'pipe',
-    stderr: 'pipe',
-  });
-  const text = await new Response(child.stdout).text();
-  expect(await child.exited).toBe(0);
-  return text;
-}
+const hook = (event: string, input: object) => user.hook(event, input);
 
 describe('acceptance', () => {
   test('"workflow-run command writes .fractary/faber/.active-run-id"', async () => {
@@ -164,15 +154,25 @@ describe('acceptance', () => {
     expect(await hook('pre-compact', { session_id: 's1', trigger: 'auto' })).toContain(
       'Go on with the phase architect',
     );
-    expect(user.stateOf(run).sessions.pending_end).toMatchObject({ session_id: 's1', phases_completed: ['frame'] });
+    expect(user.stateOf(run).sessions.session_history).toMatchObject([
+      { session_id: 's1', end_reason: 'compaction', end_confirmed: false, phases_completed: ['frame'] },
+    ]);
     const restored = await hook('session-start', { session_id: 's1', source: 'compact' });
     expect(restored).toContain(`FABER run ${run}`);
     expect(restored).toContain('FABER ARTIFACT workflow-state');
     await hook('session-end', { session_id: 's1', reason: 'other' });
     expect(user.stateOf(run).sessions).toMatchObject({
-      total_sessions: 1,
-      session_history: [{ session_id: 's1', ends: [{ reason: 'compaction' }, { reason: 'other' }] }],
+      total_sessions: 2,
+      session_history: [
+        { session_id: 's1', end_reason: 'compaction', end_confirmed: true },
+        { session_id: 's1', part: 2, resumed_from: 's1', end_reason: 'other' },
+      ],
     });
+    // S5: the two are told apart.
+    const { stdout } = await user.faber('status');
+    expect(stdout).toMatch(/^ +s1 on .*, from \S+ to \S+ \(compaction\)$/m);
+    expect(stdout).toMatch(/^ +s1 part 2, after a compaction, on .*, from \S+ to \S+ \(other\)$/m);
+    expect(stdout).toMatch(/^Current +s1 part 2, after a compaction, ended$/m);
   });
 
   test('".fractary/faber/.active-run-id committed to git": a warning when git ignores it', async () => {

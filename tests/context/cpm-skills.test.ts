@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { cpmRules } from '../../src/context/cpm/instructions.ts';
 import { parseHeader } from '../../src/context/cpm/state.ts';
 import { checkSkill, withSection } from '../../src/context/cpm-skills.ts';
 import { fc } from '../support/property.ts';
@@ -230,6 +231,13 @@ describe.each(names)('skill %s', (name) => {
     expect(paths).toEqual(['docs/plans/.cpm-progress-{session_id}.md', 'docs/plans/.cpm-progress.md']);
   });
 
+  test('S3: names what may change the session id: /clear, a fork and a resume', () => {
+    const adoption =
+      textOf(name)
+        .split('\n')
+        .find((line) => line.startsWith('- **Adoption**')) ?? '';
+    for (const word of ['`/clear`', 'fork', 'resume']) expect(adoption).toContain(word);
+  });
   test('shares at most half its lines with any other', () => {
     const own = linesOf(bodyOf(name));
     for (const other of names.filter((one) => one !== name)) {
@@ -246,6 +254,9 @@ describe.each(names)('skill %s', (name) => {
 });
 
 describe('the shared section', () => {
+  test('S3: what every session of a group is told names the same three', () => {
+    expect(cpmRules).toMatch(/`\/clear`, a fork or a resume may change the id/);
+  });
   test('says where, when, adoption, the end, and what to do when nobody can answer', () => {
     for (const word of [
       'CPM_SESSION_ID',

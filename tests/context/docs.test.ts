@@ -31,9 +31,10 @@ test('every file of the package it shows is there, and so are the slash commands
   for (const [, path = ''] of text.matchAll(/((?:examples|templates)\/[\w./-]+\.(?:sh|json|yaml))/g)) {
     expect([path, existsSync(join(packageRoot, path))]).toEqual([path, true]);
   }
-  for (const name of ['prime-context', 'session-end']) {
+  for (const name of ['prime-context', 'session-end', 'workflow-run']) {
     expect(text).toContain(`\`/${name}\``);
     expect(text).toContain(`\`/cpm:${name}\``);
+    expect(text).toContain(`\`/fractary-faber:${name}\``);
     for (const folder of ['configs/faber/commands', 'plugin/commands']) {
       expect(existsSync(join(packageRoot, 'templates', folder, `${name}.md`))).toBe(true);
     }

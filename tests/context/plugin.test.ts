@@ -41,7 +41,7 @@ test('the manifest names paths within the package, which are there', () => {
 
 test('its commands run the program of the package itself, whatever is on PATH, and only what they are for', () => {
   const commands = readdirSync(join(root, 'templates/plugin/commands')).toSorted();
-  expect(commands).toEqual(['clean.md', 'prime-context.md', 'session-end.md', 'sessions.md']);
+  expect(commands).toEqual(['clean.md', 'prime-context.md', 'session-end.md', 'sessions.md', 'workflow-run.md']);
   for (const name of commands) {
     const text = readFileSync(join(root, 'templates/plugin/commands', name), 'utf8');
     const program = `"${placeOfPlugin}/bin/claude-code-agent"`;
@@ -56,15 +56,31 @@ test('its commands run the program of the package itself, whatever is on PATH, a
     }
     expect(text.replaceAll(program, '')).not.toContain('claude-code-agent');
   }
-  // Those of FABER say what the config template's say.
-  for (const name of ['prime-context.md', 'session-end.md']) {
-    const of = (folder: string) => readFileSync(join(root, folder, name), 'utf8').replace(/^allowed-tools: .*\n/m, '');
-    const plain = of('templates/plugin/commands').replaceAll(
-      `"${placeOfPlugin}/bin/claude-code-agent"`,
-      'claude-code-agent',
-    );
-    expect(plain).toBe(of('templates/configs/faber/commands'));
+});
+
+test("S6: FABER's commands say the same under each of their names, in the config template and in both plugins", () => {
+  const template = 'templates/configs/faber/commands';
+  const names = ['prime-context.md', 'session-end.md', 'workflow-run.md'];
+  const places = [
+    ['templates/plugin/commands', '/bin/claude-code-agent'],
+    ['templates/fractary-faber/commands', '/../../bin/claude-code-agent'],
+    [`${template}/fractary-faber`, null],
+  ] as const;
+  for (const [folder, program] of places) {
+    expect(readdirSync(join(root, folder))).toEqual(expect.arrayContaining(names));
+    for (const name of names) {
+      const text = readFileSync(join(root, folder, name), 'utf8');
+      const quoted = `"${placeOfPlugin}${program}"`;
+      const plain = program === null ? text : text.replaceAll(quoted, 'claude-code-agent');
+      const rule = /^allowed-tools: .*$/m;
+      // What the plugin allows is what it says to run; the template's settings allow more.
+      expect(plain.replace(rule, '')).toBe(readFileSync(join(root, template, name), 'utf8').replace(rule, ''));
+      if (program !== null) expect(rule.exec(text)?.[0]).toContain(quoted);
+    }
   }
+  const manifest = json('templates/fractary-faber/.claude-plugin/plugin.json');
+  expect(manifest).toMatchObject({ name: 'fractary-faber', version: json('package.json').version });
+  expect(existsSync(join(root, 'templates/fractary-faber', '../../bin/claude-code-agent'))).toBe(true);
 });
 
 test('every hook runs our program, by its full path, without a shell line and with a time limit', () => {

@@ -3,12 +3,12 @@
  * the contract tries all of those that need the real program.
  */
 import { expect, test } from 'bun:test';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { contractDocument, contractFiles, namedTests } from '../../scripts/claude/contract.ts';
 import { claimKey, readTable, tableIn } from '../../scripts/claude/table.ts';
 import { packageRoot } from '../support/cli.ts';
-import { blankComments } from '../support/tidy-source.ts';
+import { isThere } from '../support/named-tests.ts';
 
 const document = readFileSync(contractDocument, 'utf8');
 const [claims = ''] = document.split('## The last run');
@@ -32,15 +32,8 @@ function problems(text: string): string[] {
   const wrong = text
     .split('\n')
     .flatMap(namedTests)
-    .filter(({ file, begin }) => !isThere(file, begin));
+    .filter((named) => !isThere(named));
   return [...silent, ...wrong.map(({ file, begin }) => `${file} has no test that begins with: ${begin}`)];
-}
-
-function isThere(file: string, begin: string): boolean {
-  const path = join(packageRoot, file);
-  if (!existsSync(path)) return false;
-  const source = blankComments(readFileSync(path, 'utf8'));
-  return ["'", '"', '`'].some((quote) => source.includes(quote + begin));
 }
 
 test('every claim names its test, which exists, or says that there is none', () => {

@@ -1,9 +1,10 @@
 /** `faber phase`: records a finished phase of a run, and where the documents are that it made. */
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import { portablePath } from '../../context/faber/artifacts.ts';
+import { fillIn, portablePath } from '../../context/faber/artifacts.ts';
 import { objectOf } from '../../context/faber/json-text.ts';
 import type { FaberProject } from '../../context/faber/project.ts';
+import { shippedFaber } from '../../context/faber/shipped.ts';
 import { finishPhase, inProgress, nextPhase, phasesCompleted } from '../../context/faber/state.ts';
 import { updateState } from '../../context/faber/state-file.ts';
 import { workflowName } from '../../context/faber/workflow-config.ts';
@@ -13,7 +14,17 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { nearest } from '../../template/nearest.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { ofWorkItem, parseWorkId, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
+import {
+  type FoundRun,
+  noRunHere,
+  ofWorkItem,
+  parseWorkId,
+  projectHere,
+  runHere,
+  soundConfig,
+  whoAsks,
+} from '../faber/here.ts';
+import { beginPhase } from '../faber/pre-steps.ts';
 import { tidyWorktrees } from '../faber/worktrees.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 
@@ -62,10 +73,7 @@ async function phase(context: Context, name: string, given: Given): Promise<Work
   if (!project.ok) return project;
   const run = runHere(context, project.value, given.runId);
   if (!run.ok) return run;
-  if (run.value === null) {
-    const next = 'Begin one with: claude-code-agent faber start --work-id <id>';
-    return fail('not-found', 'No FABER run is active in this project.', next);
-  }
+  if (run.value === null) return noRunHere(context, project.value);
   const meant = ofWorkItem(run.value, given.workId);
   if (!meant.ok) return meant;
   const { runId, state } = meant.value;
@@ -78,7 +86,7 @@ async function phase(context: Context, name: string, given: Given): Promise<Work
     const what = JSON.stringify(name.slice(0, 100));
     return fail('usage', `The workflow has no phase ${what}.${hint}`, `Its phases are: ${phases.join(', ')}.`);
   }
-  const artifacts = portableArtifacts(context, project.value, given.artifact ?? []);
+  const artifacts = portableArtifacts(context, project.value, meant.value, given.artifact ?? []);
   if (!artifacts.ok) return artifacts;
   const who = whoAsks(context, project.value);
   const changed = updateState(context.world.files, project.value, { runId, nowMs: who.nowMs }, (now) => {
@@ -103,6 +111,7 @@ async function phase(context: Context, name: string, given: Given): Promise<Work
     context.stderr.line(`WARNING: earlier phases are not recorded as finished: ${skipped.join(', ')}.`);
   }
   if (next === undefined) await tidyWorktrees(context, project.value);
+  else beginPhase(context, project.value, { runId, phase: next, config: config.value });
   return ok(exitCode.done);
 }
 
@@ -111,10 +120,14 @@ function notInProgress(runId: string, status: string): Result<never> {
   return fail('illegal-transition', message, `Go on with it: claude-code-agent faber resume ${runId}`);
 }
 
-/** Paths are stored so that they are right on every machine. Fails with `usage` for paths out of the project. */
+/**
+ * Paths are stored so that they are right on every machine, and may be given as they are stored, with placeholders.
+ * Fails with `usage` for paths out of the project.
+ */
 function portableArtifacts(
   context: Context,
   project: FaberProject,
+  { runId, state }: FoundRun,
   given: readonly Made[],
 ): Result<Record<string, string>> {
   const made: Record<string, string> = {};
@@ -123,7 +136,9 @@ function portableArtifacts(
       made[name] = value;
       continue;
     }
-    const path = resolve(context.cwd, value);
+    const filled = fillIn(value, { project, runId, state, shipped: shippedFaber });
+    if (!filled.ok) return fail('usage', `${name} ${filled.trouble}.`, 'Give the path of something in the project.');
+    const path = resolve(context.cwd, filled.text);
     const kind = lookAt(context.world.files, path);
     const next = 'Give the path of something in the project.';
     if (!kind.ok) return fail('usage', `${name}: ${briefPath(path)} ${kind.trouble}.`, next);

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { type Primed, primeContext } from '../../context/faber/prime.ts';
 import { shippedFaber } from '../../context/faber/shipped.ts';
-import { inProgress } from '../../context/faber/state.ts';
+import { inProgress, isCompactionDue } from '../../context/faber/state.ts';
 import { isTrigger, workflowName } from '../../context/faber/workflow-config.ts';
 import { harmless } from '../../context/hook-call.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -10,10 +10,8 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { nearest } from '../../template/nearest.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { type FoundRun, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
-
-/** claude's Bash tool hands on 30,000 characters. */
-const charactersMax = 25_000;
+import { danglingRun, type FoundRun, noRunHere, projectHere, runHere, soundConfig, whoAsks } from '../faber/here.ts';
+import { bashCharactersMax } from '../faber/pre-steps.ts';
 
 const example = `
 Example:
@@ -71,11 +69,10 @@ function prime(context: Context, given: Given): Work {
   // Called by a hook of the user's own it must not make every session of the project begin with an error.
   const isOver = isHook && run.value?.state.status !== inProgress;
   if (run.value === null || isOver) {
-    if (!isHook) {
-      const next = 'Begin one with: claude-code-agent faber start --work-id <id>';
-      return fail('not-found', 'No FABER run is active in this project.', next);
-    }
+    const none = noRunHere(context, project.value);
+    if (!isHook) return none;
     context.stdout.line('No active workflow found, skipping prime-context');
+    if (run.value === null && danglingRun(context, project.value) !== null) context.stderr.line(none.failure.message);
     return ok(exitCode.done);
   }
   const checked = checkIds(context, project.value, run.value, given.artifacts);
@@ -88,9 +85,9 @@ function prime(context: Context, given: Given): Work {
     ...(given.artifacts === undefined ? {} : { only: given.artifacts }),
     force: given.force === true,
     dryRun: given.dryRun === true,
-    compacted: false,
+    isCompacted: isHook && isCompactionDue(run.value.state),
     shipped: shippedFaber,
-    charactersMax,
+    charactersMax: bashCharactersMax,
   });
   if (!primed.ok) return primed;
   show(context, run.value.runId, primed.value, given);

@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { runLines } from '../../context/faber/prime.ts';
-import { inProgress, isoTime } from '../../context/faber/state.ts';
+import { beginSession, inProgress, isoTime, nextPhase } from '../../context/faber/state.ts';
 import { loadState, updateState } from '../../context/faber/state-file.ts';
 import { workflowName } from '../../context/faber/workflow-config.ts';
 import { fail, ok } from '../../core/failure.ts';
@@ -10,7 +10,8 @@ import { safeJson } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { activate, activeNow, choose, conflictWith } from '../faber/begin.ts';
-import { projectHere, runNamed, soundConfig, warnOfIgnored } from '../faber/here.ts';
+import { projectHere, runNamed, soundConfig, warnOfIgnored, whoAsks } from '../faber/here.ts';
+import { beginPhase } from '../faber/pre-steps.ts';
 import { tidyWorktrees } from '../faber/worktrees.ts';
 
 const example = `
@@ -41,7 +42,7 @@ async function resume(context: Context, typed: string, given: Given): Promise<Wo
   const named = runNamed(context, project.value, typed);
   if (!named.ok) return named;
   const runId = named.value;
-  const { files, clock } = context.world;
+  const { files } = context.world;
   const state = loadState(files, project.value, runId);
   if (!state.ok) return state;
   if (state.value.status === 'completed') {
@@ -62,14 +63,18 @@ async function resume(context: Context, typed: string, given: Given): Promise<Wo
   }
   const active = activate(context, project.value, runId, decidedOn);
   if (!active.ok) return active;
-  const nowMs = clock.now();
-  const changed = updateState(files, project.value, { runId, nowMs }, (now) =>
-    ok(now.status === inProgress ? now : { ...now, status: inProgress, updated_at: isoTime(nowMs) }),
-  );
+  const who = whoAsks(context, project.value);
+  const { nowMs } = who;
+  const changed = updateState(files, project.value, { runId, nowMs }, (now) => {
+    const going = now.status === inProgress ? now : { ...now, status: inProgress, updated_at: isoTime(nowMs) };
+    return ok(who.sessionId === undefined ? going : beginSession(going, who).state);
+  });
   if (!changed.ok) return changed;
   await tidyWorktrees(context, project.value);
   if (given.json === true) context.stdout.line(safeJson({ run_id: runId, project: project.value.root }, 2));
   else for (const line of runLines(runId, changed.value, config.value.phases)) context.stdout.line(line);
   await warnOfIgnored(context, project.value, runId);
+  const phase = nextPhase(changed.value, config.value.phases);
+  if (phase !== undefined) beginPhase(context, project.value, { runId, phase, config: config.value });
   return ok(exitCode.done);
 }

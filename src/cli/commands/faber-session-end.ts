@@ -6,7 +6,7 @@ import { ok } from '../../core/failure.ts';
 import { safeJson } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { projectHere, runHere, whoAsks } from '../faber/here.ts';
+import { danglingRun, projectHere, runHere, whoAsks } from '../faber/here.ts';
 
 const example = `
 Example:
@@ -46,6 +46,8 @@ function end(context: Context, given: Given): Work {
     return ok(exitCode.done);
   };
   if (run.value === null) {
+    const dangling = danglingRun(context, project.value);
+    if (dangling !== null) context.stderr.line(dangling);
     return say('No active workflow found, skipping session-end', { run_id: null, session_id: null });
   }
   const { runId } = run.value;

@@ -2,8 +2,9 @@
 import { basename, join } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { type FaberProject, runsPath } from '../../context/faber/project.ts';
-import { newState, stamp } from '../../context/faber/state.ts';
+import { beginSession, newState, stamp } from '../../context/faber/state.ts';
 import { createState } from '../../context/faber/state-file.ts';
+import type { WorkflowConfig } from '../../context/faber/workflow-config.ts';
 import { trackWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { removeWorktree } from '../../git/worktree.ts';
@@ -11,7 +12,8 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { activate, activeNow, choose, conflictWith } from '../faber/begin.ts';
-import { parseWorkId, projectHere, soundConfig, warnOfIgnored } from '../faber/here.ts';
+import { parseWorkId, projectHere, soundConfig, warnOfIgnored, whoAsks } from '../faber/here.ts';
+import { beginPhase } from '../faber/pre-steps.ts';
 import { makeWorktree, repositoryOf, tidyWorktrees } from '../faber/worktrees.ts';
 import { tryPath } from '../path-argument.ts';
 
@@ -61,7 +63,7 @@ async function start(context: Context, given: Given): Promise<Work> {
     runId: `fractary-faber-${given.workId}-${stamp(clock.now())}-${suffix}`,
     workId: given.workId,
     workflow: given.workflow,
-    phases: config.value.phases,
+    config: config.value,
   };
   if (given.worktree === true) return startBeside(context, project.value, run, given);
   const conflict = conflictWith(context, project.value, run.runId);
@@ -78,14 +80,17 @@ async function start(context: Context, given: Given): Promise<Work> {
     }
   }
   const begun = begin(context, project.value, run, decidedOn);
-  return begun.ok ? say(context, project.value, run, given.json === true) : begun;
+  if (!begun.ok) return begun;
+  const said = await say(context, project.value, run, given.json === true);
+  beginPhase(context, project.value, { ...run, phase: config.value.phases[0] ?? '' });
+  return said;
 }
 
 interface NewRun {
   readonly runId: string;
   readonly workId: string;
   readonly workflow: string;
-  readonly phases: readonly string[];
+  readonly config: WorkflowConfig;
 }
 
 /** The state first: an active run without a state would be no run. */
@@ -98,10 +103,16 @@ function begin(
 ): Result<void> {
   const { files, clock } = context.world;
   const nowMs = clock.now();
-  const state = {
-    ...newState({ ...run, workflowId: `fractary-faber:${run.workflow}`, nowMs }),
-    ...(branch === undefined ? {} : { worktree: { branch, folder: basename(project.top) } }),
-  };
+  const { phases } = run.config;
+  const made = newState({ ...run, phases, workflowId: `fractary-faber:${run.workflow}`, nowMs });
+  const who = whoAsks(context, project);
+  // The hook of its start found no run yet. In a work tree beside its own the session takes no part.
+  const state =
+    branch !== undefined
+      ? { ...made, worktree: { branch, folder: basename(project.top) } }
+      : who.sessionId === undefined
+        ? made
+        : beginSession(made, who).state;
   const created = createState(files, project, { runId: run.runId, state, nowMs });
   const active = created.ok ? activate(context, project, run.runId, decidedOn) : created;
   // A run that could not be made the active one was never begun.
@@ -131,7 +142,8 @@ async function startBeside(context: Context, project: FaberProject, run: NewRun,
 }
 
 async function say(context: Context, project: FaberProject, run: NewRun, json: boolean): Promise<Work> {
-  const { runId, workId, workflow, phases } = run;
+  const { runId, workId, workflow, config } = run;
+  const { phases } = config;
   if (json) {
     const shown = { run_id: runId, work_id: workId, workflow, phases, project: project.root };
     context.stdout.line(safeJson(shown, 2));

@@ -1,8 +1,8 @@
 /** `faber status`: the active run of this work tree, its phases and sessions, and which other runs there are. */
 import type { Command } from '@commander-js/extra-typings';
 import { type JsonObject, listOf, objectOf, textOf } from '../../context/faber/json-text.ts';
-import { activeRunPath, type FaberProject, listRuns, readActiveRun, runsPath } from '../../context/faber/project.ts';
-import { currentSession, isSessionOpen, nextPhase, phasesCompleted } from '../../context/faber/state.ts';
+import { type FaberProject, listRuns, readActiveRun } from '../../context/faber/project.ts';
+import { currentSession, isSessionOpen, nextPhase, partOf, phasesCompleted } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { workflowName } from '../../context/faber/workflow-config.ts';
 import { ok } from '../../core/failure.ts';
@@ -11,6 +11,7 @@ import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import {
+  danglingRun,
   type FoundRun,
   ofWorkItem,
   parseWorkId,
@@ -60,10 +61,8 @@ async function status(context: Context, given: Given): Promise<Work> {
   if (!meant.ok) return meant;
   const others = otherRuns(context, project.value, run?.runId);
   const activeId = active.kind === 'run' ? active.runId : null;
-  if (activeId !== null && run === null) {
-    const what = `${activeRunPath} names the run ${activeId}, which is not in ${project.value.root}/${runsPath}.`;
-    context.stderr.line(safeLine(`WARNING: ${what}`, 600));
-  }
+  const dangling = run === null ? danglingRun(context, project.value) : null;
+  if (dangling !== null) context.stderr.line(`WARNING: ${dangling}`);
   if (given.json === true) {
     context.stdout.line(safeJson({ active_run_id: activeId, run: run?.state ?? null, other_runs: others }, 2));
     return ok(exitCode.done);
@@ -110,7 +109,9 @@ function describe(context: Context, project: FaberProject, { runId, state }: Fou
     ...(next === undefined ? [] : [['Next', next] as const]),
     ['Sessions', word(sessions.total_sessions ?? 0)],
     ...history.map((record) => ['', describeSession(record)] as const),
-    ...(current.id === undefined ? [] : [['Current', `${current.id}, ${open}`] as const]),
+    ...(current.id === undefined
+      ? []
+      : [['Current', `${current.id}${partText(current.record) || ','} ${open}`] as const]),
     ['Loaded', `${loaded.join(', ') || 'nothing'}${last === undefined ? '' : `, last at ${last}`}`],
     ...(config.ok ? [] : [['Trouble', config.failure.message] as const]),
   ];
@@ -120,7 +121,15 @@ function describe(context: Context, project: FaberProject, { runId, state }: Fou
 function describeSession(record: JsonObject): string {
   const { hostname } = objectOf(record.environment);
   const ended = textOf(record.ended_at) === undefined ? 'end not recorded' : `to ${word(record.ended_at)}`;
-  return `${word(record.session_id)} on ${word(hostname)}, from ${word(record.started_at)} ${ended}`;
+  const why = textOf(record.end_reason) === undefined ? '' : ` (${word(record.end_reason)})`;
+  const who = `${word(record.session_id)}${partText(record)} on ${word(hostname)}`;
+  return `${who}, from ${word(record.started_at)} ${ended}${why}`;
+}
+
+/** One conversation has a record before and after each compaction. */
+function partText(record: JsonObject | null): string {
+  const part = partOf(record);
+  return part === 1 ? '' : ` part ${part}, after a compaction,`;
 }
 
 function word(value: unknown): string {

@@ -1,13 +1,20 @@
 /** `faber worktrees`: the work trees that were made for runs, and with --prune the removal of those that are over. */
 import type { Command } from '@commander-js/extra-typings';
-import { ok } from '../../core/failure.ts';
+import { fail, ok } from '../../core/failure.ts';
 import { formatTable, plural } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { projectHere } from '../faber/here.ts';
-import { type Repository, removeFinished, repositoryOf, viewWorktrees, type WorktreeView } from '../faber/worktrees.ts';
+import {
+  type Repository,
+  removeFinished,
+  repositoryOf,
+  tidyWorktrees,
+  viewWorktrees,
+  type WorktreeView,
+} from '../faber/worktrees.ts';
 
 const example = `
 Example:
@@ -21,6 +28,7 @@ export function define(command: Command, context: Context): void {
         'committed keep a work tree, files that git ignores do not. Branches stay.',
     )
     .option('--prune', 'remove what is over')
+    .option('--merged', 'with --prune: only those whose branch is merged, without a question, as FABER does by itself')
     .option('--force', 'do not ask, and do not wait for the end of sessions')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: an array of work trees, or of what became of them')
@@ -30,14 +38,22 @@ export function define(command: Command, context: Context): void {
 
 interface Given {
   readonly prune?: true | undefined;
+  readonly merged?: true | undefined;
   readonly force?: true | undefined;
   readonly project?: string | undefined;
   readonly json?: true | undefined;
 }
 
 async function worktrees(context: Context, given: Given): Promise<Work> {
+  if (given.merged === true && (given.prune !== true || given.force === true || given.json === true)) {
+    return fail('usage', '--merged goes with --prune alone.', 'Give --prune --merged, or leave it out.');
+  }
   const project = projectHere(context, given.project);
   if (!project.ok) return project;
+  if (given.merged === true) {
+    await tidyWorktrees(context, project.value);
+    return ok(exitCode.done);
+  }
   const repository = await repositoryOf(context, project.value);
   if (!repository.ok) return repository;
   const views = viewWorktrees(context, repository.value);

@@ -70,7 +70,7 @@ export function define(command: Command, context: Context): void {
     .option('--allowed-tools <rules>', 'permission rules such as "Edit,Bash(git log:*)"', parseRules)
     .option(
       '--context <systems>',
-      'what keeps its state: cpm,faber,handover or none (default: cpm,handover)',
+      'what keeps its state: of cpm, faber and handover, or none (default: all)',
       parseContext,
     )
     .option('--retries <n>', 'further attempts after a transient failure (default: 2)', parseRetries)

@@ -5,6 +5,7 @@ import { activeRunPath, type FaberProject, makeFolderInProject, readActiveRun } 
 import { inProgress } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { plainNamePattern } from '../../core/values.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import type { Context } from '../context.ts';
 
@@ -27,7 +28,7 @@ export function conflictWith(context: Context, project: FaberProject, newRunId: 
   const { runId } = active;
   if (state.ok) {
     if (state.value.status !== inProgress) return ok(null);
-    return ok({ runId, workId: state.value.work_id === undefined ? undefined : String(state.value.work_id) });
+    return ok({ runId, workId: String(state.value.work_id ?? '') || undefined });
   }
   // Without a state there is no run that could go on.
   if (state.failure.reason === 'not-found') return ok(null);
@@ -38,6 +39,7 @@ export type Choice = 'take-over' | 'worktree' | 'cancel';
 
 interface Asked {
   readonly runId: string;
+  /** Empty when the run has none. */
   readonly workId: string;
   /** Name of the project's folder. */
   readonly project: string;
@@ -61,9 +63,11 @@ export async function choose(
   stderr.line('WARNING: Another workflow is active in this worktree');
   for (const line of indented) stderr.line(`   ${safeLine(line, 600)}`);
   if (same) stderr.line(`It is the same work item; go on with it: claude-code-agent faber resume ${conflict.runId}`);
-  stderr.line('Recommendation: use separate worktrees for concurrent workflows:');
+  // The work item of a run that exists stands in a file that anybody may have written.
+  const hasCommand = plainNamePattern.test(workId);
+  stderr.line(`Recommendation: use separate worktrees for concurrent workflows${hasCommand ? ':' : '.'}`);
   const folder = safeLine(`../${project}-issue-${workId}`, 300);
-  stderr.line(`   claude-code-agent faber start --work-id ${workId} --worktree      in ${folder}`);
+  if (hasCommand) stderr.line(`   claude-code-agent faber start --work-id ${workId} --worktree      in ${folder}`);
   const question =
     'Do you want to proceed anyway? This will take over context management for this worktree, potentially ' +
     'interfering with the other workflow.';

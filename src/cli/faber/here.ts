@@ -1,7 +1,7 @@
 /**
  * cli/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, and who asks.
  */
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { readGitHead } from '../../context/faber/git-head.ts';
 import type { JsonObject } from '../../context/faber/json-text.ts';
@@ -19,7 +19,7 @@ import { shippedFaber } from '../../context/faber/shipped.ts';
 import { inProgress, type Who } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../../core/values.ts';
 import { ignoredFiles } from '../../git/worktree.ts';
 import { safeLine } from '../../report/terminal-text.ts';
@@ -90,6 +90,21 @@ export function runHere(context: Context, project: FaberProject, given: string |
   if (open.length <= 1) return ok(open[0] ?? null);
   const ids = open.map(({ runId }) => runId).join(', ');
   return fail('ambiguous', `Several runs are in progress here: ${ids}.`, 'Name one with --run-id.');
+}
+
+/** A sentence for an active run that has no folder here, such as one that was never committed; null when it has one. */
+export function danglingRun({ world }: Context, project: FaberProject): string | null {
+  const active = readActiveRun(world.files, project);
+  if (active.kind !== 'run' || lookAt(world.files, join(project.root, statePath(active.runId))).ok) return null;
+  return safeLine(`${activeRunPath} names the run ${active.runId}, which is not in ${project.root}/${runsPath}.`, 600);
+}
+
+/** What a command says that needs a run where there is none. */
+export function noRunHere(context: Context, project: FaberProject): { readonly ok: false; readonly failure: Failure } {
+  const dangling = danglingRun(context, project);
+  const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
+  const next = 'Begin one with: claude-code-agent faber start --work-id <id>';
+  return { ok: false, failure: { reason: 'not-found', message, next } };
 }
 
 /** Of --work-id, which becomes part of names of folders and branches: 258, #258, ABC-12. */

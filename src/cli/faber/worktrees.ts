@@ -11,6 +11,7 @@ import {
   addWorktree,
   allIgnoredFiles,
   changedFiles,
+  isMerged,
   listWorktrees,
   pruneWorktrees,
   removeWorktree,
@@ -190,12 +191,13 @@ async function keepRun(context: Context, main: FaberProject, { path, runId }: Wo
   return ok(undefined);
 }
 
-/** After completion: what is over and holds nothing that could be lost goes away by itself. Says what it did. */
+/** What is completed, merged and holds nothing that could be lost goes away by itself. Says what it did. */
 export async function tidyWorktrees(context: Context, project: FaberProject): Promise<void> {
   const repository = await repositoryOf(context, project);
   const views = repository.ok ? viewWorktrees(context, repository.value) : repository;
   if (!repository.ok || !views.ok) return;
   for (const view of views.value.filter(({ status }) => status === 'completed')) {
+    if (!(await isMerged(context, repository.value.main.top, view.branch))) continue;
     const { removed, path, why } = await removeFinished(context, repository.value, view, { openSessionsToo: false });
     if (removed) context.stderr.line(`Removed the work tree ${briefPath(path)}. ${why}`);
   }

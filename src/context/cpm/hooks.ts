@@ -80,14 +80,16 @@ function readCandidates(call: HookCall, { sessions, legacy }: Progress, ownId: s
   );
   const ordered = [...own, ...others.filter(({ stale }) => !stale), ...others.filter(({ stale }) => stale)];
   const all = ordered.slice(0, filesReadMax).map((file) => {
-    return { file, shown: shownOf(call, file, own.includes(file) ? fileBytesMax : otherBytesMax) };
+    const shown = shownOf(call, file, own.includes(file) ? fileBytesMax : otherBytesMax);
+    return { file, shown: file === legacy && sessions.length > 0 ? { ...shown, isNamedOnly: true } : shown };
   });
   return { all, unread: ordered.slice(filesReadMax).map(({ name }) => name) };
 }
 
 /**
- * A session that knows no id writes the legacy file. It stands at its age, but behind one other at most: no id leads
- * to it, so the files of many sessions must not crowd it out.
+ * A session that knows no id writes the legacy file. Beside files of sessions it is only named, for it is most likely
+ * left over from before they had ids. It stands at its age, but behind one other at most: no id leads to it, so the
+ * files of many sessions must not crowd it out.
  */
 function withLegacy(others: readonly ProgressFile[], legacy: ProgressFile | null): readonly ProgressFile[] {
   if (legacy === null) return others;
@@ -98,7 +100,7 @@ function withLegacy(others: readonly ProgressFile[], legacy: ProgressFile | null
 
 function shownOf(call: HookCall, file: ProgressFile, bytesMax: number): Shown {
   const read = readProgress(call.files, call.projectFolder, file.path, bytesMax);
-  const about = { name: file.name, path: shownPath(file), ageMs: file.ageMs };
+  const about = { name: file.name, path: shownPath(file), ageMs: file.ageMs, isNamedOnly: false };
   if (!read.ok) return { ...about, header: {}, text: '', truncated: false, trouble: read.trouble };
   return { ...about, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
 }
@@ -111,7 +113,8 @@ function layoutFor(call: HookCall, { all, unread }: Candidates, ownId: string | 
   const rest = all.filter((one) => one !== own).map(({ shown }) => shown);
   const base = { first, primary: own?.shown ?? null, stale: [], othersTitle: notShown, unread, closing: '' };
   if (call.source === 'compact' && own !== null) {
-    return { ...base, others: [], showsOthers: false, unread: [], closing: goOn(call) };
+    const others = rest.filter(({ isNamedOnly }) => isNamedOnly);
+    return { ...base, others, showsOthers: false, othersTitle: ofOthers, unread: [], closing: goOn(call) };
   }
   // Without an id nobody can tell whose state is whose, so a worker then gets all that there is.
   if (call.isWorker && ownId !== undefined) {
@@ -144,7 +147,7 @@ function startLayout(
 
 /** The first file that can be shown, and the rest. */
 function firstAndOthers(shown: readonly Shown[]): Pick<Layout, 'primary' | 'others'> {
-  const primary = shown.find(({ trouble }) => trouble === null) ?? null;
+  const primary = shown.find(({ trouble, isNamedOnly }) => trouble === null && !isNamedOnly) ?? null;
   return { primary, others: shown.filter((one) => one !== primary) };
 }
 
@@ -192,9 +195,8 @@ function preCompact(call: HookCall): HookAnswer {
     'keep in the summary: the skill and its current phase, what was decided in each completed phase, the path of the ' +
     'output, the next action, and the CPM_SESSION_ID line.';
   if (shown === null || shown.trouble !== null) return { text: `CPM: if a CPM skill is at work, ${keep}` };
-  const artifact = shown.header.artifact === undefined ? '' : ` on ${shown.header.artifact}`;
   const text =
-    `CPM: this session (CPM_SESSION_ID: ${call.sessionId}) is at work: ${labelOf(shown.header)}${artifact}. Its ` +
+    `CPM: this session (CPM_SESSION_ID: ${call.sessionId}) is at work: ${labelOf(shown.header)}. Its ` +
     `state is in ${shown.path} and is shown again after the compaction. Nevertheless ${keep}`;
   return { text, notes: { shown: [shown.name] } };
 }

@@ -22,7 +22,7 @@ or a crash costs nothing. It is \`${progressFolder}/.cpm-progress-<session id>.m
   to go on without asking; \`## Next Action\`, the very next step.
 - **Reading it**: after a start, a resume or a compaction a hook shows it after \`--- CPM SESSION STATE\`. Go on with
   its next action. When it says that the rest is in the file, read the file first.
-- **Adoption**: \`/clear\` and forks change the id; \`$CLAUDE_CODE_SESSION_ID\` in Bash is always the right one. When
-  your own state is in a file with an earlier id, write it to the file with the new id (when that exists, add what it
-  lacks), read it back, and only then delete the old one. Files of other sessions are not yours: leave them alone.
+- **Adoption**: \`/clear\`, a fork or a resume may change the id; \`$CLAUDE_CODE_SESSION_ID\` in Bash is always right.
+  When your own state is in a file with an earlier id, write it to the file with the new id (when that exists, add what
+  it lacks), read it back, and only then delete the old one. Files of other sessions are not yours: leave them alone.
 - **At the end**: delete it, after every output was written and checked, never before.`;

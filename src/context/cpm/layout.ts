@@ -24,6 +24,8 @@ export interface Shown {
   readonly truncated: boolean;
   /** Completes a sentence that begins with the path; null = the text can be shown. */
   readonly trouble: string | null;
+  /** Has a line at most, whatever the room. */
+  readonly isNamedOnly: boolean;
 }
 
 export interface Layout {
@@ -120,7 +122,7 @@ function wholeOnes(others: readonly Shown[], named: ReadonlyMap<Shown, string>, 
   let left = room;
   for (const shown of others) {
     const line = named.get(shown);
-    if (line === undefined || shown.trouble !== null || shown.truncated) continue;
+    if (line === undefined || shown.trouble !== null || shown.truncated || shown.isNamedOnly) continue;
     const text = block(shown);
     const price = cost(text) - line.length - 1;
     if (price > left) continue;
@@ -177,13 +179,11 @@ function block(shown: Shown, max = Number.POSITIVE_INFINITY): string {
 function otherLine(shown: Shown): string {
   const { path, trouble, header, ageMs } = shown;
   if (trouble !== null) return `- ${path} ${oneLine(trouble, 200)}`;
-  const artifact = header.artifact === undefined ? '' : ` — ${header.artifact}`;
-  return `- ${labelOf(header)}${artifact} — file: ${path} (${hoursOf(ageMs)}h old)`;
+  return `- ${labelOf(header)} — file: ${path} (${hoursOf(ageMs)}h old)`;
 }
 
-/** The first of these two lines is what the public CPM plugin prints, so that its skills understand it. */
+/** In the form that the public CPM plugin prints, so that its skills understand it. */
 function staleLine({ path, header, ageMs, trouble }: Shown): string {
   const line = `STALE: ${labelOf(header)} — file: ${path} (${hoursOf(ageMs)}h old). To remove: delete ${path}`;
-  if (trouble !== null) return `${line}\n  It ${oneLine(trouble, 200)}.`;
-  return header.artifact === undefined ? line : `${line}\n  Worked on: ${header.artifact}`;
+  return trouble === null ? line : `${line}\n  It ${oneLine(trouble, 200)}.`;
 }

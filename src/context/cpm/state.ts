@@ -86,9 +86,9 @@ function keyOf(text: string): string {
     .toLowerCase();
 }
 
-/** `cpm:spec — Section 3 of 6`; a skill that is not known is called so. */
-export function labelOf({ skill = 'unknown', phase }: ProgressHeader): string {
-  return phase === undefined ? skill : `${skill} — ${phase}`;
+/** `cpm:spec — Section 3 of 6 — docs/07-spec.md`: what is known of it; a skill that is not known is called so. */
+export function labelOf({ skill = 'unknown', phase, artifact }: ProgressHeader): string {
+  return [skill, phase, artifact].filter((part) => part !== undefined).join(' — ');
 }
 
 /** Blanks and line ends collapsed, at most `max` characters. */

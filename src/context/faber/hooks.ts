@@ -14,6 +14,7 @@ import { shippedFaber } from './shipped.ts';
 import { endSession, noteCompaction, phasesDefault, type Who } from './state.ts';
 import { updateState } from './state-file.ts';
 import { loadWorkflowConfig, workflowName } from './workflow-config.ts';
+import { projectToTidy } from './worktrees.ts';
 
 export const faber = { name: 'faber', answer } satisfies ContextSystem;
 
@@ -21,6 +22,15 @@ type Run = Running & { readonly ok: true };
 
 function answer(call: HookCall): HookAnswer {
   const project = findProject(call.files, call.projectFolder);
+  const answered = answerFor(call, project);
+  // The work trees of a group's sessions are the runner's, and its processes must not outlive it.
+  const main = call.isWorker || call.event === 'pre-compact' ? null : projectToTidy(call.files, project);
+  if (main === null) return answered;
+  const args = ['faber', 'worktrees', '--prune', '--merged', '--project', main];
+  return { ...answered, aside: { args, cwd: main } };
+}
+
+function answerFor(call: HookCall, project: FaberProject): HookAnswer {
   // The last phase completes the run before its session ends, and that end is wanted too.
   const run = call.event === 'session-end' ? activeRun(call.files, project) : runInProgress(call.files, project);
   if (!run.ok) {
@@ -40,7 +50,7 @@ function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): Ho
     trigger: 'session_start',
     force: false,
     dryRun: false,
-    compacted: call.source === 'compact',
+    isCompacted: call.source === 'compact',
     shipped: shippedFaber,
     charactersMax,
   });
@@ -55,7 +65,7 @@ function sessionStart(call: HookCall, project: FaberProject, { runId }: Run): Ho
   return { text, notes: { run: runId, sessionId, isNewSession, loaded, missing, trouble } };
 }
 
-/** Everything is saved, but the end only noted: a compaction may still fail. */
+/** Everything is saved and the end recorded, but not confirmed: a compaction may still fail. */
 function preCompact(call: HookCall, project: FaberProject, { runId, state }: Run): HookAnswer {
   const who = whoOf(call, project);
   const at = { runId, nowMs: call.nowMs };

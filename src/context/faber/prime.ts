@@ -16,9 +16,10 @@ import { type FaberProject, statePath } from './project.ts';
 import {
   type Begun,
   beginSession,
-  commitCompaction,
+  currentSession,
   isoTime,
   nextPhase,
+  partOf,
   phasesCompleted,
   recordLoads,
   type Who,
@@ -37,8 +38,8 @@ export interface PrimeWish {
   readonly force: boolean;
   /** Nothing is written. */
   readonly dryRun: boolean;
-  /** The conversation was just compacted: the end that was noted before becomes true. */
-  readonly compacted: boolean;
+  /** The conversation was just compacted: the end that was noted before becomes true, and a new record begins. */
+  readonly isCompacted: boolean;
   /** Folder of the shipped configurations and documents. */
   readonly shipped: string;
   /** Of the whole text. */
@@ -99,8 +100,8 @@ export function primeContext(files: ContextFiles, wish: PrimeWish): Result<Prime
   return ok({ text, config: config.value, sessionId, isNewSession: isNew, artifacts, missing, ...trouble });
 }
 
-function begin(state: JsonObject, { who, compacted }: PrimeWish): Begun {
-  return beginSession(compacted ? commitCompaction(state, who) : state, who);
+function begin(state: JsonObject, { who, isCompacted }: PrimeWish): Begun {
+  return beginSession(state, who, { isCompacted });
 }
 
 /** The state is read once more under its lock: somebody may have changed it since. */
@@ -126,7 +127,9 @@ interface TextParts {
 function textOf({ state, sessionId, isNew }: Begun, { wish, config, shown, trouble }: TextParts): string {
   const head = runLines(wish.runId, state, config.phases);
   const sessions = objectOf(state.sessions);
-  const which = `session ${oneLine(String(sessions.total_sessions))} of the run${isNew ? '' : ', going on'}`;
+  const part = partOf(currentSession(state).record);
+  const how = part > 1 ? `, part ${part} of its conversation` : isNew ? '' : ', going on';
+  const which = `session ${oneLine(String(sessions.total_sessions))} of the run${how}`;
   head.push(`Loaded at ${isoTime(wish.who.nowMs)} (${wish.trigger}) for ${oneLine(sessionId)}, ${which}.`);
   if (config.problems.length > 0) {
     head.push(`Problems in its configuration: ${oneLine(config.problems.slice(0, 3).join('; '))}`);

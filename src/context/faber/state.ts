@@ -93,7 +93,7 @@ export function finishPhase(
   const next = order.find((name) => !done.has(name));
   const completed = next === undefined ? { status: 'completed', completed_at: at } : {};
   const changed = { ...state, phases, current_phase: next ?? null, updated_at: at, ...completed };
-  if (!isSessionOpen(changed)) return changed;
+  if (!isLive(changed)) return changed;
   return withRecord(changed, { ...currentSession(changed).record, phases_completed: phasesCompleted(changed) });
 }
 
@@ -120,33 +120,83 @@ export function currentSession(state: JsonObject): { readonly id?: string; reado
   return { id, record: isObject(ended) ? ended : null };
 }
 
-/** True while the current session's end was not recorded. */
+/** True while the current session's end was not recorded; before a compaction it is only noted, and may not happen. */
 export function isSessionOpen(state: JsonObject): boolean {
+  return isLive(state) || isNoted(currentSession(state).record);
+}
+
+/** The current session has not been put into the history. */
+function isLive(state: JsonObject): boolean {
   const sessions = objectOf(state.sessions);
   const id = textOf(sessions.current_session_id);
   return id !== undefined && objectOf(sessions.current_session).session_id === id;
 }
 
+/** Its end was recorded before a compaction that may still fail. */
+function isNoted(record: JsonObject | null): boolean {
+  return record?.end_confirmed === false;
+}
+
 /**
  * The session that asks becomes the current one. A new record is made exactly when claude's session id or the machine
- * differs from the current one; who has no id goes on with the current session of this machine.
+ * differs from the current one, or when its conversation was just compacted: that one has the same id, the next `part`,
+ * and names in `resumed_from` whose work it goes on with. Who has no id goes on with the current session of this
+ * machine.
  */
-export function beginSession(state: JsonObject, who: Who): Begun {
+export function beginSession(before: JsonObject, who: Who, { isCompacted = false } = {}): Begun {
+  const state = isCompacted ? confirmCompaction(before, who) : before;
   const current = currentSession(state);
-  const host = textOf(objectOf(current.record?.environment).hostname);
-  const sameMachine = host === undefined || host === who.host;
-  const sameId = who.sessionId === undefined || who.sessionId === current.id;
-  if (current.id !== undefined && sameMachine && sameId) {
-    // An end that was recorded before stays in the history; the record goes on from there.
-    const { ended_at: _, end_reason: __, ...kept } = current.record ?? freshRecord(current.id, who);
-    return { state: withRecord(withoutPendingEnd(state), kept), sessionId: current.id, isNew: false };
+  const isSame =
+    current.id !== undefined && isHere(current.record, who) && (who.sessionId ?? current.id) === current.id;
+  if (isSame && !isCompacted) {
+    // A normal end that was recorded before stays in the history; the record goes on from there.
+    const kept = current.record === null ? freshRecord(current.id, who) : reopened(current.record);
+    return { state: withRecord(withoutNoted(state, current.record), kept), sessionId: current.id, isNew: false };
   }
-  const sessionId = who.sessionId ?? inventedId(who);
-  const left = isSessionOpen(state) ? intoHistory(state, { ...current.record, ended_at: null }) : state;
+  const sessionId = who.sessionId ?? (isSame ? current.id : inventedId(who));
+  const earlier = isCompacted ? lastRecord(state, sessionId, who) : null;
+  const resumed = earlier === null ? {} : { part: partOf(earlier) + 1, resumed_from: sessionId };
+  const left = isLive(state) ? intoHistory(state, { ...current.record, ended_at: null }) : state;
   const sessions = objectOf(left.sessions);
   const count = Math.max(Number(sessions.total_sessions) || 0, listOf(sessions.session_history).length);
-  const counted = { ...withoutPendingEnd(left), sessions: { ...sessions, total_sessions: count + 1 } };
-  return { state: withRecord(counted, freshRecord(sessionId, who)), sessionId, isNew: true };
+  const counted = { ...left, sessions: { ...sessions, total_sessions: count + 1 } };
+  const record = { ...freshRecord(sessionId, who), ...resumed };
+  return { state: withRecord(counted, record), sessionId, isNew: true };
+}
+
+/** Counts the records of one conversation from 1: each compaction begins another. */
+export function partOf(record: JsonObject | null): number {
+  const part = Number(record?.part);
+  return Number.isSafeInteger(part) && part > 1 ? part : 1;
+}
+
+/** Of what other tools wrote the machine may be missing: then it is this one. */
+function isHere(record: JsonObject | null, { host }: Pick<Who, 'host'>): boolean {
+  const { hostname } = objectOf(record?.environment);
+  return hostname === undefined || hostname === host;
+}
+
+function lastRecord(state: JsonObject, sessionId: string, who: Who): JsonObject | null {
+  const { id, record } = currentSession(state);
+  if (id === sessionId && record !== null && isHere(record, who)) return record;
+  const history = listOf(objectOf(state.sessions).session_history).map(objectOf);
+  return history.findLast((one) => one.session_id === sessionId && isHere(one, who)) ?? null;
+}
+
+/** The record as it was before its end; of an end that was only noted nothing is left. */
+function reopened(record: JsonObject): JsonObject {
+  const { ended_at: _, end_reason: __, end_confirmed, ...kept } = record;
+  return end_confirmed === false ? { ...kept, ends: listOf(record.ends).slice(0, -1) } : kept;
+}
+
+/** A compaction that failed leaves no end in the history. */
+function withoutNoted(state: JsonObject, record: JsonObject | null): JsonObject {
+  // An earlier version of this program noted it here.
+  const { pending_end: _, ...sessions } = objectOf(state.sessions);
+  const history = listOf(sessions.session_history);
+  const kept =
+    record !== null && isNoted(record) ? history.filter((one) => !isSameRecord(objectOf(one), record)) : history;
+  return { ...state, sessions: { ...sessions, session_history: kept } };
 }
 
 function freshRecord(sessionId: string, who: Who): JsonObject {
@@ -190,41 +240,50 @@ function withRecord(state: JsonObject, record: JsonObject): JsonObject {
   };
 }
 
-/** One record of a session stands in the history once, with what was last known of it. */
+/** One record of a session stands in the history once, as it was last known. */
 function intoHistory(state: JsonObject, record: JsonObject): JsonObject {
   const sessions = objectOf(state.sessions);
   const history = listOf(sessions.session_history);
   const index = history.findLastIndex((one) => isSameRecord(objectOf(one), record));
-  const session_history =
-    index < 0 ? [...history, record] : history.with(index, { ...objectOf(history[index]), ...record });
+  const session_history = index < 0 ? [...history, record] : history.with(index, record);
   return { ...state, sessions: { ...sessions, session_history } };
 }
 
 function isSameRecord(one: JsonObject, other: JsonObject): boolean {
-  const host = (record: JsonObject) => objectOf(record.environment).hostname;
-  return one.session_id === other.session_id && one.started_at === other.started_at && host(one) === host(other);
+  const key = ({ session_id, started_at, ...record }: JsonObject) =>
+    JSON.stringify([session_id, started_at, partOf(record), objectOf(record.environment).hostname]);
+  return key(one) === key(other);
+}
+
+interface End {
+  /** Milliseconds since 1970. */
+  readonly atMs: number;
+  readonly reason: string;
+  /** It may yet turn out that the session goes on. */
+  readonly isNoted?: boolean;
 }
 
 /** The session ended: its record goes to the history. `ended` is false when there is no such session here. */
 export function endSession(
   state: JsonObject,
-  { sessionId, host }: Pick<Who, 'sessionId' | 'host'>,
-  end: { readonly atMs: number; readonly reason: string },
+  who: Pick<Who, 'sessionId' | 'host'>,
+  { atMs, reason, isNoted = false }: End,
 ): { readonly state: JsonObject; readonly ended: string | null } {
-  const record = recordOf(state, sessionId, host);
+  const record = openRecord(state, who);
   if (record === null) return { state, ended: null };
-  const at = isoTime(end.atMs);
-  const loaded = listOf(record.artifacts_loaded);
+  const at = isoTime(atMs);
+  const before = reopened(record);
   const done = {
-    ...record,
+    ...before,
     ended_at: at,
-    end_reason: end.reason,
-    ends: [...listOf(record.ends), { at, reason: end.reason }],
+    end_reason: reason,
+    ...(isNoted ? { end_confirmed: false } : {}),
+    ends: [...listOf(before.ends), { at, reason }],
     phases_completed: phasesCompleted(state),
-    artifacts_loaded: loaded,
+    artifacts_loaded: listOf(record.artifacts_loaded),
   };
   const isCurrent = currentSession(state).id === record.session_id;
-  const { current_session: live, ...sessions } = objectOf(intoHistory(withoutPendingEnd(state), done).sessions);
+  const { current_session: live, ...sessions } = objectOf(intoHistory(state, done).sessions);
   return {
     state: { ...state, updated_at: at, sessions: isCurrent ? sessions : { ...sessions, current_session: live } },
     ended: String(record.session_id),
@@ -232,54 +291,38 @@ export function endSession(
 }
 
 /** Of a session that is no longer the current one, a record whose end is not known. */
-function recordOf(state: JsonObject, sessionId: string | undefined, host: string): JsonObject | null {
-  const current = currentSession(state);
-  const isHere = (record: JsonObject) => {
-    const { hostname } = objectOf(record.environment);
-    return hostname === undefined || hostname === host;
-  };
-  if (sessionId === undefined || sessionId === current.id) {
-    return current.record !== null && isHere(current.record) ? current.record : null;
-  }
-  const found = listOf(objectOf(state.sessions).session_history)
-    .map(objectOf)
-    .findLast((one) => one.session_id === sessionId && isHere(one) && (one.ended_at ?? null) === null);
-  return found ?? null;
+function openRecord(state: JsonObject, { sessionId, host }: Pick<Who, 'sessionId' | 'host'>): JsonObject | null {
+  const { id, record } = currentSession(state);
+  if (sessionId === undefined || sessionId === id) return isHere(record, { host }) ? record : null;
+  const history = listOf(objectOf(state.sessions).session_history).map(objectOf);
+  const isOpen = (one: JsonObject) => (one.ended_at ?? null) === null || isNoted(one);
+  return history.findLast((one) => one.session_id === sessionId && isHere(one, { host }) && isOpen(one)) ?? null;
 }
 
 /**
- * A compaction is about to be tried, and may fail: everything is saved, but the end only noted. `commitCompaction`
- * makes it true once the compacted session starts.
+ * A compaction is about to be tried: everything is saved and the end recorded, but it may fail. `beginSession` confirms
+ * the end once the compacted session starts, or takes it back when the session goes on as it was. Who had no record,
+ * for the run began after it did, gets one.
  */
-export function noteCompaction(state: JsonObject, who: Pick<Who, 'sessionId' | 'host' | 'nowMs'>): JsonObject {
-  const { id, record } = currentSession(state);
-  const completed = phasesCompleted(state);
-  const at = isoTime(who.nowMs);
-  const saved =
-    record !== null && isSessionOpen(state) && (who.sessionId === undefined || who.sessionId === id)
-      ? withRecord(state, { ...record, phases_completed: completed, saved_at: at })
-      : state;
-  const pending = {
-    session_id: who.sessionId ?? id ?? null,
-    hostname: who.host,
-    noted_at: at,
-    reason: 'compaction',
-    phases_completed: completed,
-  };
-  return { ...saved, updated_at: at, sessions: { ...objectOf(saved.sessions), pending_end: pending } };
+export function noteCompaction(state: JsonObject, who: Who): JsonObject {
+  const known = openRecord(state, who) === null ? beginSession(state, who).state : state;
+  return endSession(known, who, { atMs: who.nowMs, reason: compaction, isNoted: true }).state;
 }
 
-/** The compaction happened: the end is recorded at the time it was noted, else now. */
-export function commitCompaction(state: JsonObject, who: Pick<Who, 'sessionId' | 'host' | 'nowMs'>): JsonObject {
-  const pending = objectOf(objectOf(state.sessions).pending_end);
-  const isOurs = who.sessionId === undefined || pending.session_id === who.sessionId;
-  const noted = isOurs ? Date.parse(textOf(pending.noted_at) ?? '') : Number.NaN;
-  return endSession(state, who, { atMs: Number.isNaN(noted) ? who.nowMs : noted, reason: 'compaction' }).state;
+const compaction = 'compaction';
+
+/** The compaction happened: the end is what was noted, else now. */
+function confirmCompaction(state: JsonObject, who: Who): JsonObject {
+  const record = openRecord(state, who);
+  if (record === null) return state;
+  if (isNoted(record)) return intoHistory(state, { ...record, end_confirmed: true });
+  if ((record.ended_at ?? null) !== null) return state;
+  return endSession(state, who, { atMs: who.nowMs, reason: compaction }).state;
 }
 
-function withoutPendingEnd(state: JsonObject): JsonObject {
-  const { pending_end: _, ...sessions } = objectOf(state.sessions);
-  return { ...state, sessions };
+/** The current session was ended for a compaction, by somebody's own hook of PreCompact. */
+export function isCompactionDue(state: JsonObject): boolean {
+  return !isLive(state) && currentSession(state).record?.end_reason === compaction;
 }
 
 export interface LoadedArtifact {

@@ -28,11 +28,20 @@ export interface Artifact {
   readonly triggers: readonly string[];
 }
 
+/** What is done before a phase begins. */
+export interface PreStep {
+  readonly phase: string;
+  readonly id: string;
+  /** For the session that begins the phase; a slash command or words. */
+  readonly prompt: string;
+}
+
 export interface WorkflowConfig {
   /** For sentences: relative to the project, or the name of the shipped file. */
   readonly file: string;
   /** Names in their order. */
   readonly phases: readonly string[];
+  readonly preSteps: readonly PreStep[];
   readonly artifacts: readonly Artifact[];
   /** `file:line:column: what is wrong`. */
   readonly problems: readonly string[];
@@ -90,8 +99,20 @@ export function parseWorkflowConfig(text: string, file: string): Result<Workflow
   if (!isObject(json.value)) return fail('corrupt-file', `${file}:1:1: is not a JSON object.`, next);
   const reader = new Reader(json, file);
   const phases = reader.phases(json.value.phases);
+  const preSteps = reader.preSteps(json.value.phases);
   const artifacts = reader.artifacts(json.value);
-  return ok({ file, phases, artifacts, problems: reader.problems });
+  return ok({ file, phases, preSteps, artifacts, problems: reader.problems });
+}
+
+/** Of an object by name, or of a list of names or of objects with an id or a name. */
+function phaseEntries(
+  value: unknown,
+): { readonly key: string | number; readonly name: unknown; readonly phase: unknown }[] {
+  if (isObject(value)) return Object.entries(value).map(([name, phase]) => ({ key: name, name, phase }));
+  if (!Array.isArray(value)) return [];
+  return value.map((phase, key) => {
+    return { key, phase, name: typeof phase === 'string' ? phase : (fieldOf(phase, 'id') ?? fieldOf(phase, 'name')) };
+  });
 }
 
 class Reader {
@@ -112,15 +133,31 @@ class Reader {
 
   phases(value: unknown): readonly string[] {
     if (value === undefined) return phasesDefault;
-    const named = Array.isArray(value)
-      ? value.map((phase) => (typeof phase === 'string' ? phase : (fieldOf(phase, 'id') ?? fieldOf(phase, 'name'))))
-      : isObject(value)
-        ? Object.keys(value)
-        : [];
+    const named = phaseEntries(value).map(({ name }) => name);
     const usable = named.filter((name): name is string => typeof name === 'string' && namePattern.test(name));
-    if (usable.length === named.length && usable.length > 0 && new Set(usable).size === usable.length) return usable;
-    this.#problem(['phases'], 'phases: expected an object by name, or a list of objects with an id, each name once');
+    const isSound = usable.length === named.length && usable.length > 0;
+    if (isSound && new Set(usable).size === usable.length) return usable;
+    const wanted = 'expected an object by name, or a list of objects with an id';
+    this.#problem(['phases'], `phases: ${isSound ? 'there are two of one name' : wanted}`);
     return phasesDefault;
+  }
+
+  preSteps(phases: unknown): PreStep[] {
+    return phaseEntries(phases).flatMap(({ key, name, phase }) => {
+      const steps = fieldOf(phase, 'pre_steps');
+      const path = ['phases', key, 'pre_steps'];
+      if (steps === undefined || typeof name !== 'string') return [];
+      if (!Array.isArray(steps)) {
+        this.#problem(path, 'pre_steps: expected a list of objects with an id and a prompt');
+        return [];
+      }
+      return steps.flatMap((step, index) => {
+        const [id, prompt] = [textOf(fieldOf(step, 'id')), textOf(fieldOf(step, 'prompt'))];
+        if (id !== undefined && prompt !== undefined) return [{ phase: name, id, prompt }];
+        this.#problem([...path, index], 'pre_steps: expected an object with the texts id and prompt');
+        return [];
+      });
+    });
   }
 
   artifacts(config: unknown): Artifact[] {
@@ -159,7 +196,9 @@ class Reader {
     if (typeof required !== 'boolean') at('required', `${about}: required must be true or false`);
     const triggers = fieldOf(value, 'reload_triggers');
     const isTriggers =
-      Array.isArray(triggers) && triggers.length > 0 && triggers.every((one) => isTrigger(String(one)));
+      Array.isArray(triggers) &&
+      triggers.length > 0 &&
+      triggers.every((one) => typeof one === 'string' && isTrigger(one));
     if (!isTriggers) {
       at('reload_triggers', `${about}: reload_triggers must list session_start, manual or phase_transition:a->b`);
     }

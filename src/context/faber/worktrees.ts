@@ -3,9 +3,11 @@ import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
+import { firstWorktree } from './git-head.ts';
 import { isObject, type JsonObject, listOf, readExactJson, textOf } from './json-text.ts';
 import { type FaberProject, findProject, isRunId, makeFolderInProject, worktreesPath } from './project.ts';
 import { runInProgress } from './running.ts';
+import { loadState } from './state-file.ts';
 
 export interface TrackedWorktree {
   readonly workId: string;
@@ -101,6 +103,27 @@ function firstProject(files: ContextFiles, { projectPath, repository }: SessionW
   const project = findProject(files, projectPath);
   if (top === null) return project;
   return { top, root: join(top, relative(project.top, project.root)) };
+}
+
+/** So many are looked at; more are left to the command. */
+const looksMax = 32;
+
+/**
+ * The project in the first work tree (its folder, absolute) when a run is completed in another work tree than the one
+ * of `project`: that one can go once its branch is merged, which only git can tell. Null when there is none.
+ */
+export function projectToTidy(files: ContextFiles, project: FaberProject): string | null {
+  const top = firstWorktree(files, project.top);
+  if (top === null) return null;
+  const within = relative(project.top, project.root);
+  const main = { top, root: join(top, within) };
+  const listed = loadWorktrees(files, main);
+  const isOver = ({ path, runId }: TrackedWorktree): boolean => {
+    if (path === project.top) return false;
+    const state = loadState(files, { top: path, root: join(path, within) }, runId);
+    return state.ok && state.value.status === 'completed';
+  };
+  return listed.ok && listed.value.slice(0, looksMax).some(isOver) ? main.root : null;
 }
 
 function trackedOf(project: FaberProject, entry: unknown): TrackedWorktree | null {

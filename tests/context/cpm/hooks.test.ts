@@ -41,7 +41,7 @@ describe('3. Precise compaction recovery', () => {
     const text = project.compact();
     expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`]);
     expect(text).toContain('MINE');
-    expect(text).not.toMatch(/THEIRS|LEGACY|cpm:do|cpm:brief/);
+    expect(text).not.toMatch(/THEIRS|LEGACY|cpm:do/);
   });
   test('the hook falls back to injecting all files if no match found', () => {
     for (const id of ids.slice(1)) project.write(id, progress('cpm:do', `epic ${id[7]}`));
@@ -66,31 +66,34 @@ describe('the legacy file beside files of sessions', () => {
   const writeLegacy = (hoursOld = 0, body = 'LEGACY') =>
     project.writeFile(legacyName, progress('cpm:brief', '1 of 2', body), hoursOld);
 
-  test.each(['startup', 'resume', 'clear'])('is shown as another one, and never before the own one (%s)', (source) => {
-    writeLegacy();
-    for (const id of [own, other]) project.write(id, progress('cpm:do', '1'), 5);
-    const text = project.start({ source });
-    expect(namesOf(text)).toEqual([`.cpm-progress-${own}.md`, legacyName, `.cpm-progress-${other}.md`]);
-    expect(text).toContain('LEGACY');
+  test.each(['startup', 'resume', 'clear', 'compact'])('S1: is named in one line, never injected (%s)', (source) => {
+    const path = writeLegacy();
+    const line = `- cpm:brief — 1 of 2 — docs/specifications/07-spec-cpm-brief.md — file: ${path} (0h old)`;
+    // Whoever's file it stands beside: another session's, one that most likely was given up, the own one.
+    for (const [id, hoursOld] of [
+      [other, 0],
+      [other, 90],
+      [own, 5],
+    ] as const) {
+      project.write(id, progress('cpm:do', '1'), hoursOld);
+      for (const sessionId of [{}, { sessionId: own }]) {
+        for (const isWorker of [true, false]) {
+          const { text } = project.call('session-start', { source, isWorker, ...sessionId });
+          expect(text.split('\n').filter((one) => one.includes(legacyName))).toEqual([line]);
+          expect(text).not.toContain('LEGACY');
+        }
+      }
+    }
   });
   test('is flagged when it is stale, as any other', () => {
     const path = writeLegacy(73.5);
     for (const id of [own, other]) project.write(id, progress('cpm:do', '1'));
     const text = project.start();
-    expect(text).toContain(`STALE: cpm:brief — 1 of 2 — file: ${path} (73h old). To remove: delete ${path}\n`);
+    expect(text).toContain(
+      `STALE: cpm:brief — 1 of 2 — docs/specifications/07-spec-cpm-brief.md — file: ${path} (73h old). ` +
+        `To remove: delete ${path}\n`,
+    );
     expect(text).not.toContain('LEGACY');
-  });
-  test('comes first when it is the newest and no file is the own one, else behind the newest', () => {
-    project.write(other, progress('cpm:do', '1'), 5);
-    for (const [hours, isFirst] of [
-      [1, true],
-      [9, false],
-    ] as const) {
-      writeLegacy(hours);
-      for (const text of [project.start(), project.compact(), project.call('session-start').text]) {
-        expect(namesOf(text).indexOf(legacyName)).toBe(isFirst ? 0 : 1);
-      }
-    }
   });
   test.each([0, 47, 100])('is not crowded out by the files of a hundred sessions (%d hours old)', (hoursOld) => {
     const path = writeLegacy(hoursOld, 'LEGACY '.repeat(1_500));
@@ -99,7 +102,7 @@ describe('the legacy file beside files of sessions', () => {
     }
     for (const isWorker of [true, false]) expect(project.start({ isWorker })).toContain(path);
   });
-  test('is only named in a worker, and not at all after a compaction with an own file', () => {
+  test('a stale one has the same line in a worker, and after a compaction, where nobody clears it away', () => {
     const path = writeLegacy(90);
     project.write(other, progress('cpm:do', '1'));
     const line = `- cpm:brief — 1 of 2 — docs/specifications/07-spec-cpm-brief.md — file: ${path} (90h old)`;
@@ -108,7 +111,7 @@ describe('the legacy file beside files of sessions', () => {
     project.write(own, progress('cpm:spec', '3 of 6'));
     expect(project.start(worker).split('\n')).toContain(line);
     expect(project.start(worker)).not.toMatch(/LEGACY|STALE/);
-    for (const isWorker of [true, false]) expect(project.compact({ isWorker })).not.toContain(legacyName);
+    for (const isWorker of [true, false]) expect(project.compact({ isWorker }).split('\n')).toContain(line);
   });
 });
 
@@ -126,7 +129,8 @@ describe('4. Multi-file resume injection', () => {
     project.write(other, progress('cpm:spec', 'Section 3 — Architecture'));
     const lines = project.start().split('\n');
     const begin = lines.indexOf(
-      `--- CPM SESSION STATE (cpm:spec — Section 3 — Architecture) [.cpm-progress-${other}.md] ---`,
+      '--- CPM SESSION STATE (cpm:spec — Section 3 — Architecture — docs/specifications/07-spec-cpm-spec.md) ' +
+        `[.cpm-progress-${other}.md] ---`,
     );
     const end = lines.indexOf('--- END ---');
     expect(begin).toBeGreaterThan(0);
@@ -165,10 +169,10 @@ describe('7. Orphan detection', () => {
     project.write(own, progress('cpm:do', '1'));
     const lines = project.start().split('\n');
     const at = lines.indexOf(
-      `STALE: cpm:epics — 2 of 4 — Stories — file: ${path} (73h old). To remove: delete ${path}`,
+      'STALE: cpm:epics — 2 of 4 — Stories — docs/specifications/07-spec-cpm-epics.md — ' +
+        `file: ${path} (73h old). To remove: delete ${path}`,
     );
     expect(at).toBeGreaterThan(lines.findIndex((line) => line.startsWith('WARNING')));
-    expect(lines[at + 1]).toContain('docs/specifications/07-spec-cpm-epics.md');
     expect(lines.at(-1)).toStartWith('NOTE: ');
   });
   test('a clock that was set back makes nothing stale', () => {
@@ -213,9 +217,21 @@ describe('8. Readable resume presentation', () => {
     ['**Phase**: 2\n', 'unknown — 2'],
     ['free text\n', 'unknown'],
     ['', 'unknown'],
+    ['**Skill**: cpm:do\n**Output target**: src/a.ts\n', 'cpm:do — src/a.ts'],
+    ['**Skill**: cpm:do\n**Task**: 4\n**Step**: 2\n**Artifact**: docs/epic.md\n', 'cpm:do — 2 — docs/epic.md'],
   ])('each injected file includes extracted skill/phase/context as a label: %j', (text, label) => {
     project.write(other, text);
     expect(blocks(project.start())[0]?.[1]).toBe(label);
+  });
+  test('S2: the label is skill, phase and artifact wherever a file is shown, named, flagged or summed up', () => {
+    const label = 'cpm:spec — 3 of 6 — docs/specifications/07-spec-cpm-spec.md';
+    const path = project.write(own, progress('cpm:spec', '3 of 6'));
+    expect(project.start()).toContain(`--- CPM SESSION STATE (${label}) [`);
+    expect(project.compact()).toContain(`--- CPM SESSION STATE (${label}) [`);
+    expect(project.call('pre-compact', { sessionId: own }).text).toContain(`is at work: ${label}. `);
+    expect(project.start({ sessionId: other, isWorker: true })).toContain(`- ${label} — file: ${path} `);
+    project.write(own, progress('cpm:spec', '3 of 6'), 50);
+    expect(project.start({ sessionId: other })).toContain(`STALE: ${label} — file: ${path} (50h old).`);
   });
 });
 

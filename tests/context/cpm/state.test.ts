@@ -109,6 +109,7 @@ describe('the layout', () => {
     ),
     truncated: fc.boolean(),
     trouble: fc.option(fc.string({ maxLength: 300 })),
+    isNamedOnly: fc.boolean(),
   });
   const group = fc.array(shown, { maxLength: 70 });
 

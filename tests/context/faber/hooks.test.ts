@@ -24,9 +24,15 @@ describe('acceptance', () => {
     ground.call('session-start', { source: 'startup' });
     const { text } = ground.call('pre-compact', { source: 'auto', nowMs: startMs + minute });
     expect(ground.state.sessions).toMatchObject({
-      current_session: { session_id: 's1', phases_completed: ['frame', 'architect'], saved_at: '2026-01-05T14:31:22Z' },
-      pending_end: { session_id: 's1', reason: 'compaction', phases_completed: ['frame', 'architect'] },
-      session_history: [],
+      session_history: [
+        {
+          session_id: 's1',
+          ended_at: '2026-01-05T14:31:22Z',
+          end_reason: 'compaction',
+          end_confirmed: false,
+          phases_completed: ['frame', 'architect'],
+        },
+      ],
     } as never);
     expect(text).toContain(`FABER run ${runId}`);
     expect(text).toContain('Finished phases: frame, architect. Go on with the phase build.');
@@ -43,9 +49,9 @@ describe('acceptance', () => {
       expect(text).toContain(part);
     }
     expect(ground.sessions).toMatchObject({
-      total_sessions: 1,
+      total_sessions: 2,
       session_history: [{ session_id: 's1', ended_at: '2026-01-05T14:31:22Z', end_reason: 'compaction' }],
-      current_session: { session_id: 's1' },
+      current_session: { session_id: 's1', part: 2, resumed_from: 's1' },
     } as never);
     expect(ground.state.context_metadata).toMatchObject({
       reload_count: 2,

@@ -175,7 +175,7 @@ describe('a state that the runtime would not write as it stands', () => {
       expect(stateText()).not.toBe(before);
       expect(compact(stateText())).toContain(compact(numbers));
     }
-    expect(ground.sessions.session_history).toHaveLength(1);
+    expect(ground.sessions.session_history).toHaveLength(2);
   });
 
   test('keeps those of a session record on its way into the history', () => {

@@ -1,12 +1,12 @@
 /**
- * Promises of the run's state: a session record is made exactly when claude's id or the machine changes; ends,
- * compactions and phases are recorded; whatever else stands in the state stays, in whatever form others wrote it.
+ * Promises of the run's state: a session record is made exactly when claude's id or the machine changes, and after each
+ * compaction; ends, compactions and phases are recorded; whatever else stands in the state stays, in whatever form
+ * others wrote it.
  */
 import { describe, expect, test } from 'bun:test';
 import { type JsonObject, listOf, objectOf } from '../../../src/context/faber/json-text.ts';
 import {
   beginSession,
-  commitCompaction,
   currentSession,
   endSession,
   finishPhase,
@@ -57,7 +57,7 @@ describe('session records', () => {
     const step = fc.record({
       id: fc.constantFrom('s1', 's2', 's3'),
       host: fc.constantFrom('laptop', 'desktop'),
-      after: fc.constantFrom('nothing', 'end', 'compact'),
+      after: fc.constantFrom('nothing', 'end', 'failed', 'compact'),
     });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
@@ -68,12 +68,14 @@ describe('session records', () => {
           const me = who(id, { host, nowMs: startMs + index * minute });
           state = beginSession(state, me).state;
           if (`${id} ${host}` !== last) count += 1;
+          if (after === 'compact') count += 1;
           last = `${id} ${host}`;
           if (after === 'end') state = endSession(state, me, { atMs: me.nowMs, reason: 'normal' }).state;
-          if (after === 'compact') state = beginSession(commitCompaction(noteCompaction(state, me), me), me).state;
+          if (after === 'failed') state = beginSession(noteCompaction(state, me), me).state;
+          if (after === 'compact') state = beginSession(noteCompaction(state, me), me, { isCompacted: true }).state;
           expect(sessionsOf(state).total_sessions).toBe(count);
         });
-        const keys = new Set(historyOf(state).map((one) => JSON.stringify([one.session_id, one.started_at])));
+        const keys = new Set(historyOf(state).map((one) => JSON.stringify([one.session_id, one.started_at, one.part])));
         expect(keys.size).toBe(historyOf(state).length);
         expect(historyOf(state).length + (isSessionOpen(state) ? 1 : 0)).toBeGreaterThanOrEqual(count);
       }),
@@ -105,28 +107,85 @@ describe('session records', () => {
   });
 });
 
-describe('compactions', () => {
-  test('one that fails leaves no trace of an end; one that happens ends at the time it was noted', () => {
-    const { state } = beginSession(fresh(), who('s1'));
-    const noted = noteCompaction(
-      finishPhase(state, 'frame', phasesDefault, who('s1')),
-      who('s1', { nowMs: startMs + minute }),
+describe('S5: a compaction is a boundary', () => {
+  const at = (minutes: number) => who('s1', { nowMs: startMs + minutes * minute });
+  const noted = () =>
+    noteCompaction(finishPhase(beginSession(fresh(), at(0)).state, 'frame', phasesDefault, at(0)), at(1));
+
+  test('the end is recorded before it, and the session counts as open until it is confirmed', () => {
+    expect(historyOf(noted())).toMatchObject([
+      {
+        session_id: 's1',
+        ended_at: '2026-01-05T14:31:22Z',
+        end_reason: 'compaction',
+        end_confirmed: false,
+        phases_completed: ['frame'],
+      },
+    ]);
+    expect(sessionsOf(noted())).toMatchObject({ current_session_id: 's1', total_sessions: 1 });
+    expect(sessionsOf(noted()).current_session).toBeUndefined();
+    expect(isSessionOpen(noted())).toBe(true);
+    // Two hooks that do the same record one end.
+    expect(noteCompaction(noted(), at(1))).toEqual(noted());
+  });
+  test('after it a new record goes on under the same id, at the time that was noted', () => {
+    const after = beginSession(noted(), at(2), { isCompacted: true });
+    expect(after).toMatchObject({ isNew: true, sessionId: 's1' });
+    expect(sessionsOf(after.state)).toMatchObject({
+      current_session_id: 's1',
+      total_sessions: 2,
+      current_session: { session_id: 's1', part: 2, resumed_from: 's1', started_at: '2026-01-05T14:32:22Z' },
+      session_history: [{ ended_at: '2026-01-05T14:31:22Z', end_reason: 'compaction', end_confirmed: true }],
+    });
+    const second = beginSession(noteCompaction(after.state, at(3)), at(4), { isCompacted: true });
+    const ended = endSession(second.state, at(5), { atMs: startMs + 5 * minute, reason: 'normal' }).state;
+    expect(historyOf(ended).map(({ part, resumed_from, end_reason }) => [part, resumed_from, end_reason])).toEqual([
+      [undefined, undefined, 'compaction'],
+      [2, 's1', 'compaction'],
+      [3, 's1', 'normal'],
+    ]);
+    // A resume goes on with the last part.
+    expect(beginSession(ended, at(6))).toMatchObject({ isNew: false });
+    expect(currentSession(beginSession(ended, at(6)).state).record).toMatchObject({ part: 3 });
+  });
+  test('one that fails leaves no trace of an end, whether the session goes on or ends', () => {
+    const goesOn = beginSession(noted(), at(2));
+    expect(goesOn).toMatchObject({ isNew: false });
+    expect(historyOf(goesOn.state)).toEqual([]);
+    for (const state of [noted(), goesOn.state]) {
+      const ended = endSession(state, at(3), { atMs: startMs + 3 * minute, reason: 'normal' }).state;
+      expect(historyOf(ended)).toMatchObject([
+        { end_reason: 'normal', ended_at: '2026-01-05T14:33:22Z', ends: [{ reason: 'normal' }] },
+      ]);
+      expect(historyOf(ended)[0]).not.toHaveProperty('end_confirmed');
+      expect(isSessionOpen(ended)).toBe(false);
+    }
+  });
+  test('of two sessions each has its own, whoever is current', () => {
+    let state = beginSession(beginSession(fresh(), at(0)).state, who('s2', { nowMs: startMs + minute })).state;
+    state = noteCompaction(state, at(2));
+    expect(currentSession(state).id).toBe('s2');
+    state = beginSession(state, at(3), { isCompacted: true }).state;
+    expect(historyOf(state)).toMatchObject([
+      { session_id: 's1', end_reason: 'compaction', end_confirmed: true },
+      { session_id: 's2', ended_at: null },
+    ]);
+    expect(currentSession(state).record).toMatchObject({ session_id: 's1', part: 2, resumed_from: 's1' });
+  });
+  test('without a record, or without the hook before it, the boundary is recorded all the same', () => {
+    expect(historyOf(noteCompaction(fresh(), at(1)))).toMatchObject([{ session_id: 's1', end_reason: 'compaction' }]);
+    const { state } = beginSession(beginSession(fresh(), at(0)).state, at(2), { isCompacted: true });
+    expect(historyOf(state)).toMatchObject([{ session_id: 's1', ended_at: '2026-01-05T14:32:22Z' }]);
+    expect(currentSession(state).record).toMatchObject({ part: 2, resumed_from: 's1' });
+    // Another machine knows nothing of this one's conversation.
+    expect(beginSession(state, who('s1', { host: 'desktop' }), { isCompacted: true }).state).not.toHaveProperty(
+      'sessions.current_session.resumed_from',
     );
-    expect(historyOf(noted)).toEqual([]);
-    expect(sessionsOf(noted).pending_end).toMatchObject({ session_id: 's1', phases_completed: ['frame'] });
-    const failed = beginSession(noted, who('s1')).state;
-    expect(sessionsOf(failed).pending_end).toBeUndefined();
-    expect(historyOf(failed)).toEqual([]);
-    const done = commitCompaction(noted, who('s1', { nowMs: startMs + 2 * minute }));
-    expect(historyOf(done)).toMatchObject([
-      { session_id: 's1', ended_at: '2026-01-05T14:31:22Z', end_reason: 'compaction', phases_completed: ['frame'] },
-    ]);
-    const after = beginSession(done, who('s1', { nowMs: startMs + 2 * minute }));
-    expect(after).toMatchObject({ isNew: false });
-    const end = endSession(after.state, who('s1'), { atMs: startMs + 3 * minute, reason: 'normal' });
-    expect(historyOf(end.state)).toMatchObject([
-      { session_id: 's1', end_reason: 'normal', ends: [{ reason: 'compaction' }, { reason: 'normal' }] },
-    ]);
+  });
+  test('what an earlier version noted elsewhere is put away', () => {
+    const before = beginSession(fresh(), at(0)).state;
+    const old = { ...before, sessions: { ...sessionsOf(before), pending_end: { session_id: 's1' } } };
+    expect(sessionsOf(beginSession(old, at(1)).state)).not.toHaveProperty('pending_end');
   });
 });
 
@@ -170,7 +229,8 @@ test('property: unknown fields stay, whatever happens and whatever stood there',
         nowMs: 1,
       });
       now = finishPhase(now, 'frame', phasesDefault, who('s1'));
-      now = beginSession(commitCompaction(noteCompaction(now, who('s1')), who('s1')), who('s2')).state;
+      now = beginSession(noteCompaction(now, who('s1')), who('s1'), { isCompacted: true }).state;
+      now = beginSession(now, who('s2')).state;
       now = endSession(now, who('s2'), { atMs: startMs, reason: 'normal' }).state;
       const ours = /^(?:status|updated_at|current_phase|phases|sessions|context_metadata|completed_at)$/;
       for (const [key, value] of Object.entries(unknown)) {

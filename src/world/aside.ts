@@ -1,0 +1,15 @@
+/** A process that nobody waits for: it goes on when this one ends, and has no terminal. */
+import type { OwnCommand } from './own-program.ts';
+
+export interface Aside {
+  readonly args: readonly string[];
+  /** Absolute. */
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Throws what the system says when it cannot be started. */
+export function startAside({ program, args: first }: OwnCommand, { args, cwd, env }: Aside): void {
+  const stdio = ['ignore', 'ignore', 'ignore'] as const;
+  Bun.spawn([program, ...first, ...args], { cwd, env: { ...env }, stdio: [...stdio], detached: true }).unref();
+}

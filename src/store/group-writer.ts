@@ -2,6 +2,7 @@
  * The one writer of a group: holds runner.lock, turns event bodies into logged events and keeps the snapshots fresh.
  * Logged before reduced, reduced before shown; the cost of an event does not depend on the size of the group.
  */
+import { draftOf } from '../core/draft.ts';
 import type { EventBody, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { assert, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
@@ -13,7 +14,6 @@ import type { Lock, LockHolder, World } from '../world/world.ts';
 import { delay } from './delayed.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
-import { checkLegal } from './legality.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
@@ -172,8 +172,10 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
     record(bodies) {
       assert(isOpen, `the writer of ${paths.folder} is closed`);
       if (bodies.length === 0) return [];
-      checkLegal(state, bodies);
       const events = bodies.map((body, index) => eventOf(world, state, body, index));
+      // Tried before it is written: a log with one event that cannot be folded would never load again.
+      const draft = draftOf(state);
+      for (const event of events) reduce(draft, event);
       log.append(events);
       for (const event of events) reduce(state, event);
       snapshots.mark(sessionsOf(events));

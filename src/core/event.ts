@@ -92,6 +92,7 @@ export interface Warning {
     | 'open-tasks'
     | 'workspace'
     | 'malformed-lines'
+    | 'odd-figures'
     | 'leftover-processes'
     | 'estimated-cost';
   readonly message: string;

@@ -3,8 +3,6 @@
  * others from that.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type Invocation, type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';
 import { User } from './user.ts';
 
@@ -22,7 +20,7 @@ afterEach(() => {
 
 interface Shown {
   readonly status: string;
-  readonly totalCost: number;
+  readonly progress: { readonly totalCost: number };
   readonly sessions: readonly { readonly id: string; readonly status: string }[];
 }
 
@@ -85,9 +83,53 @@ test.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])
     await expectUsable(id);
     expect((await second.finished).code).toBe(3);
     await neighbour.ended;
-    const { totalCost, sessions } = await user.json<Shown>('group', 'show', id);
-    expect([totalCost, sessions[0]?.status]).toEqual([0.25, 'completed']);
+    const { progress, sessions } = await user.json<Shown>('group', 'show', id);
+    expect([progress.totalCost, sessions[0]?.status]).toEqual([0.25, 'completed']);
     await user.ok('group', 'delete', id, '--force');
     await user.ok('group', 'show', other);
   },
 );
+
+const nines = '9'.repeat(308);
+
+function reply(tokens: string): string {
+  const usage = `"usage":{"input_tokens":${tokens}}`;
+  return `{"type":"assistant","message":{"id":"m","model":"claude-opus-4-8","content":[],${usage}}}`;
+}
+
+function limit(resetsAt: string): string {
+  const info = `{"status":"rejected","resetsAt":${resetsAt},"rateLimitType":"five_hour"}`;
+  return `{"type":"rate_limit_event","rate_limit_info":${info}}`;
+}
+
+const manyTurns = JSON.stringify(resultLine(0.1)).replace('"num_turns":1', '"num_turns":1e308');
+
+const figures: Readonly<Record<string, readonly string[]>> = {
+  'a reply of 308 nines of tokens': [reply(nines)],
+  'a reply of 616 nines of tokens': [reply(nines + nines)],
+  'two results of 1e308 turns': [manyTurns, manyTurns],
+  'dollars of 308 nines': [JSON.stringify(resultLine(0.5)).replaceAll(/:0\.5\b/g, `:${nines}`)],
+  'a reset of 308 nines': [limit(nines)],
+};
+
+test.each(Object.keys(figures))('F2: %s end nothing but what they are about', async (name) => {
+  const [id, claudeId] = await group('odd');
+  const [other, otherClaude] = await group('plain');
+  const run = user.start('group', 'run', id, '--output', 'json');
+  const second = user.start('group', 'run', other);
+  const fake = await began(claudeId);
+  const neighbour = await began(otherClaude);
+  for (const line of figures[name] as readonly string[]) await fake.printRaw(`${line}\n`);
+  await fake.print(resultLine(0.25));
+  const { code, stdout } = await run.finished;
+  expect([code === 0 || code === 3, stdout]).toEqual([
+    true,
+    expect.not.stringMatching(/Infinity|:null,"(cost|tokens)/),
+  ]);
+  await neighbour.succeed();
+  expect((await second.finished).code).toBe(0);
+  await expectUsable(id);
+  const show = await user.ok('session', 'show', `${id}/1`);
+  if (name !== 'a reset of 308 nines') expect(show).toContain('figures that cannot be true');
+  await user.ok('group', 'delete', id, '--force');
+});

@@ -93,6 +93,7 @@ export interface Warning {
     | 'workspace'
     | 'malformed-lines'
     | 'odd-figures'
+    | 'foreign-bytes'
     | 'leftover-processes'
     | 'estimated-cost';
   readonly message: string;

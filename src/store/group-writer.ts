@@ -14,6 +14,7 @@ import type { Lock, LockHolder, World } from '../world/world.ts';
 import { delay } from './delayed.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
+import { foreignPath } from './foreign-bytes.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
@@ -172,7 +173,9 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
     record(bodies) {
       assert(isOpen, `the writer of ${paths.folder} is closed`);
       if (bodies.length === 0) return [];
-      const events = bodies.map((body, index) => eventOf(world, state, body, index));
+      const foreign = log.takeForeign();
+      const told = foreign === 0 ? bodies : [...foreignWarnings(state, paths, foreign), ...bodies];
+      const events = told.map((body, index) => eventOf(world, state, body, index));
       // Tried before it is written: a log with one event that cannot be folded would never load again.
       const draft = draftOf(state);
       for (const event of events) reduce(draft, event);
@@ -200,6 +203,14 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       }
     },
   };
+}
+
+/** Whoever ran meanwhile may have done it. */
+function foreignWarnings({ running }: GroupState, paths: GroupPaths, bytes: number): EventBody[] {
+  const amount = bytes === 1 ? '1 byte' : `${bytes} bytes`;
+  const message = `Something wrote ${amount} into the event log while it ran; moved to ${foreignPath(paths.events)}.`;
+  const warning = { code: 'foreign-bytes', message } as const;
+  return [...running].map((sessionId) => ({ type: 'session_warning', sessionId, warning }));
 }
 
 /** How long progress is held back in a group of so many sessions, milliseconds. */

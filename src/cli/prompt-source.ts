@@ -44,7 +44,9 @@ function readPromptFile(context: Context, file: string): Result<string> {
   if (found.value === 'other') return fail('usage', `${source} is not a file.`, next);
   // A pipe, such as bash makes for <(command), has no size and no places in it: it can only be read to its end.
   const read = tryPath(() =>
-    found.value === 'fifo' ? Buffer.from(files.readText(path) ?? '') : files.readBytes(path, 0, promptBytesMax + 1),
+    found.value === 'fifo'
+      ? Buffer.from(files.readText(path, 'pipe') ?? '')
+      : files.readBytes(path, 0, promptBytesMax + 1),
   );
   return read.ok ? decodePrompt(read.value, source) : fail('usage', `${source} ${read.trouble}.`, next);
 }

@@ -278,17 +278,17 @@ export const noUsage: Usage = { costUsd: 0, tokens: noTokens, durationMs: 0, tur
 /** The most that is believed of one figure from outside: a count, and US dollars. */
 export const figureMax = { count: Number.MAX_SAFE_INTEGER, usd: 1_000_000 };
 
-/** Stops where counts can no longer be told apart. */
-function addCounts(a: number, b: number): number {
+/** Stops where figures can no longer be told apart, so that no sum is infinite. */
+function sum(a: number, b: number): number {
   return Math.min(figureMax.count, a + b);
 }
 
 export function addTokens(a: Tokens, b: Tokens): Tokens {
   return {
-    input: addCounts(a.input, b.input),
-    output: addCounts(a.output, b.output),
-    cacheRead: addCounts(a.cacheRead, b.cacheRead),
-    cacheCreation: addCounts(a.cacheCreation, b.cacheCreation),
+    input: sum(a.input, b.input),
+    output: sum(a.output, b.output),
+    cacheRead: sum(a.cacheRead, b.cacheRead),
+    cacheCreation: sum(a.cacheCreation, b.cacheCreation),
   };
 }
 
@@ -297,7 +297,7 @@ export function addModels(a: Usage['models'], b: Usage['models']): Usage['models
   const models = new Map(Object.entries(a));
   for (const [model, usage] of Object.entries(b)) {
     const before = models.get(model) ?? { costUsd: 0, tokens: noTokens };
-    models.set(model, { costUsd: before.costUsd + usage.costUsd, tokens: addTokens(before.tokens, usage.tokens) });
+    models.set(model, { costUsd: sum(before.costUsd, usage.costUsd), tokens: addTokens(before.tokens, usage.tokens) });
   }
   return Object.fromEntries(models);
 }
@@ -305,10 +305,10 @@ export function addModels(a: Usage['models'], b: Usage['models']): Usage['models
 /** Sums two usages. A sum that contains an estimate is an estimate. */
 export function addUsage(a: Usage, b: Usage): Usage {
   return {
-    costUsd: a.costUsd + b.costUsd,
+    costUsd: sum(a.costUsd, b.costUsd),
     tokens: addTokens(a.tokens, b.tokens),
-    durationMs: addCounts(a.durationMs, b.durationMs),
-    turns: addCounts(a.turns, b.turns),
+    durationMs: sum(a.durationMs, b.durationMs),
+    turns: sum(a.turns, b.turns),
     ...(a.estimated || b.estimated ? { estimated: true as const } : {}),
     models: addModels(a.models, b.models),
   };

@@ -3,8 +3,7 @@ import { usageOf } from '../claude/stream.ts';
 import type { EventBody, GroupEvent } from '../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../core/group.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
-import { LogLost } from '../store/log-lost.ts';
-import { errorCode } from '../world/system-error.ts';
+import { isLogTrouble } from '../store/log-lost.ts';
 import type { World } from '../world/world.ts';
 import { endWorker } from './end-workers.ts';
 import type { WorkerFact } from './facts.ts';
@@ -56,11 +55,6 @@ export function recordFacts(
     }
   }
   return { events, blamed };
-}
-
-/** Nothing could be recorded at all, whomever it is about. */
-function isLogTrouble(error: unknown): boolean {
-  return error instanceof LogLost || errorCode(error) !== '';
 }
 
 /** Only the sums: what is odd about an attempt may stand in any text of it. */

@@ -267,8 +267,8 @@ function info(path: string): FileInfo | null {
   // Most of what is asked for is not there, and an exception for each of those would be the dearest part of asking.
   const stats = unlessMissing(() => statSync(path, { throwIfNoEntry: false }), undefined);
   if (stats === undefined) return null;
-  const { size, mtimeMs, dev: device, ino: inode } = stats;
-  return { kind: kindOf(stats), size, mtimeMs, device, inode };
+  const { size, mtimeMs, dev: device, ino: inode, mode } = stats;
+  return { kind: kindOf(stats), size, mtimeMs, device, inode, isOpenToAll: (mode & 0o002) !== 0 };
 }
 
 function entryKind(path: string): EntryKind | null {

@@ -30,6 +30,8 @@ export interface FileInfo {
   /** Both together tell one file from another that has its path later. */
   readonly device: number;
   readonly inode: number;
+  /** Everybody on the machine may write to it; absent = not known. */
+  readonly isOpenToAll?: boolean;
 }
 
 export type EntryKind = 'file' | 'folder' | 'link' | 'other';

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import type { World } from '../world/world.ts';
-import { count, isObject } from './lenient.ts';
+import { isObject, usd } from './lenient.ts';
 import { modelsOf } from './messages.ts';
 import { type Claim, noClaim } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
@@ -112,7 +112,7 @@ function readState(line: string): Claim | null {
   try {
     const value: unknown = JSON.parse(line);
     if (!isObject(value) || value.type !== 'cost-state') return null;
-    return { costUsd: count(value.totalCostUSD), models: modelsOf(value.modelUsage) };
+    return { costUsd: usd(value.totalCostUSD), models: modelsOf(value.modelUsage) };
   } catch {
     return null;
   }

@@ -1,6 +1,8 @@
 /**
- * Reads fields of JSON that somebody else wrote: a value of the wrong type is the same as no value.
+ * Reads fields of JSON that somebody else wrote: a value of the wrong type is the same as no value, and a figure beyond
+ * all measure the same as the highest that counts.
  */
+import { figureMax } from '../core/group.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -28,9 +30,25 @@ export function number(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-/** An amount: never negative, never NaN or infinite. */
+/** A whole number that can be counted with: never negative, never NaN or infinite. */
 export function count(value: unknown): number {
-  return Math.max(0, number(value) ?? 0);
+  return Math.trunc(within(value, figureMax.count));
+}
+
+/** US dollars: never negative, never NaN or infinite. */
+export function usd(value: unknown): number {
+  return within(value, figureMax.usd);
+}
+
+/** JSON has numbers that become infinite when they are read. */
+function within(value: unknown, max: number): number {
+  return typeof value === 'number' ? Math.min(max, Math.max(0, value)) : 0;
+}
+
+/** Seconds since 1970 as milliseconds, where a Date has a text for them. */
+export function secondsAsMs(value: unknown): number | undefined {
+  const ms = (number(value) ?? Number.NaN) * 1000;
+  return Math.abs(ms) <= 8.64e15 ? ms : undefined;
 }
 
 export function mapped<T, U>(value: T | undefined, change: (value: T) => U): U | undefined {

@@ -3,7 +3,20 @@
  * new or of a wrong type becomes a default or `other`. No line can make this throw.
  */
 import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
-import { count, isObject, type JsonObject, list, mapped, number, object, objects, optional, text } from './lenient.ts';
+import {
+  count,
+  isObject,
+  type JsonObject,
+  list,
+  mapped,
+  number,
+  object,
+  objects,
+  optional,
+  secondsAsMs,
+  text,
+  usd,
+} from './lenient.ts';
 import { type TaskListChange, taskListChange } from './task-list.ts';
 import { readTask, type TaskMessage } from './task-messages.ts';
 import { clip } from './text.ts';
@@ -291,7 +304,7 @@ function readResult(value: JsonObject): ResultMessage {
     // A result that does not say whether it is an error is not trusted to be a success.
     isError: value.is_error !== false,
     numTurns: count(value.num_turns),
-    costUsd: count(value.total_cost_usd),
+    costUsd: usd(value.total_cost_usd),
     tokens: perModel.length > 0 ? perModel.reduce(addTokens, noTokens) : apiTokens(object(value.usage)),
     models,
     unpriced: Object.entries(object(value.modelUsage)).flatMap(([model, usage]) =>
@@ -318,10 +331,7 @@ function readRateLimit(value: JsonObject): RateLimitMessage {
     kind: 'rate-limit',
     status: text(info.status) ?? '',
     // claude counts in seconds here.
-    ...optional(
-      'resetsAtMs',
-      mapped(number(info.resetsAt), (seconds) => seconds * 1000),
-    ),
+    ...optional('resetsAtMs', secondsAsMs(info.resetsAt)),
     ...optional('limitType', text(info.rateLimitType)),
     ...optional('utilization', number(info.utilization)),
   };
@@ -335,7 +345,7 @@ function readControlResponse(value: JsonObject): ControlResponseMessage {
     kind: 'control-response',
     requestId: text(response.request_id) ?? '',
     ok: response.subtype === 'success',
-    ...optional('costUsd', mapped(number(session.total_cost_usd), count)),
+    ...optional('costUsd', typeof session.total_cost_usd === 'number' ? usd(session.total_cost_usd) : undefined),
     ...optional('models', isObject(models) ? modelsOf(models) : undefined),
   };
 }
@@ -350,7 +360,7 @@ export function modelsOf(value: unknown): Record<string, ModelUsage> {
 
 function modelUsage(usage: JsonObject): ModelUsage {
   return {
-    costUsd: count(usage.costUSD),
+    costUsd: usd(usage.costUSD),
     tokens: {
       input: count(usage.inputTokens),
       output: count(usage.outputTokens),

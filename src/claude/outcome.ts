@@ -3,6 +3,7 @@
  * that nothing contradicts is `completed`; a missing result never is.
  */
 import type { StopReason, Warning } from '../core/event.ts';
+import { figureMax } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { ExitStatus } from '../world/world.ts';
 import { deniedOf } from './denials.ts';
@@ -208,6 +209,16 @@ function stopSentence(reason: StopReason): string {
   }
 }
 
+/** A figure that was cut to what counts, or a sum of such. */
+function isBeyondMeasure({ costUsd, turns, tokens, models }: AttemptStream): boolean {
+  const usages = [{ costUsd, tokens }, ...Object.values(models)];
+  return (
+    turns >= figureMax.count ||
+    usages.some((usage) => usage.costUsd >= figureMax.usd) ||
+    usages.some((usage) => Object.values(usage.tokens).some((count) => count >= figureMax.count))
+  );
+}
+
 function warningsOf(input: JudgeInput): Warning[] {
   const { stream } = input;
   const warnings: Warning[] = [];
@@ -239,6 +250,10 @@ function warningsOf(input: JudgeInput): Warning[] {
   if (stream.malformed > 0) {
     const lines = stream.malformed === 1 ? '1 line' : `${stream.malformed} lines`;
     warnings.push({ code: 'malformed-lines', message: `${lines} of claude’s output could not be read.` });
+  }
+  if (isBeyondMeasure(stream)) {
+    const message = 'claude named figures that cannot be true; they count as the highest that can be counted.';
+    warnings.push({ code: 'odd-figures', message });
   }
   if (stream.estimated && stream.costUsd > 0) {
     const unknown = Object.keys(stream.models).filter((model) => isUnknownModel(model, stream.prices));

@@ -2,7 +2,7 @@
  * What tokens cost, for the time before claude has said it itself. claude's own figures always win. prices.json holds
  * what claude uses for them, in US dollars per million tokens, and the day on which that was read.
  */
-import type { Price, PriceTable, Tokens } from '../core/group.ts';
+import { figureMax, type Price, type PriceTable, type Tokens } from '../core/group.ts';
 import list from './prices.json' with { type: 'json' };
 
 interface ListPrice extends Price {
@@ -35,7 +35,7 @@ export function estimateCost(model: string, tokens: Tokens, own: PriceTable = {}
     tokens.output * price.output +
     tokens.cacheCreation * price.cacheCreation +
     tokens.cacheRead * price.cacheRead;
-  return millionths / 1_000_000;
+  return Math.min(figureMax.usd, millionths / 1_000_000);
 }
 
 function findPrice(model: string, own: PriceTable): ListPrice | undefined {

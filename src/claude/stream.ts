@@ -3,7 +3,7 @@
  * said so far, the fold over its stream. It costs the same for every line however long the stream is, and the same
  * lines always give the same state, so a later runner knows what an earlier one knew.
  */
-import { type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
+import { figureMax, type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import { answersBase, answersInterrupt } from './control.ts';
 import { noteDenial } from './denials.ts';
@@ -306,7 +306,7 @@ function foldToolResults(s: AttemptStream, m: UserMessage): void {
  */
 function foldResult(s: AttemptStream, m: ResultMessage): void {
   s.results += 1;
-  s.turns += m.numTurns;
+  s.turns = Math.min(figureMax.count, s.turns + m.numTurns);
   const followUp = m.origin === 'task-notification';
   const keepsEarlier = followUp && !isSuccess(m) && s.lastResult !== undefined;
   if (!keepsEarlier) s.lastResult = m;

@@ -138,21 +138,16 @@ function limited(stream: AttemptStream, said: string): Verdict {
     const message = sentence('The server throttles requests; this is no usage limit', said);
     return { status: 'paused', reason: 'limit', message, limitType: throttled };
   }
-  const until = limit?.status === 'rejected' ? resetTime(limit.resetsAtMs) : undefined;
+  const resetsAtMs = limit?.status === 'rejected' ? limit.resetsAtMs : undefined;
+  const until = resetsAtMs === undefined ? undefined : momentText(resetsAtMs);
   const rest = until === undefined ? '' : ` It is lifted at ${until}.`;
   return {
     status: 'paused',
     reason: 'limit',
     message: `${sentence('A usage or rate limit was reached', said)}${rest}`,
-    ...(until === undefined ? {} : { resetsAtMs: limit?.resetsAtMs as number }),
+    ...(resetsAtMs === undefined ? {} : { resetsAtMs }),
     ...(limit?.limitType === undefined ? {} : { limitType: limit.limitType }),
   };
-}
-
-function resetTime(ms: number | undefined): string | undefined {
-  // Beyond this a Date has no text.
-  if (ms === undefined || Math.abs(ms) > 8.64e15) return undefined;
-  return momentText(ms);
 }
 
 function isUsageLimit(said: string): boolean {

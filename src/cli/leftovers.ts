@@ -7,6 +7,7 @@ import { readNote } from '../runner/noted-processes.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
 import { refuseForeignWorkers } from '../runner/run-start.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
+import { isRegularFile } from '../store/regular-file.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 
@@ -27,9 +28,7 @@ export function foreignWorker(world: World, state: GroupState): ReturnType<typeo
  */
 export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise<void> {
   const open = new Set<string>();
-  // A folder cannot be read as text, and reading a FIFO waits for a writer that never comes.
-  const isFile = world.files.info(paths.events)?.kind === 'file';
-  const text = isFile ? world.files.readText(paths.events) : null;
+  const text = isRegularFile(world.files, paths.events) ? world.files.readText(paths.events) : null;
   for (const line of (text ?? '').split('\n')) {
     const id = attemptId.exec(line)?.[1];
     if (id === undefined) continue;

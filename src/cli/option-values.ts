@@ -2,10 +2,13 @@
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 import type { ContextName } from '../core/group.ts';
 import {
+  acceptRetriesMax,
   concurrentMax,
   contextSystems,
   durationMs,
-  hasControl,
+  isMoneyUsd,
+  isWhole,
+  lineProblem,
   memoryMb,
   moneyUsd,
   permissionRules,
@@ -15,15 +18,14 @@ import {
   thresholdMax,
   wordPattern,
 } from '../core/values.ts';
-import { acceptRetriesMax, shellCommand } from '../template/command-text.ts';
+import { shellCommand } from '../template/command-text.ts';
 
-const textLengthMax = 10_000;
 const number = /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /** US dollars, more than nothing. */
 export function parseMoney(text: string): number {
   const value = toNumber(text.replace(/^\$/, ''));
-  if (!(value >= moneyUsd.min && value <= moneyUsd.max)) {
+  if (!isMoneyUsd(value)) {
     throw new InvalidArgumentError(`It must be an amount in US dollars from ${moneyUsd.min} to ${moneyUsd.max}.`);
   }
   return value;
@@ -83,7 +85,7 @@ export function parseDuration(text: string): number {
 
 function parseWhole(text: string, max: number, min = 1): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= min && value <= max)) {
+  if (!isWhole(value, max, min)) {
     throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
   }
   return value;
@@ -106,11 +108,8 @@ export function parseSessionName(text: string): string {
 
 /** One line that says something: names, descriptions. */
 export function parseText(text: string): string {
-  if (hasControl(text)) throw new InvalidArgumentError('It must be one line of plain text.');
-  if (text.trim() === '') throw new InvalidArgumentError('It must not be blank.');
-  if (text.length > textLengthMax) {
-    throw new InvalidArgumentError(`It must have at most ${textLengthMax} characters.`);
-  }
+  const problem = lineProblem(text) ?? (text.trim() === '' ? 'must not be blank' : null);
+  if (problem !== null) throw new InvalidArgumentError(`It ${problem}.`);
   return text.trim();
 }
 

@@ -1,10 +1,9 @@
 /** Where a prompt comes from: the command line, a file, or standard input. Checked before anything is written. */
 import { resolve } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { promptBytesMax, promptProblem } from '../core/values.ts';
 import type { Context } from './context.ts';
 import { briefPath, lookAt, tryPath } from './path-argument.ts';
-
-const promptBytesMax = 1024 * 1024;
 
 export interface PromptOptions {
   readonly prompt?: string | undefined;
@@ -44,7 +43,9 @@ function readPromptFile(context: Context, file: string): Result<string> {
   if (found.value === 'other') return fail('usage', `${source} is not a file.`, next);
   // A pipe, such as bash makes for <(command), has no size and no places in it: it can only be read to its end.
   const read = tryPath(() =>
-    found.value === 'fifo' ? Buffer.from(files.readText(path) ?? '') : files.readBytes(path, 0, promptBytesMax + 1),
+    found.value === 'fifo'
+      ? Buffer.from(files.readText(path, 'pipe') ?? '')
+      : files.readBytes(path, 0, promptBytesMax + 1),
   );
   return read.ok ? decodePrompt(read.value, source) : fail('usage', `${source} ${read.trouble}.`, next);
 }
@@ -73,11 +74,12 @@ function decodePrompt(bytes: Uint8Array, source: string): Result<string> {
 }
 
 function checkPrompt(text: string, source: string): Result<string> {
-  if (text.trim() === '') return fail('usage', `${source} is blank.`, 'Say what the session is to do.');
-  if (text.includes('\0')) {
-    return fail('usage', `${source} contains a NUL character.`, 'Give plain text; a NUL is a sign of a binary file.');
-  }
-  return Buffer.byteLength(text) > promptBytesMax ? tooLong(source) : ok(text);
+  if (Buffer.byteLength(text) > promptBytesMax) return tooLong(source);
+  const problem = promptProblem(text);
+  if (problem === null) return ok(text);
+  const isBlank = text.trim() === '';
+  const next = isBlank ? 'Say what the session is to do.' : 'Give plain text; a NUL is a sign of a binary file.';
+  return fail('usage', `${source} ${problem}.`, next);
 }
 
 function tooLong(source: string): Result<never> {

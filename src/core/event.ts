@@ -93,6 +93,8 @@ export interface Warning {
     | 'open-tasks'
     | 'workspace'
     | 'malformed-lines'
+    | 'odd-figures'
+    | 'foreign-bytes'
     | 'leftover-processes'
     | 'estimated-cost';
   readonly message: string;

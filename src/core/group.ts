@@ -281,28 +281,41 @@ export interface Usage extends ModelUsage {
 export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
 export const noUsage: Usage = { costUsd: 0, tokens: noTokens, durationMs: 0, turns: 0, models: {} };
 
+/** The most that is believed of one figure from outside: a count, and US dollars. */
+export const figureMax = { count: Number.MAX_SAFE_INTEGER, usd: 1_000_000 };
+
+/** Stops where figures can no longer be told apart, so that no sum is infinite. */
+function sum(a: number, b: number): number {
+  return Math.min(figureMax.count, a + b);
+}
+
 export function addTokens(a: Tokens, b: Tokens): Tokens {
   return {
-    input: a.input + b.input,
-    output: a.output + b.output,
-    cacheRead: a.cacheRead + b.cacheRead,
-    cacheCreation: a.cacheCreation + b.cacheCreation,
+    input: sum(a.input, b.input),
+    output: sum(a.output, b.output),
+    cacheRead: sum(a.cacheRead, b.cacheRead),
+    cacheCreation: sum(a.cacheCreation, b.cacheCreation),
   };
+}
+
+/** Sums by model. Names of models come from outside: in a map `__proto__` is only an odd name. */
+export function addModels(a: Usage['models'], b: Usage['models']): Usage['models'] {
+  const models = new Map(Object.entries(a));
+  for (const [model, usage] of Object.entries(b)) {
+    const before = models.get(model) ?? { costUsd: 0, tokens: noTokens };
+    models.set(model, { costUsd: sum(before.costUsd, usage.costUsd), tokens: addTokens(before.tokens, usage.tokens) });
+  }
+  return Object.fromEntries(models);
 }
 
 /** Sums two usages. A sum that contains an estimate is an estimate. */
 export function addUsage(a: Usage, b: Usage): Usage {
-  const models: Record<string, ModelUsage> = { ...a.models };
-  for (const [model, usage] of Object.entries(b.models)) {
-    const before = models[model] ?? { costUsd: 0, tokens: noTokens };
-    models[model] = { costUsd: before.costUsd + usage.costUsd, tokens: addTokens(before.tokens, usage.tokens) };
-  }
   return {
-    costUsd: a.costUsd + b.costUsd,
+    costUsd: sum(a.costUsd, b.costUsd),
     tokens: addTokens(a.tokens, b.tokens),
-    durationMs: a.durationMs + b.durationMs,
-    turns: a.turns + b.turns,
+    durationMs: sum(a.durationMs, b.durationMs),
+    turns: sum(a.turns, b.turns),
     ...(a.estimated || b.estimated ? { estimated: true as const } : {}),
-    models,
+    models: addModels(a.models, b.models),
   };
 }

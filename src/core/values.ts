@@ -24,6 +24,8 @@ export const retriesMax = 20;
 /** Megabytes (a million bytes); with less not even a shell can do anything. */
 export const memoryMb = { min: 64, max: 10_000_000 };
 
+export const acceptRetriesMax = 10;
+
 const durationMsMax = 30 * 24 * 3_600_000;
 export const durationPattern = /^(?=\d)(?:(\d+)[dD])?(?:(\d+)[hH])?(?:(\d+)[mM])?(?:(\d+)[sS])?$/;
 export const durationRule = 'expected a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m';
@@ -34,7 +36,47 @@ export function durationMs(text: string): number | null {
   if (match === null) return null;
   const [, days = 0, hours = 0, minutes = 0, seconds = 0] = match;
   const ms = (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000;
-  return ms >= 1000 && ms <= durationMsMax ? ms : null;
+  return isDurationMs(ms) ? ms : null;
+}
+
+export function isDurationMs(ms: number): boolean {
+  return ms >= 1000 && ms <= durationMsMax;
+}
+
+/** US dollars, more than nothing. */
+export function isMoneyUsd(value: number): boolean {
+  return value >= moneyUsd.min && value <= moneyUsd.max;
+}
+
+export function isWhole(value: number, max: number, min = 1): boolean {
+  return Number.isInteger(value) && value >= min && value <= max;
+}
+
+const lineLengthMax = 10_000;
+/** Of what is said to the model. */
+export const promptBytesMax = 1024 * 1024;
+/** The shell gets a command as one argument, of which Linux takes no more than 128 KiB. */
+const commandBytesMax = 32 * 1024;
+
+/** What keeps a text from being one line, such as a name or a description; null when nothing does. */
+export function lineProblem(text: string): string | null {
+  if (hasControl(text)) return 'must be one line of plain text';
+  return text.length > lineLengthMax ? `must have at most ${lineLengthMax} characters` : null;
+}
+
+/** What keeps a text from being said to the model; null when nothing does. */
+export function promptProblem(text: string): string | null {
+  if (text.trim() === '') return 'is blank';
+  if (text.includes('\0')) return 'contains a NUL character';
+  return Buffer.byteLength(text) > promptBytesMax ? 'is longer than 1 MiB' : null;
+}
+
+/** What keeps a text from being a shell's command; null when nothing does. */
+export function commandProblem(command: string): string | null {
+  if (command.trim() === '') return 'is blank';
+  if (command.includes('\0')) return 'holds a NUL character';
+  if (Buffer.byteLength(command) <= commandBytesMax) return null;
+  return `is longer than ${commandBytesMax / 1024} KiB; put it into a script`;
 }
 
 export const rulesRule = 'expected permission rules such as "Edit,Bash(git log:*)", or a list of them';
@@ -57,8 +99,12 @@ export function permissionRules(text: string): string[] | null {
     } else rule += char;
   }
   if (rule !== '') rules.push(rule);
-  const isSound = depth === 0 && rules.length > 0 && !rules.some((one) => /^[-(]/.test(one) || hasControl(one));
-  return isSound ? rules : null;
+  return depth === 0 && rules.length > 0 && rules.every(isPermissionRule) ? rules : null;
+}
+
+/** For one rule. */
+export function isPermissionRule(rule: string): boolean {
+  return rule !== '' && !/^[-(]/.test(rule) && !hasControl(rule);
 }
 
 /** True for texts with characters that move a terminal's cursor or end a line. */

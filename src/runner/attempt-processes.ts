@@ -5,7 +5,7 @@
 import type { ProcessIdentity } from '../core/event.ts';
 import type { World } from '../world/world.ts';
 import { notedProcesses, noteProcesses, type Whose } from './noted-processes.ts';
-import { gatherFromAll, reap } from './reap.ts';
+import { assertRefusal, gatherFromAll, patiently, reap } from './reap.ts';
 
 /** Longer than SessionEnd hooks may take: CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS is set to 5 s for our workers. */
 const termGraceMs = 8_000;
@@ -52,9 +52,15 @@ export class AttemptProcesses {
 
   /** The living processes, claude included. They are also noted, for when they must be ended. */
   look(): ProcessIdentity[] {
-    const found = this.#found(this.#branches());
-    this.#keep(found);
-    return found;
+    try {
+      const found = this.#found(this.#branches());
+      this.#keep(found);
+      return found;
+    } catch (error) {
+      // Should the table of open files be full for a moment, what was seen before is the best we know.
+      assertRefusal(error);
+      return [...this.#known];
+    }
   }
 
   #branches(): ProcessIdentity[][] | null {
@@ -84,9 +90,12 @@ export class AttemptProcesses {
   endIdle(): void {
     if (this.#isEnding || this.#worker === undefined) return;
     this.#isEnding = true;
-    const branches = this.#branches();
-    this.#keep(this.#found(branches));
-    this.#clear(this.#worker, this.#ofTools(branches), new Map(), 0);
+    const worker = this.#worker;
+    this.#insist(firstLookMs, () => {
+      const branches = this.#branches();
+      this.#keep(this.#found(branches));
+      this.#clear(worker, this.#ofTools(branches), new Map(), 0);
+    });
   }
 
   /** Tells claude to end in the middle of its work. A tool that ended before it would be an answer to the model. */
@@ -94,7 +103,8 @@ export class AttemptProcesses {
     if (this.#isEnding || this.#worker === undefined) return;
     this.#isEnding = true;
     this.look();
-    this.#signal(this.#worker);
+    const worker = this.#worker;
+    this.#insist(firstLookMs, () => this.#signal(worker));
   }
 
   /** `asked`: when each process was asked to end, in milliseconds from the first look. */
@@ -150,7 +160,17 @@ export class AttemptProcesses {
   }
 
   #after(delayMs: number, action: () => void): void {
-    this.#timers.push(this.#world.clock.after(delayMs, action));
+    this.#timers.push(this.#world.clock.after(delayMs, () => this.#insist(delayMs, action)));
+  }
+
+  /** Does it now, or as soon as the system does not refuse it any more. */
+  #insist(delayMs: number, action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      assertRefusal(error);
+      this.#after(delayMs, action);
+    }
   }
 
   /** Ends no process any more, and looks at none. */
@@ -162,7 +182,8 @@ export class AttemptProcesses {
   /** Ends all that is left by a worker that has ended; resolves as `reap` does. */
   async reap(): Promise<number> {
     const { attemptId, searchLater } = this.#whose;
-    if (searchLater === undefined || !this.#hasLeftNothing()) return reap(this.#world, attemptId, this.#known);
+    if (searchLater === undefined || !(await patiently(this.#world, () => this.#hasLeftNothing())))
+      return reap(this.#world, attemptId, this.#known);
     searchLater(attemptId);
     return 0;
   }

@@ -23,16 +23,19 @@ export async function endWorkers(
   workers: ReadonlyMap<SessionId, { readonly worker: Worker }>,
   { failure }: LogLost,
 ): Promise<LogLost> {
-  const endings = [...state.running].map((sessionId) => {
-    const worker = workers.get(sessionId)?.worker;
-    // What is being prepared for it stops as well.
-    worker?.stop('deleted');
-    const known = worker?.gather() ?? [];
-    worker?.leave();
-    return reap(world, runningAttempt(state, sessionId).id, known);
-  });
-  const ended = await Promise.all(endings);
-  const isAllGone = ended.every((count) => count >= 0);
+  const endings = [...state.running].map((sessionId) =>
+    endWorker(world, workers.get(sessionId)?.worker, runningAttempt(state, sessionId).id),
+  );
+  const isAllGone = (await Promise.all(endings)).every(Boolean);
   const rest = isAllGone ? 'Its workers were ended.' : 'Some of its workers could not be ended.';
   return new LogLost({ ...failure, message: `${failure.message} ${rest}` });
+}
+
+/** True when no process of the attempt is left. The worker reports nothing any more. */
+export async function endWorker(world: World, worker: Worker | undefined, attemptId: string): Promise<boolean> {
+  // What is being prepared for it stops as well.
+  worker?.stop('deleted');
+  const known = worker?.gather() ?? [];
+  worker?.leave();
+  return (await reap(world, attemptId, known)) >= 0;
 }

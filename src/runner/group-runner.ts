@@ -14,6 +14,7 @@ import type { World } from '../world/world.ts';
 import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
+import { type ActiveWorker, endBlamed, recordFacts } from './blame.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { assertLog, endWorkers } from './end-workers.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
@@ -42,11 +43,6 @@ export interface GroupRunnerOptions extends SurroundingsOptions {
 
 /** How a run ended for the process that carried it. */
 export type RunEnd = 'settled' | 'left';
-
-interface ActiveWorker {
-  readonly worker: Worker;
-  readonly startedAtMs: number;
-}
 
 export class GroupRunner {
   readonly #world: World;
@@ -99,8 +95,11 @@ export class GroupRunner {
 
   /** Writes down what happened and lets reporters see it. */
   record(bodies: readonly EventBody[]): GroupEvent[] {
-    if (bodies.length === 0) return [];
-    const events = this.#writer.record(bodies);
+    return this.#tell(this.#writer.record(bodies));
+  }
+
+  #tell(events: GroupEvent[]): GroupEvent[] {
+    if (events.length === 0) return events;
     for (const event of events) this.#reporter.event(event, this.#writer.state, this.#live);
     this.#writer.snapshot();
     this.#show();
@@ -186,11 +185,14 @@ export class GroupRunner {
     for (const fact of facts) {
       if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
       else if (fact.kind === 'tick') this.#onTick();
-      else if (fact.kind !== 'wake') bodies.push(...eventsOf(this.#writer.state, fact, context));
     }
+    const told = facts.filter((fact) => 'sessionId' in fact);
+    const meaning = (fact: WorkerFact) => eventsOf(this.#writer.state, fact, context);
     // Events of one drained inbox are on disk, by one fsync, before any of them is acted on.
-    this.#recordAndAct(bodies);
-    for (const fact of facts) if ('sessionId' in fact) this.#afterFact(fact);
+    const { events, blamed } = recordFacts(this.#writer, bodies, told, meaning);
+    for (const event of this.#tell(events)) this.#act(event);
+    for (const one of blamed) void endBlamed(this.#world, this.#workers, one).then(this.enqueue);
+    for (const fact of told) this.#afterFact(fact);
     this.#recordAndAct(this.#surroundings.gateEvents(this.#writer.state));
   }
 

@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { chooseLogin } from '../claude/login.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
+import { isRegularFile } from '../store/regular-file.ts';
+import { fields, isNumber, isText, optional, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
 
 export interface GateReading {
@@ -20,7 +22,7 @@ export interface GateReading {
 export interface LimitGate {
   /** null while no limit holds. */
   read(): GateReading | null;
-  /** Closes it until `resetsAtMs`, or for a growing while when claude did not name a time that is still to come. */
+  /** Closes it until `resetsAtMs`, or for a growing while when claude named no time that is to come within a month. */
   close(resetsAtMs: number | undefined, limitType: string | undefined): void;
   /** True when this run may let its first session through now. */
   claimProbe(): boolean;
@@ -48,6 +50,9 @@ const probeMsMax = 10 * 60_000;
 /** Without a known reset: half a minute, doubled for each episode in a row, at most a quarter of an hour. */
 const guessMs = 30_000;
 const guessMsMax = 15 * 60_000;
+
+/** No limit lasts longer, milliseconds. A reset beyond that would keep every group of the login waiting for nothing. */
+const lastsMsMax = 32 * 24 * 3_600_000;
 
 export interface GateOptions {
   /** Data root. */
@@ -86,7 +91,8 @@ interface Report {
  * Pure: the gate after a report. All sessions of an episode report the same limit; only when somebody was let through
  * since and met it again, the guess grows. A reset that is over says as little as none.
  */
-function closed(file: GateFile | null, { nowMs, resetsAtMs = 0, limitType: told }: Report): GateFile {
+function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType: told }: Report): GateFile {
+  const resetsAtMs = named > nowMs + lastsMsMax ? 0 : named;
   const isNew = file === null || file.untilMs === 0 || file.probe !== undefined;
   const guesses = Math.max(1, (file?.guesses ?? 0) + (isNew ? 1 : 0));
   const guess = (times: number) => nowMs + Math.min(guessMsMax, guessMs * 2 ** (times - 1));
@@ -114,7 +120,7 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
   /** A report that could not be written down yet, because another run was writing just then. */
   let unsaid: Report | null = null;
   // As good as always nothing is there, and it is asked for at every step.
-  const read = (): GateFile | null => (world.files.info(path) === null ? null : parse(world.files.readText(path)));
+  const read = (): GateFile | null => readGate(world, path);
   const { get: load, forget } = inOneBreath(read);
   /** Changes the file under its lock; `change` returning null leaves it as it is. */
   const update = (change: (file: GateFile | null) => GateFile | null): 'changed' | 'kept' | 'busy' => {
@@ -194,13 +200,25 @@ function inOneBreath<T>(read: () => T): { get(): T; forget(): void } {
   return { get, forget };
 }
 
-function parse(text: string | null): GateFile | null {
-  if (text === null) return null;
-  try {
-    const file = JSON.parse(text) as GateFile;
-    return typeof file.untilMs === 'number' && typeof file.guesses === 'number' ? file : null;
-  } catch {
-    // Written as a whole, so this is damage; a limit that still holds closes the gate again.
-    return null;
-  }
+const isGateFile = fields({
+  untilMs: isNumber,
+  guesses: isNumber,
+  limitType: optional(isText),
+  nearUntilMs: optional(isNumber),
+  probe: optional(
+    fields({
+      runId: isText,
+      runner: fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText }),
+      atMs: isNumber,
+    }),
+  ),
+});
+
+/** Written as a whole, so what is none is damage; a limit that still holds closes the gate again. */
+function readGate({ files, clock }: World, path: string): GateFile | null {
+  const file = isRegularFile(files, path) ? parseJson(files.readText(path) ?? '') : undefined;
+  if (!isGateFile(file)) return null;
+  const { untilMs, nearUntilMs = 0 } = file as GateFile;
+  const farthestMs = clock.now() + lastsMsMax;
+  return untilMs <= farthestMs && nearUntilMs <= farthestMs ? (file as GateFile) : null;
 }

@@ -6,6 +6,7 @@
 import { attemptMark } from '../claude/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { delay } from '../world/clock.ts';
+import { errorCode } from '../world/system-error.ts';
 import type { World } from '../world/world.ts';
 
 const graceMs = 300;
@@ -45,7 +46,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
   const ended = new Set<number>();
   let all = known;
   for (let round = 0; round < roundsMax; round += 1) {
-    const living = livingProcesses(world, attemptId, all);
+    const living = await patiently(world, () => livingProcesses(world, attemptId, all));
     // Once their parent is gone nobody could say any more that they belong here.
     all = [...all, ...living];
     if (living.length === 0) return ended.size;
@@ -54,7 +55,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
       world.processes.signal(process, 'SIGTERM');
     }
     await waitUntilGone(world, living, graceMs);
-    for (const process of livingProcesses(world, attemptId, all)) {
+    for (const process of await patiently(world, () => livingProcesses(world, attemptId, all))) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGKILL');
     }
@@ -75,12 +76,35 @@ function livingProcesses(world: World, attemptId: string, known: readonly Proces
   return [...living.values()];
 }
 
+/** For so long a look at processes is tried again that the system refuses, milliseconds. */
+const refusedMsMax = 20_000;
+const refusedLookMs = 50;
+
+/** Throws it again unless it is the system that refused something, such as one more open file. */
+export function assertRefusal(error: unknown): void {
+  if (errorCode(error) === '') throw error;
+}
+
+/** Looks until the system allows it: the table of open files may be full for a moment. Throws its error in the end. */
+export async function patiently<T>(world: World, look: () => T): Promise<T> {
+  for (let waitedMs = 0; ; waitedMs += refusedLookMs) {
+    try {
+      return look();
+    } catch (error) {
+      assertRefusal(error);
+      if (waitedMs >= refusedMsMax) throw error;
+    }
+    await delay(world.clock, refusedLookMs);
+  }
+}
+
 const lookMs = 10;
 
 /** Resolves as soon as none of them lives, at the latest after `maxMs`. */
 async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {
   for (let waited = 0; waited < maxMs; waited += lookMs) {
-    if (!processes.some((process) => world.processes.isAlive(process))) return;
+    const isOne = await patiently(world, () => processes.some((process) => world.processes.isAlive(process)));
+    if (!isOne) return;
     await delay(world.clock, lookMs);
   }
 }

@@ -4,13 +4,17 @@
  */
 import { isOwnDry } from '../core/budget.ts';
 import type { EventBody } from '../core/event.ts';
-import { fail, ok, type Result, unreachable } from '../core/failure.ts';
+import { errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import { makeSessionId, sessionNumber } from '../core/id.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
+import { moneyProblem, sessionProblem } from '../core/session-values.ts';
 import type { GroupState } from '../core/state.ts';
+import { promptProblem } from '../core/values.ts';
+import { findRepository } from '../git/repository.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
+import { isLogTrouble } from '../store/log-lost.ts';
 import { sessionPaths } from '../store/paths.ts';
 import { otherVersion, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
@@ -35,14 +39,17 @@ export function answerRequests(
     const isLate = request.kind === 'say' && isDone(request.sessionId);
     const wish = isLate ? tooLate(request.sessionId) : wishEvents(world, writer, request);
     const requestId = request.id;
+    const answer = (message: string) => record([{ type: 'request_answered', requestId, done: false, message }]);
     if (wish.ok) {
       const { events, sessionId } = wish.value;
       const about = sessionId === undefined ? {} : { sessionId };
-      record([...events, { type: 'request_answered', requestId, done: true, message: '', ...about }]);
-    } else {
-      const message = `${wish.failure.message} ${wish.failure.next}`.trim();
-      record([{ type: 'request_answered', requestId, done: false, message }]);
-    }
+      try {
+        record([...events, { type: 'request_answered', requestId, done: true, message: '', ...about }]);
+      } catch (error) {
+        if (isLogTrouble(error)) throw error;
+        answer(`What was asked for cannot be recorded: ${errorText(error)}.`);
+      }
+    } else answer(`${wish.failure.message} ${wish.failure.next}`.trim());
     removeRequest(world, path);
   }
 }
@@ -64,7 +71,7 @@ export function wishEvents(world: World, writer: GroupWriter, wish: RequestBody)
   switch (wish.kind) {
     case 'add-session': {
       const session = { ...wish.session, id: nextSessionId(world, state) };
-      const problem = additionProblem(state, session);
+      const problem = additionProblem(state, session) ?? placeProblem(world, session);
       if (problem !== null) return problem;
       return ok({ events: [{ type: 'session_added', sessionId: session.id, session }], sessionId: session.id });
     }
@@ -74,10 +81,14 @@ export function wishEvents(world: World, writer: GroupWriter, wish: RequestBody)
       if (state.frozenUntil !== undefined) return ok({ events: [{ type: 'group_thawed' }] });
       return fail('illegal-transition', 'The group is running and is not frozen.', 'Watch it with: group watch.');
     case 'raise-budget': {
+      const problem = moneyProblem(wish.maxBudgetUsd);
+      if (problem !== null) return fail('usage', `The budget ${problem}.`, '');
       const config = { ...state.group.config, maxBudgetUsd: wish.maxBudgetUsd };
       return ok({ events: [{ type: 'group_changed', config }] });
     }
     default: {
+      const problem = wordsProblem(wish);
+      if (problem !== null) return fail('usage', problem, '');
       const record = state.sessions.get(wish.sessionId);
       if (!record) return fail('not-found', `There is no session ${wish.sessionId} in this group.`, '');
       const events =
@@ -85,6 +96,15 @@ export function wishEvents(world: World, writer: GroupWriter, wish: RequestBody)
       return events.ok ? ok({ events: events.value, sessionId: wish.sessionId }) : events;
     }
   }
+}
+
+/** What is wrong with what the wish itself says; null when nothing is. */
+function wordsProblem(wish: RequestBody): string | null {
+  const text = wish.kind === 'say' ? wish.text : wish.kind === 'retry-session' ? wish.prompt : undefined;
+  const usd = wish.kind === 'resume-session' ? wish.maxBudgetUsd : undefined;
+  const ofText = text === undefined ? null : promptProblem(text);
+  const ofMoney = usd === undefined ? null : moneyProblem(usd);
+  return ofText !== null ? `What is to be said ${ofText}.` : ofMoney !== null ? `The budget ${ofMoney}.` : null;
 }
 
 function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'freeze'): EventBody[] {
@@ -186,8 +206,24 @@ export function nextSessionId(world: World, state: GroupState): SessionId {
 
 /** Why the session cannot be added; null when it can. */
 export function additionProblem(state: GroupState, session: SessionDefinition): Result<never> | null {
+  const problem = sessionProblem(session);
+  if (problem !== null) return fail('usage', `${problem}.`, 'Correct it, then add the session again.');
   const graph = buildGraph([...[...state.sessions.values()].map((record) => record.definition), session]);
   return graph.ok ? null : graph;
+}
+
+/** The project and its repository are what a command would have found; whoever asks may have named any others. */
+function placeProblem({ files }: World, { projectPath, repository }: SessionDefinition): Result<never> | null {
+  const next = 'Give the real path of an existing folder.';
+  const refuse = (path: string, what: string) => fail('usage', `${JSON.stringify(path)} ${what}.`, next);
+  try {
+    if (files.info(projectPath)?.kind !== 'folder') return refuse(projectPath, 'is no folder');
+    if (files.realPath(projectPath) !== projectPath) return refuse(projectPath, 'is not where that folder really is');
+    if (repository === undefined || findRepository(files, projectPath)?.repository === repository) return null;
+    return refuse(repository, 'is not the repository of the project');
+  } catch (error) {
+    return refuse(projectPath, `cannot be looked at (${errorText(error)})`);
+  }
 }
 
 function removalEvents(state: GroupState, record: SessionRecord): Result<EventBody[]> {

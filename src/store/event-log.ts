@@ -7,6 +7,7 @@ import type { GroupEvent } from '../core/event.ts';
 import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
 import type { AppendFile, FileInfo, World } from '../world/world.ts';
+import { setAside } from './foreign-bytes.ts';
 import {
   eventLines,
   headerLine,
@@ -22,16 +23,22 @@ import { LogLost } from './log-lost.ts';
 const lookEveryMs = 500;
 /** How much of what was told a follower compares with the file before it reads on. */
 const tailBytes = 4_096;
+/** How much of what was written last a writer compares with the file before it writes on. */
+const comparedBytes = 512;
+/** So often lines are written again because somebody wrote at the same time. */
+const appendTriesMax = 5;
 const newline = 0x0a;
 
 export interface EventLog {
   /**
    * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends
    * where it ended before, or (when even that fails) nothing more can be appended until it is opened again. Throws
-   * LogLost when the log is lost.
+   * LogLost when the log is lost. What others had appended meanwhile is set aside first.
    */
   append(events: readonly GroupEvent[]): void;
-  /** Set when the path no longer leads to what was written: the file was removed, replaced or cut off. */
+  /** Sets aside what others have appended; the bytes of which that was done since this was last called. */
+  takeForeign(): number;
+  /** Set when the path no longer leads to what was written: the file was removed, replaced, cut off or overwritten. */
   readonly lost: LogLost | null;
   /** Bytes. */
   readonly size: number;
@@ -41,7 +48,7 @@ export interface EventLog {
 /** Makes a new log with its header line and, where given, its first events, safe against a power cut. */
 export function createLog(world: World, path: string, groupId: GroupId, first: readonly GroupEvent[] = []): EventLog {
   world.files.writeAtomic(path, headerLine(groupId) + eventLines(first), { durable: true });
-  return appendingLog(world, path, world.files.openAppend(path));
+  return new AppendingLog(world, path);
 }
 
 export interface ReadLog {
@@ -66,7 +73,7 @@ export function readForWriting(world: World, path: string): Result<ReadLog> {
     open() {
       const size = world.files.info(path)?.size ?? 0;
       if (size > position.offset) world.files.truncate(path, position.offset);
-      return appendingLog(world, path, world.files.openAppend(path));
+      return new AppendingLog(world, path);
     },
   });
 }
@@ -114,41 +121,102 @@ function describeTrouble(world: World, path: string, trouble: LogTrouble): Failu
   return { reason: trouble.reason, message: `Line ${line} of ${path} ${trouble.what}.`, next };
 }
 
-function appendingLog(world: World, path: string, file: AppendFile): EventLog {
-  let size = file.size;
-  let broken = false;
-  const opened = world.files.info(path);
-  const lost = (): LogLost | null => {
-    const now = seen(world, path);
+class AppendingLog implements EventLog {
+  readonly #world: World;
+  readonly #path: string;
+  readonly #file: AppendFile;
+  readonly #opened: FileInfo | null;
+  #size: number;
+  /** The bytes that were written last. */
+  #tail: Uint8Array;
+  #broken = false;
+  #foreign = 0;
+
+  constructor(world: World, path: string) {
+    this.#world = world;
+    this.#path = path;
+    this.#file = world.files.openAppend(path);
+    this.#size = this.#file.size;
+    this.#opened = world.files.info(path);
+    this.#tail = world.files.readBytes(path, Math.max(0, this.#size - comparedBytes), comparedBytes);
+  }
+
+  get lost(): LogLost | null {
+    const now = seen(this.#world, this.#path);
     if (now === 'unknown') return null;
-    const isSame = now !== null && now.inode === opened?.inode && now.device === opened.device;
-    return isSame && now.size >= size ? null : lostLog(world, path);
-  };
-  return {
-    get lost() {
-      return lost();
-    },
-    get size() {
-      return size;
-    },
-    append(events) {
-      assert(!broken, `${path} could not be set back after a failed write and takes nothing more`);
-      const trouble = lost();
+    const isSame = now !== null && now.inode === this.#opened?.inode && now.device === this.#opened.device;
+    return isSame && now.size >= this.#size ? null : lostLog(this.#world, this.#path);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  takeForeign(): number {
+    if (!this.#broken && this.lost === null) this.#isOurs();
+    const bytes = this.#foreign;
+    this.#foreign = 0;
+    return bytes;
+  }
+
+  append(events: readonly GroupEvent[]): void {
+    assert(!this.#broken, `${this.#path} could not be set back after a failed write and takes nothing more`);
+    const text = eventLines(events);
+    const bytes = Buffer.from(text);
+    for (let tries = 1; ; tries += 1) {
+      const trouble = this.lost ?? (this.#isOverwritten() ? lostLog(this.#world, this.#path, 'overwritten') : null);
       if (trouble !== null) throw trouble;
-      const text = eventLines(events);
-      try {
-        file.append(text);
-        file.sync();
-      } catch (error) {
-        // Half a line must not stay: the next append would be glued to it. Whole lines of the batch must not either,
-        // because the caller takes none of it for recorded.
-        broken = !isCutBack(world, path, size);
-        throw error;
-      }
-      size += Buffer.byteLength(text);
-    },
-    close: () => file.close(),
-  };
+      this.#isOurs();
+      this.#write(text);
+      // Somebody may have written between the two, and then not all that stands before our lines is ours.
+      if (this.#isOurs(bytes.length)) break;
+      if (tries === appendTriesMax) throw lostLog(this.#world, this.#path, 'written to by others without a pause');
+    }
+    this.#size += bytes.length;
+    this.#tail = Buffer.concat([this.#tail, bytes.subarray(-comparedBytes)]).subarray(-comparedBytes);
+  }
+
+  close(): void {
+    try {
+      this.takeForeign();
+    } catch {
+      // The next writer finds it.
+    } finally {
+      this.#file.close();
+    }
+  }
+
+  /** Lines that were overwritten would be told as damage from now on, whatever is written behind them. */
+  #isOverwritten(): boolean {
+    try {
+      const before = this.#world.files.readBytes(this.#path, this.#size - this.#tail.length, this.#tail.length);
+      return !Buffer.from(before).equals(this.#tail);
+    } catch {
+      return false;
+    }
+  }
+
+  /** False when others had written behind our lines, of which `own` bytes are not counted yet: all of that is gone. */
+  #isOurs(own = 0): boolean {
+    const now = seen(this.#world, this.#path);
+    const extra = now === 'unknown' || now === null ? 0 : now.size - this.#size - own;
+    if (extra <= 0) return true;
+    setAside(this.#world, this.#path, this.#size, extra + own);
+    this.#foreign += extra;
+    return false;
+  }
+
+  #write(text: string): void {
+    try {
+      this.#file.append(text);
+      this.#file.sync();
+    } catch (error) {
+      // Half a line must not stay: the next append would be glued to it. Whole lines of the batch must not either,
+      // because the caller takes none of it for recorded.
+      this.#broken = !isCutBack(this.#world, this.#path, this.#size);
+      throw error;
+    }
+  }
 }
 
 /** A system that does not answer is no reason to give up a log that may be well. */
@@ -160,8 +228,8 @@ function seen({ files }: World, path: string): FileInfo | null | 'unknown' {
   }
 }
 
-function lostLog({ files }: World, path: string): LogLost {
-  const what = files.info(path) === null ? 'removed' : 'replaced or cut off';
+function lostLog({ files }: World, path: string, done = 'replaced or cut off'): LogLost {
+  const what = files.info(path) === null ? 'removed' : done;
   const next = files.info(dirname(path)) === null ? 'Create the group again to start over.' : restoreOrDelete(path);
   const message = `The event log ${path} was ${what} while it was being written.`;
   return new LogLost({ reason: 'gone', message, next });

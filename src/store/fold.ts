@@ -1,6 +1,6 @@
 /** From the events of a log to the state of the group, with a damaged log told as a failure. */
 import type { GroupEvent } from '../core/event.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
 import { graphOf } from '../core/plan.ts';
 import { IllegalEvent } from '../core/session-state.ts';
@@ -14,9 +14,9 @@ export function foldLog(path: string, id: GroupId, events: readonly GroupEvent[]
     try {
       state = state === null ? initialState(event) : reduce(state, event);
     } catch (error) {
-      if (!(error instanceof IllegalEvent)) throw error;
-      // The header is line 1.
-      return corrupt(path, `Line ${index + 2} of ${path} cannot have happened: ${error.message}.`);
+      // One group that trips us up must not take the others with it. The header is line 1.
+      const what = error instanceof IllegalEvent ? 'cannot have happened' : 'cannot be understood';
+      return corrupt(path, `Line ${index + 2} of ${path} ${what}: ${errorText(error)}.`);
     }
   }
   if (state === null) return corrupt(path, `The event log ${path} does not say which group it is for.`);

@@ -60,9 +60,12 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
     if (state.ok) return { id, meta: groupMeta(state.value) };
     return { id, problem: state.failure, ...(view === null ? {} : { meta: view }) };
   } catch (error) {
-    const problem = fail('corrupt-file', `Cannot read ${paths.folder}: ${errorText(error)}.`, 'Check its permissions.');
-    return { id, problem: problem.failure };
+    return { id, problem: unreadable(paths.folder, error).failure };
   }
+}
+
+function unreadable(folder: string, error: unknown): { readonly ok: false; readonly failure: Failure } {
+  return fail('corrupt-file', `Cannot read ${folder}: ${errorText(error)}.`, 'Check its permissions.');
 }
 
 /** meta.json is only a view: when it cannot be read, whatever it is (a FIFO has no bytes), the log tells the same. */
@@ -76,12 +79,16 @@ function readQuietly({ files }: World, path: string, maxBytes: number): ReturnTy
 
 /** The group's state, from its log; changes nothing. Fails with `not-found`, `corrupt-file` or `newer-version`. */
 export function loadGroup(world: World, root: string, id: GroupId): Result<GroupState> {
-  if (!isGroupId(id) || !isFolder(world, groupPaths(root, id).folder)) {
-    return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
+  const paths = isGroupId(id) ? groupPaths(root, id) : null;
+  try {
+    if (paths === null || !isFolder(world, paths.folder)) {
+      return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
+    }
+  } catch (error) {
+    return unreadable(paths?.folder ?? '', error);
   }
-  const { events } = groupPaths(root, id);
-  const log = readLog(world, events);
-  return log.ok ? foldLog(events, id, log.value) : log;
+  const log = readLog(world, paths.events);
+  return log.ok ? foldLog(paths.events, id, log.value) : log;
 }
 
 /** A link that leads back to itself leads to nothing, and must not keep anybody from the other groups. */
@@ -112,6 +119,7 @@ export function createGroup(
   const folder = join(groupsFolder(root), `${unfinishedPrefix}${world.random.uuid()}`);
   try {
     world.files.makeFolder(groupsFolder(root));
+    // What cannot be removed of others is no reason not to create this one.
     sweepLeftovers(world, root);
     if (world.files.info(target.folder) !== null) return taken(definition.id);
     const state = writeGroup(world, folder, definition, sessions);
@@ -182,22 +190,29 @@ function taken(id: GroupId): Result<never> {
  */
 export function deleteGroup(world: World, root: string, id: GroupId): void {
   const { folder } = groupPaths(root, id);
+  const doomed = join(groupsFolder(root), `${deletedPrefix}${id}-${world.random.uuid()}`);
   if (world.files.info(folder) !== null) {
-    world.files.rename(folder, join(groupsFolder(root), `${deletedPrefix}${id}-${world.random.uuid()}`));
+    world.files.rename(folder, doomed);
+    world.files.remove(doomed);
   }
   sweepLeftovers(world, root);
 }
 
-/** Ends what processes that died meanwhile had begun to create or to delete. */
+/** Ends what processes that died meanwhile had begun to create or to delete, as far as the system lets us. */
 function sweepLeftovers(world: World, root: string): void {
   const all = groupsFolder(root);
-  const isLeftover = (name: string): boolean => {
-    if (name.startsWith(deletedPrefix)) return true;
-    if (!name.startsWith(unfinishedPrefix)) return false;
-    const info = world.files.info(join(all, name));
-    return info !== null && world.clock.now() - info.mtimeMs > abandonedAfterMs;
-  };
-  for (const name of world.files.list(all).filter(isLeftover)) world.files.remove(join(all, name));
+  for (const name of world.files.list(all)) {
+    try {
+      if (isLeftover(world, join(all, name), name)) world.files.remove(join(all, name));
+    } catch {}
+  }
+}
+
+function isLeftover({ files, clock }: World, path: string, name: string): boolean {
+  if (name.startsWith(deletedPrefix)) return true;
+  if (!name.startsWith(unfinishedPrefix)) return false;
+  const info = files.info(path);
+  return info !== null && clock.now() - info.mtimeMs > abandonedAfterMs;
 }
 
 /** The first error is the one worth telling. */

@@ -2,6 +2,7 @@
  * The one writer of a group: holds runner.lock, turns event bodies into logged events and keeps the snapshots fresh.
  * Logged before reduced, reduced before shown; the cost of an event does not depend on the size of the group.
  */
+import { draftOf } from '../core/draft.ts';
 import type { EventBody, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { assert, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
@@ -13,7 +14,7 @@ import type { Lock, LockHolder, World } from '../world/world.ts';
 import { delay } from './delayed.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
-import { checkLegal } from './legality.ts';
+import { foreignPath } from './foreign-bytes.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
@@ -172,8 +173,12 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
     record(bodies) {
       assert(isOpen, `the writer of ${paths.folder} is closed`);
       if (bodies.length === 0) return [];
-      checkLegal(state, bodies);
-      const events = bodies.map((body, index) => eventOf(world, state, body, index));
+      const foreign = log.takeForeign();
+      const told = foreign === 0 ? bodies : [...foreignWarnings(state, paths, foreign), ...bodies];
+      const events = told.map((body, index) => eventOf(world, state, body, index));
+      // Tried before it is written: a log with one event that cannot be folded would never load again.
+      const draft = draftOf(state);
+      for (const event of events) reduce(draft, event);
       log.append(events);
       for (const event of events) reduce(state, event);
       snapshots.mark(sessionsOf(events));
@@ -198,6 +203,14 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       }
     },
   };
+}
+
+/** Whoever ran meanwhile may have done it. */
+function foreignWarnings({ running }: GroupState, paths: GroupPaths, bytes: number): EventBody[] {
+  const amount = bytes === 1 ? '1 byte' : `${bytes} bytes`;
+  const message = `Something wrote ${amount} into the event log while it ran; moved to ${foreignPath(paths.events)}.`;
+  const warning = { code: 'foreign-bytes', message } as const;
+  return [...running].map((sessionId) => ({ type: 'session_warning', sessionId, warning }));
 }
 
 /** How long progress is held back in a group of so many sessions, milliseconds. */

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import type { MergedRepository } from '../core/event.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
 import type { GroupPaths } from './paths.ts';
 import { type Check, fields, isText, listOf, oneOf, parseJson } from './shape.ts';
@@ -72,9 +72,14 @@ export function hasMergeJournal(world: World, paths: GroupPaths): boolean {
 /** Null when no hand-over was interrupted. Fails with `corrupt-file`. */
 export function readMergeJournal(world: World, paths: GroupPaths): Result<MergeJournal | null> {
   const path = journalPath(paths);
-  const text = world.files.readText(path);
-  if (text === null) return ok(null);
-  const value = parseJson(text);
+  let text: string | null;
+  try {
+    text = world.files.readText(path);
+    if (text === null && world.files.entryKind(path) === null) return ok(null);
+  } catch (error) {
+    return fail('corrupt-file', `Cannot read ${path}: ${errorText(error)}.`, 'Check its permissions.');
+  }
+  const value = parseJson(text ?? '');
   if (aJournal(value)) return ok(value as MergeJournal);
   return fail(
     'corrupt-file',

@@ -13,6 +13,9 @@ import type { GroupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
 import { type Check, fields, isInstant, isNumber, isObject, isText, oneOf, optional, parseJson } from './shape.ts';
 
+/** No command sends as much: a prompt has at most 1 MiB, and so has what a template makes of it. */
+const requestBytesMax = 16 * 1024 * 1024;
+
 /** How often a sender looks whether its runner still lives, milliseconds. */
 const lookEveryMs = 500;
 
@@ -71,7 +74,9 @@ const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'raise-budget': fields({ maxBudgetUsd: isNumber }),
 };
 
-const anEnvelope = fields({ id: isText, runId: isText, at: isInstant, kind: isText });
+// The id stands in the log and in what is printed.
+const anId: Check = (value) => typeof value === 'string' && /^[A-Za-z0-9-]{1,64}$/.test(value);
+const anEnvelope = fields({ id: anId, runId: isText, at: isInstant, kind: isText });
 
 /** Leaves a request for the runner. Throws the system's error when it cannot be written. */
 export function sendRequest(world: World, paths: GroupPaths, request: Request): void {
@@ -133,7 +138,7 @@ function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
 /** What cannot be read must not end a run: nobody of ours has sent it. */
 function readQuietly({ files }: World, path: string): string | null {
   try {
-    return files.readText(path);
+    return (files.info(path)?.size ?? 0) > requestBytesMax ? '' : files.readText(path);
   } catch {
     return null;
   }

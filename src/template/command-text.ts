@@ -2,12 +2,8 @@
  * Shell commands that people write for a session: `accept` and `setup`. A command is taken as it stands. Values of
  * variables are never put into it, because the shell would run what stands in them.
  */
+import { commandProblem } from '../core/values.ts';
 import { parsePieces } from './render.ts';
-
-/** The shell gets it as one argument, of which Linux takes no more than 128 KiB. */
-const commandBytesMax = 32 * 1024;
-
-export const acceptRetriesMax = 10;
 
 /** `problem` is without a full stop. */
 export type ShellCommand =
@@ -29,12 +25,8 @@ export function shellCommand(text: string): ShellCommand {
 
 /** A whole command that came from outside, such as the value of a variable: nothing in it has a meaning to us. */
 export function checkedCommand(command: string): ShellCommand {
-  if (command.trim() === '') return refuse('the command is blank');
-  if (command.includes('\0')) return refuse('the command holds a NUL character');
-  if (Buffer.byteLength(command) > commandBytesMax) {
-    return refuse(`the command is longer than ${commandBytesMax / 1024} KiB; put it into a script`);
-  }
-  return { ok: true, command: command.trim() };
+  const problem = commandProblem(command);
+  return problem === null ? { ok: true, command: command.trim() } : refuse(`the command ${problem}`);
 }
 
 /** The name of the variable that is the whole text, as in `accept: "{{check}}"`. */

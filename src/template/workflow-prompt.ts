@@ -1,5 +1,6 @@
 /** The task of one session: its own words, its template, and the places that the results of others fill later. */
 import { quoted } from '../core/id.ts';
+import { promptBytesMax } from '../core/values.ts';
 import { type FilledText, insertText, parsePieces } from './render.ts';
 import { parseReference, select, type Target, type Wanted } from './session-references.ts';
 import type { VariableSpec } from './variables.ts';
@@ -10,7 +11,6 @@ import { meaningsIn, type Scope } from './workflow-names.ts';
 import { fillTemplate, fillYamlText, type OpenPlace } from './workflow-text.ts';
 import { type SessionContext, type SessionView, taken, valuesFor } from './workflow-view.ts';
 
-const promptBytesMax = 1024 * 1024;
 /** The variable of a template into which a session's own prompt goes. */
 const promptVariable = 'prompt';
 

@@ -6,6 +6,7 @@
 import type { z as Z } from 'zod';
 import { budgetActions, contextNames, isolationModes, limitActions, permissionModes } from '../core/group.ts';
 import {
+  acceptRetriesMax,
   concurrentMax,
   memoryMb,
   moneyUsd,
@@ -19,7 +20,6 @@ import {
   wordRule,
 } from '../core/values.ts';
 import { zod } from '../store/schema.ts';
-import { acceptRetriesMax } from './command-text.ts';
 import { variableMap } from './variables.ts';
 import { command as aCommand, duration as aDuration } from './work-values.ts';
 

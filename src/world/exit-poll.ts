@@ -1,5 +1,6 @@
 /** How we learn that a process ended that is not our child: by looking, with one timer for all of them. */
 import type { ProcessIdentity } from '../core/event.ts';
+import { errorCode } from './system-error.ts';
 
 /** Adopted workers run for minutes; their files are followed separately and tell the news first. */
 const pollMs = 200;
@@ -15,7 +16,14 @@ export function createExitPoll(living: (identities: readonly ProcessIdentity[]) 
   let timer: ReturnType<typeof setInterval> | undefined;
 
   const look = (): void => {
-    const alive = living([...watched.keys()]);
+    let alive: ReturnType<typeof living>;
+    try {
+      alive = living([...watched.keys()]);
+    } catch (error) {
+      // The table of open files may be full: who lives is seen at the next look.
+      if (errorCode(error) === '') throw error;
+      return;
+    }
     const ended = [...watched].filter(([identity]) => !alive.has(identity));
     for (const [identity] of ended) watched.delete(identity);
     if (watched.size === 0) {

@@ -23,6 +23,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { createPrivate, createShared, makePrivateFolder, openPrivate, syncFolder, writeFully } from './private-file.ts';
+import { openToRead, readRegularText } from './regular-text.ts';
 import { errorCode, isMissing, unlessMissing } from './system-error.ts';
 import type { AppendFile, EntryKind, FileAccess, FileInfo, Files, ReadFile, WriteOptions } from './world.ts';
 
@@ -95,13 +96,9 @@ function takeRights(path: string): void {
 }
 
 /** Opened once and read to its end: a file that is replaced meanwhile is seen wholly old or wholly new. */
-function readText(path: string): string | null {
-  return unlessMissing(() => readFileSync(path, 'utf8'), null);
-}
-
-/** Null when nothing is there. A FIFO would hold up who opens it otherwise until somebody writes to it. */
-function openToRead(path: string): number | null {
-  return unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
+function readText(path: string, what: 'file' | 'pipe' = 'file'): string | null {
+  if (what === 'pipe') return unlessMissing(() => readFileSync(path, 'utf8'), null);
+  return readRegularText(path);
 }
 
 function openRead(path: string): ReadFile | null {
@@ -270,8 +267,8 @@ function info(path: string): FileInfo | null {
   // Most of what is asked for is not there, and an exception for each of those would be the dearest part of asking.
   const stats = unlessMissing(() => statSync(path, { throwIfNoEntry: false }), undefined);
   if (stats === undefined) return null;
-  const { size, mtimeMs, dev: device, ino: inode } = stats;
-  return { kind: kindOf(stats), size, mtimeMs, device, inode };
+  const { size, mtimeMs, dev: device, ino: inode, mode } = stats;
+  return { kind: kindOf(stats), size, mtimeMs, device, inode, isOpenToAll: (mode & 0o002) !== 0 };
 }
 
 function entryKind(path: string): EntryKind | null {

@@ -2,20 +2,10 @@
  * Locks between processes by flock(2): the system itself frees them when their holder ends, however it ends. The file
  * stays for good, because a lock file that is removed can be held twice, once under each of its lives.
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  readSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, ftruncateSync, readSync, statSync, writeSync } from 'node:fs';
 import { lockExclusive, lockShared, tryFlock } from './libc.ts';
 import { openPrivate, writeFully } from './private-file.ts';
-import { unlessMissing } from './system-error.ts';
+import { openToRead, readRegularText } from './regular-text.ts';
 import type { Lock, LockHolder, Locks } from './world.ts';
 
 /** Asking who holds a lock takes it (shared) for an instant, so a refusal without a living holder is tried again. */
@@ -114,7 +104,7 @@ function noteRelease(fd: number): void {
 
 function isFree(path: string): boolean {
   // Should it be a FIFO, opening it must not wait for a writer.
-  const fd = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), null);
+  const fd = openToRead(path);
   if (fd === null) return true;
   try {
     return tryFlock(fd, lockShared, path);
@@ -125,7 +115,7 @@ function isFree(path: string): boolean {
 
 /** What the lock file says; null while it is empty or half written. */
 function readHolder(path: string): LockHolder | null {
-  const text = unlessMissing(() => readFileSync(path, 'utf8'), '');
+  const text = readRegularText(path) ?? '';
   try {
     const note = JSON.parse(text) as Partial<LockHolder> | null;
     const isWhole = typeof note?.runId === 'string' && typeof note.identity?.pid === 'number';

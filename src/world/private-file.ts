@@ -16,8 +16,9 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
+import { constants as osConstants } from 'node:os';
 import { dirname } from 'node:path';
-import { errorCode, unlessMissing } from './system-error.ts';
+import { errorCode, systemError, unlessMissing } from './system-error.ts';
 
 const fileMode = 0o600;
 const folderMode = 0o700;
@@ -56,7 +57,10 @@ function giveTo(fd: number, { uid, gid }: { readonly uid: number; readonly gid: 
   }
 }
 
-/** Opens a file with the given flags, creating it as 0600 when it is missing; an existing file keeps its mode. */
+/**
+ * Opens a file with the given flags, creating it as 0600 when it is missing; an existing file keeps its mode. Throws
+ * ENXIO for what is no regular file, without waiting for the other end of a FIFO.
+ */
 export function openPrivate(path: string, flags: number): number {
   for (;;) {
     try {
@@ -65,12 +69,18 @@ export function openPrivate(path: string, flags: number): number {
       if (errorCode(error) !== 'EEXIST') throw error;
     }
     try {
-      return openSync(path, flags);
+      return onlyRegular(openSync(path, flags | constants.O_NONBLOCK), path);
     } catch (error) {
       // It may vanish between the two calls; a link that leads nowhere is reported instead of tried for ever.
       if (errorCode(error) !== 'ENOENT' || isDanglingLink(path)) throw error;
     }
   }
+}
+
+function onlyRegular(fd: number, path: string): number {
+  if (fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  throw systemError(osConstants.errno.ENXIO, 'open', path);
 }
 
 function isDanglingLink(path: string): boolean {

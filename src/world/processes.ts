@@ -1,5 +1,5 @@
 /** Starting, finding, following and signalling processes, ours and those an earlier runner left behind. */
-import { accessSync, closeSync, constants, existsSync, openSync } from 'node:fs';
+import { accessSync, closeSync, constants, lstatSync, openSync } from 'node:fs';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
@@ -254,8 +254,9 @@ const subreapers = new Map<string, string[]>();
 
 function becomeSubreaper(path: string): string[] {
   const known = subreapers.get(path);
-  // A program that was removed since is put there again.
-  if (known !== undefined && (known[0] !== path || existsSync(path))) return known;
+  // A program that was removed since, or replaced by what is no program, is put there again.
+  const isThere = () => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  if (known !== undefined && (known[0] !== path || isThere())) return known;
   const found = installSubreaper(path) ? [path] : subreaperExec('become');
   subreapers.set(path, found);
   return found;

@@ -30,6 +30,8 @@ export interface FileInfo {
   /** Both together tell one file from another that has its path later. */
   readonly device: number;
   readonly inode: number;
+  /** Everybody on the machine may write to it; absent = not known. */
+  readonly isOpenToAll?: boolean;
 }
 
 export type EntryKind = 'file' | 'folder' | 'link' | 'other';
@@ -47,8 +49,8 @@ export interface WriteOptions {
 
 /** Created for the owner alone (0600, 0700) unless another access is given. Methods throw the system's error. */
 export interface Files {
-  /** The whole file as UTF-8; null when it does not exist. */
-  readText(path: string): string | null;
+  /** The whole file as UTF-8; null when it does not exist, or, unless a `pipe` is wanted, is no file but has no end. */
+  readText(path: string, what?: 'file' | 'pipe'): string | null;
   /** Up to `maxBytes` bytes from `offset`; empty at the end or when the file does not exist. */
   readBytes(path: string, offset: number, maxBytes: number): Uint8Array;
   /** The first `maxBytes` bytes and when that very file was last written to; null when it does not exist. */
@@ -62,7 +64,7 @@ export interface Files {
   writeBytes(path: string, bytes: Uint8Array, options?: WriteOptions & { readonly like?: string }): void;
   /** Opens for reading, a FIFO without waiting for its writer; null when nothing is there. */
   openRead(path: string): ReadFile | null;
-  /** Opens for appending (created when missing). */
+  /** Opens for appending (created when missing); throws ENXIO for what is no regular file. */
   openAppend(path: string): AppendFile;
   /** Cuts the file to `size` bytes and fsyncs it. */
   truncate(path: string, size: number): void;

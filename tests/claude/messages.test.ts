@@ -3,6 +3,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { parseLine } from '../../src/claude/messages.ts';
+import { figureMax } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
 
 const read = (value: unknown) => parseLine(JSON.stringify(value));
@@ -217,11 +218,11 @@ describe('parseLine', () => {
     expect(message.kind === 'assistant' && message.blocks[0]).toEqual({ kind: 'text', text });
   });
 
-  test('takes amounts that are none for zero, and odd model names for names', () => {
+  test('takes amounts that are none for zero, infinite ones for the highest, and odd model names for names', () => {
     const models = '{"__proto__":{"inputTokens":2,"costUSD":"x"}}';
     const line = `{"type":"result","total_cost_usd":1e999,"num_turns":-3,"modelUsage":${models}}`;
     const message = parseLine(line);
-    expect(message).toMatchObject({ costUsd: 0, numTurns: 0, tokens: { input: 2 } });
+    expect(message).toMatchObject({ costUsd: figureMax.usd, numTurns: 0, tokens: { input: 2 } });
     expect(({} as Record<string, unknown>).inputTokens).toBeUndefined();
   });
 

@@ -3,10 +3,11 @@
  * the limit holds; one episode counts once, no report is lost, and a limit that is near is remembered by all runs.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LimitGate, openLimitGate } from '../../src/runner/limit-gate.ts';
+import { makeFifo } from '../../src/world/libc.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import type { World } from '../../src/world/world.ts';
 
@@ -139,4 +140,30 @@ test('nobody is let through before the reset, then one run alone, unless it is g
   world = { ...world, processes: { ...processes, isAlive: () => false } };
   expect(open('run-3').read()?.probe).toBe('nobody');
   expect(open('run-3').claimProbe()).toBe(true);
+});
+
+test.each([9_999, Number.MAX_SAFE_INTEGER, 1e300])('F2: a reset in %d years or more keeps nobody waiting', (years) => {
+  gate.close(begin + years * 365 * 24 * 3_600_000, 'five_hour');
+  expect(waitMs()).toBe(30_000);
+});
+
+test.each([
+  '{"untilMs":1e300,"guesses":1}',
+  '{"untilMs":1e15,"guesses":1}',
+  '{"untilMs":5,"guesses":1,"probe":7}',
+  '[]',
+])('F2: a gate file that holds %s is none', (text) => {
+  mkdirSync(join(root, 'limits'));
+  writeFileSync(join(root, 'limits', 'key.json'), text);
+  expect([gate.read(), gate.isNear(), gate.claimProbe()]).toEqual([null, false, false]);
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect(waitMs()).toBe(5_000);
+});
+
+test('F11: a FIFO in the place of the gate file holds nobody up', () => {
+  mkdirSync(join(root, 'limits'));
+  makeFifo(join(root, 'limits', 'key.json'), 0o600);
+  expect(gate.read()).toBeNull();
+  gate.close(nowMs + 5_000, 'five_hour');
+  expect(waitMs()).toBe(5_000);
 });

@@ -3,7 +3,7 @@
  * calls such a group completed.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/cli.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
@@ -62,4 +62,24 @@ test('a log that is removed at the very end leaves no completed group', async ()
   await (await begin()).succeed(0.02);
   expect(await run.result).toMatchObject({ kind: 'refused', failure: { reason: 'gone' } });
   expect(existsSync(group.paths.folder)).toBe(false);
+});
+
+test('F8: what a worker writes into the log is moved aside, and the run goes on and says so', async () => {
+  group = makeGroup([{ name: 'one' }, { name: 'two', after: ['one'] }]);
+  const run = group.run(rig.env);
+  const fake = await begin();
+  await run.event('session_identified');
+  const forged = { seq: 99, at: new Date().toISOString(), groupId: group.groupId, type: 'group_completed' };
+  appendFileSync(group.paths.events, `rubbish\n${JSON.stringify(forged)}\n`);
+  await fake.succeed(0.25);
+  const second = await rig.nextFor(group.claudeId('two'));
+  await second.prompt();
+  await second.init();
+  await second.succeed(0.25);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  const state = group.state();
+  expect([state.status, state.usage.costUsd]).toEqual(['completed', 0.5]);
+  const warnings = state.sessions.get(group.id('one'))?.warnings;
+  expect(warnings).toMatchObject([{ code: 'foreign-bytes', message: expect.stringContaining('.foreign') }]);
+  expect(readFileSync(`${group.paths.events}.foreign`, 'utf8')).toContain('rubbish\n');
 });

@@ -3,12 +3,25 @@
  * refused with its line and nothing is changed; a failed append leaves nothing that a later one is glued to.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  copyFileSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { ok } from '../../src/core/failure.ts';
 import { createLog, readForWriting, readLog } from '../../src/store/event-log.ts';
 import { eventLines, headerLine } from '../../src/store/log-lines.ts';
+import { makeFifo } from '../../src/world/libc.ts';
 import type { World } from '../../src/world/world.ts';
 import { CoreLog, groupId } from '../support/core-events.ts';
 import { faultyFiles, steppedWorld, temporaryFolder, unwrap } from '../support/store-world.ts';
@@ -110,6 +123,72 @@ describe('a log that is taken away from its writer', () => {
       throw new Error('EIO');
     };
     expect(log.lost).toBeNull();
+    log.close();
+  });
+});
+
+describe('F8: bytes of others in a log that is written', () => {
+  const foreign = (): string => readFileSync(`${path}.foreign`, 'utf8');
+
+  test.each([
+    ['rubbish', 'rubbish\n'],
+    ['half a line', '{"seq":'],
+    ['bytes that are no text', Buffer.from([0xff, 0x00, 0x0a])],
+    ['the line of a good event', `${JSON.stringify({ ...extra, at: '2026-01-04T14:30:22.000Z' })}\n`],
+    ['two megabytes', 'x'.repeat(2 * 1024 * 1024)],
+  ])('%s: are moved aside before the next line is written', (_, bytes) => {
+    writeFileSync(path, whole);
+    const { log } = unwrap(openLog(world, path));
+    appendFileSync(path, bytes);
+    log.append([extra]);
+    expect([log.takeForeign(), log.takeForeign()]).toEqual([Buffer.byteLength(bytes), 0]);
+    log.close();
+    expect(readFileSync(path).subarray(0, whole.length)).toEqual(whole);
+    expect(unwrap(readLog(world, path)).at(-1)).toEqual(extra);
+    const kept = Buffer.from(bytes)
+      .subarray(0, 1024 * 1024)
+      .toString();
+    expect(foreign().startsWith(kept)).toBe(true);
+  });
+
+  test('are moved aside when they come while the line is written', () => {
+    writeFileSync(path, whole);
+    const files = { ...world.files };
+    files.openAppend = (name) => {
+      const file = world.files.openAppend(name);
+      const { append } = file;
+      let times = 0;
+      file.append = (text) => {
+        times += 1;
+        if (times === 1 && name === path) appendFileSync(path, 'rubbish\n');
+        append.call(file, text);
+      };
+      return file;
+    };
+    const { log } = unwrap(openLog({ ...world, files }, path));
+    log.append([extra]);
+    expect(log.takeForeign()).toBe(8);
+    log.close();
+    expect(unwrap(readLog(world, path)).at(-1)).toEqual(extra);
+  });
+
+  test('are moved aside at the end, and a place that is taken by a FIFO is passed over', () => {
+    writeFileSync(path, whole);
+    const { log } = unwrap(openLog(world, path));
+    makeFifo(`${path}.foreign`, 0o600);
+    appendFileSync(path, 'rubbish\n');
+    log.close();
+    expect(readFileSync(path)).toEqual(whole);
+  });
+
+  test('a log whose last line was overwritten takes nothing more', () => {
+    writeFileSync(path, whole);
+    const { log } = unwrap(openLog(world, path));
+    log.append([extra]);
+    const fd = openSync(path, 'r+');
+    writeSync(fd, 'rubbish', whole.length + 3);
+    closeSync(fd);
+    expect(() => log.append([{ ...extra, seq: extra.seq + 1 }])).toThrow('was overwritten while it was being written');
     log.close();
   });
 });

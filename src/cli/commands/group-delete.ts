@@ -7,6 +7,7 @@ import { safeLine } from '../../report/terminal-text.ts';
 import { stopGroup } from '../../runner/stop-group.ts';
 import { deleteGroup, loadGroup } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
+import { isRegularFile } from '../../store/regular-file.ts';
 import { changeGroup } from '../change-group.ts';
 import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';
@@ -49,6 +50,7 @@ async function remove(context: Context, reference: string, force: boolean): Prom
     context.stderr.line('Nothing was deleted.');
     return ok(exitCode.done);
   }
+  if (force) clearLock(context, group.value);
   const deleted = await changeGroup<void>(context.world, group.value, {
     direct: (writer) => deleteNow(context, group.value, writer, force),
   });
@@ -56,6 +58,11 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   if (!settled.ok) return settled;
   context.stderr.line(`Deleted ${groupId}.`);
   return ok(exitCode.done);
+}
+
+/** What is no file can be locked by nobody, and stands in the way; a runner that lives is known by the log. */
+function clearLock({ world: { files } }: Context, { paths: { lock } }: GroupReference): void {
+  if (files.entryKind(lock) !== null && !isRegularFile(files, lock)) files.remove(lock);
 }
 
 /** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */

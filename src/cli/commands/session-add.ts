@@ -2,7 +2,6 @@
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { buildGraph } from '../../core/graph.ts';
 import {
   type ContextName,
   type GroupId,
@@ -15,7 +14,7 @@ import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import { frozenTemplates, generatedConfig } from '../../runner/generated-config.ts';
-import { nextSessionId } from '../../runner/request-answers.ts';
+import { additionProblem, nextSessionId } from '../../runner/request-answers.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import type { LaterPlace } from '../../template/render.ts';
@@ -264,8 +263,7 @@ function newSession(
     dependsOn: [...dependsOn],
     ...(references.value.length === 0 ? {} : { promptReferences: references.value }),
   };
-  const graph = buildGraph([...[...state.sessions.values()].map(({ definition }) => definition), session]);
-  return graph.ok ? ok(session) : graph;
+  return additionProblem(state, session) ?? ok(session);
 }
 
 /**

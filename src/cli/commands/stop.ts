@@ -1,6 +1,6 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 import type { Command } from '@commander-js/extra-typings';
-import { describeFailure, errorText, fail, ok, type Result } from '../../core/failure.ts';
+import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import { listGroups, loadGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
@@ -8,6 +8,8 @@ import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeCommand } from '../go-on.ts';
+import { stopDamagedGroup } from '../leftovers.ts';
+import { tryPath } from '../path-argument.ts';
 import { type PauseOutcome, pauseAndTell } from '../pause-group.ts';
 import { whileWaiting } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
@@ -40,33 +42,71 @@ async function stop(context: Context, all: boolean): Promise<Work> {
   if (!groups.ok) return groups;
   const { running, unreadable } = groups.value;
   const stopped = await Promise.all(running.map((group) => stopOne(context, group)));
+  await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
   if (running.length === 0) context.stdout.line('No group is running.');
-  return ok(unreadable === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+  return ok(unreadable.length === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+}
+
+/** A group of which nobody can tell whether it is running, and why. */
+interface Unreadable {
+  readonly group: GroupReference;
+  readonly failure: Failure;
 }
 
 interface Found {
   readonly running: readonly GroupReference[];
-  /** Groups of which nobody can tell whether they are running. */
-  readonly unreadable: number;
+  readonly unreadable: readonly Unreadable[];
 }
 
 /** By their logs: what meta.json says may be older than the death of a runner. */
 function runningGroups(context: Context): Result<Found> {
   const root = context.root();
   if (!root.ok) return root;
-  const { world, stderr } = context;
+  const { world } = context;
   const running: GroupReference[] = [];
-  let unreadable = 0;
+  const unreadable: Unreadable[] = [];
   for (const listing of listGroups(world, root.value)) {
-    if ('meta' in listing && listing.meta.status === 'archived') continue;
+    if (listing.problem === undefined && listing.meta?.status === 'archived') continue;
     const group = { root: root.value, groupId: listing.id, paths: groupPaths(root.value, listing.id) };
     const state = loadGroup(world, root.value, listing.id);
-    if (!state.ok) {
-      unreadable += 1;
-      stderr.line(`${listing.id}: ${safeLine(describeFailure(state.failure), sentenceColumnsMax)}`);
-    } else if (state.value.status === 'running' || liveRunner(world, group) !== null) running.push(group);
+    const isRunning = state.ok
+      ? tryPath(() => state.value.status === 'running' || liveRunner(world, group) !== null)
+      : null;
+    if (!state.ok) unreadable.push({ group, failure: state.failure });
+    else if (isRunning?.ok === false) unreadable.push({ group, failure: unreadableLock(group, isRunning.trouble) });
+    else if (isRunning?.value) running.push(group);
   }
   return ok({ running, unreadable });
+}
+
+function unreadableLock({ paths }: GroupReference, trouble: string): Failure {
+  const message = `The lock file ${paths.lock} ${trouble}.`;
+  return { reason: 'corrupt-file', message, next: 'Check the permissions of file and folder.' };
+}
+
+/** Its log cannot tell what runs of it, but its runner hears a signal, and what a dead one left can be found. */
+async function stopUnreadable({ world, stderr }: Context, { group, failure }: Unreadable): Promise<void> {
+  const { groupId, paths } = group;
+  const say = (text: string) => stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
+  try {
+    const runner = liveRunner(world, group) === null ? undefined : world.locks.holder(paths.lock)?.identity;
+    if (runner !== undefined) {
+      const isTold = runner.host === world.machine.host && world.processes.signal(runner, 'SIGTERM');
+      const done = isTold ? `Its runner (process ${runner.pid}) was told to pause it.` : 'Its runner was not reached.';
+      say(`${describeFailure(failure)} ${done}`);
+      return;
+    }
+    say(describeFailure(failure));
+    const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
+    if (lock === null) return;
+    try {
+      await stopDamagedGroup(world, paths);
+    } finally {
+      lock.abandon();
+    }
+  } catch (error) {
+    say(`Nothing of it could be stopped: ${errorText(error)}.`);
+  }
 }
 
 /** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */

@@ -11,19 +11,21 @@ import { groupIds } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { liveRunner } from '../change-group.ts';
-import { doesNotExist, lookAt, shellWord } from '../path-argument.ts';
+import { doesNotExist, lookAt, shellWord, tryPath } from '../path-argument.ts';
 import { type Finding, fine } from './finding.ts';
 
 /** Each attempt looked for costs a walk over all processes, so only the latest ones are. */
 const attemptsMax = 200;
+const permissions = 'Check the permissions of its folder and of the files in it.';
 
 export function checkGroups(world: World, root: string): Finding[] {
   const ids = groupIds(world, root);
   const ended: EndedAttempt[] = [];
   const findings = ids.flatMap((id) => {
-    const checked = checkGroup(world, root, id);
-    ended.push(...checked.ended);
-    return checked.findings;
+    const checked = tryPath(() => checkGroup(world, root, id));
+    if (!checked.ok) return [trouble('group', 'broken', `${id} ${checked.trouble}.`, permissions)];
+    ended.push(...checked.value.ended);
+    return checked.value.findings;
   });
   findings.push(...checkOrphans(world, ended));
   return findings.length > 0 ? findings : [fine('groups', `${plural(ids.length, 'group')}, nothing left behind`)];

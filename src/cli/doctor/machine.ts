@@ -2,16 +2,18 @@
 import { isAbsolute, join } from 'node:path';
 import { workerEnvironment } from '../../claude/environment.ts';
 import { checkLogin, chooseLogin } from '../../claude/login.ts';
-import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
+import { type ClaudeProgram, claudeVersion, findClaude } from '../../claude/program.ts';
 import type { Failure, Result } from '../../core/failure.ts';
+import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isCompiled, ownCommand } from '../../world/own-program.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
+import { shellWord } from '../path-argument.ts';
+import { readUserConfig } from '../user-config.ts';
 import { type Finding, fine } from './finding.ts';
 
-/** A program that prints its version needs a fraction of this, even on a machine under load. */
-const versionTimeoutMs = 20_000;
+const timeoutMs = 20_000;
 const mebibyte = 1024 * 1024;
 const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
@@ -26,6 +28,7 @@ export async function checkMachine(context: Context, root: Result<string>): Prom
     await checkClaude(context, claude),
     ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
     await checkGit(context),
+    ...(await checkUserConfig(context)),
     ...data,
   ];
 }
@@ -43,29 +46,25 @@ function failed(check: string, result: Result<unknown>): Finding {
 async function checkClaude(context: Context, claude: Result<ClaudeProgram>): Promise<Finding> {
   if (!claude.ok) return failed('claude', claude);
   const { program, origin } = claude.value;
-  const version = await versionOf(context, program);
+  const version = await claudeVersion(context.world, program, context.env, context.cwd);
   if (version.ok) return fine('claude', `${version.value} (${program}, from ${origin})`);
   return failed('claude', version);
 }
 
-async function checkGit(context: Context): Promise<Finding> {
-  const version = await versionOf(context, 'git');
-  if (version.ok) return fine('git', version.value);
-  const next = 'Install git: claude uses it in projects that are repositories.';
-  return { check: 'git', level: 'warning', message: 'git cannot be run.', next };
+/** A file that is not there is in order. */
+async function checkUserConfig(context: Context): Promise<Finding[]> {
+  const config = await readUserConfig(context);
+  return config.ok ? [] : [failed('config', config)];
 }
 
-/** The first line that `program --version` prints. */
-async function versionOf({ world, env, cwd }: Context, program: string): Promise<Result<string>> {
+async function checkGit(context: Context): Promise<Finding> {
+  const { world, env, cwd } = context;
   const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
-  const ran = await world.processes.run({ program, args: ['--version'], cwd, env: path, timeoutMs: versionTimeoutMs });
-  if (!ran.ok) return ran;
-  const { exitCode, stdout, stderr } = ran.value;
-  const [line = ''] = stdout.trim().split('\n');
-  if (exitCode === 0 && line !== '') return { ok: true, value: line };
-  const said = stderr.trim().split('\n')[0] ?? '';
-  const message = `${program} --version ended with ${exitCode ?? 'no answer'}${said === '' ? '' : `: ${said}`}.`;
-  return { ok: false, failure: { reason: 'claude-missing', message, next: `Install ${program} again.` } };
+  const ran = await world.processes.run({ program: 'git', args: ['--version'], cwd, env: path, timeoutMs });
+  const [line = ''] = ran.ok && ran.value.exitCode === 0 ? ran.value.stdout.trim().split('\n') : [];
+  if (line !== '') return fine('git', line);
+  const next = 'Install git: claude uses it in projects that are repositories.';
+  return { check: 'git', level: 'warning', message: 'git cannot be run.', next };
 }
 
 /**
@@ -117,5 +116,18 @@ function checkDataRoot(world: World, root: string): Finding[] {
           message: `Only ${amount} are free on the disk that holds ${root}.`,
           next: 'Free some space, for example with: claude-code-agent group delete',
         };
-  return [fine('data', root), space];
+  return [checkRights(world, root) ?? fine('data', root), space];
+}
+
+/** What others may write there is believed: requests to runners above all, which may hold shell commands. */
+function checkRights({ files }: World, root: string): Finding | null {
+  const open = [root, groupsFolder(root)].filter((path) => files.info(path)?.isOpenToAll === true);
+  if (open.length === 0) return null;
+  const message = `Everybody on this machine may write into ${open.join(' and ')}.`;
+  return {
+    check: 'data',
+    level: 'warning',
+    message,
+    next: `Take that right away: chmod go-w ${open.map(shellWord).join(' ')}`,
+  };
 }

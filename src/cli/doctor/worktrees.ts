@@ -24,6 +24,7 @@ import { runLine, titleOf } from '../../report/wording.ts';
 import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';
 import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
+import type { World } from '../../world/world.ts';
 import { changeGroup } from '../change-group.ts';
 import type { Context } from '../context.ts';
 import { finishMerge } from '../merge/finish.ts';
@@ -72,7 +73,7 @@ export async function checkWorktrees(context: Context, root: string, fix: boolea
   const groups = ids.map((id): KnownGroup => {
     const paths = groupPaths(root, id);
     const state = loadGroup(world, root, id);
-    return { id, paths, state: state.ok ? state.value : null, isBusy: world.locks.holder(paths.lock) !== null };
+    return { id, paths, state: state.ok ? state.value : null, isBusy: isBusy(world, paths) };
   });
   const survey: Survey = { context, root, fix, groups };
   const findings: Finding[] = [...merges];
@@ -80,6 +81,12 @@ export async function checkWorktrees(context: Context, root: string, fix: boolea
   const repositories = repositoriesOf(survey);
   for (const repository of repositories) findings.push(...(await checkRepository(survey, repository)));
   return findings.length > 0 ? findings : [fine(check, `${repositoryCount(repositories.length)}, nothing left behind`)];
+}
+
+/** A lock that cannot be looked at is nobody's to touch. */
+function isBusy({ locks }: World, { lock }: GroupPaths): boolean {
+  const holder = tryPath(() => locks.holder(lock));
+  return !holder.ok || holder.value !== null;
 }
 
 function repositoryCount(count: number): string {
@@ -105,7 +112,7 @@ function repositoriesOf({ context, groups }: Survey): string[] {
 async function checkMerge(context: Context, group: GroupReference, fix: boolean): Promise<Finding[]> {
   const journal = readMergeJournal(context.world, group.paths);
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
-  if (journal.value === null || context.world.locks.holder(group.paths.lock) !== null) return [];
+  if (journal.value === null || isBusy(context.world, group.paths)) return [];
   const { step } = journal.value;
   const places = journal.value.scratches
     .map(({ path }) => path)

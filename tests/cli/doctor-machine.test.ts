@@ -1,0 +1,57 @@
+/** F12, F15: what `doctor` says of a program that is no claude, a broken config.yaml and a data folder open to all. */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { User } from './user.ts';
+
+let user: User;
+beforeEach(() => {
+  user = new User({ ANTHROPIC_API_KEY: 'test-key' });
+});
+afterEach(() => user.remove());
+
+interface Finding {
+  readonly check: string;
+  readonly level: string;
+  readonly message: string;
+  readonly next: string;
+}
+
+async function findings(check: string): Promise<Finding[]> {
+  const { checks } = JSON.parse((await user.run('doctor', '--json')).stdout) as { checks: Finding[] };
+  return checks.filter((finding) => finding.check === check);
+}
+
+test.each(['/bin/ls', '/bin/true', '/bin/cat', process.execPath])('F15: %s is no claude', async (program) => {
+  user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
+  expect(await findings('claude')).toMatchObject([
+    { level: 'broken', message: expect.stringContaining(`${program} is not Claude Code: `) },
+  ]);
+  const group = await user.makeGroup();
+  const { code, stderr, stdout } = await user.run('group', 'run', group);
+  expect([code, stderr + stdout]).toEqual([1, expect.stringContaining(`${program} is not Claude Code: `)]);
+});
+
+test('F15: a broken config.yaml is told, one that is in order is not', async () => {
+  const folder = join(user.home, '.config', 'claude-code-agent');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'config.yaml'), 'prices: 5\n');
+  expect(await findings('config')).toMatchObject([
+    { level: 'broken', message: expect.stringContaining('config.yaml'), next: expect.stringMatching(/./) },
+  ]);
+  writeFileSync(join(folder, 'config.yaml'), '{}\n');
+  expect(await findings('config')).toEqual([]);
+});
+
+test('F12: a data folder into which everybody may write is told, with the cure', async () => {
+  await user.ok('group', 'create', 'x');
+  expect(await findings('data')).toMatchObject([{ level: 'ok' }]);
+  for (const path of [user.data, join(user.data, 'session-groups')]) {
+    chmodSync(path, 0o777);
+    const [found] = await findings('data');
+    expect(found).toMatchObject({ level: 'warning', message: expect.stringContaining(path) });
+    const command = found?.next.match(/: (chmod .*)$/)?.[1] ?? '';
+    expect(Bun.spawnSync(['sh', '-c', command]).exitCode).toBe(0);
+    expect(await findings('data')).toMatchObject([{ level: 'ok' }]);
+  }
+});

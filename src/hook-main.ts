@@ -16,7 +16,6 @@ import { parseHookInput } from './context/hook-input.ts';
 import { createClock } from './world/clock.ts';
 import { createFiles } from './world/files.ts';
 import { hostName } from './world/host-name.ts';
-import { ownCommand } from './world/own-program.ts';
 
 /** Only what is asked for is loaded: a session waits for each of its hooks. */
 const systems: Readonly<Record<string, () => Promise<ContextSystem>>> = {
@@ -102,6 +101,7 @@ async function answer(name: string, call: HookCall): Promise<void> {
     if (text !== '') output.write(`${text}\n`);
     if (aside !== undefined) {
       const { startAside } = await import('./world/aside.ts');
+      const { ownCommand } = await import('./world/own-program.ts');
       startAside(ownCommand('main'), { ...aside, env });
     }
   } catch (error) {

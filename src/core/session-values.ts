@@ -11,6 +11,7 @@ import {
   isPermissionRule,
   isWhole,
   lineProblem,
+  memoryMb,
   moneyUsd,
   promptProblem,
   retriesMax,
@@ -37,6 +38,11 @@ const checks: Checks = {
   permissionMode: (mode) => unless(permissionModes.includes(mode), `must be one of ${permissionModes.join(', ')}`),
   allowedTools: (rules) => unless(rules.every(isPermissionRule), 'must be permission rules'),
   maxBudgetUsd: moneyProblem,
+  memoryBytes: (bytes) =>
+    unless(
+      isWhole(bytes / 1_000_000, memoryMb.max, memoryMb.min),
+      `must be from ${memoryMb.min} MB to ${memoryMb.max} MB`,
+    ),
   retries: (count) => unless(isWhole(count, retriesMax, 0), `must be a whole number from 0 to ${retriesMax}`),
   acceptRetries: (count) =>
     unless(isWhole(count, acceptRetriesMax, 0), `must be a whole number from 0 to ${acceptRetriesMax}`),

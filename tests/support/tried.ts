@@ -1,6 +1,6 @@
 /** Claudes of tests are remembered as tried, so that a run begins at once; what a trial does has tests of its own. */
 import { programFile } from '../../src/claude/program-file.ts';
-import { claims, holds, type Seen } from '../../src/trial/claims.ts';
+import { type Claim, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
 import { launchDigest } from '../../src/trial/launch.ts';
 import { rememberTried } from '../../src/trial/remembered.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
@@ -9,11 +9,15 @@ const world = createRealWorld();
 /** By path: it is the same as long as a file of tests runs. */
 const versions = new Map<string, string>();
 
-/** Writes into the data root that this program has kept every promise, but for `others`. */
+/**
+ * Writes into the data root that this program has kept every promise, but for `others`. What single options need is not
+ * known: they would be given to whichever claude the tests run with.
+ */
 export function noteTried(root: string, program: string, ...others: readonly Seen[]): void {
   const file = programFile(world, program);
   if (file === null) return;
-  const seen = claims.map(({ id }) => others.find((one) => one.id === id) ?? holds(id));
+  const usual = ({ id, weight }: Claim) => (weight === 'ability' ? untried(id, '') : holds(id));
+  const seen = claims.map((claim) => others.find(({ id }) => id === claim.id) ?? usual(claim));
   const at = new Date(world.clock.now()).toISOString();
   rememberTried(world, root, { file, version: versionFor(program), launch: launchDigest(), at, durationMs: 1, seen });
 }

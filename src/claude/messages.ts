@@ -3,6 +3,7 @@
  * new or of a wrong type becomes a default or `other`. No line can make this throw.
  */
 import { addTokens, type ModelUsage, noTokens, type Tokens } from '../core/group.ts';
+import { wordPattern } from '../core/values.ts';
 import {
   count,
   isObject,
@@ -181,8 +182,20 @@ export function parseObject(line: string): { readonly message: ClaudeMessage; re
   }
   if (!isObject(value)) return { message: { kind: 'malformed', text: clip(line, malformedChars) }, value: null };
   const body = readBody(value);
-  const id = text(value.session_id);
+  const id = sessionIdOf(value);
   return { message: id === undefined ? body : { ...body, claudeSessionId: id }, value };
+}
+
+/** Goes into paths and command lines; what could not be one of claude's is none. */
+function sessionIdOf(value: JsonObject): string | undefined {
+  const id = text(value.session_id);
+  return id !== undefined && /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/.test(id) ? id : undefined;
+}
+
+/** A name of a model that may stand on a command line: it is given again when the session is resumed. */
+function modelOf(value: unknown): string | undefined {
+  const name = text(value);
+  return name !== undefined && wordPattern.test(name) ? name : undefined;
 }
 
 function readBody(value: JsonObject): Body {
@@ -211,9 +224,9 @@ function readSystem(value: JsonObject): Body {
     case 'init':
       return {
         kind: 'init',
-        sessionId: text(value.session_id) ?? '',
+        sessionId: sessionIdOf(value) ?? '',
         tools: list(value.tools).filter((tool) => typeof tool === 'string'),
-        ...optional('model', text(value.model)),
+        ...optional('model', modelOf(value.model)),
         ...optional('claudeVersion', text(value.claude_code_version)),
         ...optional('cwd', text(value.cwd)),
       };

@@ -46,7 +46,8 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
   const ended = new Set<number>();
   let all = known;
   for (let round = 0; round < roundsMax; round += 1) {
-    const living = await patiently(world, () => livingProcesses(world, attemptId, all));
+    const look = (): ProcessIdentity[] => livingProcesses(world, attemptId, all);
+    const living = unlessRefused(look) ?? (await patiently(world, look));
     // Once their parent is gone nobody could say any more that they belong here.
     all = [...all, ...living];
     if (living.length === 0) return ended.size;
@@ -55,7 +56,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
       world.processes.signal(process, 'SIGTERM');
     }
     await waitUntilGone(world, living, graceMs);
-    for (const process of await patiently(world, () => livingProcesses(world, attemptId, all))) {
+    for (const process of unlessRefused(look) ?? (await patiently(world, look))) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGKILL');
     }
@@ -85,17 +86,24 @@ export function assertRefusal(error: unknown): void {
   if (errorCode(error) === '') throw error;
 }
 
+/** Undefined when the system refuses it just now. */
+function unlessRefused<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    assertRefusal(error);
+    return undefined;
+  }
+}
+
 /** Looks until the system allows it: the table of open files may be full for a moment. Throws its error in the end. */
 export async function patiently<T>(world: World, look: () => T): Promise<T> {
-  for (let waitedMs = 0; ; waitedMs += refusedLookMs) {
-    try {
-      return look();
-    } catch (error) {
-      assertRefusal(error);
-      if (waitedMs >= refusedMsMax) throw error;
-    }
+  for (let waitedMs = 0; waitedMs < refusedMsMax; waitedMs += refusedLookMs) {
+    const seen = unlessRefused(look);
+    if (seen !== undefined) return seen;
     await delay(world.clock, refusedLookMs);
   }
+  return look();
 }
 
 const lookMs = 10;
@@ -103,8 +111,8 @@ const lookMs = 10;
 /** Resolves as soon as none of them lives, at the latest after `maxMs`. */
 async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {
   for (let waited = 0; waited < maxMs; waited += lookMs) {
-    const isOne = await patiently(world, () => processes.some((process) => world.processes.isAlive(process)));
-    if (!isOne) return;
+    const look = (): boolean => processes.some((process) => world.processes.isAlive(process));
+    if (!(unlessRefused(look) ?? (await patiently(world, look)))) return;
     await delay(world.clock, lookMs);
   }
 }

@@ -41,7 +41,7 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
 }
 
 /** A login or a claude that cannot be used says nothing about the work of a session. */
-const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-unproven']);
+const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
 
 /** No work went wrong: the group pauses also when nothing is left to be started, and goes on when that is cured. */
 function isAccountsTrouble({ sessions, needsPerson: isHeld }: GroupState): boolean {

@@ -7,7 +7,7 @@ import { attemptMark } from '../claude/attempt-mark.ts';
 import { chooseLogin } from '../claude/login.ts';
 import { findClaude } from '../claude/program.ts';
 import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../claude/program-file.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../world/clock.ts';
 import type { Lock, World } from '../world/world.ts';
@@ -174,7 +174,7 @@ export class TrialGate {
 
   async #run(candidate: Candidate, folder: string, isWished: boolean): Promise<Result<Tried>> {
     const world = this.#world;
-    const { root, caller, stop } = this.#options;
+    const { root, caller, say, stop } = this.#options;
     const { program, file, version, byName } = candidate;
     const begin = world.clock.now();
     const id = world.random.uuid();
@@ -200,7 +200,9 @@ export class TrialGate {
     };
     const now = programFile(world, file.path);
     const isSame = now !== null && isSameFile(now, file);
-    if (isSame && isConclusive(seen.value)) rememberTried(world, root, tried);
+    const kept = isSame && isConclusive(seen.value) ? rememberTried(world, root, tried) : ok(undefined);
+    // What was seen stands; the next run sees it again.
+    if (!kept.ok) say(`What the trial has shown could not be remembered: ${describeFailure(kept.failure)}`);
     return ok(tried);
   }
 

@@ -5,7 +5,9 @@
 import { join } from 'node:path';
 import type { Abilities } from '../claude/abilities.ts';
 import { isSameFile, type ProgramFile, programFile } from '../claude/program-file.ts';
+import { ok, type Result } from '../core/failure.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';
+import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
 import type { ClaimId, Seen } from './claims.ts';
 import { launchDigest } from './launch.ts';
@@ -55,12 +57,17 @@ export function readTried(world: World, root: string): readonly Tried[] {
   }
 }
 
-/** In place of what was known of the same path. Throws the system's error. Whoever writes holds the trials' lock. */
-export function rememberTried(world: World, root: string, tried: Tried): void {
+/** In place of what was known of the same path. Whoever writes holds the trials' lock. Fails with `write-failed`. */
+export function rememberTried(world: World, root: string, tried: Tried): Result<void> {
   const others = readTried(world, root).filter(({ file }) => file.path !== tried.file.path);
   const kept = [tried, ...others].slice(0, keptMax);
-  world.files.makeFolder(root);
-  world.files.writeAtomic(fileIn(root), `${JSON.stringify({ version: '1', tried: kept }, null, 2)}\n`);
+  try {
+    world.files.makeFolder(root);
+    world.files.writeAtomic(fileIn(root), `${JSON.stringify({ version: '1', tried: kept }, null, 2)}\n`);
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(fileIn(root), error) };
+  }
 }
 
 /** What was seen of this very file, started as we start it now; undefined when it has to be tried. */

@@ -103,12 +103,15 @@ describe('trouble', () => {
     },
   );
 
-  test('trouble with the account pauses the group also when nothing is left to be started', () => {
-    const log = threeSessions().run().start(a).complete(a).start(b).complete(b).start(c).fail(c, noUsage, 'billing');
-    expect(decide(log.state, capacity)).toEqual([
-      { do: 'settle', status: 'paused', reason: 'needs-person', message: 'It went wrong. Try again.' },
-    ]);
-  });
+  test.each(['billing', 'claude-missing', 'claude-unproven'] as const)(
+    '%s pauses the group also when nothing is left to be started',
+    (reason) => {
+      const log = threeSessions().run().start(a).complete(a).start(b).complete(b).start(c).fail(c, noUsage, reason);
+      expect(decide(log.state, capacity)).toEqual([
+        { do: 'settle', status: 'paused', reason: 'needs-person', message: 'It went wrong. Try again.' },
+      ]);
+    },
+  );
 
   test('at the threshold running sessions finish and nothing new starts', () => {
     const log = threeSessions({ errorThreshold: 1, maxConcurrentSessions: 2 }).addSession(sessionDefinition(4)).run();

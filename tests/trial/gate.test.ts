@@ -129,6 +129,14 @@ test.each([
   expect(readTried(world, place.root)).toHaveLength(1);
 });
 
+test('notes that cannot be kept take nothing from what was seen, and it is said', async () => {
+  const place = new Place();
+  mkdirSync(join(place.root, 'tried-claudes.json'), { recursive: true });
+  expect(await place.gate().admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
+  expect(place.said.at(-1)).toContain('could not be remembered: ');
+  expect(place.said.at(-1)).toContain(join(place.root, 'tried-claudes.json'));
+});
+
 test('another file of the same name, and another way of starting it, are tried', async () => {
   const place = new Place();
   await place.gate().admit(undefined);

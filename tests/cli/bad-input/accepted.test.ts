@@ -182,14 +182,14 @@ test('a link to a group is only unlinked, a damaged group is deleted whole', asy
 });
 
 test.each(['/nowhere/claude', 'nowhere', '/dev/null', ' '])(
-  'no program at %p fails the session, then the group',
+  'no program at %p fails the session and pauses the group',
   async (path) => {
     const group = ground.make(`missing-${[...path].filter((letter) => /[a-z]/.test(letter)).join('') || 'blank'}`, [
       { name: 'one' },
     ]);
     const env = { CLAUDE_CODE_AGENT_CLAUDE: path };
     const { code, stdout } = await ground.runWith({ env }, 'group', 'run', group);
-    expect(code).toBe(1);
+    expect(code).toBe(3);
     expect(stdout).toContain('failed (claude-missing)');
     expect(stdout).toContain(`CLAUDE_CODE_AGENT_CLAUDE names ${path}`.trimEnd());
     expect(stdout).toContain('Set it to the path of the claude program');
@@ -202,7 +202,7 @@ test('a program that cannot be executed fails the session and names the cure', a
   writeFileSync(program, 'x', { mode: 0o644 });
   const env = { CLAUDE_CODE_AGENT_CLAUDE: program };
   const { code, stdout } = await ground.runWith({ env }, 'group', 'run', 'stopped');
-  expect(code).toBe(1);
+  expect(code).toBe(3);
   expect(stdout).toContain('failed (claude-missing)');
   expect(stdout).toContain(`The program ${program} cannot be executed (EACCES). Install it or correct its path.`);
 });

@@ -68,12 +68,26 @@ function replaced(whole: Json, [key, ...rest]: readonly string[], by: Json): Jso
   return copy;
 }
 
-/** The text of one of the samples with another value somewhere. */
+/** The same with another name for the field at the end of the way. */
+function renamed(whole: Json, [key, ...rest]: readonly string[], by: string): Json {
+  if (typeof whole !== 'object' || whole === null || Array.isArray(whole)) return whole;
+  const entries = Object.entries(whole).map(([name, part]): [string, Json] => {
+    if (name !== key) return [name, part];
+    return rest.length === 0 ? [by, part] : [name, renamed(part, rest, by)];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The text of one of the samples with another value, or another name, somewhere. */
 function altered(samples: readonly Json[]): fc.Arbitrary<string> {
+  const change = fc.oneof(
+    value.map((by) => (whole: Json, way: readonly string[]) => replaced(whole, way, by)),
+    fc.constantFrom(...names).map((by) => (whole: Json, way: readonly string[]) => renamed(whole, way, by)),
+  );
   return fc
     .constantFrom(...samples)
-    .chain((sample) => fc.tuple(fc.constant(sample), fc.constantFrom(...waysInto(sample)), value))
-    .map(([sample, way, by]) => JSON.stringify(replaced(sample, way, by)).replaceAll(`"${endless}"`, endless));
+    .chain((sample) => fc.tuple(fc.constant(sample), fc.constantFrom(...waysInto(sample)), change))
+    .map(([sample, way, by]) => JSON.stringify(by(sample, way)).replaceAll(`"${endless}"`, endless));
 }
 
 function expectFinite(shown: unknown): void {

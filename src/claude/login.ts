@@ -6,7 +6,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
 import type { Environment } from './environment.ts';
 import { isObject } from './lenient.ts';
-import { claudeVersion } from './program.ts';
+import { versionOf } from './program-file.ts';
 import { oneLine } from './text.ts';
 import { isOn, type loginVariables, providerSwitches } from './variables.ts';
 
@@ -65,7 +65,7 @@ export async function checkLogin(
   if (status?.loggedIn === true) return ok({ method: status.method });
   if (status === undefined) {
     // Whatever stands there may be another program altogether.
-    const version = await claudeVersion(world, program, env, cwd);
+    const version = await versionOf(world, program, env);
     if (!version.ok) return version;
     const said = oneLine(stderr === '' ? stdout : stderr, 300);
     const how = exitCode === null ? 'did not answer in time' : `ended with exit code ${exitCode}`;

@@ -4,9 +4,6 @@
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
-import { oneLine } from './text.ts';
-
-const versionChars = 200;
 
 export interface FindClaudeOptions {
   /** Root folder of this package; its native claude lies below node_modules there or beside it. */
@@ -47,31 +44,6 @@ export function findClaude(
   if (found !== undefined) return ok(found);
   const next = 'Install Claude Code (https://claude.com/claude-code), or set CLAUDE_CODE_AGENT_CLAUDE to its path.';
   return fail('claude-missing', 'There is no claude on PATH, and this package’s own is not installed.', next);
-}
-
-/** A program that prints its version needs a fraction of this, even on a machine under load. */
-const versionTimeoutMs = 20_000;
-
-/**
- * The first line that `program --version` prints. Fails with `claude-missing` when it cannot be run, or is another
- * program than Claude Code, which says its name there.
- */
-export async function claudeVersion(
-  world: World,
-  program: string,
-  env: Readonly<Record<string, string | undefined>>,
-  cwd: string,
-): Promise<Result<string>> {
-  const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
-  const ran = await world.processes.run({ program, args: ['--version'], cwd, env: path, timeoutMs: versionTimeoutMs });
-  if (!ran.ok) return { ok: false, failure: { ...ran.failure, reason: 'claude-missing' } };
-  const { exitCode, stdout, stderr } = ran.value;
-  const [line = ''] = stdout.trim().split('\n');
-  if (exitCode === 0 && /^\d+\.\d+\.\d+\b.*\bclaude\b/i.test(line)) return ok(oneLine(line, versionChars));
-  const said = oneLine(line === '' ? stderr.trim() : line, versionChars);
-  const how = exitCode === 0 ? 'says' : `ended with ${exitCode ?? 'no answer'} and says`;
-  const message = `${program} is not Claude Code: its --version ${how} "${said}".`;
-  return fail('claude-missing', message, 'Install Claude Code, or set CLAUDE_CODE_AGENT_CLAUDE to its path.');
 }
 
 /** PATH may name folders into which we cannot look; they hold nothing for us. */

@@ -25,11 +25,14 @@ async function findings(check: string): Promise<Finding[]> {
 test.each(['/bin/ls', '/bin/true', '/bin/cat', process.execPath])('F15: %s is no claude', async (program) => {
   user.env.CLAUDE_CODE_AGENT_CLAUDE = program;
   expect(await findings('claude')).toMatchObject([
-    { level: 'broken', message: expect.stringContaining(`${program} is not Claude Code: `) },
+    { level: 'broken', message: expect.stringContaining(`${program} --version does not say which Claude Code`) },
   ]);
   const group = await user.makeGroup();
   const { code, stderr, stdout } = await user.run('group', 'run', group);
-  expect([code, stderr + stdout]).toEqual([1, expect.stringContaining(`${program} is not Claude Code: `)]);
+  expect([code, stderr + stdout]).toEqual([
+    1,
+    expect.stringContaining(`${program} --version does not say which Claude Code`),
+  ]);
 });
 
 test('F15: a broken config.yaml is told, one that is in order is not', async () => {

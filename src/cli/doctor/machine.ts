@@ -2,7 +2,8 @@
 import { isAbsolute, join } from 'node:path';
 import { workerEnvironment } from '../../claude/environment.ts';
 import { checkLogin, chooseLogin } from '../../claude/login.ts';
-import { type ClaudeProgram, claudeVersion, findClaude } from '../../claude/program.ts';
+import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
+import { versionOf } from '../../claude/program-file.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -46,8 +47,8 @@ function failed(check: string, result: Result<unknown>): Finding {
 async function checkClaude(context: Context, claude: Result<ClaudeProgram>): Promise<Finding> {
   if (!claude.ok) return failed('claude', claude);
   const { program, origin } = claude.value;
-  const version = await claudeVersion(context.world, program, context.env, context.cwd);
-  if (version.ok) return fine('claude', `${version.value} (${program}, from ${origin})`);
+  const version = await versionOf(context.world, program, context.env);
+  if (version.ok) return fine('claude', `${version.value} (Claude Code) (${program}, from ${origin})`);
   return failed('claude', version);
 }
 

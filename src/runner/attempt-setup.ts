@@ -279,7 +279,8 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const { fifo, transcript, stderr } = paths;
   const { subreaper: keepsOrphans } = options.paths;
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr };
-  return ok({ spawn: { program, args, cwd: folder, env, ...streams, keepsOrphans }, prompt });
+  const held = { keepsOrphans, contained: attempt.id };
+  return ok({ spawn: { program, args, cwd: folder, env, ...streams, ...held }, prompt });
 }
 
 /** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */

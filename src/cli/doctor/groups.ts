@@ -92,11 +92,14 @@ function endedAttempts(events: readonly GroupEvent[]): EndedAttempt[] {
   });
 }
 
-/** Processes that still bear the mark of an attempt that has ended. */
-function checkOrphans(world: World, ended: readonly EndedAttempt[]): Finding[] {
+/** Processes that still bear the mark of an attempt that has ended, or are held together with it. */
+function checkOrphans({ processes }: World, ended: readonly EndedAttempt[]): Finding[] {
   const latest = [...ended].sort((a, b) => b.at.localeCompare(a.at)).slice(0, attemptsMax);
   return latest.flatMap(({ id, groupId }) => {
-    const pids = world.processes.findMarked(attemptMark, id).map(({ pid }) => pid);
+    const found = [...processes.findMarked(attemptMark, id), ...processes.findContained(id)];
+    const pids = [...new Set(found.map(({ pid }) => pid))];
+    // An empty control group is of no use to anybody.
+    if (pids.length === 0) processes.endContained(id);
     if (pids.length === 0) return [];
     const message = `An ended session of ${groupId} left processes behind: ${pids.join(', ')}.`;
     return [trouble('orphan', 'broken', message, `Look at them, then end them: kill ${pids.join(' ')}`)];

@@ -21,6 +21,8 @@ export interface ProcessIdentity {
   readonly startTime: string;
   readonly host: string;
   readonly bootId: string;
+  /** Within which the pid means something, where the system has several such at a time (Linux); absent = one for all. */
+  readonly pidNamespace?: string;
 }
 
 /** One `group run`. */

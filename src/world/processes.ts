@@ -10,6 +10,7 @@ import { keeperEnvironment } from './keeper.ts';
 import { forgetEnded, inheritOrphans } from './libc.ts';
 import { isOwnChild, isStartedHere, noteChild } from './own-children.ts';
 import { ownCommand } from './own-program.ts';
+import { pidNamespace } from './pid-namespace.ts';
 import { openPrivate } from './private-file.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
@@ -37,6 +38,7 @@ class SystemProcesses implements Processes {
   readonly #containers: Containers;
   readonly #host = hostName();
   readonly #bootId: string;
+  readonly #pidNamespace = pidNamespace();
   readonly #exits: ExitPoll;
   #inheritsOrphans: boolean | null = null;
   /** When an inherited process was first seen to have ended, by pid; it keeps that until somebody waits for it. */
@@ -256,7 +258,7 @@ class SystemProcesses implements Processes {
 
   signal(identity: ProcessIdentity, signal: SignalName): boolean {
     // One of ours that has ended is a zombie, which no signal can harm.
-    const isOurs = identity.bootId === this.#bootId && isOwnChild(identity.pid, identity.startTime);
+    const isOurs = this.#isHere(identity) && isOwnChild(identity.pid, identity.startTime);
     if (!isOurs && !this.isAlive(identity)) return false;
     try {
       this.#table.forget();
@@ -267,9 +269,13 @@ class SystemProcesses implements Processes {
     }
   }
 
+  #isHere({ bootId, pidNamespace = this.#pidNamespace }: ProcessIdentity): boolean {
+    return bootId === this.#bootId && pidNamespace === this.#pidNamespace;
+  }
+
   #living(identities: readonly ProcessIdentity[]): Set<ProcessIdentity> {
     // Not the host's name, which changes with the network a laptop is in: pid and start time are unique in a boot.
-    const here = identities.filter(({ bootId }) => bootId === this.#bootId);
+    const here = identities.filter((identity) => this.#isHere(identity));
     const entries = this.#table.find(here.map(({ pid }) => pid)).filter((entry) => !entry.zombie);
     const startTimes = new Map(entries.map((entry) => [entry.pid, entry.startTime]));
     return new Set(here.filter(({ pid, startTime }) => startTimes.get(pid) === startTime));
@@ -280,7 +286,13 @@ class SystemProcesses implements Processes {
   }
 
   #name(pid: number, startTime: string): ProcessIdentity {
-    return { pid, startTime, host: this.#host, bootId: this.#bootId };
+    const here = { host: this.#host, bootId: this.#bootId };
+    return {
+      pid,
+      startTime,
+      ...here,
+      ...(this.#pidNamespace === undefined ? {} : { pidNamespace: this.#pidNamespace }),
+    };
   }
 }
 

@@ -5,6 +5,7 @@ import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { plural } from '../../report/format.ts';
 import { runLine } from '../../report/wording.ts';
+import { isOutOfSight } from '../../runner/run-start.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
 import { groupIds } from '../../store/group-store.ts';
@@ -79,7 +80,8 @@ function checkLock(world: World, groupId: string, lock: string): Finding[] {
   const holder = world.locks.holder(lock);
   if (holder === null || world.processes.isAlive(holder.identity)) return [];
   const { pid, host } = holder.identity;
-  if (pid !== 0 && host !== world.machine.host) return [];
+  const isElsewhere = host !== world.machine.host || isOutOfSight(holder.identity, world.machine.self);
+  if (pid !== 0 && isElsewhere) return [];
   const message = `${groupId} is locked, but its runner (process ${pid}) is gone.`;
   return [trouble('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
 }

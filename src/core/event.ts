@@ -21,7 +21,7 @@ export interface ProcessIdentity {
   readonly startTime: string;
   readonly host: string;
   readonly bootId: string;
-  /** Within which the pid means something, where the system has several such at a time (Linux); absent = one for all. */
+  /** Among which pids this one means something, where a system has several sets (Linux); absent = it has one. */
   readonly pidNamespace?: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * F6: whatever a session puts a link in place of, nothing is written, chmod-ed or removed where that leads. Promises, for
- * its folder, its config dir and what is in there, and each file that we write for it.
+ * F6: whatever a session puts a link in place of, nothing is written, chmod-ed or removed where that leads: its folder,
+ * its config dir and what is in there, and each file that we write for it.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import {

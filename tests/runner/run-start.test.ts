@@ -95,7 +95,7 @@ test('a worker that may live on another machine refuses the run, unless it is fo
   expect(begin(log, { run: elsewhere }).ok).toBe(true);
 });
 
-test('F5: a worker among other pids refuses the run while it listens; one of before they were noted is of these', () => {
+test('F5: a worker among other pids refuses the run while it listens; one of which they are not noted does not', () => {
   const among = (pidNamespace: string, bootId = processIdentity.bootId): RunInfo => ({
     ...run,
     runner: { ...processIdentity, pidNamespace, bootId },

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => rig.stop());
 afterEach(() => removeGroup(group));
 
-/** A group of one session in a worktree of its own, where the first git hangs for ever in the middle of its checkout. */
+/** A group of one session in a worktree of its own, where the first git hangs for ever while it checks files out. */
 function makeHanging(): string {
   let repository = '';
   const fields = {

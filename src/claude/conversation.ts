@@ -51,7 +51,11 @@ export function isCutOff(
  */
 function filesOf(world: World, configDir: string, claudeSessionId: string): string[] {
   const projects = join(configDir, 'projects');
-  const paths = world.files.list(projects).map((folder) => join(projects, folder, `${claudeSessionId}.jsonl`));
+  // What links lead to is none of claude's, and nothing may be removed there.
+  const isFolder = (path: string) => world.files.entryKind(path) === 'folder';
+  const names = isFolder(projects) ? world.files.list(projects) : [];
+  const folders = names.map((name) => join(projects, name)).filter(isFolder);
+  const paths = folders.map((folder) => join(folder, `${claudeSessionId}.jsonl`));
   return paths.filter((path) => world.files.info(path)?.kind === 'file');
 }
 

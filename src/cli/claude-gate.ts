@@ -1,10 +1,11 @@
 /** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
-import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { ClaudeGate } from '../runner/attempt-setup.ts';
 import { startEvents } from '../runner/run-start.ts';
+import { sightOf } from '../runner/sight.ts';
 import { loadGroup } from '../store/group-store.ts';
+import { groupPaths } from '../store/paths.ts';
 import { TrialGate } from '../trial/gate.ts';
 import { abilitiesOf } from '../trial/remembered.ts';
 import type { World } from '../world/world.ts';
@@ -38,11 +39,11 @@ export async function gateForGroup(
   const state = loadGroup(context.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
   if (!state.ok || !(await canBeTaken(context.world, group))) return ok(gate.open);
-  const { processes, machine } = context.world;
+  const { machine } = context.world;
   const overrides = configOf(config);
   const run = { id: '', runner: machine.self };
-  const lives = (process: ProcessIdentity): boolean => processes.isAlive(process);
-  const begins = startEvents(state.value, { run, overrides, retryFailed, lives, ...(only ? { only } : {}) });
+  const sight = sightOf(context.world, groupPaths(group.root, group.groupId));
+  const begins = startEvents(state.value, { run, overrides, retryFailed, sight, ...(only ? { only } : {}) });
   const isIdle = !begins.ok || begins.value.length === 0 || only?.length === 0;
   if (isIdle || state.value.running.size > 0) return ok(gate.open);
   return gate.admit({ ...state.value.group.config, ...overrides }.acceptClaude);

@@ -1,11 +1,12 @@
 /** Processes that a group can leave behind when its runner died: ended before its folder goes. */
 
 import { isSessionId } from '../core/id.ts';
-import type { GroupState } from '../core/state.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
 import { readNote } from '../runner/noted-processes.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
 import { refuseForeignWorkers } from '../runner/run-start.ts';
+import { sightOf } from '../runner/sight.ts';
+import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { isRegularFile } from '../store/regular-file.ts';
 import { delay } from '../world/clock.ts';
@@ -17,8 +18,11 @@ const stopPatienceMs = 5_000;
 const pollMs = 25;
 
 /** A failure when a worker of the group may still be running on another machine, where nobody here can stop it. */
-export function foreignWorker(world: World, state: GroupState): ReturnType<typeof refuseForeignWorkers> {
-  return refuseForeignWorkers(state, world.machine.host, (process) => world.processes.isAlive(process));
+export function foreignWorker(
+  world: World,
+  { state, paths }: Pick<GroupWriter, 'state' | 'paths'>,
+): ReturnType<typeof refuseForeignWorkers> {
+  return refuseForeignWorkers(state, world.machine.self, sightOf(world, paths));
 }
 
 /**

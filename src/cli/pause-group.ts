@@ -87,7 +87,7 @@ async function stopLeftWorkers(
   writer: GroupWriter,
   tell: (event: GroupEvent, state: GroupState) => void,
 ): Promise<Result<PauseOutcome>> {
-  const foreign = foreignWorker(world, writer.state);
+  const foreign = foreignWorker(world, writer);
   if (foreign) return foreign;
   writer.record([{ type: 'group_pausing', reason: 'user' }]);
   await stopGroup(world, writer, 'user');

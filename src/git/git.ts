@@ -13,6 +13,8 @@ export interface Git {
   readonly world: World;
   /** The caller's environment, of which only a few variables reach git. */
   readonly env: Environment;
+  /** Variables that every git gets besides, by which it can be found should this process die. */
+  readonly mark?: Readonly<Record<string, string>>;
 }
 
 export interface GitCall {
@@ -99,7 +101,7 @@ export interface GitAnswer extends RunOutput {
 }
 
 /** As runGit, for commands whose exit code is an answer. Fails with `not-found` (no git) and `timeout` only. */
-export async function askGit({ world, env }: Git, call: GitCall): Promise<Result<GitAnswer>> {
+export async function askGit({ world, env, mark }: Git, call: GitCall): Promise<Result<GitAnswer>> {
   const { args, cwd, timeoutMs, login, own, variables, encoding } = call;
   const options = [
     ...settings,
@@ -110,7 +112,7 @@ export async function askGit({ world, env }: Git, call: GitCall): Promise<Result
     program: 'git',
     args: [...options.flatMap((setting) => ['-c', setting]), ...args],
     cwd,
-    env: { ...gitEnvironment(env, login, own), ...variables },
+    env: { ...gitEnvironment(env, login, own), ...variables, ...mark },
     timeoutMs,
     ...(encoding === undefined ? {} : { encoding }),
   });

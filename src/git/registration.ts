@@ -64,7 +64,10 @@ export async function forgetFolder(
   const kept = entry.head === undefined ? ok(undefined) : await keepAside(git, cwd, branch, entry.head);
   if (!kept.ok) return kept;
   const gone = await runOwn(git, cwd, ['worktree', 'remove', '--force', '--force', '--', path]);
-  return gone.ok ? ok(undefined) : gone;
+  if (gone.ok) return ok(undefined);
+  // A git that was told to end takes back by itself what it was making, maybe just now.
+  const left = await registrationOf(git, cwd, path);
+  return left.ok && left.value === null ? ok(undefined) : gone;
 }
 
 async function keepAside(git: Git, cwd: string, branch: string, head: string): Promise<Result<void>> {

@@ -31,7 +31,7 @@ export function judgeUnfinished(world: World, attempt: Attempt, transcript: stri
   const { size = 0, mtimeMs = 0 } = world.files.info(transcript) ?? {};
   const hasSpoken = size > attempt.offset;
   const signalled = hasSpoken && mtimeMs >= signalledAtMs(attempt) - fileClockLagMs;
-  const living = process ? attached(world, process) : oldestMarked(world, attempt.id);
+  const living = process ? attached(world, attempt.id, process) : oldestMarked(world, attempt.id);
   if (living) return hasSpoken ? { do: 'adopt', process: living, signalled } : { do: 'restart', signalled };
   return process || hasSpoken ? { do: 'bury', signalled } : { do: 'restart', signalled };
 }
@@ -60,8 +60,8 @@ export async function endSilently(world: World, attempt: Attempt, transcript: st
   return (world.files.info(transcript)?.size ?? 0) <= attempt.offset;
 }
 
-function attached(world: World, process: ProcessIdentity): RunningProcess | null {
-  return process.bootId === world.machine.bootId ? world.processes.attach(process) : null;
+function attached(world: World, attemptId: string, process: ProcessIdentity): RunningProcess | null {
+  return process.bootId === world.machine.bootId ? world.processes.attach(process, attemptId) : null;
 }
 
 /** Tools inherit the mark, so the worker itself is the marked process that started first. */
@@ -69,5 +69,5 @@ function oldestMarked(world: World, attemptId: string): RunningProcess | null {
   const marked = world.processes.findMarked(attemptMark, attemptId);
   marked.sort((a, b) => Number(a.startTime) - Number(b.startTime) || a.pid - b.pid);
   const [oldest] = marked;
-  return oldest ? world.processes.attach(oldest) : null;
+  return oldest ? world.processes.attach(oldest, attemptId) : null;
 }

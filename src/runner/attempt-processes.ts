@@ -192,6 +192,7 @@ export class AttemptProcesses {
   #hasLeftNothing(): boolean {
     const worker = this.#worker;
     if (this.#isAdopted || worker === undefined || this.#world.processes.findOrphans()?.length !== 0) return false;
+    if (!this.#world.processes.endContained(this.#whose.attemptId)) return false;
     // One that was found by its mark need not have been below the worker.
     return !this.#known.some((process) => process.pid !== worker.pid && this.#world.processes.isAlive(process));
   }

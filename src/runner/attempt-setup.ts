@@ -26,6 +26,7 @@ import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths
 import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
+import { linkFailure } from '../world/write-failure.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
 import type { Launch } from './launch.ts';
 import {
@@ -94,6 +95,8 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
       if (!able.ok) return able;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
+        const link = [paths.folder, paths.config, paths.tmp].find((path) => world.files.entryKind(path) === 'link');
+        if (link !== undefined) return { ok: false, failure: linkFailure(link) };
         const isNew = world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, input);
         const found = await workplaces.placeFor({ ...input, paths, env: commandEnv });
@@ -279,7 +282,8 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const { fifo, transcript, stderr } = paths;
   const { subreaper: keepsOrphans } = options.paths;
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr };
-  return ok({ spawn: { program, args, cwd: folder, env, ...streams, keepsOrphans }, prompt });
+  const held = { keepsOrphans, contained: attempt.id };
+  return ok({ spawn: { program, args, cwd: folder, env, ...streams, ...held }, prompt });
 }
 
 /** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */

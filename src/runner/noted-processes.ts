@@ -4,8 +4,9 @@
  * mark, and no tree holds it any more once claude is gone.
  */
 import type { ProcessIdentity } from '../core/event.ts';
+import { aProcess } from '../store/event-shape.ts';
 import { isRegularFile } from '../store/regular-file.ts';
-import { fields, isNumber, isText, listOf, parseJson } from '../store/shape.ts';
+import { fields, isText, listOf, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
@@ -18,7 +19,7 @@ export type Whose = Pick<WorkerOptions, 'attemptId' | 'paths' | 'searchLater'>;
 
 const isNote = fields({
   attemptId: isText,
-  processes: listOf(fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText })),
+  processes: listOf(aProcess),
 });
 
 /** False when it was not noted: the worker is all there is, which the log knows, or the disk takes no more. */
@@ -27,7 +28,7 @@ export function noteProcesses(
   { attemptId, paths }: Whose,
   processes: readonly ProcessIdentity[],
 ): boolean {
-  if (processes.length < 2) return false;
+  if (processes.length < 2 || files.entryKind(paths.folder) === 'link') return false;
   try {
     files.writeAtomic(paths.processes, `${JSON.stringify({ attemptId, processes } satisfies Note)}\n`);
     return true;

@@ -27,7 +27,8 @@ export function gatherProcesses(
 /** The same for a worker that has ended, or of which the system does not tell what is below it. */
 export function gatherFromAll(world: World, attemptId: string, worker: ProcessIdentity | undefined): ProcessIdentity[] {
   const found = new Map<number, ProcessIdentity>();
-  const marked = world.processes.findMarked(attemptMark, attemptId);
+  const { processes } = world;
+  const marked = [...processes.findMarked(attemptMark, attemptId), ...processes.findContained(attemptId)];
   // What has wiped its environment is known by its parent alone.
   for (const process of worker && world.processes.isAlive(worker) ? [worker, ...marked] : marked) {
     if (found.has(process.pid)) continue;
@@ -50,7 +51,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
     const living = unlessRefused(look) ?? (await patiently(world, look));
     // Once their parent is gone nobody could say any more that they belong here.
     all = [...all, ...living];
-    if (living.length === 0) return ended.size;
+    if (living.length === 0 && (await endContained(world, attemptId))) return ended.size;
     for (const process of living) {
       ended.add(process.pid);
       world.processes.signal(process, 'SIGTERM');
@@ -60,6 +61,7 @@ export async function reap(world: World, attemptId: string, known: readonly Proc
       ended.add(process.pid);
       world.processes.signal(process, 'SIGKILL');
     }
+    world.processes.endContained(attemptId);
     await waitUntilGone(world, living, graceMs);
   }
   return -1;
@@ -107,6 +109,15 @@ export async function patiently<T>(world: World, look: () => T): Promise<T> {
 }
 
 const lookMs = 10;
+
+/** True when nothing is held under the name of the attempt any more: what was ended takes a moment to be gone. */
+async function endContained(world: World, attemptId: string): Promise<boolean> {
+  for (let waited = 0; !world.processes.endContained(attemptId); waited += lookMs) {
+    if (waited >= graceMs) return false;
+    await delay(world.clock, lookMs);
+  }
+  return true;
+}
 
 /** Resolves as soon as none of them lives, at the latest after `maxMs`. */
 async function waitUntilGone(world: World, processes: readonly ProcessIdentity[], maxMs: number): Promise<void> {

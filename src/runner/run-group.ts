@@ -21,6 +21,7 @@ import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { loadTheRest, restMs } from './on-demand.ts';
 import { correctUsage } from './recount.ts';
 import { startEvents } from './run-start.ts';
+import { sightOf } from './sight.ts';
 
 /** The scripted API of a rehearsal; injected, because the runner knows nothing of scripts. */
 export interface Rehearsal {
@@ -91,8 +92,8 @@ async function runOpened(
     ...(options.rehearsal?.scriptFile === undefined ? {} : { script: options.rehearsal.scriptFile }),
   };
   const { overrides, retryFailed, only } = options;
-  const lives = (process: ProcessIdentity): boolean => world.processes.isAlive(process);
-  const events = startEvents(writer.state, { run, overrides, retryFailed, lives, ...(only ? { only } : {}) });
+  const sight = sightOf(world, writer.paths);
+  const events = startEvents(writer.state, { run, overrides, retryFailed, sight, ...(only ? { only } : {}) });
   if (!events.ok) return { kind: 'refused', failure: events.failure };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state };
   const corrected = correctUsage(world, writer, true);
@@ -142,6 +143,6 @@ function settledResult(state: GroupState): RunResult {
 }
 
 function identityOnly(self: ProcessIdentity): ProcessIdentity {
-  const { pid, startTime, host, bootId } = self;
-  return { pid, startTime, host, bootId };
+  const { pid, startTime, host, bootId, pidNamespace } = self;
+  return { pid, startTime, host, bootId, ...(pidNamespace === undefined ? {} : { pidNamespace }) };
 }

@@ -10,8 +10,15 @@ export interface StartWish {
   readonly retryFailed: boolean;
   /** Only these sessions are to start; failed ones among them are tried again. */
   readonly only?: readonly SessionId[];
-  /** Whether that very process lives on this machine. */
-  readonly lives: (process: ProcessIdentity) => boolean;
+  readonly sight: Sight;
+}
+
+/** What can be said from here of what another runner started. */
+export interface Sight {
+  /** Whether that very process lives, where it can be seen. */
+  lives(process: ProcessIdentity): boolean;
+  /** Whether somebody on this machine would read what is said to the session's worker, also where it is not seen. */
+  listens(sessionId: SessionId): boolean;
 }
 
 /**
@@ -32,7 +39,7 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
   if (state.status === 'failed' && !wish.retryFailed && wish.only === undefined) return refuseFailed(state, failed);
   const mixed = refuseMixing(state, wish.run);
   if (mixed) return mixed;
-  const foreign = refuseForeignWorkers(state, wish.run.runner.host, wish.lives);
+  const foreign = refuseForeignWorkers(state, wish.run.runner, wish.sight);
   if (foreign) return foreign;
   const config = { ...state.group.config, ...wish.overrides };
   const isChanged = JSON.stringify(config) !== JSON.stringify(state.group.config);
@@ -92,24 +99,36 @@ function refuseMixing(state: GroupState, run: RunInfo): ReturnType<typeof fail> 
 }
 
 /**
- * A failure when a worker of the group may still be running on another machine than `host`. `lives` tells whether that
- * very process lives here: a machine may have been renamed meanwhile.
+ * A failure when a worker of the group may still be running where `self` cannot see it: on another machine, or among
+ * other pids (in another container, for example). A machine may have been renamed meanwhile.
  */
 export function refuseForeignWorkers(
   state: GroupState,
-  host: string,
-  lives: (process: ProcessIdentity) => boolean,
+  self: ProcessIdentity,
+  sight: Sight,
 ): ReturnType<typeof fail> | null {
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
     const process = session?.status === 'running' ? session.attempt.process : undefined;
-    if (process === undefined || process.host === host || lives(process)) continue;
-    const other = process.host;
+    if (process === undefined || sight.lives(process)) continue;
+    const begun = `A session of group ${state.group.id} was started`;
+    if (process.host !== self.host) {
+      const { host } = process;
+      const next = `Run the command on ${host}, or delete the group if that machine is gone.`;
+      return fail('other-host', `${begun} on the machine ${host} and may still be running there.`, next);
+    }
+    if (!isOutOfSight(process, self) || !sight.listens(id)) continue;
     return fail(
       'other-host',
-      `A session of group ${state.group.id} was started on the machine ${other} and may still be running there.`,
-      `Run the command on ${other}, or delete the group if that machine is gone.`,
+      `${begun} in another container (pid namespace) of this machine and is still running there.`,
+      'Run the command there, or stop that container first.',
     );
   }
   return null;
+}
+
+/** Its pid says nothing here, though it is of this boot of this machine. */
+export function isOutOfSight(process: ProcessIdentity, self: ProcessIdentity): boolean {
+  const [theirs, ours] = [process.pidNamespace, self.pidNamespace];
+  return process.bootId === self.bootId && theirs !== undefined && ours !== undefined && theirs !== ours;
 }

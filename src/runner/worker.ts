@@ -367,8 +367,9 @@ export class Worker {
 
   /** That something cannot be tidied is no reason to call the session failed. */
   #tidyUp(): void {
-    const { fifo, processes, config, tmp } = this.#options.paths;
+    const { folder, fifo, processes, config, tmp } = this.#options.paths;
     try {
+      if (this.#world.files.entryKind(folder) === 'link') return;
       for (const path of [fifo, processes]) this.#world.files.remove(path);
       // claude and its tools made files there with the user's umask.
       for (const folder of [config, tmp]) this.#world.files.makePrivate(folder);

@@ -2,6 +2,8 @@
  * Where an attempt works: in the project folder itself, or in a git worktree that is made before the session's first
  * attempt, filled with what the project names, and set up by the user's command.
  */
+
+import { attemptMark } from '../claude/attempt-mark.ts';
 import type { Loss } from '../claude/resume-prompt.ts';
 import type { Failure } from '../core/failure.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -65,7 +67,9 @@ export function createWorkplaces(world: World, git: Git): Workplaces {
       const place = import('./worktree-place.ts');
       // Whoever has the turn hears of it; until then a failure that nobody waits for would end the whole run.
       place.catch(() => {});
-      const made = await inTurn(repository, async () => (await place).isolate(git, input, repository, bases));
+      // A git that outlives this runner would go on making, or taking back, what the next one makes.
+      const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
+      const made = await inTurn(repository, async () => (await place).isolate(marked, input, repository, bases));
       if (!made.ok) return made;
       return (await place).setUp(world, git, input, made.value);
     },

@@ -117,7 +117,13 @@ export const sessionFields: Readonly<Record<string, Check>> = {
 
 const aSession = fields({ ...sessionFields, id: aSessionId });
 
-const aProcess = fields({ pid: isNumber, startTime: isText, host: isText, bootId: isText });
+export const aProcess = fields({
+  pid: isNumber,
+  startTime: isText,
+  host: isText,
+  bootId: isText,
+  pidNamespace: optional(isText),
+});
 const aRun = fields({
   id: isText,
   runner: aProcess,

@@ -52,9 +52,11 @@ export function createSnapshots(world: World, paths: GroupPaths, state: GroupSta
     try {
       for (const id of [...changed, ...unseen.values().take(most)]) {
         const record = state.sessions.get(id);
-        const path = sessionPaths(paths, id).meta;
-        if (record === undefined) files.remove(path);
-        else files.write(path, renderMeta(sessionMeta(record)));
+        const { folder, meta } = sessionPaths(paths, id);
+        // A session may have put a link in place of its folder.
+        const isOurs = world.files.entryKind(folder) !== 'link';
+        if (isOurs && record === undefined) files.remove(meta);
+        if (isOurs && record !== undefined) files.write(meta, renderMeta(sessionMeta(record)));
         changed.delete(id);
         unseen.delete(id);
       }

@@ -82,9 +82,14 @@ function rename(from: string, to: string): void {
 
 /** Programs that we start make files with the umask of the user, who may share a folder with a group. */
 function makePrivate(folder: string): void {
+  // What a link leads to is not ours.
+  if (entryKind(folder) === 'folder') makeTreePrivate(folder);
+}
+
+function makeTreePrivate(folder: string): void {
   for (const entry of unlessMissing(() => readdirSync(folder, { withFileTypes: true }), [])) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) makePrivate(path);
+    if (entry.isDirectory()) makeTreePrivate(path);
     else if (entry.isFile()) unlessMissing(() => takeRights(path), undefined);
   }
   unlessMissing(() => chmodSync(folder, 0o700), undefined);
@@ -254,7 +259,7 @@ class OpenFile implements AppendFile {
 }
 
 function truncate(path: string, size: number): void {
-  const fd = openSync(path, constants.O_RDWR);
+  const fd = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW);
   try {
     ftruncateSync(fd, size);
     fsyncSync(fd);

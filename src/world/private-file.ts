@@ -10,7 +10,6 @@ import {
   fchownSync,
   fstatSync,
   fsyncSync,
-  lstatSync,
   mkdirSync,
   openSync,
   statSync,
@@ -59,7 +58,8 @@ function giveTo(fd: number, { uid, gid }: { readonly uid: number; readonly gid: 
 
 /**
  * Opens a file with the given flags, creating it as 0600 when it is missing; an existing file keeps its mode. Throws
- * ENXIO for what is no regular file, without waiting for the other end of a FIFO.
+ * ENXIO for what is no regular file, without waiting for the other end of a FIFO, and ELOOP for a link, which could
+ * have been put there for us to write somewhere else.
  */
 export function openPrivate(path: string, flags: number): number {
   for (;;) {
@@ -69,10 +69,10 @@ export function openPrivate(path: string, flags: number): number {
       if (errorCode(error) !== 'EEXIST') throw error;
     }
     try {
-      return onlyRegular(openSync(path, flags | constants.O_NONBLOCK), path);
+      return onlyRegular(openSync(path, flags | constants.O_NONBLOCK | constants.O_NOFOLLOW), path);
     } catch (error) {
-      // It may vanish between the two calls; a link that leads nowhere is reported instead of tried for ever.
-      if (errorCode(error) !== 'ENOENT' || isDanglingLink(path)) throw error;
+      // It may vanish between the two calls.
+      if (errorCode(error) !== 'ENOENT') throw error;
     }
   }
 }
@@ -81,12 +81,6 @@ function onlyRegular(fd: number, path: string): number {
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
   throw systemError(osConstants.errno.ENXIO, 'open', path);
-}
-
-function isDanglingLink(path: string): boolean {
-  return (
-    statSync(path, { throwIfNoEntry: false }) === undefined && lstatSync(path, { throwIfNoEntry: false }) !== undefined
-  );
 }
 
 /** Makes a folder and its missing parents, each 0700; false when it is there, and nothing happens. */

@@ -2,25 +2,30 @@
 import { accessSync, closeSync, constants, lstatSync, openSync } from 'node:fs';
 import type { ProcessIdentity } from '../core/event.ts';
 import { ok, type Result } from '../core/failure.ts';
+import { type Cgroups, joinCommand, openCgroups } from './cgroup.ts';
+import { Containers } from './containers.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
 import { hostName } from './host-name.ts';
+import { keeperEnvironment } from './keeper.ts';
 import { forgetEnded, inheritOrphans } from './libc.ts';
 import { isOwnChild, isStartedHere, noteChild } from './own-children.ts';
 import { ownCommand } from './own-program.ts';
+import { pidNamespace } from './pid-namespace.ts';
 import { openPrivate } from './private-file.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
 import { describeSpawnError, locateProgram } from './program.ts';
 import { runProgram } from './program-run.ts';
 import { installSubreaper, subreaperName } from './subreaper-image.ts';
-import type { ExitStatus, Processes, RunningProcess, SignalName, SpawnOptions } from './world.ts';
+import type { Containment, ExitStatus, Processes, RunningProcess, SignalName, SpawnOptions } from './world.ts';
 import { writeFailure } from './write-failure.ts';
 
 /** How often the children of a process are read that change faster than we can look. */
 const childrenTries = 20;
 
-export function createProcesses(table: ProcTable): Processes {
-  return new SystemProcesses(table);
+/** `cgroups` tries whether this process may make control groups; tests say that it may not. */
+export function createProcesses(table: ProcTable, cgroups: () => Cgroups | null = openCgroups): Processes {
+  return new SystemProcesses(table, new Containers(table, cgroups));
 }
 
 /** What has ended so long ago, and was not waited for, is no process of Bun's. */
@@ -30,15 +35,18 @@ const waitMs = 250;
 
 class SystemProcesses implements Processes {
   readonly #table: ProcTable;
+  readonly #containers: Containers;
   readonly #host = hostName();
   readonly #bootId: string;
+  readonly #pidNamespace = pidNamespace();
   readonly #exits: ExitPoll;
   #inheritsOrphans: boolean | null = null;
   /** When an inherited process was first seen to have ended, by pid; it keeps that until somebody waits for it. */
   #unwaited = new Map<number, number>();
 
-  constructor(table: ProcTable) {
+  constructor(table: ProcTable, containers: Containers) {
     this.#table = table;
+    this.#containers = containers;
     this.#bootId = table.bootId();
     this.#exits = createExitPoll((identities) => this.#living(identities));
   }
@@ -60,9 +68,10 @@ class SystemProcesses implements Processes {
     const end = new Ending();
     if (options.keepsOrphans !== undefined) this.#inheritOrphans();
     try {
-      const child = Bun.spawn([...commandFor(program, options), ...options.args], {
+      const { command, env, keeps } = this.#contained(program, options);
+      const child = Bun.spawn([...command, ...options.args], {
         cwd: options.cwd,
-        env: { ...options.env },
+        env,
         stdin: files.stdin,
         stdout: files.stdout,
         stderr: files.stderr,
@@ -71,23 +80,50 @@ class SystemProcesses implements Processes {
       });
       child.unref();
       this.#table.forget();
-      const letGo = this.#table.keep(child.pid);
       // Even if it has ended already it is a zombie until the event loop asks for its status, so it has an entry.
-      const startTime = this.#table.find([child.pid])[0]?.startTime ?? '';
-      noteChild(child, startTime);
+      const started = { pid: child.pid, startTime: this.#table.find([child.pid])[0]?.startTime ?? '' };
+      noteChild(child, started.startTime);
+      if (keeps !== null) this.#containers.noteKeeper(keeps, started);
+      const found = keeps === null ? started : this.#kept(started);
+      const letGo = this.#table.keep(found.pid);
       child.exited.then(letGo, letGo);
-      return ok({ identity: this.#name(child.pid, startTime), onExit: (action) => end.tell(action) });
+      return ok({ identity: this.#name(found.pid, found.startTime), onExit: (action) => end.tell(action) });
     } catch (error) {
       return describeSpawnError(program, error);
     }
   }
 
+  /** The command by which the program is started, and what it is given; `keeps`: that command becomes its keeper. */
+  #contained(program: string, options: SpawnOptions) {
+    const { contained: name, env } = options;
+    const group = name === undefined ? null : this.#containers.makeGroup(name);
+    const command = [...(group === null ? [] : joinCommand(group)), ...commandFor(program, options)];
+    if (name === undefined || !this.#containers.canKeep) return { command, env: { ...env }, keeps: null };
+    const keeper = [...subreaperExec('keep'), String(process.pid), group ?? ''];
+    return { command: [...keeper, ...command], env: keeperEnvironment(name, env), keeps: name };
+  }
+
+  /** The program that this keeper has started; the keeper itself when it has ended before that was seen. */
+  #kept(keeper: Pick<ProcEntry, 'pid' | 'startTime'>): Pick<ProcEntry, 'pid' | 'startTime'> {
+    for (;;) {
+      const [child] = this.#table.find(this.#table.children(keeper.pid) ?? []);
+      if (child !== undefined) return child;
+      const [entry] = this.#table.find([keeper.pid]);
+      if (entry === undefined || entry.zombie) return keeper;
+      Bun.sleepSync(1);
+    }
+  }
+
   run = runProgram;
 
-  attach(identity: ProcessIdentity): RunningProcess | null {
+  attach(identity: ProcessIdentity, contained?: string): RunningProcess | null {
     if (!this.isAlive(identity)) return null;
     const end = new Ending();
-    this.#exits.watch(identity, () => end.come({ kind: 'unknown' }));
+    const come = () => end.come({ kind: 'unknown' });
+    const keeper = contained === undefined ? null : this.#containers.keeper(contained);
+    // A keeper ends what the program leaves, and is the last of it.
+    const last = keeper === null ? identity : this.#name(keeper.pid, keeper.startTime);
+    this.#exits.watch(last, come);
     return { identity, onExit: (action) => end.tell(action) };
   }
 
@@ -206,9 +242,23 @@ class SystemProcesses implements Processes {
     } catch {}
   }
 
+  containment(): Containment {
+    return this.#containers.containment;
+  }
+
+  findContained(name: string): ProcessIdentity[] {
+    const pids = this.#containers.members(name).filter((pid) => pid !== process.pid);
+    return this.#identities(this.#table.find(pids));
+  }
+
+  endContained(name: string): boolean {
+    this.#table.forget();
+    return this.#containers.end(name);
+  }
+
   signal(identity: ProcessIdentity, signal: SignalName): boolean {
     // One of ours that has ended is a zombie, which no signal can harm.
-    const isOurs = identity.bootId === this.#bootId && isOwnChild(identity.pid, identity.startTime);
+    const isOurs = this.#isHere(identity) && isOwnChild(identity.pid, identity.startTime);
     if (!isOurs && !this.isAlive(identity)) return false;
     try {
       this.#table.forget();
@@ -219,9 +269,13 @@ class SystemProcesses implements Processes {
     }
   }
 
+  #isHere({ bootId, pidNamespace = this.#pidNamespace }: ProcessIdentity): boolean {
+    return bootId === this.#bootId && pidNamespace === this.#pidNamespace;
+  }
+
   #living(identities: readonly ProcessIdentity[]): Set<ProcessIdentity> {
     // Not the host's name, which changes with the network a laptop is in: pid and start time are unique in a boot.
-    const here = identities.filter(({ bootId }) => bootId === this.#bootId);
+    const here = identities.filter((identity) => this.#isHere(identity));
     const entries = this.#table.find(here.map(({ pid }) => pid)).filter((entry) => !entry.zombie);
     const startTimes = new Map(entries.map((entry) => [entry.pid, entry.startTime]));
     return new Set(here.filter(({ pid, startTime }) => startTimes.get(pid) === startTime));
@@ -232,7 +286,13 @@ class SystemProcesses implements Processes {
   }
 
   #name(pid: number, startTime: string): ProcessIdentity {
-    return { pid, startTime, host: this.#host, bootId: this.#bootId };
+    const here = { host: this.#host, bootId: this.#bootId };
+    return {
+      pid,
+      startTime,
+      ...here,
+      ...(this.#pidNamespace === undefined ? {} : { pidNamespace: this.#pidNamespace }),
+    };
   }
 }
 
@@ -244,7 +304,7 @@ function commandFor(program: string, { keepsOrphans, endsOrphans }: SpawnOptions
   return [...becomeSubreaper(keepsOrphans), program];
 }
 
-function subreaperExec(manner: 'become' | 'supervise'): string[] {
+function subreaperExec(manner: 'become' | 'supervise' | 'keep'): string[] {
   const { program, args } = ownCommand('subreaper');
   return [program, ...args, manner];
 }

@@ -5,8 +5,10 @@
  *
  * `become` is for machines where subreaper-image.ts cannot be used.
  *
- * Usage: subreaper-exec.ts become|supervise PROGRAM ARGUMENT... (absolute path). `become` turns this process into the
- * program; `supervise` waits for it and ends all that it left behind. Ends with 127 when it cannot be executed.
+ * Usage: subreaper-exec.ts become|supervise PROGRAM ARGUMENT... (absolute path), or keep PARENT GROUP PROGRAM
+ * ARGUMENT... `become` turns this process into the program; `supervise` waits for it and ends all that it left; `keep`
+ * does so with the environment that keeper.ts describes, and with what is in the control group GROUP (its folder, or
+ * empty); it starts nothing when PARENT is not its parent any more. Ends with 127 when it cannot be executed.
  */
 import { dlopen, ptr } from 'bun:ffi';
 import { linuxNames } from './libc-names.ts';
@@ -18,7 +20,9 @@ const defaultAction = null;
 const anyChild = -1;
 const doNotWait = 1;
 
-const [manner, ...words] = process.argv.slice(2);
+const [manner, ...given] = process.argv.slice(2);
+const isKeeper = manner === 'keep';
+const words = isKeeper ? given.slice(2) : given;
 const [program] = words;
 /** Takes in all children that have ended; false when there is none left. */
 let hasChildren: (() => boolean) | null = null;
@@ -39,7 +43,7 @@ for (const name of linuxNames) {
       while (answer > 0);
       return answer === 0;
     };
-    if (manner === 'supervise') break;
+    if (manner === 'supervise' || isKeeper) break;
     for (const signal of ignoredByBun) symbols.signal(signal, defaultAction);
     const texts = words.map((word) => Buffer.from(`${word}\0`));
     const argv = new BigUint64Array([...texts.map((text) => BigInt(ptr(text))), 0n]);
@@ -48,9 +52,12 @@ for (const name of linuxNames) {
     // The next name of the library may be the one this system knows.
   }
 }
-if (manner === 'supervise' && program !== undefined) {
-  const { supervise } = await import('./supervise.ts');
-  await supervise(words, hasChildren);
+if ((manner === 'supervise' || isKeeper) && program !== undefined) {
+  const [{ keptEnvironment }, { supervise }] = await Promise.all([import('./keeper.ts'), import('./supervise.ts')]);
+  // Whoever wanted it has died, and nobody would know that it runs.
+  if (isKeeper && process.ppid !== Number(given[0])) process.exit(127);
+  const env = isKeeper ? keptEnvironment(process.env) : process.env;
+  await supervise(words, { env, group: isKeeper ? (given[1] ?? '') : '', hasChildren });
 }
 process.stderr.write(`cannot execute ${program ?? 'nothing'}\n`);
 process.exit(127);

@@ -130,7 +130,19 @@ export interface SpawnOptions {
    * its environment, its session and its parents. It keeps its orphans as well. Only on Linux.
    */
   readonly endsOrphans?: true;
+  /**
+   * It and all that it starts are held together under this name, as far as the system can (`containment`), and whoever
+   * knows the name finds them, this process or another one. All that it leaves is ended when it has ended, also when
+   * this process has ended before; only then its end is told.
+   */
+  readonly contained?: string;
 }
+
+/**
+ * How `contained` is kept. `keeper`: a process of ours above the program ends what comes to it, if it is not killed
+ * itself. `cgroup`: the kernel holds all together too. `none`: a system without either.
+ */
+export type Containment = 'cgroup' | 'keeper' | 'none';
 
 /** How a process ended. `unknown`: it was not our child, so the system told nobody we can ask. */
 export type ExitStatus =
@@ -157,8 +169,11 @@ export interface Processes {
   spawn(options: SpawnOptions): Result<RunningProcess>;
   /** Runs a short program to its end and returns what it printed; `timeoutMs` ends it. */
   run(options: RunOptions): Promise<Result<RunOutput>>;
-  /** Follows a process that somebody else started; null when that very process no longer lives. */
-  attach(identity: ProcessIdentity): RunningProcess | null;
+  /**
+   * Follows a process that somebody else started, with what is held under the name `contained`; null when that very
+   * process no longer lives.
+   */
+  attach(identity: ProcessIdentity, contained?: string): RunningProcess | null;
   /** Who `pid` is now; null when no such process lives (a zombie does not live). */
   identify(pid: number): ProcessIdentity | null;
   /** True while that very process (pid and start time) lives on this machine since this boot. */
@@ -180,6 +195,12 @@ export interface Processes {
    * system does not bring them.
    */
   findOrphans(): ProcessIdentity[] | null;
+  /** Tried when it is first asked for. */
+  containment(): Containment;
+  /** All that lives of what is held under that name; none where nothing is held. */
+  findContained(name: string): ProcessIdentity[];
+  /** Ends all that is held under the name as far as that can be done at once; false while something of it is there. */
+  endContained(name: string): boolean;
   /** Sends a signal if that very process still lives; false when it does not. EPERM counts as not sent. */
   signal(identity: ProcessIdentity, signal: SignalName): boolean;
 }

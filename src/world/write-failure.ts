@@ -12,6 +12,13 @@ const writeCures: Readonly<Record<string, string>> = {
 export function writeFailure(path: string, error: unknown): Failure {
   const code = (error as { code?: string }).code ?? '';
   const message = `Cannot write ${path}: ${code === '' ? String(error) : code}.`;
+  if (code === 'ELOOP') return linkFailure(path);
   const next = writeCures[code] ?? 'Check the folder and its permissions, then run the command again.';
   return { reason: 'write-failed', message, next };
+}
+
+/** For a link where only files and folders of ours may be: whatever it leads to is somebody else's. */
+export function linkFailure(path: string): Failure {
+  const message = `${path} is a symbolic link, or is reached by one, and nothing is written through it.`;
+  return { reason: 'write-failed', message, next: 'Remove the link, then run the command again.' };
 }

@@ -8,6 +8,7 @@ import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { decide } from '../../src/core/schedule.ts';
 import { startEvents } from '../../src/runner/run-start.ts';
+import { sightOf } from '../../src/runner/sight.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import type { World } from '../../src/world/world.ts';
@@ -86,7 +87,9 @@ function expectStartable(world: World, seq: number): void {
     const { state } = writer;
     expect(state.lastSeq).toBe(seq);
     const run = { id: 'next', runner: world.machine.self };
-    const events = unwrap(startEvents(state, { run, overrides: {}, retryFailed: false, lives: () => false }));
+    const events = unwrap(
+      startEvents(state, { run, overrides: {}, retryFailed: false, sight: sightOf(world, writer.paths) }),
+    );
     if (state.status === 'completed') {
       expect(events).toEqual([]);
       return;

@@ -36,13 +36,16 @@ async function leaveSilentWorker(): Promise<World> {
     processes: {
       spawn: (options) => processes.spawn(options),
       run: (options) => processes.run(options),
-      attach: (identity) => processes.attach(identity),
+      attach: (identity, name) => processes.attach(identity, name),
       identify: (pid) => processes.identify(pid),
       isAlive: (identity) => processes.isAlive(identity),
       findMarked: (name, value) => processes.findMarked(name, value),
       findDescendants: (pid) => processes.findDescendants(pid),
       findBranches: (identity) => processes.findBranches(identity),
       findOrphans: () => processes.findOrphans(),
+      containment: () => processes.containment(),
+      findContained: (name) => processes.findContained(name),
+      endContained: (name) => processes.endContained(name),
       signal: (identity, name) => {
         appendFileSync(group.session('one').transcript, words);
         words = '';

@@ -74,6 +74,23 @@ test('git that is killed while it fills the folder', async () => {
   rig.fsck();
 });
 
+test('F7: what a git takes back itself, just while we take it back, is gone', async () => {
+  begin();
+  const plan = rig.plan();
+  const { world: crashing } = crashingWorld(rig.world, 8, 'before');
+  await expect(makeWorkspace(rig.gitOf(crashing), plan)).rejects.toThrow(Crash);
+  expect(rig.worktrees()).toEqual([plan.path]);
+  const { run } = rig.world.processes;
+  const processes = Object.assign(Object.create(rig.world.processes), {
+    run: (options: Parameters<typeof run>[0]) => {
+      if (options.args.includes('remove')) rig.run('worktree', 'prune');
+      return run(options);
+    },
+  });
+  expect(git(made(await makeWorkspace(rig.gitOf({ ...rig.world, processes }), plan)).path, 'status', '-s')).toBe('');
+  expect([rig.worktrees(), rig.branches()]).toEqual([[plan.path], [plan.branch]]);
+});
+
 test('a worktree whose folder is gone comes back from its branch, with the commits of the session', async () => {
   begin();
   const plan = rig.plan();

@@ -61,6 +61,8 @@ beforeEach(() => {
       parents.has(pid) ? childrenOf(pid).map((child) => [child, ...below(child)].map(name)) : null,
     findDescendants: (pid) => below(pid).map(name),
     findOrphans: () => orphans?.map(name) ?? null,
+    findContained: () => [],
+    endContained: () => true,
     findMarked: () => {
       searches += 1;
       return [];

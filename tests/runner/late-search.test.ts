@@ -34,6 +34,8 @@ beforeEach(() => {
     isAlive: ({ pid }) => marked.has(pid),
     findBranches: () => null,
     findDescendants: () => [],
+    findContained: () => [],
+    endContained: () => true,
     findMarked: (_, value) => {
       searches += 1;
       return [...marked].flatMap(([pid, attemptId]) => (attemptId === value ? [name(pid)] : []));

@@ -59,6 +59,8 @@ function withProcesses(...all: MadeUp[]): { world: World; living: () => number[]
     isAlive: lives,
     findBranches: () => null,
     attach: (of) => (lives(of) ? { identity: of, onExit: () => {} } : null),
+    findContained: () => [],
+    endContained: () => true,
     findMarked: (_, value) => [...present.values()].filter(({ marked }) => marked && value === mark).map(name),
     findDescendants: (pid) => below(pid).map(name),
     signal(of, signal) {

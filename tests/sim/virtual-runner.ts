@@ -266,6 +266,9 @@ export class VirtualRunner {
         return branches.map((branch) => branch.map((found) => found.identity));
       },
       findOrphans: () => (this.#lives() ? table.orphansOf(this.process).map(({ identity }) => identity) : []),
+      containment: () => 'none',
+      findContained: () => [],
+      endContained: () => true,
       signal: (identity, signal) => {
         if (!this.#lives()) return false;
         if (signal === 'SIGTERM' || signal === 'SIGKILL') this.machine.checks.ends(this, identity);

@@ -163,13 +163,16 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
       moments.reach(`after ${call}`);
       return ran;
     },
-    attach: (identity) => real.attach(identity),
+    attach: (identity, name) => real.attach(identity, name),
     identify: (pid) => real.identify(pid),
     isAlive: (identity) => real.isAlive(identity),
     findMarked: (name, value) => real.findMarked(name, value),
     findDescendants: (pid) => real.findDescendants(pid),
     findBranches: (identity) => real.findBranches(identity),
     findOrphans: () => real.findOrphans(),
+    containment: () => real.containment(),
+    findContained: (name) => real.findContained(name),
+    endContained: (name) => real.endContained(name),
     signal: (identity, signal) => moments.around(`signal ${signal}`, () => real.signal(identity, signal)),
   };
 }

@@ -47,7 +47,7 @@ async function pause(context: Context, reference: string): Promise<Work> {
 
 async function pauseDirectly(world: World, writer: GroupWriter, sessionId: string): Promise<Result<SessionState>> {
   if (writer.state.sessions.get(sessionId)?.state.status === 'running') {
-    const foreign = foreignWorker(world, writer.state);
+    const foreign = foreignWorker(world, writer);
     if (foreign) return foreign;
     await stopSession(world, writer, sessionId, 'user');
   } else {

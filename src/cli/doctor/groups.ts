@@ -5,6 +5,7 @@ import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { plural } from '../../report/format.ts';
 import { runLine } from '../../report/wording.ts';
+import { isOutOfSight } from '../../runner/run-start.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
 import { groupIds } from '../../store/group-store.ts';
@@ -79,7 +80,8 @@ function checkLock(world: World, groupId: string, lock: string): Finding[] {
   const holder = world.locks.holder(lock);
   if (holder === null || world.processes.isAlive(holder.identity)) return [];
   const { pid, host } = holder.identity;
-  if (pid !== 0 && host !== world.machine.host) return [];
+  const isElsewhere = host !== world.machine.host || isOutOfSight(holder.identity, world.machine.self);
+  if (pid !== 0 && isElsewhere) return [];
   const message = `${groupId} is locked, but its runner (process ${pid}) is gone.`;
   return [trouble('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
 }
@@ -92,11 +94,14 @@ function endedAttempts(events: readonly GroupEvent[]): EndedAttempt[] {
   });
 }
 
-/** Processes that still bear the mark of an attempt that has ended. */
-function checkOrphans(world: World, ended: readonly EndedAttempt[]): Finding[] {
+/** Processes that still bear the mark of an attempt that has ended, or are held together with it. */
+function checkOrphans({ processes }: World, ended: readonly EndedAttempt[]): Finding[] {
   const latest = [...ended].sort((a, b) => b.at.localeCompare(a.at)).slice(0, attemptsMax);
   return latest.flatMap(({ id, groupId }) => {
-    const pids = world.processes.findMarked(attemptMark, id).map(({ pid }) => pid);
+    const found = [...processes.findMarked(attemptMark, id), ...processes.findContained(id)];
+    const pids = [...new Set(found.map(({ pid }) => pid))];
+    // An empty control group is of no use to anybody.
+    if (pids.length === 0) processes.endContained(id);
     if (pids.length === 0) return [];
     const message = `An ended session of ${groupId} left processes behind: ${pids.join(', ')}.`;
     return [trouble('orphan', 'broken', message, `Look at them, then end them: kill ${pids.join(' ')}`)];

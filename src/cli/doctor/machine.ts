@@ -8,7 +8,7 @@ import type { Failure, Result } from '../../core/failure.ts';
 import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isCompiled, ownCommand } from '../../world/own-program.ts';
-import type { World } from '../../world/world.ts';
+import type { Containment, World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { shellWord } from '../path-argument.ts';
 import { readUserConfig } from '../user-config.ts';
@@ -29,10 +29,20 @@ export async function checkMachine(context: Context, root: Result<string>): Prom
     await checkClaude(context, claude),
     ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
     await checkGit(context),
+    fine('containment', containments[world.processes.containment()]),
     ...(await checkUserConfig(context)),
     ...data,
   ];
 }
+
+/** What becomes of processes that a session leaves. */
+const containments: Readonly<Record<Containment, string>> = {
+  cgroup: 'each session has a control group (cgroup v2) of its own; the kernel ends all of it',
+  keeper:
+    'a keeper above each session ends what it leaves. No control group can be made here; start with ' +
+    '"systemd-run --user --scope claude-code-agent ..." to have one for each session',
+  none: 'what a session leaves is found by its mark or its parent, and ended',
+};
 
 function ownForm(packageRoot: string): string {
   if (isCompiled) return 'compiled';

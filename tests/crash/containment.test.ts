@@ -1,0 +1,107 @@
+/**
+ * Promises, with real processes of the program: F4: a process without the mark, in a session of its own, ends with its
+ * claude, whoever killed that, and also when the runner was killed before. F5: a worker of another container, whose
+ * pids mean nothing here, never gets a second one beside it.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import type { ProcessIdentity } from '../../src/core/event.ts';
+import { expectWorkedOnce, launcher, Runners, removeGroup, startCommand, work } from '../support/crash-rig.ts';
+import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { type GroupFixture, makeGroup } from '../support/group-fixture.ts';
+
+let rig: Rig;
+let group: GroupFixture;
+let daemon: ProcessIdentity | null = null;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(() => {
+  if (daemon !== null) group.world.processes.signal(daemon, 'SIGKILL');
+  removeGroup(group);
+});
+
+const isLinux = process.platform === 'linux';
+const alone = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
+const mayUnshare = isLinux && Bun.spawnSync([...alone, 'true']).exitCode === 0;
+if (isLinux && !mayUnshare) console.log('F5 is not tried: no pid namespace can be made here.');
+
+const isAlive = (process: ProcessIdentity | null) => process !== null && group.world.processes.isAlive(process);
+
+function attemptOf(of: GroupFixture): string {
+  const starting = of.events().find(({ type }) => type === 'session_starting');
+  if (starting?.type !== 'session_starting') throw new Error('nothing was started');
+  return starting.attempt.id;
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await Bun.sleep(10);
+}
+
+test.skipIf(!isLinux)(
+  'F4: what wiped its environment ends with its claude, without a runner',
+  async () => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at: 'after signal SIGTERM' });
+    const worker = await rig.nextFor(group.claudeId('one'));
+    daemon = group.world.processes.identify(await worker.spawn(['sleep', '604'], 'wiped'));
+    expect(isAlive(daemon)).toBe(true);
+    await work(worker);
+    await first;
+    await worker.ended;
+    await until(() => !isAlive(daemon));
+    await runners.complete();
+    expectWorkedOnce(group, ['one']);
+  },
+  60_000,
+);
+
+test.skipIf(!isLinux)(
+  'F4: what wiped its environment is gone when a claude that was killed is recorded',
+  async () => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.start();
+    const worker = await rig.nextFor(group.claudeId('one'));
+    await worker.prompt();
+    await worker.init();
+    daemon = group.world.processes.identify(await worker.spawn(['sleep', '604'], 'wiped'));
+    expect(isAlive(daemon)).toBe(true);
+    process.kill(worker.hello.pid, 'SIGKILL');
+    expect((await first.finished).code).not.toBe(0);
+    expect(isAlive(daemon)).toBe(false);
+    const state = group.state().sessions.get(group.id('one'))?.state;
+    expect(state).toMatchObject({ status: 'failed', failure: { message: expect.stringContaining('SIGKILL') } });
+    expect(group.world.processes.endContained(attemptOf(group))).toBe(true);
+  },
+  60_000,
+);
+
+test.skipIf(!mayUnshare)(
+  'F5: in another pid namespace a run is refused while the worker lives',
+  async () => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at: 'after log session_identified' });
+    const worker = await rig.nextFor(group.claudeId('one'));
+    await worker.prompt();
+    await worker.init();
+    await first;
+    const run = [launcher, 'group', 'run', group.groupId, '--output', 'quiet'];
+    const refused = await startCommand([...alone, ...run], runners.env).finished;
+    expect(refused.stderr).toContain('was started in another container (pid namespace) of this machine');
+    expect(refused.code).not.toBe(0);
+    expect(group.events().filter(({ type }) => type === 'session_starting')).toHaveLength(1);
+    expect(group.world.processes.identify(worker.hello.pid)).not.toBeNull();
+
+    // Once it is gone, the next one starts, whatever the pids of the former mean there.
+    const again = rig.nextFor(group.claudeId('one'));
+    process.kill(worker.hello.pid, 'SIGKILL');
+    await worker.ended;
+    const resumed = startCommand([...alone, ...run], runners.env);
+    await work(await again);
+    expect(await resumed.finished).toMatchObject({ code: 0, stderr: '' });
+  },
+  60_000,
+);

@@ -29,22 +29,22 @@ export function checkAbilities(
   can: Abilities,
 ): Result<void> {
   if (untrusted === true && can.untrusted !== true) {
-    const what = 'keeps the hooks and variables of an untrusted project from having an effect';
+    const what = 'keep the hooks and variables of an untrusted project from having an effect';
     return refused(what, can.untrusted, 'leave out --untrusted if you trust the project');
   }
   if (memoryBytes !== undefined && can.toolMemory !== true) {
-    const what = 'limits the memory of its commands on this machine';
+    const what = 'limit the memory of its commands on this machine';
     return refused(what, can.toolMemory, 'leave out --memory');
   }
   return ok(undefined);
 }
 
-/** `what` completes "the claude in use"; `instead` begins a next step. */
+/** `what` is what the claude in use should be able to do; `instead` begins a next step. */
 function refused(what: string, tried: boolean | undefined, instead: string): Result<never> {
   if (tried === undefined) {
-    const message = `It is not known whether the claude in use ${what}.`;
+    const message = `It is not known whether the claude in use can ${what}.`;
     return fail('spawn-failed', message, `Try it with \`doctor --claude\`, or ${instead}.`);
   }
-  const message = `The claude in use was tried, and it is not so that it ${what}.`;
+  const message = `The claude in use was tried, and it cannot ${what}.`;
   return fail('spawn-failed', message, `Use a newer claude, or ${instead}.`);
 }

@@ -70,6 +70,7 @@ test('the very version can be accepted, which is remembered, and what is wrong i
   for (const line of stdout.trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
   expect(stderr).toContain('A session can do what was forbidden');
   expect(stderr).toContain('A forked session does not know its task and its state (no text).');
+  expect(await user.ok('group', 'show', group)).toContain('uses claude 2.1.197 whatever its trial says');
   const next = user.start('group', 'run', group, '--output', 'quiet');
   await (await user.begun(group, 'b')).succeed();
   expect(await next.finished).toMatchObject({ code: 0, stderr: '' });

@@ -278,6 +278,6 @@ test('an untrusted project and a memory limit are shown, and not run with a clau
   expect(config).toContain(`Instructions of the project\n  ${agents}  (there is no CLAUDE.md; `);
   const run = user.start('group', 'run', group, '--output', 'quiet');
   expect((await run.finished).code).toBe(1);
-  const why = 'It is not known whether the claude in use keeps the hooks and variables of an untrusted project from';
+  const why = 'It is not known whether the claude in use can keep the hooks and variables of an untrusted project from';
   expect(await user.ok('session', 'show', 'auth/api')).toContain(why);
 }, 60_000);

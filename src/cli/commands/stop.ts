@@ -102,7 +102,9 @@ async function stopUnreadable({ world, stderr }: Context, { group, failure }: Un
     try {
       await stopDamagedGroup(world, paths);
     } finally {
-      lock.abandon();
+      // Whoever takes it next is told the same as we were.
+      if (lock.wasReleased) lock.release();
+      else lock.abandon();
     }
   } catch (error) {
     say(`Nothing of it could be stopped: ${errorText(error)}.`);

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createRealWorld } from '../../src/world/real-world.ts';
 import { User } from './user.ts';
 
 let user: User;
@@ -57,4 +58,10 @@ test('F12: a data folder into which everybody may write is told, with the cure',
     expect(Bun.spawnSync(['sh', '-c', command]).exitCode).toBe(0);
     expect(await findings('data')).toMatchObject([{ level: 'ok' }]);
   }
+});
+
+test('F4: how sessions are held together is told, as it is tried here', async () => {
+  const said = { cgroup: 'control group', keeper: 'a keeper above', none: 'by its mark' };
+  const message = expect.stringContaining(said[createRealWorld().processes.containment()]);
+  expect(await findings('cgroup')).toMatchObject([{ level: 'ok', message }]);
 });

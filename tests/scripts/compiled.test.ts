@@ -270,5 +270,8 @@ describe.skipIf(!isCurrent)('the program, compiled as it is now', () => {
     expect(sh([real, 'subreaper-exec', 'become', '/bin/echo', 'a b']).stdout).toBe('a b\n');
     expect(sh([real, 'subreaper-exec', 'supervise', '/bin/echo', 'a b']).stdout).toBe('a b\n');
     expect(sh([real, 'subreaper-exec', 'become', '/nowhere'])).toMatchObject({ code: 127 });
+    const keep = (parent: string) => sh([real, 'subreaper-exec', 'keep', parent, '', '/bin/echo', 'a b']);
+    expect(keep(String(process.pid))).toMatchObject({ code: 0, stdout: 'a b\n' });
+    expect(keep('1')).toMatchObject({ code: 127, stdout: '' });
   });
 });

@@ -29,7 +29,7 @@ export async function checkMachine(context: Context, root: Result<string>): Prom
     await checkClaude(context, claude),
     ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
     await checkGit(context),
-    fine('containment', containments[world.processes.containment()]),
+    fine('cgroup', containments[world.processes.containment()]),
     ...(await checkUserConfig(context)),
     ...data,
   ];

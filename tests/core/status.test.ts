@@ -58,6 +58,7 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_cleaned: stays('paused', 'completed', 'failed', 'archived'),
   group_merged: stays('paused', 'completed', 'failed'),
   usage_corrected: stays('running', 'paused', 'completed', 'failed', 'archived'),
+  session_cost_settled: stays('running', 'paused', 'completed', 'failed', 'archived'),
   session_completed: stays('running'),
   session_failed: stays('running'),
   session_paused: stays('running'),
@@ -78,6 +79,7 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_isolated: { running: 'running' },
   session_accepting: { running: 'running' },
   session_cleaned: stays('pending', 'paused', 'completed', 'failed'),
+  session_cost_settled: stays('running', 'paused', 'completed', 'failed'),
   session_completed: { running: 'completed' },
   session_failed: { running: 'failed' },
   session_paused: { running: 'paused' },
@@ -151,6 +153,7 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
   const text = { reason: 'user', message: 'A sentence.' } as const;
   const run = { id: 'run', runner: processIdentity };
   if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
+  if (type === 'session_cost_settled') return { type, sessionId, usage: noUsage };
   switch (type) {
     case 'group_created':
       return { type, group: groupDefinition() };

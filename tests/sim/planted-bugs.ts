@@ -136,6 +136,16 @@ export const plantedBugs: readonly PlantedBug[] = [
     wrap: withLog((file) => ({ ...file, append: (text) => file.append(text), sync: () => {} })),
   },
   {
+    name: 'what claude writes is not synced',
+    invariant: invariants.remembered,
+    wrap: startingClaude(({ syncsStdout: _, ...options }) => options),
+  },
+  {
+    name: 'the folder of a new transcript is not synced',
+    invariant: invariants.remembered,
+    wrap: (world) => withFiles(world, { syncFolder: () => {} }),
+  },
+  {
     name: 'failures have no sentence',
     invariant: invariants.reasons,
     wrap: appending((text) => text.replace(/("type":"session_failed".*?"message":)"[^"]*"/, '$1""')),

@@ -145,13 +145,14 @@ function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
 const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' };
 const until = '2026-01-04T14:31:00.000Z';
 
+const run = { id: 'run', runner: processIdentity };
+
 /** A well-formed event of the type, about session 1 where it names one. */
 function eventOf(type: EventType, session: SessionStatus): EventBody {
   const sessionId = sid(1);
   const number = session === 'pending' || session === 'running' ? 1 : 2;
   const of = { sessionId, attemptId: attemptId(sessionId, number) };
   const text = { reason: 'user', message: 'A sentence.' } as const;
-  const run = { id: 'run', runner: processIdentity };
   if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
   if (type === 'session_cost_settled') return { type, sessionId, usage: noUsage };
   switch (type) {

@@ -112,9 +112,9 @@ export function keptMessages(
   prices: PriceTable,
 ): KeptMessage[] {
   const kept = new Map<string, KeptMessage>();
-  for (const id of claudeSessionIds) {
-    const path = conversationFile(world, configDir, id);
-    for (const line of path === null ? [] : (world.files.readText(path) ?? '').split('\n')) {
+  const paths = [...claudeSessionIds].flatMap((id) => filesOf(world, configDir, id));
+  for (const path of paths) {
+    for (const line of (world.files.readText(path) ?? '').split('\n')) {
       const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
       if (message?.kind !== 'assistant' || message.usage === undefined || message.model === undefined) continue;
       const { messageId, model, usage: tokens } = message;

@@ -125,7 +125,7 @@ function isCompletedIn(told: string, _group: string, name: string): boolean {
 }
 
 /** Runs the program on a machine that was started anew: nothing of before lives, and the boot has another id. */
-async function afterReboot(...args: string[]): Promise<{ code: number; stderr: string }> {
+async function afterReboot(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const bootId = join(machine.folder, 'boot-id');
   writeFileSync(bootId, `00000000-0000-4000-8000-${String(boots).padStart(12, '0')}\n`);
   const inNewBoot = 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"';
@@ -133,11 +133,11 @@ async function afterReboot(...args: string[]): Promise<{ code: number; stderr: s
     cwd: machine.folder,
     env: machine.env,
     stdin: 'ignore',
-    stdout: 'ignore',
+    stdout: 'pipe',
     stderr: 'pipe',
   });
-  const stderr = await new Response(child.stderr).text();
-  return { code: await child.exited, stderr };
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { code: await child.exited, stdout, stderr };
 }
 
 interface Budget {

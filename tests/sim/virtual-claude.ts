@@ -83,11 +83,11 @@ export class VirtualClaude {
   #boot(): void {
     if (this.#isDying) return;
     const { disk } = this.#machine;
-    const exists = (disk.file(this.#book.conversation)?.size ?? 0) > 0;
-    if (this.#book.resumes && !exists) {
+    const kept = disk.file(this.#book.conversation);
+    if (this.#book.resumes && kept?.read(0, 1)[0] !== '{'.charCodeAt(0)) {
       this.#print(resultLine('no-conversation', this.#base, 0, null));
       this.#exit(1);
-    } else if (!this.#book.resumes && exists) {
+    } else if (!this.#book.resumes && kept !== null) {
       this.#exit(1);
     } else {
       this.#isReady = true;

@@ -216,7 +216,7 @@ export class Acceptance {
 }
 
 const namesShown = 5;
-const syncTimeoutMs = 30_000;
+const syncTimeoutMs = 10_000;
 
 const leavings = () => import('../git/leavings.ts');
 

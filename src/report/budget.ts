@@ -148,9 +148,10 @@ function heldLines(groupId: string, { id, name }: Pick<SessionBudget, 'id' | 'na
   const title = sessionTitle(id, name);
   const command = `claude-code-agent group budget ${groupId}`;
   const number = title.split(' ')[0];
+  const held = `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent.`;
   return [
-    `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent. The machine went down while it worked, and what`,
-    'it was just being answered is on no disk. The bill of your account tells what it was.',
+    `${held} The machine went down while it worked,`,
+    'and what it was just being answered is on no disk. The bill of your account tells what it was.',
     `  it is spent: ${command} --book ${number}`,
     `  it is not:   ${command} --free ${number}`,
   ];

@@ -1,7 +1,7 @@
 /**
- * F3. Promises: of an attempt that broke off in the middle of a turn at least that is counted which claude's own file of
- * the conversation tells; when the machine went down, one message more is held, and all that was reserved where nothing
- * is left to tell how far it went. What ended with a result is what claude says, to the last digit.
+ * F3. Promises: of an attempt that broke off in the middle of a turn at least that is counted which claude's own file
+ * of the conversation tells; when the machine went down, one message more is held, and all that was reserved where
+ * nothing is left to tell how far it went. What ended with a result is what claude says, to the last digit.
  */
 import { expect, test } from 'bun:test';
 import type { KeptMessage } from '../../src/claude/conversation.ts';

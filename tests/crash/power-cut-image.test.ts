@@ -1,8 +1,8 @@
 /**
  * F3. Promises, with the real claude and a real ext4: a disk is copied at random instants of a run, and from each copy
  * the run goes on after a "reboot". By the API's own count never more is spent than the cap and one message a session,
- * no session that was reported completed is asked anything again, and the group comes to its end: what is held is shown,
- * and one command frees it. Skipped where nobody may mount (no root, no loop devices).
+ * no session that was reported completed is asked anything again, and the group comes to its end: what is held is
+ * shown, and one command frees it. Skipped where nobody may mount (no root, no loop devices).
  */
 import { afterEach, beforeEach, expect } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const messageUsd = 0.15;
 /** For all that is to be done, and less than two messages more. */
 const capUsd = names.length * messages * messageUsd + 0.2;
 const rounds = 10;
-const cutsPerRound = Number(process.env.CUTS ?? 10);
+const cutsPerRound = 10;
 /** How far apart the cuts of a round are at most, milliseconds. */
 const gapMs = 900;
 
@@ -110,7 +110,7 @@ async function cutsOf(group: string, seed: number): Promise<Cut[]> {
   while (cuts.length < cutsPerRound) {
     await Promise.race([Bun.sleep(100 + draw(seed, cuts.length, gapMs)), child.exited]);
     if (child.exitCode !== null) break;
-    const completed = names.filter((name) => isCompletedIn(told, group, name));
+    const completed = names.filter((name) => isCompletedIn(told, name));
     // While the disk is copied the API answers nobody, for it is part of this process.
     cuts.push({ contents: disk.powerCut(), servedUsd: api.served.total.costUsd, completed });
   }
@@ -119,7 +119,7 @@ async function cutsOf(group: string, seed: number): Promise<Cut[]> {
   return cuts;
 }
 
-function isCompletedIn(told: string, _group: string, name: string): boolean {
+function isCompletedIn(told: string, name: string): boolean {
   const id = [...byClaudeId].find(([, other]) => other === name)?.[0] ?? '';
   return told.split('\n').some((line) => line.includes('"session_completed"') && line.includes(id));
 }

@@ -33,7 +33,7 @@ export interface PlantedBug {
   readonly invariant: string;
   readonly wrap: Wrap;
   /** Where it shows, so that it is not looked for where it cannot be found: stories aimed at this decision. */
-  readonly near?: DecisionKind | 'endless';
+  readonly near?: DecisionKind | 'endless' | 'power-cut';
 }
 const heldByAll: Lock = { wasReleased: true, release: () => {}, abandon: () => {} };
 
@@ -138,11 +138,13 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'what claude writes is not synced',
     invariant: invariants.remembered,
+    near: 'power-cut',
     wrap: startingClaude(({ syncsStdout: _, ...options }) => options),
   },
   {
     name: 'the folder of a new transcript is not synced',
     invariant: invariants.remembered,
+    near: 'power-cut',
     wrap: (world) => withFiles(world, { syncFolder: () => {} }),
   },
   {

@@ -4,7 +4,7 @@ import type { AppendFile, Files, World } from '../../src/world/world.ts';
 export interface DiskCounts {
   /** Calls of fsync and fdatasync, folders included. */
   syncs: number;
-  /** Appends to event logs and others; workers write their transcripts themselves. */
+  /** Appends to event logs and others; workers write their transcripts themselves, and sync each line of them. */
   appends: number;
   /** Files replaced as a whole. */
   replaces: number;
@@ -29,6 +29,11 @@ export function createCountingWorld(real: World): CountingWorld {
       real.files.writeAtomic(path, text, { durable });
     },
     openAppend: (path) => countedAppend(real.files.openAppend(path), world),
+    syncFolder(path) {
+      if (!world.syncs) return;
+      counts.syncs += 1;
+      real.files.syncFolder(path);
+    },
     truncate(path, size) {
       counts.syncs += 1;
       real.files.truncate(path, size);

@@ -3,9 +3,11 @@
  * totals go on with.
  */
 import { join } from 'node:path';
+import type { PriceTable, Tokens } from '../core/group.ts';
 import type { World } from '../world/world.ts';
 import { isObject, usd } from './lenient.ts';
-import { modelsOf } from './messages.ts';
+import { modelsOf, parseLine } from './messages.ts';
+import { estimateCost } from './pricing.ts';
 import { type Claim, noClaim } from './spending.ts';
 import type { AttemptStream } from './stream.ts';
 
@@ -93,6 +95,38 @@ export function totalsBefore(
     if (found !== null) return found;
   }
   return null;
+}
+
+/** A message of the model as claude has kept it. */
+export interface KeptMessage {
+  readonly id: string;
+  readonly model: string;
+  readonly tokens: Tokens;
+  /** By our prices, US dollars. */
+  readonly usd: number;
+  /** When it was written down, ms since 1970; NaN when the line does not tell. */
+  readonly atMs: number;
+}
+
+/** The messages of these conversations, each with what it had become last; none when nothing is left of them. */
+export function keptMessages(
+  world: World,
+  configDir: string,
+  claudeSessionIds: Iterable<string>,
+  prices: PriceTable,
+): KeptMessage[] {
+  const kept = new Map<string, KeptMessage>();
+  const paths = [...claudeSessionIds].flatMap((id) => filesOf(world, configDir, id));
+  for (const path of paths) {
+    for (const line of (world.files.readText(path) ?? '').split('\n')) {
+      const message = line.includes('"type":"assistant"') ? parseLine(line) : undefined;
+      if (message?.kind !== 'assistant' || message.usage === undefined || message.model === undefined) continue;
+      const { messageId, model, usage: tokens } = message;
+      const usd = estimateCost(model, tokens, prices);
+      kept.set(messageId, { id: messageId, model, tokens, usd, atMs: Date.parse(timeField.exec(line)?.[1] ?? '') });
+    }
+  }
+  return [...kept.values()];
 }
 
 const stateMark = '"type":"cost-state"';

@@ -257,6 +257,11 @@ export type EventBody =
       readonly sessions: readonly { readonly sessionId: SessionId; readonly usage: Usage }[];
       readonly unsure: readonly SessionId[];
     }
+  /**
+   * A person said what is to become of the money that is held for a session (Usage.heldUsd): it is spent, or it is free
+   * again. `usage` is that of all its ended attempts from now on, without anything held.
+   */
+  | (SessionFact & { readonly type: 'session_cost_settled'; readonly usage: Usage })
   /** The work of these sessions is part of the named branches now. */
   | { readonly type: 'group_merged'; readonly merged: readonly MergedRepository[] }
   /** The session's worktree and branch are gone. */

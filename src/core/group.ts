@@ -275,6 +275,11 @@ export interface Usage extends ModelUsage {
   readonly turns: number;
   /** Present when the figure is a lower bound taken from the stream instead of claude's own total. */
   readonly estimated?: true;
+  /**
+   * The part of `costUsd` of which nothing is left to tell: the most that an attempt can have cost after what it wrote
+   * last, when the machine went down. It counts as spent until a person says what it is. Absent = none.
+   */
+  readonly heldUsd?: number;
   readonly models: Readonly<Record<string, ModelUsage>>;
 }
 
@@ -316,6 +321,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
     durationMs: sum(a.durationMs, b.durationMs),
     turns: sum(a.turns, b.turns),
     ...(a.estimated || b.estimated ? { estimated: true as const } : {}),
+    ...(a.heldUsd || b.heldUsd ? { heldUsd: sum(a.heldUsd ?? 0, b.heldUsd ?? 0) } : {}),
     models: addModels(a.models, b.models),
   };
 }

@@ -68,6 +68,9 @@ function addSession(state: GroupState, definition: SessionDefinition): void {
 
 function removeSession(state: GroupState, id: SessionId, record: SessionRecord): void {
   if (record.state.status === 'running') throw new IllegalEvent(`session_removed for the running session ${id}`);
+  // What is held for it can no more be freed.
+  const { heldUsd, ...known } = record.usage;
+  if (heldUsd !== undefined) settleCost(state, record, known);
   state.sessions.delete(id);
   state.counts[record.state.status] -= 1;
   state.definitionsVersion += 1;
@@ -126,6 +129,9 @@ function applySessionEvent(
       return;
     case 'session_stalled':
       return;
+    case 'session_cost_settled':
+      settleCost(state, record, event.usage);
+      return;
     case 'session_cleaned':
       delete record.workspace;
       delete record.unaware;
@@ -161,6 +167,19 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   delete record.endedAt;
   state.reservedUsd += (intent.reservedUsd ?? 0) - (same?.reservedUsd ?? 0);
 }
+
+/** Its sum is another one from now on, and nothing of it is held. */
+function settleCost(state: GroupState, record: SessionRecord, usage: Usage): void {
+  const { heldUsd = 0, costUsd, ...sum } = state.usage;
+  const left = heldUsd - (record.usage.heldUsd ?? 0);
+  const held = left > sameUsd ? { heldUsd: left } : {};
+  state.usage = { ...sum, costUsd: costUsd - record.usage.costUsd + usage.costUsd, ...held };
+  record.usage = usage;
+  state.budgetExceeded = false;
+}
+
+/** Sums of money differ in their last digits; less than this is none. */
+const sameUsd = 1e-9;
 
 /** One that works is told at once; one that is being started may have to be started again, one that stops is over. */
 function noteMessage(record: SessionRecord, text: string): void {

@@ -15,6 +15,8 @@ type SettleUndone = Exclude<Settle, { status: 'completed' }>;
 export const ownDryNext = 'Raise it and go on with: session resume --max-budget-usd.';
 
 export const budgetMessage = 'The budget is used up. Raise it and go on with: group resume --max-budget-usd.';
+/** Where part of what is used up is held (Usage.heldUsd). */
+const heldMessage = 'Part of it is only held since the machine went down; to free it, see: group budget.';
 
 /** The end of a run in which nothing runs and `holding` (or nothing) keeps sessions from starting. */
 export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
@@ -98,17 +100,19 @@ function settleDry(state: GroupState, plan: Plan): Decision[] {
 }
 
 /** The end because `dry`, and whatever else is left, has used up its own cap. */
-function settleOwnDry(state: GroupState, { definition }: SessionRecord): Settle {
+function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): Settle {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const title = sessionLabel(definition.id, definition.name);
-  const message = `Session ${title} has used up its own budget. ${ownDryNext}`;
+  const held = usage.heldUsd === undefined ? '' : ` ${heldMessage}`;
+  const message = `Session ${title} has used up its own budget. ${ownDryNext}${held}`;
   return { do: 'settle', status, reason: 'budget', message };
 }
 
 /** The end for want of money, as the group's settings say. */
 export function settleForBudget(state: GroupState): Settle {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
-  return { do: 'settle', status, reason: 'budget', message: budgetMessage };
+  const message = state.usage.heldUsd === undefined ? budgetMessage : `${budgetMessage} ${heldMessage}`;
+  return { do: 'settle', status, reason: 'budget', message };
 }
 
 /** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */

@@ -50,6 +50,7 @@ const running: Partial<Record<EventType, GroupStatus>> = {
   session_stalled: 'running',
   request_answered: 'running',
   usage_corrected: 'running',
+  session_cost_settled: 'running',
   group_paused: 'paused',
   group_completed: 'completed',
   group_failed: 'failed',
@@ -76,6 +77,7 @@ const groupTable: GroupTable = {
     group_resumed: 'running',
     group_merged: 'paused',
     usage_corrected: 'paused',
+    session_cost_settled: 'paused',
     session_cleaned: 'paused',
     group_archived: 'archived',
   },
@@ -84,6 +86,7 @@ const groupTable: GroupTable = {
     session_added: 'paused',
     group_merged: 'completed',
     usage_corrected: 'completed',
+    session_cost_settled: 'completed',
     session_cleaned: 'completed',
     group_archived: 'archived',
   },
@@ -97,10 +100,11 @@ const groupTable: GroupTable = {
     group_resumed: 'running',
     group_merged: 'failed',
     usage_corrected: 'failed',
+    session_cost_settled: 'failed',
     session_cleaned: 'failed',
     group_archived: 'archived',
   },
-  archived: { session_cleaned: 'archived', usage_corrected: 'archived' },
+  archived: { session_cleaned: 'archived', usage_corrected: 'archived', session_cost_settled: 'archived' },
 };
 
 const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, SessionStatus>>>> = {
@@ -126,6 +130,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_stalled: 'running',
     session_message: 'running',
     session_warning: 'running',
+    session_cost_settled: 'running',
     session_isolated: 'running',
     session_accepting: 'running',
     session_completed: 'completed',
@@ -136,6 +141,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
   },
   paused: {
     session_cleaned: 'paused',
+    session_cost_settled: 'paused',
     session_queued: 'paused',
     session_message: 'paused',
     session_starting: 'running',
@@ -146,12 +152,14 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
   },
   completed: {
     session_cleaned: 'completed',
+    session_cost_settled: 'completed',
     session_warning: 'completed',
     budget_warning: 'completed',
     budget_exceeded: 'completed',
   },
   failed: {
     session_cleaned: 'failed',
+    session_cost_settled: 'failed',
     session_queued: 'failed',
     session_message: 'failed',
     session_starting: 'running',

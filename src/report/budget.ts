@@ -10,6 +10,8 @@ import { sessionTitle, statusTone } from './wording.ts';
 interface Spent {
   readonly spentUsd: number;
   readonly estimated?: true;
+  /** The part of it that is held, see Usage; absent = none. */
+  readonly heldUsd?: number;
 }
 
 export interface SessionBudget extends Spent {
@@ -69,7 +71,12 @@ export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usa
 }
 
 function spentOf(usage: Usage): Spent {
-  return { spentUsd: usage.costUsd, ...(usage.estimated ? { estimated: true as const } : {}) };
+  const { costUsd, estimated, heldUsd } = usage;
+  return {
+    spentUsd: costUsd,
+    ...(estimated ? { estimated: true as const } : {}),
+    ...(heldUsd === undefined ? {} : { heldUsd }),
+  };
 }
 
 function sessionBudget({ definition, state, usage }: SessionRecord, now: Usage): SessionBudget {
@@ -127,10 +134,27 @@ export function budgetLines(report: BudgetReport, style: Style): string[] {
     `Reserved: ${formatMoney(report.reservedUsd)}`,
     ...(report.leftUsd === undefined ? [] : [`Left: ${formatMoney(report.leftUsd, report.estimated)}`]),
   ];
+  for (const { heldUsd, ...session } of report.sessions) {
+    if (heldUsd !== undefined) lines.push('', ...heldLines(report.groupId, session, heldUsd));
+  }
   if (report.sessions.length > 0) lines.push('', ...formatTable(sessionColumns, sessionRows(report), style));
   if (report.models.length > 0) lines.push('', ...formatTable(modelColumns, modelRows(report.models), style));
   if (report.estimated) lines.push('', '~ estimated: a lower bound, until claude says what it charged');
   return lines;
+}
+
+/** Why it is held, and what a person can say about it. */
+function heldLines(groupId: string, { id, name }: Pick<SessionBudget, 'id' | 'name'>, heldUsd: number): string[] {
+  const title = sessionTitle(id, name);
+  const command = `claude-code-agent group budget ${groupId}`;
+  const number = title.split(' ')[0];
+  const held = `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent.`;
+  return [
+    `${held} The machine went down while it worked,`,
+    'and what it was just being answered is on no disk. The bill of your account tells what it was.',
+    `  it is spent: ${command} --book ${number}`,
+    `  it is not:   ${command} --free ${number}`,
+  ];
 }
 
 function sessionRows({ sessions, removedUsd }: BudgetReport): Cell[][] {

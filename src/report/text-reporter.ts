@@ -141,6 +141,8 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
       const command = state.sessions.get(event.sessionId)?.definition.accept;
       return command === undefined ? null : `accepting: ${sentence(command)}`;
     }
+    case 'session_cost_settled':
+      return `what was held is settled: ${describeUsage(event.usage)}`;
     case 'session_cleaned':
       return 'worktree and branch are gone';
     case 'session_completed':

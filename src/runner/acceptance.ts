@@ -137,11 +137,27 @@ export class Acceptance {
     const committed = await commitWork(git, workspace, commitMessage(definition), { leave, fresh, apart: settled });
     if (!committed.ok) return committed;
     for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
+    await this.#sync(workspace);
     const { commit } = committed.value;
     const stat = await diffStat(git, workspace.path, workspace.base, commit);
     if (!stat.ok) return stat;
     if (definition.expectChanges && stat.value.files === 0) this.#warnings.push(noChanges);
     return ok({ commit, ...stat.value });
+  }
+
+  /**
+   * Neither git nor the tools of a session wait for the disk, and what is completed is never done again. Where there is
+   * no such program, or it takes too long, the system writes it by itself some seconds later.
+   */
+  async #sync({ repository, path }: Workspace): Promise<void> {
+    const { env } = this.#options;
+    await this.#world.processes.run({
+      program: 'sync',
+      args: ['-f', repository, path],
+      cwd: path,
+      env,
+      timeoutMs: syncTimeoutMs,
+    });
   }
 
   /** For a session that works in the project folder itself. */
@@ -200,6 +216,7 @@ export class Acceptance {
 }
 
 const namesShown = 5;
+const syncTimeoutMs = 10_000;
 
 const leavings = () => import('../git/leavings.ts');
 

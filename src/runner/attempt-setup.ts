@@ -281,7 +281,8 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   });
   const { fifo, transcript, stderr } = paths;
   const { subreaper: keepsOrphans } = options.paths;
-  const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr };
+  // Before claude asks the model anything more, it is on the disk what the last answer cost.
+  const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const held = { keepsOrphans, contained: attempt.id };
   return ok({ spawn: { program, args, cwd: folder, env, ...streams, ...held }, prompt });
 }

@@ -2,6 +2,7 @@
 import type { Outcome } from '../claude/outcome.ts';
 import type { StopReason, Warning } from '../core/event.ts';
 import { errorText, type Failure, type SessionFailureReason } from '../core/failure.ts';
+import type { Usage } from '../core/group.ts';
 import { errorCode } from '../world/system-error.ts';
 
 const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
@@ -82,6 +83,15 @@ export const leftoverWarning: Warning = {
   code: 'leftover-processes',
   message: 'Some processes of this session could not be ended. See: claude-code-agent doctor.',
 };
+
+/** The same outcome with a note of the money that is held for the attempt, if any is. */
+export function withHeld(outcome: Outcome, { heldUsd }: Usage): Outcome {
+  if (heldUsd === undefined) return outcome;
+  const message =
+    `The machine went down, or what the session had written was lost, while it worked. Up to $${heldUsd.toFixed(2)} ` +
+    'that it may have cost besides are counted until you decide. See: group budget.';
+  return { ...outcome, warnings: [...outcome.warnings, { code: 'estimated-cost', message }] };
+}
 
 /** The same outcome with a note of that. */
 export function withLeftovers(outcome: Outcome): Outcome {

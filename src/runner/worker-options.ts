@@ -1,7 +1,8 @@
 /** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
 
-import { totalsBefore } from '../claude/conversation.ts';
+import { keptMessages, totalsBefore } from '../claude/conversation.ts';
 import { type Claim, noClaim } from '../claude/spending.ts';
+import type { BrokenOff } from '../claude/unseen-cost.ts';
 import type { PriceTable, SessionId } from '../core/group.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -9,7 +10,7 @@ import { type GroupPaths, type SessionPaths, sessionPaths } from '../store/paths
 import type { World } from '../world/world.ts';
 import type { Fact } from './facts.ts';
 
-export interface WorkerOptions {
+export interface WorkerOptions extends Omit<BrokenOff, 'stream' | 'isInTurn'> {
   readonly sessionId: SessionId;
   readonly attemptId: string;
   readonly paths: SessionPaths;
@@ -56,6 +57,8 @@ export function workerOptions(
   const { definition, told = [] } = record;
   const ours = sessionPaths(paths, definition.id);
   const findBase = baseFinder(world, ours, record, attempt);
+  const { process, reservedUsd } = attempt;
+  const prices = group.config.prices ?? {};
   return {
     sessionId: definition.id,
     attemptId: attempt.id,
@@ -65,6 +68,10 @@ export function workerOptions(
     startedAtMs: Date.parse(attempt.startedAt),
     expectStructured: definition.outputSchema !== undefined,
     told,
-    prices: group.config.prices ?? {},
+    prices,
+    machineWentDown: process !== undefined && process.bootId !== world.machine.bootId,
+    isIdentified: attempt.identified,
+    ...(reservedUsd === undefined ? {} : { reservedUsd }),
+    kept: (ids) => keptMessages(world, ours.config, new Set([...record.claudeSessionIds, ...ids]), prices),
   };
 }

@@ -8,16 +8,26 @@ import { interruptRequest, openingLines, usageRequest } from '../claude/control.
 import { isCutOff } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { judge, type Outcome } from '../claude/outcome.ts';
-import { type AttemptStream, emptyStream, foldMessage, isSuccess, usageOf } from '../claude/stream.ts';
+import { type AttemptStream, emptyStream, foldMessage, isSuccess } from '../claude/stream.ts';
+import { usageWithUnseen } from '../claude/unseen-cost.ts';
 import type { ProcessIdentity, StopReason } from '../core/event.ts';
 import { delay } from '../world/clock.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, World } from '../world/world.ts';
 import { AttemptProcesses } from './attempt-processes.ts';
 import type { WorkerNews } from './facts.ts';
 import type { Preparation } from './launch.ts';
-import { failedToStart, pausedBeforeStart, strayEnded, strayLeft, unexpectedEnd, withLeftovers } from './outcomes.ts';
+import {
+  failedToStart,
+  pausedBeforeStart,
+  strayEnded,
+  strayLeft,
+  unexpectedEnd,
+  withHeld,
+  withLeftovers,
+} from './outcomes.ts';
 import { reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
+import { nameTranscript, tidyUp } from './session-files.ts';
 import { lastStderrLine } from './stderr-tail.ts';
 import { findStrays } from './strays.ts';
 import { TranscriptFollower } from './transcript-follower.ts';
@@ -101,6 +111,7 @@ export class Worker {
     if (!launch.ok) return this.#end(failedToStart(launch.failure));
     const { paths, offset } = this.#options;
     this.#stderrOffset = this.#world.files.info(paths.stderr)?.size ?? 0;
+    nameTranscript(this.#world, paths, offset);
     this.#world.fifos.create(paths.fifo);
     const spawned = this.#world.processes.spawn(launch.value.spawn);
     if (!spawned.ok) return this.#end(failedToStart(spawned.failure));
@@ -352,7 +363,7 @@ export class Worker {
   /** Ends what is left of the worker, whatever could be read of it, and judges it. */
   async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<Outcome> {
     const reaped = await this.#processes.reap();
-    this.#tidyUp();
+    tidyUp(this.#world, this.#options.paths);
     const outcome = judge({
       ...{ stream: this.stream, exit, found },
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
@@ -365,17 +376,6 @@ export class Worker {
     return reaped < 0 ? withLeftovers(outcome) : outcome;
   }
 
-  /** That something cannot be tidied is no reason to call the session failed. */
-  #tidyUp(): void {
-    const { folder, fifo, processes, config, tmp } = this.#options.paths;
-    try {
-      if (this.#world.files.entryKind(folder) === 'link') return;
-      for (const path of [fifo, processes]) this.#world.files.remove(path);
-      // claude and its tools made files there with the user's umask.
-      for (const folder of [config, tmp]) this.#world.files.makePrivate(folder);
-    } catch {}
-  }
-
   #end(outcome: Outcome): void {
     this.#over = true;
     this.#release();
@@ -384,14 +384,13 @@ export class Worker {
 
   #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
     const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
-    const progressed = this.stream.toolsDone > 0;
-    const { unread } = this.#said;
-    this.#emit({ kind: 'ended', outcome, usage: usageOf(this.stream, durationMs), progressed, unread });
+    const usage = usageWithUnseen({ ...this.#options, stream: this.stream, isInTurn: this.#inTurn }, durationMs);
+    const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };
+    this.#emit({ kind: 'ended', outcome: withHeld(outcome, usage), usage, ...rest });
   }
 
   #release(): void {
-    for (const cancel of this.#timers) cancel();
-    this.#timers = [];
+    for (const cancel of this.#timers.splice(0)) cancel();
     this.#processes.leave();
     this.#follower?.close();
     this.#fifo?.close();

@@ -139,6 +139,7 @@ const someUsage = fields({
   durationMs: isNumber,
   turns: isNumber,
   estimated: optional(isFlag),
+  heldUsd: optional(isNumber),
   models: valuesOf(fields({ costUsd: isNumber, tokens: someTokens })),
 });
 
@@ -239,6 +240,7 @@ const shapes: Readonly<Record<EventType, Check>> = {
     sessions: listOf(fields({ sessionId: aSessionId, usage: someUsage })),
     unsure: listOf(aSessionId),
   }),
+  session_cost_settled: fields({ ...ofSession, usage: someUsage }),
   group_merged: fields({ merged: listOf(aMerge) }),
   session_cleaned: fields(ofSession),
   group_archived: nothingMore,

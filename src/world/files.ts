@@ -42,6 +42,7 @@ export function createFiles(): Omit<Files, 'watch'> {
     openAppend,
     truncate,
     makeFolder,
+    syncFolder,
     makePrivate,
     list: (path) => unlessMissing(() => readdirSync(path).sort(), []),
     info,

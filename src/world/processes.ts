@@ -337,12 +337,16 @@ function openStandardFiles(options: SpawnOptions, opened: number[]): Result<Stan
     opened.push(fd);
     return fd;
   };
-  const append = (file: string): number => openPrivate(file, constants.O_WRONLY | constants.O_APPEND);
+  const flags = constants.O_WRONLY | constants.O_APPEND;
+  const append = (file: string): number => openPrivate(file, flags);
+  // The flag stays with the file, however the child hands it on.
+  const synced = (file: string): number => openPrivate(file, flags | constants.O_DSYNC);
   try {
-    const { stdinFifo } = options;
+    const { stdinFifo, syncsStdout } = options;
     // Read-write, so that opening does not wait for a writer and the child never sees an end of input.
     const stdin = stdinFifo === undefined ? 'ignore' : open(stdinFifo, (fifo) => openSync(fifo, constants.O_RDWR));
-    return ok({ stdin, stdout: open(options.stdoutFile, append), stderr: open(options.stderrFile, append) });
+    const stdout = open(options.stdoutFile, syncsStdout ? synced : append);
+    return ok({ stdin, stdout, stderr: open(options.stderrFile, append) });
   } catch (error) {
     return { ok: false, failure: { ...writeFailure(path, error), reason: 'spawn-failed' } };
   }

@@ -70,6 +70,8 @@ export interface Files {
   truncate(path: string, size: number): void;
   /** Makes the folder and its missing parents; false when it is there, and nothing happens. */
   makeFolder(path: string, access?: FileAccess): boolean;
+  /** Makes the names in a folder survive a power cut. Throws when it is not there. */
+  syncFolder(path: string): void;
   /** Takes all rights of others from a folder and what it holds; links are not followed, what vanishes is skipped. */
   makePrivate(folder: string): void;
   /** Names in a folder, sorted; empty when it does not exist. */
@@ -119,6 +121,11 @@ export interface SpawnOptions {
   /** Regular files, opened for append. */
   readonly stdoutFile: string;
   readonly stderrFile: string;
+  /**
+   * Whatever is written to stdout survives a power cut as soon as its write has returned, whether we live or not; that
+   * the file has its name is up to the caller.
+   */
+  readonly syncsStdout?: true;
   /**
    * Processes that lose their parent stay below this one while it lives, so that `findDescendants` finds them whatever
    * they did to their environment. Only on Linux; elsewhere it has no effect. The path of a file of ours, which is made

@@ -58,6 +58,7 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_cleaned: stays('paused', 'completed', 'failed', 'archived'),
   group_merged: stays('paused', 'completed', 'failed'),
   usage_corrected: stays('running', 'paused', 'completed', 'failed', 'archived'),
+  session_cost_settled: stays('running', 'paused', 'completed', 'failed', 'archived'),
   session_completed: stays('running'),
   session_failed: stays('running'),
   session_paused: stays('running'),
@@ -78,6 +79,7 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_isolated: { running: 'running' },
   session_accepting: { running: 'running' },
   session_cleaned: stays('pending', 'paused', 'completed', 'failed'),
+  session_cost_settled: stays('running', 'paused', 'completed', 'failed'),
   session_completed: { running: 'completed' },
   session_failed: { running: 'failed' },
   session_paused: { running: 'paused' },
@@ -143,14 +145,16 @@ function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
 const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'b', base: 'c' };
 const until = '2026-01-04T14:31:00.000Z';
 
+const run = { id: 'run', runner: processIdentity };
+
 /** A well-formed event of the type, about session 1 where it names one. */
 function eventOf(type: EventType, session: SessionStatus): EventBody {
   const sessionId = sid(1);
   const number = session === 'pending' || session === 'running' ? 1 : 2;
   const of = { sessionId, attemptId: attemptId(sessionId, number) };
   const text = { reason: 'user', message: 'A sentence.' } as const;
-  const run = { id: 'run', runner: processIdentity };
   if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
+  if (type === 'session_cost_settled') return { type, sessionId, usage: noUsage };
   switch (type) {
     case 'group_created':
       return { type, group: groupDefinition() };

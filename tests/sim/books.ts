@@ -28,6 +28,9 @@ export class ClaudeBook {
   printedBytes = 0;
   /** What the API billed, US dollars. */
   chargedUsd = 0;
+  /** The highest total that it ever told, and what its messages cost that it ever told of, by their input. */
+  toldUsd = 0;
+  begunUsd = 0;
   /** Totals that stand in the transcript, with the size of the file after their line. */
   reports: { readonly end: number; readonly usd: number }[] = [];
   /** Sizes of the transcript after results that report success. */
@@ -67,7 +70,13 @@ export class ClaudeBook {
     this.chargedUsd += usd;
   }
 
+  /** A message that has begun is told of. */
+  begin(usd: number): void {
+    this.begunUsd += usd;
+  }
+
   report(end: number, usd: number): void {
+    this.toldUsd = Math.max(this.toldUsd, usd);
     this.reports.push({ end, usd });
   }
 

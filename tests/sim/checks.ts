@@ -27,6 +27,7 @@ export const invariants = {
   conversation: 'one process per conversation',
   money: 'the cap holds',
   totals: 'totals are right',
+  remembered: 'what may have cost something is never forgotten',
   leftovers: 'no process is left over',
   fold: 'the log is the state',
   final: 'ends are final',

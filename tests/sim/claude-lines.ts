@@ -37,10 +37,16 @@ export function initLine(cwd: string): object {
   return { type: 'system', subtype: 'init', cwd, model, tools: ['Bash'], claude_code_version: '2.1.197' };
 }
 
-export function messageLine(id: string, { input }: ModelCall, toolId: string | null): object {
+/** As printed when it begins, or with what it has become as claude keeps it. */
+export function messageLine(id: string, { input }: ModelCall, toolId: string | null, output = 1): object {
   const text = { type: 'text', text: 'Looking at it – ça va – \u2028 done.' };
   const tool = { type: 'tool_use', id: toolId, name: 'Bash', input: { command: 'make' } };
-  const usage = { input_tokens: input, output_tokens: 1, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
+  const usage = {
+    input_tokens: input,
+    output_tokens: output,
+    cache_read_input_tokens: 0,
+    cache_creation_input_tokens: 0,
+  };
   return { type: 'assistant', message: { id, model, content: toolId === null ? [text] : [text, tool], usage } };
 }
 

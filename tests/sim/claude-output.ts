@@ -1,4 +1,5 @@
 /** stdout of a virtual claude: a file opened for append, into which lines come whole, in pieces, late or never. */
+import type { SpawnOptions } from '../../src/world/world.ts';
 import type { ClaudeBook } from './books.ts';
 import type { Seeded } from './seeded.ts';
 import type { FileNode } from './virtual-disk.ts';
@@ -17,6 +18,7 @@ export class ClaudeOutput {
   readonly #machine: VirtualMachine;
   readonly #book: ClaudeBook;
   readonly #path: string;
+  readonly #isSynced: boolean;
   readonly #luck: Seeded;
   #pieces: Piece[] = [];
   #isWriting = false;
@@ -24,10 +26,11 @@ export class ClaudeOutput {
   #isLineStart = true;
   #whenWritten: (() => void) | null = null;
 
-  constructor(machine: VirtualMachine, book: ClaudeBook, path: string, luck: Seeded) {
+  constructor(machine: VirtualMachine, book: ClaudeBook, options: SpawnOptions, luck: Seeded) {
     this.#machine = machine;
     this.#book = book;
-    this.#path = path;
+    this.#path = options.stdoutFile;
+    this.#isSynced = options.syncsStdout === true;
     this.#luck = luck;
   }
 
@@ -64,7 +67,7 @@ export class ClaudeOutput {
     // Half a line that a full disk left has no end, so this one is glued to it.
     if (this.#isLineStart && !endsWithLine(this.#machine.disk.file(this.#path))) this.#isLineBroken = true;
     this.#isLineStart = piece.onWritten !== null;
-    const end = this.#machine.appendQuietly(this.#path, piece.bytes);
+    const end = this.#machine.appendQuietly(this.#path, piece.bytes, this.#isSynced);
     if (end === null) this.#isLineBroken = true;
     else this.#book.printedBytes += piece.bytes.length;
     if (piece.onWritten === null) return;

@@ -126,6 +126,7 @@ export class EventChecks {
     const books = this.#machine.claudes.filter((book) => book.attemptId === attemptId);
     if (!isReplay) {
       this.#checkTotals(books, event.usage, sessionId);
+      this.#checkRemembered(books, event.usage, sessionId);
       this.#checkLeftovers(books, event);
       // Where a command judges, claude's success comes before it, maybe in an earlier attempt.
       const isJudged = this.#definitions.get(sessionId)?.accept !== undefined;
@@ -139,10 +140,17 @@ export class EventChecks {
   #checkTotals(books: readonly ClaudeBook[], usage: Usage, sessionId: string): void {
     const charged = books.reduce((sum, book) => sum + book.chargedUsd, 0);
     const provable = books.reduce((sum, book) => sum + book.provableUsd, 0);
-    const { costUsd } = usage;
-    if (costUsd <= charged + sameUsd && costUsd >= provable - sameUsd) return;
+    const { costUsd, heldUsd = 0 } = usage;
+    if (costUsd - heldUsd <= charged + sameUsd && costUsd >= provable - sameUsd) return;
     const message = `${sessionId} counts $${costUsd}; charged were $${charged}, of which claude told $${provable}`;
     this.#violate(invariants.totals, message);
+  }
+
+  /** Whatever became of the disk: what was told once is counted. */
+  #checkRemembered(books: readonly ClaudeBook[], { costUsd }: Usage, sessionId: string): void {
+    const told = books.reduce((sum, book) => sum + Math.max(book.toldUsd, book.begunUsd), 0);
+    if (costUsd >= told - sameUsd) return;
+    this.#violate(invariants.remembered, `${sessionId} counts $${costUsd}, and claude had told of $${told}`);
   }
 
   /** A session's own cap holds like the group's: one message more, and what nobody could know of. */

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test';
 import { aimOf } from './aims.ts';
 import { invariants } from './checks.ts';
 import { type PlantedBug, plantedBugs } from './planted-bugs.ts';
-import { isEndless, scenarioOf } from './scenario-of-seed.ts';
+import { isEndless, scenarioOf, withPowerCuts } from './scenario-of-seed.ts';
 import { shrink, tell } from './shrink.ts';
 import { simulate } from './simulation.ts';
 
@@ -14,13 +14,15 @@ import { simulate } from './simulation.ts';
 const storiesMax = 200;
 
 function firstSeed({ wrap, invariant, near }: PlantedBug): number | null {
+  const isCut = near === 'power-cut';
   const isNear = (seed: number) =>
-    near === undefined || (near === 'endless' ? isEndless(seed) : aimOf(seed).decision === near);
+    near === undefined || isCut || (near === 'endless' ? isEndless(seed) : aimOf(seed).decision === near);
   let stories = 0;
   for (let seed = 0; stories < storiesMax; seed += 1) {
     if (!isNear(seed)) continue;
     stories += 1;
-    if (simulate(scenarioOf(seed), { wrap, only: invariant }).violation !== null) return seed;
+    const scenario = isCut ? withPowerCuts(seed) : scenarioOf(seed);
+    if (simulate(scenario, { wrap, only: invariant }).violation !== null) return seed;
   }
   return null;
 }

@@ -33,7 +33,7 @@ export interface PlantedBug {
   readonly invariant: string;
   readonly wrap: Wrap;
   /** Where it shows, so that it is not looked for where it cannot be found: stories aimed at this decision. */
-  readonly near?: DecisionKind | 'endless';
+  readonly near?: DecisionKind | 'endless' | 'power-cut';
 }
 const heldByAll: Lock = { wasReleased: true, release: () => {}, abandon: () => {} };
 
@@ -134,6 +134,18 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'the log is not synced',
     invariant: invariants.loggedFirst,
     wrap: withLog((file) => ({ ...file, append: (text) => file.append(text), sync: () => {} })),
+  },
+  {
+    name: 'what claude writes is not synced',
+    invariant: invariants.remembered,
+    near: 'power-cut',
+    wrap: startingClaude(({ syncsStdout: _, ...options }) => options),
+  },
+  {
+    name: 'the folder of a new transcript is not synced',
+    invariant: invariants.remembered,
+    near: 'power-cut',
+    wrap: (world) => withFiles(world, { syncFolder: () => {} }),
   },
   {
     name: 'failures have no sentence',

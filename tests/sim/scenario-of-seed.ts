@@ -24,6 +24,17 @@ export function scenarioOf(seed: number, cuts: readonly number[] = []): Scenario
   return { ...scenario, cuts, crashes: [...crashes, ...scenario.crashes] };
 }
 
+/** The story of the seed in which the power is cut besides, at up to four instants that nothing else depends on. */
+export function withPowerCuts(seed: number): Scenario {
+  const scenario = scenarioOf(seed);
+  const luck = seededFor(seed, 'power cuts');
+  const cuts = Array.from(
+    { length: luck.int(1, 4) },
+    (): TimedAct => ({ atMs: luck.int(300, 20_000), do: 'power-cut' }),
+  );
+  return { ...scenario, acts: inTime([...scenario.acts, ...cuts]) };
+}
+
 /** `SIM_SEED` for a scenario: its seed, and behind a colon its cuts. */
 export function nameOf({ seed, cuts }: Scenario): string {
   return cuts.length === 0 ? String(seed) : `${seed}:${cuts.join('.')}`;

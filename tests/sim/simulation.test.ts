@@ -5,9 +5,9 @@
  */
 
 import { expect, test } from 'bun:test';
-import { longTestIf } from '../support/long.ts';
+import { isLongRun, longTestIf } from '../support/long.ts';
 import { cellName } from './coverage.ts';
-import { scenarioNamed, scenarioOf } from './scenario-of-seed.ts';
+import { scenarioNamed, scenarioOf, withPowerCuts } from './scenario-of-seed.ts';
 import { leastPerCellAndPart, leastStepsPerPart, mostSeedsPerPart, runPart, runSeeds } from './seed-run.ts';
 import { seededFor } from './seeded.ts';
 import { tell } from './shrink.ts';
@@ -56,6 +56,17 @@ usually(
     if (broken !== null) throw new Error(broken);
     expect(steps).toBeGreaterThan(leastStepsPerPart);
     expect(coverage.thinCells(leastPerCellAndPart).map(cellName)).toEqual([]);
+  },
+  10 * minutes,
+);
+
+usually(
+  'F3: whatever a disk forgets that was not synced, nothing that may have cost something is forgotten',
+  () => {
+    for (let seed = 0; seed < (isLongRun ? 1_000 : 40); seed += 1) {
+      const { violation } = simulate(withPowerCuts(seed));
+      expect({ seed, violation }).toEqual({ seed, violation: null });
+    }
   },
   10 * minutes,
 );

@@ -56,7 +56,7 @@ export class VirtualClaude {
     this.#process = book.process;
     this.#options = options;
     this.#luck = luck;
-    this.#output = new ClaudeOutput(machine, book, options.stdoutFile, luck);
+    this.#output = new ClaudeOutput(machine, book, options, luck);
     this.#process.onSignal = (signal) => this.#onSignal(signal);
     this.#process.onDeath = () => this.#onDeath();
     this.#later(luck.delay(200, 3_000), 'is up', () => this.#boot());
@@ -83,11 +83,11 @@ export class VirtualClaude {
   #boot(): void {
     if (this.#isDying) return;
     const { disk } = this.#machine;
-    const exists = (disk.file(this.#book.conversation)?.size ?? 0) > 0;
-    if (this.#book.resumes && !exists) {
+    const kept = disk.file(this.#book.conversation);
+    if (this.#book.resumes && kept?.read(0, 1)[0] !== '{'.charCodeAt(0)) {
       this.#print(resultLine('no-conversation', this.#base, 0, null));
       this.#exit(1);
-    } else if (!this.#book.resumes && exists) {
+    } else if (!this.#book.resumes && kept !== null) {
       this.#exit(1);
     } else {
       this.#isReady = true;
@@ -147,10 +147,11 @@ export class VirtualClaude {
     const isLast = index + 1 >= messages;
     const usesTool = ending === 'denied' || ending === 'long-tool' || (tools && !isLast);
     const toolId = usesTool ? `tool-${this.#process.identity.pid}-${index}` : null;
-    this.#book.charge(firstUsd(call));
     const id = `m-${this.#process.identity.pid}-${index}`;
-    this.#remember(id);
+    this.#book.charge(firstUsd(call));
+    this.#keep({ type: 'assistant', message: { id }, ...this.#stamp() });
     this.#print(messageLine(id, call, toolId), () => {
+      this.#book.begin(firstUsd(call));
       // A clock that is set back takes no answer back.
       this.#book.answeredWallMs = Math.max(this.#book.answeredWallMs, this.#machine.timeline.wall());
       this.#book.answeredMs = this.#machine.timeline.nowMs;
@@ -158,6 +159,7 @@ export class VirtualClaude {
     });
     this.#next(this.#luck.delay(300, 2_000), 'ends a message', () => {
       this.#book.charge(wholeUsd(call) - firstUsd(call));
+      this.#keep({ ...messageLine(id, call, toolId, call.output), ...this.#stamp() });
       this.#calls.push(call);
       this.#totalUsd += wholeUsd(call);
       const { capUsd } = this.#book;
@@ -293,9 +295,8 @@ export class VirtualClaude {
     if (tool?.alive && this.#behaviour?.tool === 'tame') this.#machine.table.end(tool, { kind: 'exited', code: 0 });
   }
 
-  #remember(id: string): void {
-    const message = { id };
-    this.#keep({ type: 'assistant', message, timestamp: new Date(this.#machine.timeline.wall()).toISOString() });
+  #stamp(): object {
+    return { timestamp: new Date(this.#machine.timeline.wall()).toISOString() };
   }
 
   #keep(line: object): void {

@@ -199,6 +199,13 @@ export class VirtualFiles implements Files {
     return true;
   }
 
+  syncFolder(path: string): void {
+    this.writing('fsync', path, false);
+    const node = this.#parts.disk.find(path);
+    if (node?.kind !== 'folder') throw new SystemError('ENOENT', 'open', path);
+    node.sync();
+  }
+
   makePrivate(): void {}
 
   list(path: string): string[] {

@@ -213,12 +213,12 @@ export class VirtualMachine {
   }
 
   /** Appends for a process that does not mind errors; the file's size afterwards, null when not all was written. */
-  appendQuietly(path: string, bytes: Uint8Array): number | null {
+  appendQuietly(path: string, bytes: Uint8Array, isSynced = false): number | null {
     const place = this.disk.place(path);
     if (place === null) {
       if (path === '' || this.trouble.full) return null;
       this.disk.makeFolder(dirname(path), this.timeline.wall());
-      return this.appendQuietly(path, bytes);
+      return this.appendQuietly(path, bytes, isSynced);
     }
     let node = this.disk.file(path);
     if (node === null) {
@@ -229,6 +229,7 @@ export class VirtualMachine {
     const most = this.trouble.full ? this.luck.int(0, Math.max(0, bytes.length - 2)) : bytes.length;
     const written = bytes.subarray(0, most);
     if (written.length > 0) node.append(written, this.timeline.wall());
+    if (isSynced) node.durableSize = node.size;
     this.watchers.changed(path);
     return written.length === bytes.length ? node.size : null;
   }

@@ -159,6 +159,7 @@ export class VirtualRunner {
       openAppend: (path) => (this.#lives() ? this.#appendFile(path) : deadFile),
       truncate: (path, size) => void (this.#lives() && files.truncate(path, size)),
       makeFolder: (path) => this.#lives() && files.makeFolder(path),
+      syncFolder: (path) => void (this.#lives() && files.syncFolder(path)),
       makePrivate: () => void this.#lives(),
       rename: (from, to) => void (this.#lives() && files.rename(from, to)),
       remove: (path) => void (this.#lives() && files.remove(path)),

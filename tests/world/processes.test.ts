@@ -4,7 +4,7 @@
  * escapes the mark and the tree taken together.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, constants, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFifos } from '../../src/world/fifo.ts';
 import { createProcTable } from '../../src/world/proc-table.ts';
@@ -68,6 +68,31 @@ test('what the child prints is appended to private files', async () => {
   expect(readFileSync(join(temp.path, 'err'), 'utf8')).toBe('trouble\n');
   expect(statSync(join(temp.path, 'err')).mode & 0o777).toBe(0o600);
 });
+
+test.skipIf(process.platform !== 'linux')(
+  'what is to survive a power cut is written through, by its children too',
+  async () => {
+    const flagsWith = async (options: Pick<SpawnOptions, 'syncsStdout'>): Promise<number[]> => {
+      const started = processes.spawn({
+        program: 'sh',
+        args: ['-c', 'cat /proc/self/fdinfo/1; (exec 5>&1; cat /proc/self/fdinfo/5)'],
+        cwd: temp.path,
+        env: { PATH: basePath },
+        stdoutFile: shell.out,
+        stderrFile: join(temp.path, 'err'),
+        ...options,
+      });
+      if (!started.ok) throw new Error(started.failure.message);
+      await exitOf(started.value);
+      const text = readFileSync(shell.out, 'utf8');
+      writeFileSync(shell.out, '');
+      return [...text.matchAll(/^flags:\s+(\d+)/gm)].map(([, flags]) => Number.parseInt(flags ?? '', 8));
+    };
+    const isSynced = (flags: number) => (flags & constants.O_DSYNC) !== 0;
+    expect((await flagsWith({ syncsStdout: true })).map(isSynced)).toEqual([true, true]);
+    expect((await flagsWith({})).map(isSynced)).toEqual([false, false]);
+  },
+);
 
 test('the environment is exactly the given one, and without a FIFO the input is empty', async () => {
   await exitOf(shell.start('exec env', { MARK: 'a b=ü' }));

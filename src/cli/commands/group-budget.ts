@@ -1,12 +1,13 @@
 /** `group budget`: what is spent, reserved and left, by session and by model; raises the cap. */
 import type { Command } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionId, Usage } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { type BudgetReport, budgetLines, budgetReport } from '../../report/budget.ts';
 import { formatMoney } from '../../report/format.ts';
 import { safeJson } from '../../report/terminal-text.ts';
-import { resumeLine, runLine } from '../../report/wording.ts';
+import { resumeLine, runLine, sessionTitle } from '../../report/wording.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { attemptUsages } from '../attempt-usage.ts';
 import { changeGroup } from '../change-group.ts';
@@ -14,12 +15,13 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { parseMoney } from '../option-values.ts';
 import { askRunner, whileWaiting } from '../request.ts';
-import { type LoadedGroup, loadReferredGroup } from '../resolve.ts';
+import { type LoadedGroup, loadReferredGroup, sessionOf } from '../resolve.ts';
 
 const example = `
 Example:
   $ claude-code-agent group budget auth-refactor
   $ claude-code-agent group budget auth-refactor --raise-to 20 && claude-code-agent group resume auth-refactor
+  $ claude-code-agent group budget auth-refactor --free 002
   $ claude-code-agent group budget auth-refactor --json | jq .leftUsd`;
 
 export function define(command: Command, context: Context): void {
@@ -28,25 +30,75 @@ export function define(command: Command, context: Context): void {
 Figures marked with "~" are estimates: a lower bound until claude says what it charged.`)
     .argument('<group>', 'id, unique prefix or slug')
     .option('--raise-to <usd>', 'set the cap, while the group runs too', parseMoney)
+    .option('--book <session>', 'what is held for the session after a power cut is spent')
+    .option('--free <session>', 'what is held for the session after a power cut is not spent')
     .option('--json', 'one JSON document, amounts in US dollars')
     .addHelpText('after', example)
-    .action((reference, { raiseTo, json }) => context.run(() => budget(context, reference, raiseTo, json === true)));
+    .action((reference, options) => context.run(() => budget(context, reference, options)));
 }
 
-async function budget(context: Context, reference: string, raiseTo: number | undefined, json: boolean): Promise<Work> {
+interface Options {
+  readonly raiseTo?: number;
+  readonly book?: string;
+  readonly free?: string;
+  readonly json?: true;
+}
+
+async function budget(context: Context, reference: string, { raiseTo, book, free, json }: Options): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
+  if (book !== undefined && free !== undefined) {
+    return fail('usage', 'Money that is held is either spent or not.', 'Give --book or --free.');
+  }
+  const settled = book ?? free;
+  if (settled !== undefined) {
+    const done = await settleHeld(context, group.value, settled, book !== undefined);
+    if (!done.ok) return done;
+  }
   if (raiseTo !== undefined) {
     const raised = await raise(context, group.value, raiseTo);
     if (!raised.ok) return raised;
     sayRaised(context, group.value, raiseTo);
   }
-  const now = raiseTo === undefined ? group : loadReferredGroup(context, group.value.groupId);
+  const now = raiseTo === undefined && settled === undefined ? group : loadReferredGroup(context, group.value.groupId);
   if (!now.ok) return now;
   const report = reportOf(context, now.value);
   if (json) context.stdout.line(safeJson(report, 2));
   else for (const line of budgetLines(report, context.stdout.style)) context.stdout.line(line);
   return ok(exitCode.done);
+}
+
+/** What is held for the session is money like any other from now on (`isSpent`), or free again. */
+async function settleHeld(
+  context: Context,
+  group: LoadedGroup,
+  reference: string,
+  isSpent: boolean,
+): Promise<Result<void>> {
+  const found = heldUsage(group, reference);
+  if (!found.ok) return found;
+  return changeGroup<void>(context.world, group, {
+    direct: (writer) => {
+      // What may have changed meanwhile is looked at again under the lock.
+      const held = heldUsage({ ...group, state: writer.state }, reference);
+      if (!held.ok) return held;
+      const { sessionId, usage } = held.value;
+      const { heldUsd = 0, ...rest } = usage;
+      const settled = { ...rest, costUsd: isSpent ? rest.costUsd : Math.max(0, rest.costUsd - heldUsd) };
+      writer.record([{ type: 'session_cost_settled', sessionId, usage: settled }]);
+      return ok(undefined);
+    },
+  });
+}
+
+function heldUsage(group: LoadedGroup, reference: string): Result<{ readonly sessionId: SessionId; usage: Usage }> {
+  const session = sessionOf(group, reference);
+  if (!session.ok) return session;
+  const { record } = session.value;
+  const sessionId = record.definition.id;
+  if (record.usage.heldUsd !== undefined) return ok({ sessionId, usage: record.usage });
+  const next = `See: claude-code-agent group budget ${group.groupId}`;
+  return fail('usage', `Nothing is held for session ${sessionTitle(sessionId, record.definition.name)}.`, next);
 }
 
 function reportOf({ world }: Context, { paths, state }: Pick<LoadedGroup, 'paths' | 'state'>): BudgetReport {

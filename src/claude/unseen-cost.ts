@@ -1,0 +1,63 @@
+/**
+ * What an attempt cost that its stream does not tell, because it broke off in the middle of a turn. claude's own file
+ * of the conversation knows how long its answers have become. What was being answered when the machine went down stands
+ * nowhere: for that the most is held that it can have been.
+ */
+import { addTokens, type ModelUsage, noTokens, type Tokens, type Usage } from '../core/group.ts';
+import type { KeptMessage } from './conversation.ts';
+import { estimateCost } from './pricing.ts';
+import { type AttemptStream, usageOf } from './stream.ts';
+
+/** How an attempt broke off. */
+export interface BrokenOff {
+  readonly stream: AttemptStream;
+  /** Its last turn has no result. */
+  readonly isInTurn: boolean;
+  /** The machine has gone down since its worker was started. */
+  readonly machineWentDown: boolean;
+  /** The log knows that claude had said who it is. */
+  readonly isIdentified: boolean;
+  /** ms since 1970. */
+  readonly startedAtMs: number;
+  /** Its `--max-budget-usd`; absent = no cap. */
+  readonly reservedUsd?: number;
+  /** What claude has kept of the session's conversations and of these; asked for only when it is needed. */
+  readonly kept: (claudeSessionIds: readonly string[]) => readonly KeptMessage[];
+}
+
+/** The instructions and tools that every conversation begins with, and a long answer. */
+const firstMessage: Tokens = { input: 0, output: 8_000, cacheRead: 0, cacheCreation: 50_000 };
+
+/** The usage of the attempt with all that; `durationMs` as in `usageOf`. */
+export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
+  const { stream, isInTurn, isIdentified, machineWentDown, reservedUsd, startedAtMs } = broken;
+  const usage = usageOf(stream, durationMs);
+  // The file was there when that was logged: it has been removed since, or the disk has lost it.
+  const isShort = isIdentified && !stream.sawInit;
+  if (!isInTurn && !isShort) return usage;
+  const kept = broken.kept(stream.claudeSessionIds);
+  const ofAttempt = kept.filter(({ id, atMs }) => (isShort ? atMs >= startedAtMs : stream.spoken.has(id)));
+  const seen = withKept(usage, ofAttempt);
+  if (!machineWentDown && !isShort) return seen;
+  const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
+  const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);
+  const first = estimateCost(stream.model ?? '', firstMessage, stream.prices);
+  // Of a file that is gone nothing tells how far it went; where claude's own is there, it does.
+  const isBounded = !isShort || ofAttempt.length > 0 || reservedUsd === undefined;
+  const heldUsd = isBounded ? Math.min(dearestUsd > 0 ? dearestUsd : first, left) : left;
+  if (heldUsd <= 0) return { ...seen, estimated: true };
+  return { ...seen, costUsd: seen.costUsd + heldUsd, estimated: true, heldUsd };
+}
+
+/** At least what these messages cost. */
+function withKept(usage: Usage, messages: readonly KeptMessage[]): Usage {
+  const models = new Map<string, ModelUsage>();
+  for (const { model, tokens, usd } of messages) {
+    const before = models.get(model) ?? { costUsd: 0, tokens: noTokens };
+    models.set(model, { costUsd: before.costUsd + usd, tokens: addTokens(before.tokens, tokens) });
+  }
+  const costUsd = messages.reduce((sum, { usd }) => sum + usd, 0);
+  if (costUsd <= usage.costUsd) return usage;
+  const tokens = messages.reduce((sum, message) => addTokens(sum, message.tokens), noTokens);
+  return { ...usage, costUsd, tokens, models: Object.fromEntries(models), estimated: true };
+}

@@ -1,0 +1,89 @@
+/**
+ * F3. Promises: of an attempt that broke off in the middle of a turn at least that is counted which claude's own file
+ * of the conversation tells; when the machine went down, one message more is held, and all that was reserved where
+ * nothing is left to tell how far it went. What ended with a result is what claude says, to the last digit.
+ */
+import { expect, test } from 'bun:test';
+import type { KeptMessage } from '../../src/claude/conversation.ts';
+import { parseLine } from '../../src/claude/messages.ts';
+import { estimateCost } from '../../src/claude/pricing.ts';
+import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
+import { type BrokenOff, usageWithUnseen } from '../../src/claude/unseen-cost.ts';
+import { noTokens } from '../../src/core/group.ts';
+
+const model = 'claude-opus-4-8';
+const startedAtMs = Date.parse('2026-01-04T12:00:00Z');
+
+const init = { type: 'system', subtype: 'init', session_id: 's', model };
+const message = (id: string) => ({
+  type: 'assistant',
+  message: { id, model, content: [{ type: 'text', text: 'Well.' }], usage: { input_tokens: 1_000, output_tokens: 1 } },
+});
+const result = { type: 'result', subtype: 'success', is_error: false, num_turns: 1, total_cost_usd: 0.011 };
+
+function kept(id: string, output: number, atMs = startedAtMs + 1_000): KeptMessage {
+  const tokens = { ...noTokens, input: 1_000, output };
+  return { id, model, tokens, usd: estimateCost(model, tokens), atMs };
+}
+
+function usage(lines: readonly object[], messages: readonly KeptMessage[], more: Partial<BrokenOff>) {
+  const stream = emptyStream();
+  for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
+  const broken = { stream, isInTurn: true, machineWentDown: true, isIdentified: true, startedAtMs, reservedUsd: 2 };
+  return usageWithUnseen({ ...broken, kept: () => messages, ...more }, 0);
+}
+
+test('what has its result is what claude says', () => {
+  const ended = usage([init, message('a'), result], [kept('a', 90_000)], { isInTurn: false });
+  expect(ended.costUsd).toBe(0.011);
+  expect(ended.heldUsd).toBeUndefined();
+});
+
+test('an answer is as long as claude has kept it', () => {
+  const { costUsd, models, heldUsd, estimated } = usage([init, message('a')], [kept('a', 400)], {
+    machineWentDown: false,
+  });
+  expect(costUsd).toBeCloseTo(0.015, 9);
+  expect(models[model]?.costUsd).toBeCloseTo(0.015, 9);
+  expect({ heldUsd, estimated }).toEqual({ heldUsd: undefined, estimated: true });
+});
+
+test('what other attempts have said is not counted again', () => {
+  const before = [kept('z', 9_000, startedAtMs - 1), kept('a', 1)];
+  expect(usage([init, message('a')], before, { machineWentDown: false }).costUsd).toBeCloseTo(0.005025, 9);
+});
+
+test('after a power cut the dearest message is held once more', () => {
+  const { costUsd, heldUsd } = usage([init, message('a'), message('b')], [kept('a', 400), kept('b', 200)], {});
+  expect(heldUsd).toBeCloseTo(0.015, 9);
+  expect(costUsd).toBeCloseTo(0.015 + 0.01 + 0.015, 9);
+});
+
+test('never more is held than was reserved', () => {
+  const { costUsd, heldUsd } = usage([init, message('a')], [kept('a', 400)], { reservedUsd: 0.02 });
+  expect(costUsd).toBeCloseTo(0.02, 9);
+  expect(heldUsd).toBeCloseTo(0.005, 9);
+});
+
+test('of a first message nothing is known but that it is no dearer than a long one', () => {
+  expect(usage([init], [], {}).heldUsd).toBeCloseTo(0.5125, 9);
+  expect(usage([init], [], { reservedUsd: 0.3 }).heldUsd).toBeCloseTo(0.3, 9);
+});
+
+test('where the transcript is lost, all that was reserved is held', () => {
+  for (const machineWentDown of [true, false]) {
+    const { costUsd, heldUsd } = usage([], [], { isInTurn: false, machineWentDown });
+    expect({ costUsd, heldUsd }).toEqual({ costUsd: 2, heldUsd: 2 });
+  }
+});
+
+test('where claude’s own file is left, that tells how far it went', () => {
+  const messages = [kept('y', 9_000, startedAtMs - 1_000), kept('a', 400), kept('b', 200)];
+  const { costUsd, heldUsd } = usage([], messages, { isInTurn: false });
+  expect(heldUsd).toBeCloseTo(0.23, 9);
+  expect(costUsd).toBeCloseTo(0.025 + 0.23, 9);
+});
+
+test('claude that said nothing has asked nothing', () => {
+  expect(usage([], [], { isInTurn: false, isIdentified: false }).costUsd).toBe(0);
+});

@@ -1,0 +1,89 @@
+/**
+ * F3. Promises: money that is held since the machine went down counts as spent, is shown with its reason and with the
+ * two commands that settle it, and each of them does what it says; a group that has no more than that says so.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import type { EventBody } from '../../src/core/event.ts';
+import { noUsage, type Usage } from '../../src/core/group.ts';
+import { openGroupWriter } from '../../src/store/group-writer.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { Machine } from '../support/cli.ts';
+
+const heldUsd = 0.75;
+const usage: Usage = { ...noUsage, costUsd: 1, estimated: true, heldUsd };
+
+interface Budget {
+  readonly spentUsd: number;
+  readonly heldUsd?: number;
+  readonly leftUsd: number;
+  readonly sessions: readonly { readonly spentUsd: number; readonly heldUsd?: number }[];
+}
+
+let machine: Machine;
+let group: string;
+beforeEach(async () => {
+  machine = new Machine();
+  group = await machine.ok('group', 'create', 'cut', '--max-budget-usd', '1');
+  const common = ['--project', machine.project('p'), '--prompt', 'do it'];
+  const sessionId = await machine.ok('session', 'add', group, '--name', 'api', ...common);
+  const world = createRealWorld();
+  const writer = openGroupWriter(world, machine.data, group, 'a-test');
+  if (!writer.ok) throw new Error(writer.failure.message);
+  const attempt = { id: 'attempt-1', number: 1, kind: 'start', offset: 0, reservedUsd: 1 } as const;
+  const ended = { attemptId: attempt.id, reason: 'interrupted', message: 'The worker ended.', usage } as const;
+  const bodies: EventBody[] = [
+    { type: 'group_started', run: { id: 'a-run', runner: world.machine.self, asksBase: true } },
+    { type: 'session_starting', sessionId, attempt },
+    { type: 'session_paused', sessionId, ...ended },
+    { type: 'group_paused', reason: 'budget', message: 'The budget is used up.' },
+  ];
+  for (const body of bodies) writer.value.record([body]);
+  writer.value.close();
+});
+afterEach(() => machine.remove());
+
+const budget = () => machine.json<Budget>('group', 'budget', group);
+
+test('it counts as spent, and what can be done is said', async () => {
+  expect(await budget()).toMatchObject({ spentUsd: 1, heldUsd, leftUsd: 0, sessions: [{ spentUsd: 1, heldUsd }] });
+  const text = await machine.ok('group', 'budget', group);
+  expect(text).toContain('Held: $0.75 by session 001 api, counted as spent. The machine went down while it worked');
+  expect(text).toContain(`it is spent: claude-code-agent group budget ${group} --book 001`);
+  expect(text).toContain(`it is not:   claude-code-agent group budget ${group} --free 001`);
+});
+
+test('what is freed is there again', async () => {
+  await machine.ok('group', 'budget', group, '--free', 'api');
+  const after = await budget();
+  expect(after).toMatchObject({ spentUsd: 0.25, leftUsd: 0.75, sessions: [{ spentUsd: 0.25 }] });
+  expect([after.heldUsd, after.sessions[0]?.heldUsd]).toEqual([undefined, undefined]);
+});
+
+test('what is booked is spent for good', async () => {
+  await machine.ok('group', 'budget', group, '--book', '1');
+  expect(await budget()).toMatchObject({ spentUsd: 1, leftUsd: 0 });
+  const again = await machine.run('group', 'budget', group, '--free', '1');
+  expect(again).toMatchObject({ code: 2 });
+  expect(again.stderr).toContain('Nothing is held for session 001 api.');
+});
+
+test('both at once, or for a session that is not there, is refused', async () => {
+  expect((await machine.run('group', 'budget', group, '--free', '1', '--book', '1')).code).toBe(2);
+  expect((await machine.run('group', 'budget', group, '--free', '7')).stderr).toContain('There is no session "7"');
+  expect(await budget()).toMatchObject({ heldUsd });
+});
+
+test('what is held for a session that is removed stays spent', async () => {
+  await machine.ok('session', 'remove', `${group}/api`, '--force');
+  const after = await budget();
+  expect(after).toMatchObject({ spentUsd: 1, leftUsd: 0 });
+  expect(after.heldUsd).toBeUndefined();
+});
+
+test('a run that nothing is left for says that part of it is only held', async () => {
+  machine.env.CLAUDE_CODE_AGENT_CLAUDE = '/bin/true';
+  machine.env.ANTHROPIC_API_KEY = 'test-key';
+  const { code, stdout, stderr } = await machine.run('group', 'run', group, '--output', 'json');
+  expect({ code, stderr }).toMatchObject({ code: 3 });
+  expect(stdout).toContain('Part of it is only held since the machine went down; to free it, see: group budget.');
+});

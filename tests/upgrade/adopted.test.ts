@@ -120,7 +120,7 @@ test('what claude has done is accepted by this program, and not done again', asy
 });
 
 test('a usage limit that holds is waited for; nothing is started, and a pause is a pause', async () => {
-  const { groupId } = user.inherit({ commit, slug: 'limit' });
+  const { groupId } = user.inherit({ commit, slug: 'limit' }, resettingAt(Date.now() + 3_600_000));
   expect(await user.ok('group', 'why', groupId)).toContain('limit');
   const before = rig.invocations.length;
   const { log } = JSON.parse(await user.ok('group', 'run', groupId, '--detach', '--output', 'json')) as { log: string };

@@ -322,6 +322,8 @@ function becomeSubreaper(path: string): string[] {
   return found;
 }
 
+const readWrite = constants.O_RDWR | constants.O_NOFOLLOW;
+
 interface StandardFiles {
   readonly stdin: number | 'ignore';
   readonly stdout: number;
@@ -341,7 +343,7 @@ function openStandardFiles(options: SpawnOptions, opened: number[]): Result<Stan
   try {
     const { stdinFifo } = options;
     // Read-write, so that opening does not wait for a writer and the child never sees an end of input.
-    const stdin = stdinFifo === undefined ? 'ignore' : open(stdinFifo, (fifo) => openSync(fifo, constants.O_RDWR));
+    const stdin = stdinFifo === undefined ? 'ignore' : open(stdinFifo, (fifo) => openSync(fifo, readWrite));
     return ok({ stdin, stdout: open(options.stdoutFile, append), stderr: open(options.stderrFile, append) });
   } catch (error) {
     return { ok: false, failure: { ...writeFailure(path, error), reason: 'spawn-failed' } };

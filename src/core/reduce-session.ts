@@ -1,6 +1,6 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
-import { needsPerson, unreachable } from './failure.ts';
+import { unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
 import {
   type Answer,
@@ -69,6 +69,7 @@ function addSession(state: GroupState, definition: SessionDefinition): void {
 function removeSession(state: GroupState, id: SessionId, record: SessionRecord): void {
   if (record.state.status === 'running') throw new IllegalEvent(`session_removed for the running session ${id}`);
   state.sessions.delete(id);
+  state.failed.delete(id);
   state.counts[record.state.status] -= 1;
   state.definitionsVersion += 1;
 }
@@ -148,6 +149,7 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   const number = same === undefined ? record.attempts + 1 : record.attempts;
   if (intent.number !== number) throw new IllegalEvent(`attempt ${intent.number} instead of attempt ${number}`);
   record.attempts = number;
+  state.failed.delete(record.definition.id);
   const attempt: Attempt = { ...intent, startedAt: at, identified: false };
   // Its worker has done its part: only acceptance is left, and nothing is asked of the model.
   if (record.finished !== undefined) attempt.accepting = noUsage;
@@ -229,6 +231,8 @@ function queueByName(
   record: SessionRecord,
   { sessionId, queued, prompt }: Extract<SessionEvent, { type: 'session_queued' }>,
 ): void {
+  if (queued) state.failed.delete(sessionId);
+  else if (record.queued && record.state.status === 'failed') state.failed.add(sessionId);
   queue(record, queued);
   // Asked for by name, it belongs to what this run is to start.
   if (queued && state.only !== undefined) state.only = new Set([...state.only, sessionId]);
@@ -247,8 +251,7 @@ function failSession(
   const { reason, message, next } = event;
   record.state = { status: 'failed', failure: { reason, message, next } };
   record.lastFailure = message;
-  state.failures += 1;
-  state.needsPerson ||= needsPerson(reason);
+  state.failed.add(event.sessionId);
 }
 
 /** The first cause stays, but what goes on by itself afterwards gives way to a person who wants it to rest. */

@@ -4,6 +4,7 @@
  */
 import { deservesNewSlice, isOwnDry, judgeBudget, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
+import { needsPerson } from './failure.ts';
 import { defaultRetries, type GroupId, type SessionId, type SessionSet } from './group.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf } from './plan.ts';
@@ -182,10 +183,18 @@ function pauseMessage(reason: StopReason): string {
   }
 }
 
+function needsAnybody({ failed, sessions }: GroupState): boolean {
+  for (const id of failed) {
+    const session = sessions.get(id)?.state;
+    if (session?.status === 'failed' && needsPerson(session.failure.reason)) return true;
+  }
+  return false;
+}
+
 /** Why nothing new may start although there are slots; null when starting is allowed. */
 export function holdReason(state: GroupState): string | null {
-  if (state.needsPerson) return 'needs-person';
-  return state.failures >= state.group.config.errorThreshold ? 'error-threshold' : null;
+  if (needsAnybody(state)) return 'needs-person';
+  return state.failed.size >= state.group.config.errorThreshold ? 'error-threshold' : null;
 }
 
 /**

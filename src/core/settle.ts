@@ -44,9 +44,11 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
 const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
 
 /** No work went wrong: the group pauses also when nothing is left to be started, and goes on when that is cured. */
-function isAccountsTrouble({ sessions, needsPerson: isHeld }: GroupState): boolean {
-  const isTrouble = ({ state }: SessionRecord) => state.status === 'failed' && notTheirs.has(state.failure.reason);
-  return isHeld && [...sessions.values()].some(isTrouble);
+function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
+  return [...failed].some((id) => {
+    const session = sessions.get(id)?.state;
+    return session?.status === 'failed' && notTheirs.has(session.failure.reason);
+  });
 }
 
 function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
@@ -59,8 +61,8 @@ function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
 }
 
 /** Of this run. */
-export function failuresText({ failures }: GroupState): string {
-  return `${failures} ${failures === 1 ? 'session' : 'sessions'} failed`;
+export function failuresText({ failed: { size } }: GroupState): string {
+  return `${size} ${size === 1 ? 'session' : 'sessions'} failed`;
 }
 
 function settleFailed(state: GroupState, plan: Plan): Settle {

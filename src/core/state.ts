@@ -44,10 +44,8 @@ export interface GroupState {
   limitType?: string;
   /** Only these sessions start in this run. */
   only?: ReadonlySet<SessionId>;
-  /** Failures since the last start or resume. */
-  failures: number;
-  /** True when a failure of this run needs a person before anything else is started. */
-  needsPerson: boolean;
+  /** Sessions that failed since the last start or resume, without those that are to be tried again. */
+  readonly failed: Set<SessionId>;
   /** Sum over ended attempts of all sessions, removed ones included: money stays spent. */
   usage: Usage;
   /** What versions before 0.2 counted is counted again. */
@@ -87,8 +85,7 @@ export function initialState(event: GroupEvent): GroupState {
     updatedAt: event.at,
     elapsedBeforeMs: 0,
     draining: false,
-    failures: 0,
-    needsPerson: false,
+    failed: new Set(),
     usage: noUsage,
     reservedUsd: 0,
     endedMs: new Map(),
@@ -224,8 +221,7 @@ function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_s
   delete state.message;
   state.run = event.run;
   state.runStartedAt = event.at;
-  state.failures = 0;
-  state.needsPerson = false;
+  state.failed.clear();
   state.budgetExceeded = false;
   const retry = new Set(event.type === 'group_resumed' ? event.retry : []);
   delete state.only;

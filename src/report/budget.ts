@@ -1,5 +1,14 @@
 /** Money of a group: spent, reserved and left, by session and by model. Estimates are marked. */
-import { addTokens, addUsage, type ModelUsage, noTokens, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import {
+  addTokens,
+  addUsage,
+  type ModelUsage,
+  noTokens,
+  noUsage,
+  roundUsd,
+  type SessionId,
+  type Usage,
+} from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
@@ -49,10 +58,10 @@ export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usa
   });
   let usage = state.usage;
   for (const now of live.values()) usage = addUsage(usage, now);
-  const reservedUsd = rows.reduce((sum, { session }) => sum + session.reservedUsd, 0);
+  const reservedUsd = roundUsd(rows.reduce((sum, { session }) => sum + session.reservedUsd, 0));
   const ofSessions = rows.reduce((sum, { session }) => sum + session.spentUsd, 0);
   const { maxBudgetUsd: limitUsd, onBudgetExceeded } = state.group.config;
-  const left = limitUsd === undefined ? {} : { limitUsd, leftUsd: Math.max(0, limitUsd - usage.costUsd - reservedUsd) };
+  const left = limitUsd === undefined ? {} : { limitUsd, leftUsd: leftOf(limitUsd, usage.costUsd + reservedUsd) };
   return {
     groupId: state.group.id,
     ...spentOf(usage),
@@ -60,7 +69,7 @@ export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usa
     ...left,
     onBudgetExceeded,
     sessions: rows.map(({ session }) => session),
-    removedUsd: withoutNoise(usage.costUsd - ofSessions),
+    removedUsd: leftOf(usage.costUsd, ofSessions),
     models: modelBudgets(
       usage,
       rows.map((row) => row.usage),
@@ -80,14 +89,14 @@ function sessionBudget({ definition, state, usage }: SessionRecord, now: Usage):
     ...(name === undefined ? {} : { name }),
     status: state.status,
     ...spentOf(addUsage(usage, now)),
-    reservedUsd: Math.max(0, reserved - now.costUsd),
+    reservedUsd: leftOf(reserved, now.costUsd),
     ...(maxBudgetUsd === undefined ? {} : { limitUsd: maxBudgetUsd }),
   };
 }
 
-/** Sums of fractions differ in their last digits; what is left of that is no money. */
-function withoutNoise(usd: number): number {
-  return usd < 1e-9 ? 0 : usd;
+/** US dollars, at least 0. */
+function leftOf(usd: number, takenUsd: number): number {
+  return Math.max(0, roundUsd(usd - takenUsd));
 }
 
 function modelBudgets(total: Usage, parts: readonly Usage[]): ModelBudget[] {

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { deservesNewSlice, isOwnDry, judgeBudget, type Slice, sliceFor } from '../../src/core/budget.ts';
-import { type BudgetAction, type GroupConfig, noUsage } from '../../src/core/group.ts';
+import { type BudgetAction, type GroupConfig, noUsage, roundUsd } from '../../src/core/group.ts';
 import { decide } from '../../src/core/schedule.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
@@ -267,7 +267,7 @@ test('spent and reserved never pass the cap, own caps hold, slices are of use, a
         // Later turns spend everything, so that the run must come to its end.
         const ending = endings[turn] ?? { pick: 0, share: 1, how: 'paused' as const };
         const id = driver.running[ending.pick % driver.running.length] as string;
-        const cost = (driver.reservationOf(id) as number) * ending.share;
+        const cost = roundUsd((driver.reservationOf(id) as number) * ending.share);
         driver.finish(id, ending.how, usage(cost));
         expect(turn).toBeLessThan(2000);
       }

@@ -89,3 +89,24 @@ export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, numb
   }
   return { notices, isOver: isReached && onBudgetExceeded !== 'warn' };
 }
+
+/** What is due to be said about the own caps of sessions and was not yet. `liveUsd` as in judgeBudget. */
+export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): Decision[] {
+  const { warningThreshold, onBudgetExceeded } = state.group.config;
+  const notices: Decision[] = [];
+  const ids = state.tight.size === 0 ? state.running : new Set([...state.running, ...state.tight]);
+  for (const sessionId of ids) {
+    const record = state.sessions.get(sessionId);
+    const limit = record?.definition.maxBudgetUsd;
+    if (record === undefined || limit === undefined) continue;
+    const usage = roundUsd(record.usage.costUsd + (liveUsd.get(sessionId) ?? 0));
+    if (record.budgetSaid === undefined && usage >= limit * warningThreshold) {
+      notices.push({ do: 'warn-own-budget', sessionId, usage, limit });
+    }
+    // Of one that works claude takes care itself; it may still complete with its last message.
+    if (record.budgetSaid === 'exceeded' || record.state.status !== 'paused' || !isOwnDry(record)) continue;
+    const action = onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
+    notices.push({ do: 'exceed-own-budget', sessionId, action, usage, limit });
+  }
+  return notices;
+}

@@ -70,6 +70,7 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
   if (record.state.status === 'running') throw new IllegalEvent(`session_removed for the running session ${id}`);
   state.sessions.delete(id);
   state.failed.delete(id);
+  state.tight.delete(id);
   state.counts[record.state.status] -= 1;
   state.definitionsVersion += 1;
 }
@@ -81,7 +82,9 @@ function applySessionEvent(
 ): void {
   switch (event.type) {
     case 'session_changed':
+      if (record.definition.maxBudgetUsd !== event.session.maxBudgetUsd) delete record.budgetSaid;
       record.definition = event.session;
+      noteTight(state, record);
       state.definitionsVersion += 1;
       return;
     case 'session_starting':
@@ -132,14 +135,21 @@ function applySessionEvent(
       delete record.unaware;
       return;
     case 'budget_warning':
-      state.budgetWarned = true;
-      return;
     case 'budget_exceeded':
-      state.budgetExceeded = true;
+    case 'session_budget_warning':
+    case 'session_budget_exceeded':
+      noteSaid(state, record, event.type);
       return;
     default:
       unreachable(event);
   }
+}
+
+function noteSaid(state: GroupState, record: SessionRecord, type: GroupEvent['type']): void {
+  if (type === 'budget_warning') state.budgetWarned = true;
+  else if (type === 'budget_exceeded') state.budgetExceeded = true;
+  else record.budgetSaid = type === 'session_budget_warning' ? 'warned' : 'exceeded';
+  if (record.budgetSaid === 'exceeded') state.tight.delete(record.definition.id);
 }
 
 function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
@@ -219,6 +229,7 @@ function completeSession(
 ): void {
   endAttempt(state, record, event);
   const work = event.work === undefined ? {} : { work: event.work };
+  state.tight.delete(event.sessionId);
   noteCommitted(record);
   record.state = { status: 'completed', ...answerOf(event), ...work };
   delete record.finished;
@@ -343,6 +354,13 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));
   record.usage = addUsage(record.usage, event.usage);
   state.usage = addUsage(state.usage, event.usage);
+  noteTight(state, record);
+}
+
+function noteTight(state: GroupState, { definition: { id, maxBudgetUsd }, usage }: SessionRecord): void {
+  const isTight = maxBudgetUsd !== undefined && usage.costUsd >= maxBudgetUsd * state.group.config.warningThreshold;
+  if (isTight) state.tight.add(id);
+  else state.tight.delete(id);
 }
 
 function attemptOf(record: SessionRecord, attemptId: string): Attempt {

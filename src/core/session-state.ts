@@ -72,6 +72,8 @@ export interface SessionRecord {
   messages: string[];
   /** Sum over ended attempts. */
   usage: Usage;
+  /** What was said last of its own cap, since that was set. */
+  budgetSaid?: 'warned' | 'exceeded';
   /** That sum may hold the cost of a resumed conversation twice, see RunInfo. */
   doubtful?: true;
   /** Every id claude used for this session, oldest first. */

@@ -40,6 +40,20 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
 }
 
+function needsAnybody({ failed, sessions }: GroupState): boolean {
+  for (const id of failed) {
+    const session = sessions.get(id)?.state;
+    if (session?.status === 'failed' && needsPerson(session.failure.reason)) return true;
+  }
+  return false;
+}
+
+/** Why nothing new may start although there are slots; null when starting is allowed. */
+export function holdReason(state: GroupState): string | null {
+  if (needsAnybody(state)) return 'needs-person';
+  return state.failed.size >= state.group.config.errorThreshold ? 'error-threshold' : null;
+}
+
 /** A login or a claude that cannot be used says nothing about the work of a session. */
 const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
 

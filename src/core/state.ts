@@ -54,6 +54,8 @@ export interface GroupState {
   reservedUsd: number;
   /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */
   readonly endedMs: Map<string, number>;
+  /** Sessions whose ended attempts used enough of their own cap to be spoken of. */
+  readonly tight: Set<SessionId>;
   budgetWarned: boolean;
   budgetExceeded: boolean;
   /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
@@ -89,6 +91,7 @@ export function initialState(event: GroupEvent): GroupState {
     usage: noUsage,
     reservedUsd: 0,
     endedMs: new Map(),
+    tight: new Set(),
     budgetWarned: false,
     budgetExceeded: false,
     bases: new Map(),

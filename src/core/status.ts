@@ -40,6 +40,8 @@ const running: Partial<Record<EventType, GroupStatus>> = {
   session_paused: 'running',
   budget_warning: 'running',
   budget_exceeded: 'running',
+  session_budget_warning: 'running',
+  session_budget_exceeded: 'running',
   group_pausing: 'running',
   group_frozen: 'running',
   group_thawed: 'running',
@@ -133,6 +135,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_paused: 'paused',
     budget_warning: 'running',
     budget_exceeded: 'running',
+    session_budget_warning: 'running',
   },
   paused: {
     session_cleaned: 'paused',
@@ -143,6 +146,8 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_warning: 'paused',
     budget_warning: 'paused',
     budget_exceeded: 'paused',
+    session_budget_warning: 'paused',
+    session_budget_exceeded: 'paused',
   },
   completed: {
     session_cleaned: 'completed',
@@ -159,6 +164,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_warning: 'failed',
     budget_warning: 'failed',
     budget_exceeded: 'failed',
+    session_budget_warning: 'failed',
   },
 };
 

@@ -1,7 +1,8 @@
 /** `--output json` (CLI.md): a header line, then one public event a line. Scripts rely on the names used here. */
 import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
-import { sessionFigures } from '../core/progress.ts';
+import { type LiveSession, sessionFigures } from '../core/progress.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Reporter } from './reporter.ts';
 import { safeJson } from './terminal-text.ts';
@@ -62,10 +63,7 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
         type: 'session_progress',
         groupId,
         sessionId,
-        ...(session.currentTool === undefined ? {} : { currentTool: session.currentTool }),
-        ...(session.lastText === undefined ? {} : { lastText: session.lastText }),
-        ...(session.denied === undefined ? {} : { denied: session.denied }),
-        ...sessionFigures(record, session.usage),
+        ...shown(session, record),
       };
       const dueMs = (lastProgressMs.get(sessionId) ?? -progressIntervalMs) + progressIntervalMs - atMs;
       // A clock that was put back makes nobody wait.
@@ -82,6 +80,15 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
     summarize() {
       for (const id of held.keys()) flush(id);
     },
+  };
+}
+
+function shown({ currentTool, lastText, denied, usage }: LiveSession, record: SessionRecord): object {
+  return {
+    ...(currentTool === undefined ? {} : { currentTool }),
+    ...(lastText === undefined ? {} : { lastText }),
+    ...(denied === undefined ? {} : { denied }),
+    ...sessionFigures(record, usage),
   };
 }
 
@@ -125,9 +132,16 @@ export function publicEvent(event: GroupEvent): object {
       return { ...head, reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
     }
     case 'budget_warning':
-      return { ...head, usage: event.usage, limit: event.limit };
+      return { ...head, scope: 'group', usage: event.usage, limit: event.limit };
     case 'budget_exceeded':
-      return { ...head, action: event.action, usage: event.usage, limit: event.limit };
+      return { ...head, scope: 'group', action: event.action, usage: event.usage, limit: event.limit };
+    // Whoever reads these lines knows them as the same event of a session.
+    case 'session_budget_warning':
+      return { ...head, type: 'budget_warning', scope: 'session', usage: event.usage, limit: event.limit };
+    case 'session_budget_exceeded': {
+      const { action, usage, limit } = event;
+      return { ...head, type: 'budget_exceeded', scope: 'session', action, usage, limit };
+    }
     case 'session_stalled':
       return { ...head, step: event.step, silentMs: event.silentMs };
     case 'limit_reached':

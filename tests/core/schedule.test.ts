@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage } from '../../src/core/group.ts';
-import { type Circumstances, decide, holdReason, nextStarts } from '../../src/core/schedule.ts';
+import { type Circumstances, decide, nextStarts } from '../../src/core/schedule.ts';
+import { holdReason } from '../../src/core/settle.ts';
 import { whyNot } from '../../src/core/why.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 

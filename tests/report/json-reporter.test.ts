@@ -3,10 +3,10 @@
  * without seq, at most two a second per session; nothing of our own bookkeeping.
  */
 import { describe, expect, test } from 'bun:test';
-import { publicEventTypes } from '../../src/core/event.ts';
+import { type EventBody, publicEventTypes } from '../../src/core/event.ts';
 import type { LiveSession } from '../../src/core/progress.ts';
 import { reduce } from '../../src/core/state.ts';
-import { createJsonReporter, type ReporterClock } from '../../src/report/json-reporter.ts';
+import { createJsonReporter, publicEvent, type ReporterClock } from '../../src/report/json-reporter.ts';
 import { attemptId, begin, creation, eventfulRun, groupId, ids, play, session, started, usage } from './sample-run.ts';
 
 const stopped: ReporterClock = { now: () => 0, after: () => () => {} };
@@ -166,4 +166,22 @@ describe('F13', () => {
     show({ usage: usage(0.2, 2000, 2, 7) });
     expect(lines()).toMatchObject([{ cost: 0.3, tokens: { input: 7000, output: 3 }, attempts: 2 }]);
   });
+});
+
+test("S11: scripts know the notices about a session's own cap by the same names, and tell them by their scope", () => {
+  const out: string[] = [];
+  const own = { sessionId: ids.api, usage: 1, limit: 1 };
+  const notices: EventBody[] = [
+    { type: 'budget_warning', ...own },
+    { type: 'session_budget_warning', ...own },
+    { type: 'session_budget_exceeded', ...own, action: 'paused' },
+  ];
+  play(jsonInto(out), [...eventfulRun.slice(0, 10), ...notices.slice(0, 2)]);
+  const told = out.map((line) => JSON.parse(line)).filter(({ type }) => type.startsWith('budget_'));
+  expect(told).toMatchObject([
+    { type: 'budget_warning', scope: 'group', ...own },
+    { type: 'budget_warning', scope: 'session', ...own },
+  ]);
+  const [, , exceeded] = notices.map((body) => publicEvent({ seq: 1, at: '', groupId, ...body }));
+  expect(exceeded).toMatchObject({ type: 'budget_exceeded', scope: 'session', action: 'paused', ...own });
 });

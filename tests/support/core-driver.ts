@@ -168,6 +168,12 @@ export class CoreDriver {
     const sessionId = this.readyFromScratch()[0] ?? (this.sessions[0] as SessionDefinition).id;
     if (decision.do === 'warn-budget') {
       this.log.add({ type: 'budget_warning', sessionId, usage: decision.usage, limit: decision.limit });
+    } else if (decision.do === 'warn-own-budget') {
+      const { do: _, ...fields } = decision;
+      this.log.add({ type: 'session_budget_warning', ...fields });
+    } else if (decision.do === 'exceed-own-budget') {
+      const { do: _, ...fields } = decision;
+      this.log.add({ type: 'session_budget_exceeded', ...fields });
     } else if (decision.do === 'exceed-budget') {
       const { action, usage, limit } = decision;
       this.log.add({ type: 'budget_exceeded', sessionId, action, usage, limit });

@@ -6,8 +6,8 @@
 import { isOwnDry } from '../../core/budget.ts';
 import type { AttemptKind, GroupEvent } from '../../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
-import { holdReason } from '../../core/schedule.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import { holdReason } from '../../core/settle.ts';
 import { type GroupState, initialState, reduce } from '../../core/state.ts';
 import { type Piece, type Span, Track } from './spans.ts';
 import { Warmth } from './warmth.ts';

@@ -44,6 +44,7 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   const { groupId } = group.value;
+  if (force) clearLock(context, group.value);
   const free = await (force ? pauseFirst(context, group.value) : refuseWhileRunning(context, group.value));
   if (!free.ok) return free;
   const sure = await confirmed(context, question(context, group.value), force);
@@ -52,7 +53,6 @@ async function remove(context: Context, reference: string, force: boolean): Prom
     context.stderr.line('Nothing was deleted.');
     return ok(exitCode.done);
   }
-  if (force) clearLock(context, group.value);
   const deleted = await changeGroup<void>(context.world, group.value, {
     direct: (writer) => deleteNow(context, group.value, writer, force),
   });

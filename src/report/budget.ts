@@ -54,11 +54,12 @@ export interface BudgetReport extends Spent {
 export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usage>): BudgetReport {
   const rows = [...state.sessions.values()].map((record) => {
     const now = live.get(record.definition.id) ?? noUsage;
-    return { usage: addUsage(record.usage, now), session: sessionBudget(record, now) };
+    return { usage: addUsage(record.usage, now), heldUsd: heldBy(record, now), session: sessionBudget(record, now) };
   });
   let usage = state.usage;
   for (const now of live.values()) usage = addUsage(usage, now);
-  const reservedUsd = roundUsd(rows.reduce((sum, { session }) => sum + session.reservedUsd, 0));
+  // An earlier version reserved fractions of the sixth digit, which add up.
+  const reservedUsd = roundUsd(rows.reduce((sum, { heldUsd }) => sum + heldUsd, 0));
   const ofSessions = rows.reduce((sum, { session }) => sum + session.spentUsd, 0);
   const { maxBudgetUsd: limitUsd, onBudgetExceeded } = state.group.config;
   const left = limitUsd === undefined ? {} : { limitUsd, leftUsd: leftOf(limitUsd, usage.costUsd + reservedUsd) };
@@ -81,15 +82,19 @@ function spentOf(usage: Usage): Spent {
   return { spentUsd: usage.costUsd, ...(usage.estimated ? { estimated: true as const } : {}) };
 }
 
-function sessionBudget({ definition, state, usage }: SessionRecord, now: Usage): SessionBudget {
-  const { id, name, maxBudgetUsd } = definition;
-  const reserved = state.status === 'running' ? (state.attempt.reservedUsd ?? 0) : 0;
+/** US dollars that the running attempt may still spend. */
+function heldBy({ state }: SessionRecord, now: Usage): number {
+  return state.status === 'running' ? Math.max(0, (state.attempt.reservedUsd ?? 0) - now.costUsd) : 0;
+}
+
+function sessionBudget(record: SessionRecord, now: Usage): SessionBudget {
+  const { id, name, maxBudgetUsd } = record.definition;
   return {
     id,
     ...(name === undefined ? {} : { name }),
-    status: state.status,
-    ...spentOf(addUsage(usage, now)),
-    reservedUsd: leftOf(reserved, now.costUsd),
+    status: record.state.status,
+    ...spentOf(addUsage(record.usage, now)),
+    reservedUsd: roundUsd(heldBy(record, now)),
     ...(maxBudgetUsd === undefined ? {} : { limitUsd: maxBudgetUsd }),
   };
 }

@@ -67,7 +67,8 @@ export function prepareConfigDir(world: World, input: ConfigDirInput): Result<vo
     else if (!isNew) world.files.remove(path);
     path = join(paths.config, 'CLAUDE.md');
     const text = instructions(input.instructions);
-    write(path, text);
+    if (text !== null) write(path, text);
+    else if (!isNew) world.files.remove(path);
     if (world.files.readText(path) !== text) return notKept(path);
     path = paths.systemPrompt;
     const standing = standingInstructions(input.instructions);

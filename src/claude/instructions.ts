@@ -27,7 +27,7 @@ export interface InstructionsInput {
   readonly shared: readonly string[];
   /** Rules that are the same for every session, whatever it is called. */
   readonly rules: readonly string[];
-  /** False leaves out what we say of group, task and dependencies. */
+  /** False: no CLAUDE.md, and nothing is said of group, task and dependencies. What is shared is said elsewhere. */
   readonly own: boolean;
   /** What it is told about Git (git-guidance.ts); null = claude says it itself. Left out with our own words. */
   readonly git: string | null;
@@ -38,13 +38,13 @@ const resultChars = 4_000;
 /** Together; a session may depend on a hundred others. */
 const allResultsChars = 24_000;
 
-export function instructions(input: InstructionsInput): string {
+/** What stands in CLAUDE.md; null when there is to be none. */
+export function instructions(input: InstructionsInput): string | null {
   const { group, session, dependencies, own } = input;
-  const title = `# Session ${plain(session.name)} of the group ${plain(group.name)}`;
-  const shared = input.shared.map((text) => text.trim()).filter((text) => text !== '');
-  if (!own) return `${(shared.length === 0 ? [title] : shared).join('\n\n')}\n`;
+  if (!own) return null;
+  const shared = sharedTexts(input);
   const parts = [
-    title,
+    `# Session ${plain(session.name)} of the group ${plain(group.name)}`,
     ...(group.description === '' ? [] : ['## Goal of the group', quoted(group.description, taskChars)]),
     '## Your project',
     `You work in ${code(session.projectPath)}.`,
@@ -57,15 +57,20 @@ export function instructions(input: InstructionsInput): string {
   return `${parts.join('\n\n')}\n`;
 }
 
-/** For the end of the system prompt; empty when there is nothing to say. */
-export function standingInstructions({ own, git, rules }: InstructionsInput): string {
+function sharedTexts({ shared }: InstructionsInput): string[] {
+  return shared.map((text) => text.trim()).filter((text) => text !== '');
+}
+
+/** For the end of the system prompt, with what would stand in a CLAUDE.md; empty when there is nothing to say. */
+export function standingInstructions(input: InstructionsInput): string {
+  const { own, git, rules } = input;
   const ours = [
     '# Sessions of a session runner',
     'You work on one part of a larger job, started by a session runner. You run unattended: nobody reads along and ' +
       'nobody can answer questions. Decide yourself, say what you assumed in your final answer, and finish the task.',
     ...(git === null ? [] : ['## Git', git]),
   ];
-  const parts = [...(own ? ours : []), ...rules];
+  const parts = own ? [...ours, ...rules] : [...rules, ...sharedTexts(input)];
   return parts.length === 0 ? '' : `${parts.join('\n\n')}\n`;
 }
 

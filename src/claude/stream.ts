@@ -3,7 +3,16 @@
  * said so far, the fold over its stream. It costs the same for every line however long the stream is, and the same
  * lines always give the same state, so a later runner knows what an earlier one knew.
  */
-import { figureMax, type ModelUsage, noTokens, type PriceTable, type Tokens, type Usage } from '../core/group.ts';
+import {
+  addUsage,
+  figureMax,
+  type ModelUsage,
+  noTokens,
+  noUsage,
+  type PriceTable,
+  type Tokens,
+  type Usage,
+} from '../core/group.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import { answersBase, answersInterrupt } from './control.ts';
 import { noteDenial } from './denials.ts';
@@ -216,14 +225,10 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
 
 /** Cost, tokens and turns of the attempt. `durationMs` is the wall time of the process. */
 export function usageOf(s: AttemptStream, durationMs: number): Usage {
-  return {
-    costUsd: s.costUsd,
-    tokens: s.tokens,
-    durationMs,
-    turns: s.results > 0 ? s.turns : s.messages,
-    models: s.models,
-    ...(s.estimated ? { estimated: true as const } : {}),
-  };
+  const turns = s.results > 0 ? s.turns : s.messages;
+  const usage: Usage = { costUsd: s.costUsd, tokens: s.tokens, durationMs, turns, models: s.models };
+  // The sum is rounded, model by model.
+  return addUsage(noUsage, s.estimated ? { ...usage, estimated: true } : usage);
 }
 
 /** True for a result with which a session can be completed. */

@@ -50,6 +50,7 @@ export function configView({ world }: Context, { state, record, paths, sessionId
   const { claudeMd, settings, settingsOrigins, files, mcp, mcpOrigins } = generated.value;
   const { prompt } = fillPrompt(definition, state, sessionPaths(paths, sessionId).inputs);
   const own = ownInstructions(state, record, prompt, settings);
+  const ownText = instructions(own);
   const model = definition.model ?? state.group.config.model ?? settings.model;
   const overridden = overriddenPaths(settings).map((path) => [path, `overridden by ${ownLayer}`] as const);
   return ok({
@@ -57,7 +58,7 @@ export function configView({ world }: Context, { state, record, paths, sessionId
     model: typeof model === 'string' ? model : null,
     untrusted: definition.untrusted === true,
     allowedTools: definition.allowedTools ?? [],
-    claudeMd: [...(own.own ? [{ layer: ownLayer, text: instructions(own) }] : []), ...claudeMd],
+    claudeMd: [...(ownText === null ? [] : [{ layer: ownLayer, text: ownText }]), ...claudeMd],
     projectInstructions: projectInstructions(world, record.workspace?.folder ?? definition.projectPath),
     settings: withoutSecrets(settings),
     settingsOrigins: { ...settingsOrigins, ...Object.fromEntries(overridden) },

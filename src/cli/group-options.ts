@@ -19,7 +19,7 @@ export const options = {
   concurrent: () =>
     new Option('--concurrent <n>', 'sessions that may run at once (default: 3)').argParser(parseConcurrent),
   errorThreshold: () =>
-    new Option('--error-threshold <n>', 'failures after which nothing new starts (default: 2)').argParser(
+    new Option('--error-threshold <n>', 'so many failed sessions, and nothing new starts (default: 2)').argParser(
       parseThreshold,
     ),
   onLimit: () =>

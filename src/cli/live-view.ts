@@ -1,5 +1,5 @@
 /** What a group is doing now, seen from outside its runner: the log's state, and what the runner last wrote down. */
-import { noTokens, type SessionId, type Tokens, type Usage } from '../core/group.ts';
+import { noTokens, roundUsd, type SessionId, type Tokens, type Usage } from '../core/group.ts';
 import type { ApiRetry, Denied, LiveSession, SessionProgress } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -62,7 +62,7 @@ function liveSession(session: Partial<SessionProgress>, record: SessionRecord, n
     ...retryIn(session.retry),
     ...deniedIn(session.denied),
     usage: {
-      costUsd: Math.max(0, amount(session.cost) - usage.costUsd),
+      costUsd: Math.max(0, roundUsd(amount(session.cost) - usage.costUsd)),
       tokens: tokensSince(session.tokens, usage.tokens),
       durationMs: Math.max(0, nowMs - startedAt),
       turns: 0,

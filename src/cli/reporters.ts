@@ -49,8 +49,10 @@ export async function createReporter(context: Context, group: GroupReference, ki
         return (await import('../report/text-reporter.ts')).createTextReporter(options);
       return (await import('../report/github-reporter.ts')).createGithubReporter(options);
     }
-    case 'json':
-      return (await import('../report/json-reporter.ts')).createJsonReporter({ write, groupId: group.groupId, now });
+    case 'json': {
+      const { createJsonReporter } = await import('../report/json-reporter.ts');
+      return createJsonReporter({ write, groupId: group.groupId, clock: world.clock });
+    }
     case 'quiet':
       return (await import('../report/quiet-reporter.ts')).createQuietReporter(write);
   }

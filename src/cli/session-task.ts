@@ -8,7 +8,7 @@ import { problemsFailure } from '../store/yaml-text.ts';
 import type { ConfigTemplate } from '../template/config-template.ts';
 import { lookupSurroundings, surroundingNames } from '../template/known-names.ts';
 import { nearest } from '../template/nearest.ts';
-import type { PromptTemplate } from '../template/prompt-template.ts';
+import { type PromptTemplate, renderPrompt } from '../template/prompt-template.ts';
 import {
   type FilledText,
   insertText,
@@ -23,18 +23,21 @@ import type { Context } from './context.ts';
 import { placesFor } from './named-template.ts';
 import { referenceTo } from './new-group.ts';
 import { type PromptOptions, readPrompt } from './prompt-source.ts';
-import { chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
+import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
 
 export interface TaskOptions extends PromptOptions, TemplateOptions {
   /** Of `--var`. */
   readonly var?: readonly string[] | undefined;
   readonly name?: string | undefined;
+  readonly claudeMdTemplate?: string | undefined;
 }
 
 export interface SessionTask {
   readonly definition: Pick<SessionDefinition, 'prompt' | 'template' | 'variables' | 'configTemplate'>;
   /** Places that name other sessions; the group says which. */
   readonly later: readonly LaterPlace[];
+  /** The text of `--claude-md-template`, filled in. */
+  readonly claudeMdText?: string;
   /** To be copied into the group's folder. */
   readonly configTemplate?: ConfigTemplate;
 }
@@ -59,6 +62,9 @@ export async function readTask(
   const chosen = chooseTemplates(context, places, given);
   if (!chosen.ok) return chosen;
   const { config } = chosen.value;
+  const { claudeMdTemplate } = given;
+  const claudeMd = claudeMdTemplate === undefined ? ok(undefined) : chooseClaudeMd(context, places, claudeMdTemplate);
+  if (!claudeMd.ok) return claudeMd;
   const inherited =
     chosen.value.prompt === undefined && group.template !== undefined && given.template !== noTemplate
       ? chooseTemplates(context, places, { template: group.template })
@@ -70,7 +76,7 @@ export async function readTask(
   if (!typed.ok) return typed;
   const body = template !== undefined && (typed.value === undefined || takesPrompt(template)) ? template : undefined;
   const values = valuesFor(context, {
-    parts: [body, config, groupConfig],
+    parts: [body, config, groupConfig, claudeMd.value],
     typed: typed.value,
     ofGroup: group.variables ?? {},
     given: pairs.value,
@@ -81,7 +87,10 @@ export async function readTask(
   if (rendered.problems.length > 0) {
     return problemsFailure('The prompt', rendered.problems, 'Correct it, or give the variable with --var.');
   }
+  const text = claudeMd.value === undefined ? null : renderPrompt(claudeMd.value, values.value, known);
+  if (text !== null && text.problems.length > 0) return problemsFailure('The text for CLAUDE.md', text.problems);
   return ok({
+    ...(text === null ? {} : { claudeMdText: text.text }),
     definition: {
       prompt: rendered.text,
       ...(body !== undefined && promptReference !== undefined ? { template: promptReference } : {}),

@@ -47,6 +47,19 @@ export function chooseTemplates(
   return ok({ ...named.value, config: config.value });
 }
 
+/** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
+export function chooseClaudeMd(
+  context: Context,
+  places: readonly TemplatePlace[],
+  given: string,
+): Result<PromptTemplate> {
+  const path = given.endsWith('.md') ? resolve(context.cwd, given) : pathOf(context, given);
+  const found = path === null ? findTemplate(context.world, places, 'prompt', given) : ok({ path });
+  if (!found.ok) return found;
+  const loaded = loadPromptTemplate(context.world, found.value.path);
+  return loaded.ok ? ok(loaded.value) : problemsFailure('The text for CLAUDE.md', loaded.problems);
+}
+
 /** Looked up as a prompt, then as a config; one that is both is a clash. */
 function eitherKind(context: Context, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
   const path = pathOf(context, name);

@@ -2,6 +2,7 @@
  * Money: reservations, slices and notices. A reservation is an attempt's own `--max-budget-usd`, so the cap holds even
  * when no runner is alive: spent + sum of reservations never exceeds it. Amounts are US dollars.
  */
+import { roundUsd } from './group.ts';
 import type { Decision } from './schedule.ts';
 import { ownBudgetLeft, type SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
@@ -36,11 +37,11 @@ export function sliceFor(state: GroupState, record: SessionRecord, alreadyReserv
   if (cap === undefined || state.group.config.onBudgetExceeded === 'warn') {
     return Number.isFinite(own) ? { kind: 'slice', usd: own } : { kind: 'unlimited' };
   }
-  const free = cap - state.usage.costUsd - state.reservedUsd - alreadyReserved;
+  const free = roundUsd(cap - state.usage.costUsd - state.reservedUsd - alreadyReserved);
   const smallest = Math.max(reservationUsdMin, Math.min(sliceUsdMin, cap, own));
   if (free < smallest) return { kind: 'dry' };
   if (Number.isFinite(own)) return { kind: 'slice', usd: Math.min(own, free) };
-  return { kind: 'slice', usd: Math.min(free, Math.max(smallest, free / Math.max(1, sharers))) };
+  return { kind: 'slice', usd: Math.min(free, Math.max(smallest, roundUsd(free / Math.max(1, sharers)))) };
 }
 
 /** Share of a slice after which a session is given a new one. */
@@ -74,7 +75,7 @@ export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, numb
   const { maxBudgetUsd: limit, warningThreshold, onBudgetExceeded } = state.group.config;
   if (limit === undefined) return { notices: [], isOver: false };
   let usage = state.usage.costUsd;
-  for (const cost of liveUsd.values()) usage += cost;
+  for (const cost of liveUsd.values()) usage = roundUsd(usage + cost);
   const notices: Decision[] = [];
   // Without sessions there is nobody whose spending could be warned of.
   if (!state.budgetWarned && state.sessions.size > 0 && usage >= limit * warningThreshold) {
@@ -87,4 +88,25 @@ export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, numb
     notices.push({ do: 'exceed-budget', action: action[onBudgetExceeded], usage, limit });
   }
   return { notices, isOver: isReached && onBudgetExceeded !== 'warn' };
+}
+
+/** What is due to be said about the own caps of sessions and was not yet. `liveUsd` as in judgeBudget. */
+export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): Decision[] {
+  const { warningThreshold, onBudgetExceeded } = state.group.config;
+  const notices: Decision[] = [];
+  const ids = state.tight.size === 0 ? state.running : new Set([...state.running, ...state.tight]);
+  for (const sessionId of ids) {
+    const record = state.sessions.get(sessionId);
+    const limit = record?.definition.maxBudgetUsd;
+    if (record === undefined || limit === undefined) continue;
+    const usage = roundUsd(record.usage.costUsd + (liveUsd.get(sessionId) ?? 0));
+    if (record.budgetSaid === undefined && usage >= limit * warningThreshold) {
+      notices.push({ do: 'warn-own-budget', sessionId, usage, limit });
+    }
+    // Of one that works claude takes care itself; it may still complete with its last message.
+    if (record.budgetSaid === 'exceeded' || record.state.status !== 'paused' || !isOwnDry(record)) continue;
+    const action = onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
+    notices.push({ do: 'exceed-own-budget', sessionId, action, usage, limit });
+  }
+  return notices;
 }

@@ -231,6 +231,15 @@ export type EventBody =
       readonly usage: number;
       readonly limit: number;
     })
+  /** Once: the share `warningThreshold` of the session's own cap is used. */
+  | (SessionFact & { readonly type: 'session_budget_warning'; readonly usage: number; readonly limit: number })
+  /** Its own cap does not let the session go on; the group does. `stopped`: as a failure of the group. */
+  | (SessionFact & {
+      readonly type: 'session_budget_exceeded';
+      readonly action: 'stopped' | 'paused';
+      readonly usage: number;
+      readonly limit: number;
+    })
   /** Intent: nothing new starts and all sessions are being stopped, or left to finish; absent mode = now. */
   | { readonly type: 'group_pausing'; readonly reason: StopReason; readonly mode?: PauseMode }
   /** Every process of the group was halted where it stood; at `until` (ISO 8601) it becomes a pause. */
@@ -296,6 +305,8 @@ export const publicEventTypes: ReadonlySet<string> = new Set([
   'session_adopted',
   'budget_warning',
   'budget_exceeded',
+  'session_budget_warning',
+  'session_budget_exceeded',
   'limit_reached',
   'limit_lifted',
   'group_paused',

@@ -303,12 +303,26 @@ export function addTokens(a: Tokens, b: Tokens): Tokens {
   };
 }
 
+const microUsd = 1e6;
+
+/**
+ * US dollars to the sixth digit. Whatever enters a usage, a sum or an event goes through this, so that all that is
+ * shown agrees: sums of fractions differ in their last digits, by the order in which they were added.
+ */
+export function roundUsd(usd: number): number {
+  return Math.abs(usd) < 1e9 ? Math.round(usd * microUsd) / microUsd : usd;
+}
+
+function sumUsd(a: number, b: number): number {
+  return roundUsd(sum(a, b));
+}
+
 /** Sums by model. Names of models come from outside: in a map `__proto__` is only an odd name. */
 export function addModels(a: Usage['models'], b: Usage['models']): Usage['models'] {
   const models = new Map(Object.entries(a));
   for (const [model, usage] of Object.entries(b)) {
-    const before = models.get(model) ?? { costUsd: 0, tokens: noTokens };
-    models.set(model, { costUsd: sum(before.costUsd, usage.costUsd), tokens: addTokens(before.tokens, usage.tokens) });
+    const { costUsd, tokens } = models.get(model) ?? { costUsd: 0, tokens: noTokens };
+    models.set(model, { costUsd: sumUsd(costUsd, usage.costUsd), tokens: addTokens(tokens, usage.tokens) });
   }
   return Object.fromEntries(models);
 }
@@ -316,7 +330,7 @@ export function addModels(a: Usage['models'], b: Usage['models']): Usage['models
 /** Sums two usages. A sum that contains an estimate is an estimate. */
 export function addUsage(a: Usage, b: Usage): Usage {
   return {
-    costUsd: sum(a.costUsd, b.costUsd),
+    costUsd: sumUsd(a.costUsd, b.costUsd),
     tokens: addTokens(a.tokens, b.tokens),
     durationMs: sum(a.durationMs, b.durationMs),
     turns: sum(a.turns, b.turns),

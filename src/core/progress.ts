@@ -1,5 +1,5 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
-import { addTokens, addUsage, type SessionId, type Tokens, type Usage } from './group.ts';
+import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { allBlockers, isHeldBack, isHopeless, type Plan, planOf } from './plan.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
@@ -44,7 +44,16 @@ export interface LiveSession {
   readonly usage: Usage;
 }
 
-export interface SessionProgress {
+/** Of all attempts of a session. */
+export interface SessionFigures {
+  /** US dollars. */
+  readonly cost: number;
+  readonly estimated?: true;
+  readonly tokens: Tokens;
+  readonly attempts: number;
+}
+
+export interface SessionProgress extends SessionFigures {
   readonly id: SessionId;
   readonly name?: string;
   readonly projectPath: string;
@@ -63,11 +72,6 @@ export interface SessionProgress {
   readonly retry?: ApiRetry;
   /** Of the running attempt; a warning of the session tells it of those that ended. */
   readonly denied?: Denied;
-  /** US dollars, all attempts. */
-  readonly cost: number;
-  readonly estimated?: true;
-  readonly tokens: Tokens;
-  readonly attempts: number;
   readonly startedAt?: string;
   readonly endedAt?: string;
 }
@@ -128,11 +132,16 @@ interface View {
   readonly nowMs?: number;
 }
 
+/** What all attempts of a session used together, with `now` of the one that runs and is not counted yet. */
+export function sessionFigures(record: SessionRecord, now: Usage = noUsage): SessionFigures {
+  const { costUsd, tokens, estimated } = addUsage(record.usage, now);
+  return { cost: costUsd, ...(estimated ? { estimated } : {}), tokens, attempts: record.attempts };
+}
+
 function sessionProgress(state: GroupState, plan: Plan, record: SessionRecord, view: View): SessionProgress {
   const { definition } = record;
   const { live, blocked, nowMs } = view;
   const now = record.state.status === 'running' ? live.get(definition.id) : undefined;
-  const estimated = record.usage.estimated || now?.usage.estimated;
   const wait = nowMs === undefined ? null : timedWait(state, plan, record, nowMs);
   return {
     id: definition.id,
@@ -146,10 +155,7 @@ function sessionProgress(state: GroupState, plan: Plan, record: SessionRecord, v
     ...(now?.lastText === undefined ? {} : { lastText: now.lastText }),
     ...(now?.retry === undefined ? {} : { retry: now.retry }),
     ...(now?.denied === undefined ? {} : { denied: now.denied }),
-    cost: record.usage.costUsd + (now?.usage.costUsd ?? 0),
-    ...(estimated ? { estimated: true as const } : {}),
-    tokens: now ? addTokens(record.usage.tokens, now.usage.tokens) : record.usage.tokens,
-    attempts: record.attempts,
+    ...sessionFigures(record, now?.usage),
     ...(record.startedAt === undefined ? {} : { startedAt: record.startedAt }),
     ...(record.endedAt === undefined ? {} : { endedAt: record.endedAt }),
   };

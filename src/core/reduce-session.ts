@@ -1,6 +1,6 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
-import { needsPerson, unreachable } from './failure.ts';
+import { unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
 import {
   type Answer,
@@ -72,6 +72,8 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
   const { heldUsd, ...known } = record.usage;
   if (heldUsd !== undefined) settleCost(state, record, known);
   state.sessions.delete(id);
+  state.failed.delete(id);
+  state.tight.delete(id);
   state.counts[record.state.status] -= 1;
   state.definitionsVersion += 1;
 }
@@ -83,7 +85,9 @@ function applySessionEvent(
 ): void {
   switch (event.type) {
     case 'session_changed':
+      if (record.definition.maxBudgetUsd !== event.session.maxBudgetUsd) delete record.budgetSaid;
       record.definition = event.session;
+      noteTight(state, record);
       state.definitionsVersion += 1;
       return;
     case 'session_starting':
@@ -137,14 +141,21 @@ function applySessionEvent(
       delete record.unaware;
       return;
     case 'budget_warning':
-      state.budgetWarned = true;
-      return;
     case 'budget_exceeded':
-      state.budgetExceeded = true;
+    case 'session_budget_warning':
+    case 'session_budget_exceeded':
+      noteSaid(state, record, event.type);
       return;
     default:
       unreachable(event);
   }
+}
+
+function noteSaid(state: GroupState, record: SessionRecord, type: GroupEvent['type']): void {
+  if (type === 'budget_warning') state.budgetWarned = true;
+  else if (type === 'budget_exceeded') state.budgetExceeded = true;
+  else record.budgetSaid = type === 'session_budget_warning' ? 'warned' : 'exceeded';
+  if (record.budgetSaid === 'exceeded') state.tight.delete(record.definition.id);
 }
 
 function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
@@ -154,6 +165,7 @@ function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptI
   const number = same === undefined ? record.attempts + 1 : record.attempts;
   if (intent.number !== number) throw new IllegalEvent(`attempt ${intent.number} instead of attempt ${number}`);
   record.attempts = number;
+  state.failed.delete(record.definition.id);
   const attempt: Attempt = { ...intent, startedAt: at, identified: false };
   // Its worker has done its part: only acceptance is left, and nothing is asked of the model.
   if (record.finished !== undefined) attempt.accepting = noUsage;
@@ -236,6 +248,7 @@ function completeSession(
 ): void {
   endAttempt(state, record, event);
   const work = event.work === undefined ? {} : { work: event.work };
+  state.tight.delete(event.sessionId);
   noteCommitted(record);
   record.state = { status: 'completed', ...answerOf(event), ...work };
   delete record.finished;
@@ -248,6 +261,8 @@ function queueByName(
   record: SessionRecord,
   { sessionId, queued, prompt }: Extract<SessionEvent, { type: 'session_queued' }>,
 ): void {
+  if (queued) state.failed.delete(sessionId);
+  else if (record.queued && record.state.status === 'failed') state.failed.add(sessionId);
   queue(record, queued);
   // Asked for by name, it belongs to what this run is to start.
   if (queued && state.only !== undefined) state.only = new Set([...state.only, sessionId]);
@@ -266,8 +281,7 @@ function failSession(
   const { reason, message, next } = event;
   record.state = { status: 'failed', failure: { reason, message, next } };
   record.lastFailure = message;
-  state.failures += 1;
-  state.needsPerson ||= needsPerson(reason);
+  state.failed.add(event.sessionId);
 }
 
 /** The first cause stays, but what goes on by itself afterwards gives way to a person who wants it to rest. */
@@ -359,6 +373,13 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));
   record.usage = addUsage(record.usage, event.usage);
   state.usage = addUsage(state.usage, event.usage);
+  noteTight(state, record);
+}
+
+function noteTight(state: GroupState, { definition: { id, maxBudgetUsd }, usage }: SessionRecord): void {
+  const isTight = maxBudgetUsd !== undefined && usage.costUsd >= maxBudgetUsd * state.group.config.warningThreshold;
+  if (isTight) state.tight.add(id);
+  else state.tight.delete(id);
 }
 
 function attemptOf(record: SessionRecord, attemptId: string): Attempt {

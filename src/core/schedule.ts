@@ -2,15 +2,18 @@
  * `decide`: what to do next in a running group. Total and deterministic; when nothing can run there is always a
  * reason.
  */
-import { deservesNewSlice, isOwnDry, judgeBudget, type Slice, sliceFor } from './budget.ts';
+import { deservesNewSlice, isOwnDry, judgeBudget, ownNotices, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
 import { defaultRetries, type GroupId, type SessionId, type SessionSet } from './group.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf } from './plan.ts';
 import type { SessionRecord } from './session-state.ts';
-import { budgetMessage, settle, settleForBudget, settleForLimit } from './settle.ts';
+import { budgetMessage, holdReason, settle, settleForBudget, settleForLimit } from './settle.ts';
 import type { GroupState } from './state.ts';
 import { cacheWait, warmUps } from './warm-cache.ts';
+
+/** US dollars. */
+type Amounts = { readonly usage: number; readonly limit: number };
 
 export type Decision =
   /** Start the session's next attempt in a free slot. `reserveUsd` becomes its `--max-budget-usd`. */
@@ -25,14 +28,17 @@ export type Decision =
   /** Ask the session's worker to stop. */
   | { readonly do: 'stop'; readonly sessionId: SessionId; readonly reason: StopReason }
   /** Say once that a share of the budget is used. */
-  | { readonly do: 'warn-budget'; readonly usage: number; readonly limit: number }
+  | ({ readonly do: 'warn-budget' } & Amounts)
+  /** The same of a session's own cap. */
+  | ({ readonly do: 'warn-own-budget'; readonly sessionId: SessionId } & Amounts)
   /** Say once that the budget does not allow to go on, or that it was passed and the group goes on all the same. */
-  | {
-      readonly do: 'exceed-budget';
-      readonly action: 'stopped' | 'paused' | 'continued';
-      readonly usage: number;
-      readonly limit: number;
-    }
+  | ({ readonly do: 'exceed-budget'; readonly action: 'stopped' | 'paused' | 'continued' } & Amounts)
+  /** Say once that a session's own cap does not let it go on. */
+  | ({
+      readonly do: 'exceed-own-budget';
+      readonly sessionId: SessionId;
+      readonly action: 'stopped' | 'paused';
+    } & Amounts)
   /** Nothing to do about these sessions before `untilMs` (ms since 1970), or until the world changes. */
   | { readonly do: 'wait'; readonly reason: WaitReason; readonly message: string; readonly untilMs?: number }
   /** End the run. */
@@ -111,7 +117,7 @@ export function decide(state: GroupState, circumstances: Circumstances): Decisio
   if (state.pausing !== undefined) return decidePausing(state, state.pausing, circumstances);
   const plan = planOf(state);
   const budget = judgeBudget(state, circumstances.liveUsd);
-  const decisions: Decision[] = [...budget.notices];
+  const decisions: Decision[] = [...budget.notices, ...ownNotices(state, circumstances.liveUsd)];
   if (budget.isOver) return [...decisions, ...stopForBudget(state)];
   if (circumstances.isDiskLow === true) decisions.push(...stopForDisk(state));
   else decisions.push(...regrants(state, plan, circumstances));
@@ -180,12 +186,6 @@ function pauseMessage(reason: StopReason): string {
     default:
       return 'Paused by request. Go on with: group resume.';
   }
-}
-
-/** Why nothing new may start although there are slots; null when starting is allowed. */
-export function holdReason(state: GroupState): string | null {
-  if (state.needsPerson) return 'needs-person';
-  return state.failures >= state.group.config.errorThreshold ? 'error-threshold' : null;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
 import type { AttemptIntent, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
 import type { Failure } from './failure.ts';
-import type { SessionDefinition, Usage, Work, Workspace } from './group.ts';
+import { roundUsd, type SessionDefinition, type Usage, type Work, type Workspace } from './group.ts';
 
 /** One process of a session, from intent to end. */
 export interface Attempt extends AttemptIntent {
@@ -72,6 +72,8 @@ export interface SessionRecord {
   messages: string[];
   /** Sum over ended attempts. */
   usage: Usage;
+  /** What was said last of its own cap, since that was set. */
+  budgetSaid?: 'warned' | 'exceeded';
   /** That sum may hold the cost of a resumed conversation twice, see RunInfo. */
   doubtful?: true;
   /** Every id claude used for this session, oldest first. */
@@ -108,5 +110,5 @@ export class IllegalEvent extends Error {}
 /** US dollars left of the session's own cap; infinite without one. */
 export function ownBudgetLeft(record: SessionRecord): number {
   const cap = record.definition.maxBudgetUsd;
-  return cap === undefined ? Number.POSITIVE_INFINITY : Math.max(0, cap - record.usage.costUsd);
+  return cap === undefined ? Number.POSITIVE_INFINITY : Math.max(0, roundUsd(cap - record.usage.costUsd));
 }

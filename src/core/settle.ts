@@ -42,13 +42,29 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
 }
 
+function needsAnybody({ failed, sessions }: GroupState): boolean {
+  for (const id of failed) {
+    const session = sessions.get(id)?.state;
+    if (session?.status === 'failed' && needsPerson(session.failure.reason)) return true;
+  }
+  return false;
+}
+
+/** Why nothing new may start although there are slots; null when starting is allowed. */
+export function holdReason(state: GroupState): string | null {
+  if (needsAnybody(state)) return 'needs-person';
+  return state.failed.size >= state.group.config.errorThreshold ? 'error-threshold' : null;
+}
+
 /** A login or a claude that cannot be used says nothing about the work of a session. */
 const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
 
 /** No work went wrong: the group pauses also when nothing is left to be started, and goes on when that is cured. */
-function isAccountsTrouble({ sessions, needsPerson: isHeld }: GroupState): boolean {
-  const isTrouble = ({ state }: SessionRecord) => state.status === 'failed' && notTheirs.has(state.failure.reason);
-  return isHeld && [...sessions.values()].some(isTrouble);
+function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
+  return [...failed].some((id) => {
+    const session = sessions.get(id)?.state;
+    return session?.status === 'failed' && notTheirs.has(session.failure.reason);
+  });
 }
 
 function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
@@ -61,8 +77,8 @@ function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
 }
 
 /** Of this run. */
-export function failuresText({ failures }: GroupState): string {
-  return `${failures} ${failures === 1 ? 'session' : 'sessions'} failed`;
+export function failuresText({ failed: { size } }: GroupState): string {
+  return `${size} ${size === 1 ? 'session' : 'sessions'} failed`;
 }
 
 function settleFailed(state: GroupState, plan: Plan): Settle {

@@ -44,10 +44,8 @@ export interface GroupState {
   limitType?: string;
   /** Only these sessions start in this run. */
   only?: ReadonlySet<SessionId>;
-  /** Failures since the last start or resume. */
-  failures: number;
-  /** True when a failure of this run needs a person before anything else is started. */
-  needsPerson: boolean;
+  /** Sessions that failed since the last start or resume, without those that are to be tried again. */
+  readonly failed: Set<SessionId>;
   /** Sum over ended attempts of all sessions, removed ones included: money stays spent. */
   usage: Usage;
   /** What versions before 0.2 counted is counted again. */
@@ -56,6 +54,8 @@ export interface GroupState {
   reservedUsd: number;
   /** When a worker that the model had answered last ended, by kind of session (warm-cache.ts); ms since 1970. */
   readonly endedMs: Map<string, number>;
+  /** Sessions whose ended attempts used enough of their own cap to be spoken of. */
+  readonly tight: Set<SessionId>;
   budgetWarned: boolean;
   budgetExceeded: boolean;
   /** Where worktrees begin, by the checkout of the user's that their projects are in: fixed by the first of each. */
@@ -87,11 +87,11 @@ export function initialState(event: GroupEvent): GroupState {
     updatedAt: event.at,
     elapsedBeforeMs: 0,
     draining: false,
-    failures: 0,
-    needsPerson: false,
+    failed: new Set(),
     usage: noUsage,
     reservedUsd: 0,
     endedMs: new Map(),
+    tight: new Set(),
     budgetWarned: false,
     budgetExceeded: false,
     bases: new Map(),
@@ -224,8 +224,7 @@ function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_s
   delete state.message;
   state.run = event.run;
   state.runStartedAt = event.at;
-  state.failures = 0;
-  state.needsPerson = false;
+  state.failed.clear();
   state.budgetExceeded = false;
   const retry = new Set(event.type === 'group_resumed' ? event.retry : []);
   delete state.only;

@@ -40,6 +40,8 @@ const running: Partial<Record<EventType, GroupStatus>> = {
   session_paused: 'running',
   budget_warning: 'running',
   budget_exceeded: 'running',
+  session_budget_warning: 'running',
+  session_budget_exceeded: 'running',
   group_pausing: 'running',
   group_frozen: 'running',
   group_thawed: 'running',
@@ -138,6 +140,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_paused: 'paused',
     budget_warning: 'running',
     budget_exceeded: 'running',
+    session_budget_warning: 'running',
   },
   paused: {
     session_cleaned: 'paused',
@@ -149,6 +152,8 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_warning: 'paused',
     budget_warning: 'paused',
     budget_exceeded: 'paused',
+    session_budget_warning: 'paused',
+    session_budget_exceeded: 'paused',
   },
   completed: {
     session_cleaned: 'completed',
@@ -167,6 +172,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_warning: 'failed',
     budget_warning: 'failed',
     budget_exceeded: 'failed',
+    session_budget_warning: 'failed',
   },
 };
 

@@ -7,7 +7,7 @@ import { type Plan, planOf } from './plan.ts';
 import { explanation } from './progress.ts';
 import { type Circumstances, decide, type Gate, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
-import { failuresText, ownDryNext, settleForLimit } from './settle.ts';
+import { failuresText, holdReason, ownDryNext, settleForLimit } from './settle.ts';
 import type { GroupState } from './state.ts';
 import { timedWait } from './timed-wait.ts';
 import { cacheWait, type WarmUps, warmUps } from './warm-cache.ts';
@@ -80,12 +80,12 @@ function whyNow(state: GroupState, circumstances: Circumstances): General {
     const message = `Everything is halted; at ${until} it becomes a pause. Go on with: group resume.`;
     return { reason: 'frozen', message };
   }
-  if (state.needsPerson) {
+  const holding = holdReason(state);
+  if (holding === 'needs-person') {
     return { reason: 'needs-person', message: 'Another session failed in a way that only a person can cure.' };
   }
-  if (state.failures >= state.group.config.errorThreshold) {
-    const message = `${failuresText(state)}, so nothing new starts in this run.`;
-    return { reason: 'error-threshold', message };
+  if (holding !== null) {
+    return { reason: holding, message: `${failuresText(state)}, so nothing new starts in this run.` };
   }
   const { wait } = nextStarts(state, circumstances);
   if (wait?.reason === 'limit' && wait.untilMs !== undefined) {

@@ -1,5 +1,14 @@
 /** Money of a group: spent, reserved and left, by session and by model. Estimates are marked. */
-import { addTokens, addUsage, type ModelUsage, noTokens, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import {
+  addTokens,
+  addUsage,
+  type ModelUsage,
+  noTokens,
+  noUsage,
+  roundUsd,
+  type SessionId,
+  type Usage,
+} from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
@@ -47,14 +56,15 @@ export interface BudgetReport extends Spent {
 export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usage>): BudgetReport {
   const rows = [...state.sessions.values()].map((record) => {
     const now = live.get(record.definition.id) ?? noUsage;
-    return { usage: addUsage(record.usage, now), session: sessionBudget(record, now) };
+    return { usage: addUsage(record.usage, now), heldUsd: heldBy(record, now), session: sessionBudget(record, now) };
   });
   let usage = state.usage;
   for (const now of live.values()) usage = addUsage(usage, now);
-  const reservedUsd = rows.reduce((sum, { session }) => sum + session.reservedUsd, 0);
+  // An earlier version reserved fractions of the sixth digit, which add up.
+  const reservedUsd = roundUsd(rows.reduce((sum, { heldUsd }) => sum + heldUsd, 0));
   const ofSessions = rows.reduce((sum, { session }) => sum + session.spentUsd, 0);
   const { maxBudgetUsd: limitUsd, onBudgetExceeded } = state.group.config;
-  const left = limitUsd === undefined ? {} : { limitUsd, leftUsd: Math.max(0, limitUsd - usage.costUsd - reservedUsd) };
+  const left = limitUsd === undefined ? {} : { limitUsd, leftUsd: leftOf(limitUsd, usage.costUsd + reservedUsd) };
   return {
     groupId: state.group.id,
     ...spentOf(usage),
@@ -62,7 +72,7 @@ export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usa
     ...left,
     onBudgetExceeded,
     sessions: rows.map(({ session }) => session),
-    removedUsd: withoutNoise(usage.costUsd - ofSessions),
+    removedUsd: leftOf(usage.costUsd, ofSessions),
     models: modelBudgets(
       usage,
       rows.map((row) => row.usage),
@@ -79,22 +89,26 @@ function spentOf(usage: Usage): Spent {
   };
 }
 
-function sessionBudget({ definition, state, usage }: SessionRecord, now: Usage): SessionBudget {
-  const { id, name, maxBudgetUsd } = definition;
-  const reserved = state.status === 'running' ? (state.attempt.reservedUsd ?? 0) : 0;
+/** US dollars that the running attempt may still spend. */
+function heldBy({ state }: SessionRecord, now: Usage): number {
+  return state.status === 'running' ? Math.max(0, (state.attempt.reservedUsd ?? 0) - now.costUsd) : 0;
+}
+
+function sessionBudget(record: SessionRecord, now: Usage): SessionBudget {
+  const { id, name, maxBudgetUsd } = record.definition;
   return {
     id,
     ...(name === undefined ? {} : { name }),
-    status: state.status,
-    ...spentOf(addUsage(usage, now)),
-    reservedUsd: Math.max(0, reserved - now.costUsd),
+    status: record.state.status,
+    ...spentOf(addUsage(record.usage, now)),
+    reservedUsd: roundUsd(heldBy(record, now)),
     ...(maxBudgetUsd === undefined ? {} : { limitUsd: maxBudgetUsd }),
   };
 }
 
-/** Sums of fractions differ in their last digits; what is left of that is no money. */
-function withoutNoise(usd: number): number {
-  return usd < 1e-9 ? 0 : usd;
+/** US dollars, at least 0. */
+function leftOf(usd: number, takenUsd: number): number {
+  return Math.max(0, roundUsd(usd - takenUsd));
 }
 
 function modelBudgets(total: Usage, parts: readonly Usage[]): ModelBudget[] {

@@ -1,61 +1,105 @@
 /** `--output json` (CLI.md): a header line, then one public event a line. Scripts rely on the names used here. */
 import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
+import { type LiveSession, sessionFigures } from '../core/progress.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
 import type { Reporter } from './reporter.ts';
 import { safeJson } from './terminal-text.ts';
 
 const formatVersion = 1;
-/** session_progress may be thinned: at most one line per session in this time. */
+/** session_progress is thinned: at most one line per session in this time, and the last state always comes. */
 const progressIntervalMs = 500;
+
+export interface ReporterClock {
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** Calls `action` once after `delayMs` milliseconds; the returned function cancels it. */
+  after(delayMs: number, action: () => void): () => void;
+}
 
 export interface JsonReporterOptions {
   readonly write: (text: string) => void;
   readonly groupId: GroupId;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
+  readonly clock: ReporterClock;
 }
 
 export function createJsonReporter(options: JsonReporterOptions): Reporter {
-  const { groupId, now } = options;
+  const { groupId, clock } = options;
   const write = (line: object): void => options.write(`${safeJson(line)}\n`);
   const lastProgressMs = new Map<SessionId, number>();
+  /** The last line of a session that came too early to be written, until its time has come. */
+  const held = new Map<SessionId, { readonly line: object; readonly cancel: () => void }>();
   let isBegun = false;
 
+  const writeProgress = (sessionId: SessionId, line: object): void => {
+    held.get(sessionId)?.cancel();
+    held.delete(sessionId);
+    lastProgressMs.set(sessionId, clock.now());
+    write(line);
+  };
+  const flush = (sessionId: SessionId): void => {
+    const last = held.get(sessionId);
+    if (last !== undefined) writeProgress(sessionId, last.line);
+  };
+
   return {
-    event(event) {
+    event(event, state) {
       // Not before: a run that is refused prints nothing.
       if (!isBegun) write({ type: 'header', version: formatVersion, groupId });
       isBegun = true;
-      if (publicEventTypes.has(event.type)) write(publicEvent(event));
+      if (!publicEventTypes.has(event.type)) return;
+      // What was the case before it stands before it, and what is not told by then is never told.
+      if ('sessionId' in event && event.sessionId !== undefined) flush(event.sessionId);
+      write({ ...publicEvent(event), ...totals(event, state) });
     },
     progress(sessionId, state, live) {
       const session = live.get(sessionId);
-      const atMs = now();
-      if (session === undefined || atMs - (lastProgressMs.get(sessionId) ?? -progressIntervalMs) < progressIntervalMs) {
-        return;
-      }
-      lastProgressMs.set(sessionId, atMs);
-      const before = state.sessions.get(sessionId)?.usage.costUsd ?? 0;
-      write({
+      const record = state.sessions.get(sessionId);
+      if (session === undefined || record === undefined) return;
+      const atMs = clock.now();
+      const line = {
         at: new Date(atMs).toISOString(),
         type: 'session_progress',
         groupId,
         sessionId,
-        ...(session.currentTool === undefined ? {} : { currentTool: session.currentTool }),
-        ...(session.lastText === undefined ? {} : { lastText: session.lastText }),
-        ...(session.denied === undefined ? {} : { denied: session.denied }),
-        cost: before + session.usage.costUsd,
-        tokens: session.usage.tokens,
-        ...(session.usage.estimated ? { estimated: true } : {}),
-      });
+        ...shown(session, record),
+      };
+      const dueMs = (lastProgressMs.get(sessionId) ?? -progressIntervalMs) + progressIntervalMs - atMs;
+      // A clock that was put back makes nobody wait.
+      if (dueMs <= 0 || dueMs > progressIntervalMs) {
+        writeProgress(sessionId, line);
+        return;
+      }
+      const cancel = held.get(sessionId)?.cancel;
+      held.set(sessionId, { line, cancel: cancel ?? clock.after(dueMs, () => flush(sessionId)) });
     },
     waiting() {
       // Scripts ask `group why`; limits have events of their own.
     },
     summarize() {
-      // Everything a script needs was in the events.
+      for (const id of held.keys()) flush(id);
     },
   };
+}
+
+function shown({ currentTool, lastText, denied, usage }: LiveSession, record: SessionRecord): object {
+  return {
+    ...(currentTool === undefined ? {} : { currentTool }),
+    ...(lastText === undefined ? {} : { lastText }),
+    ...(denied === undefined ? {} : { denied }),
+    ...sessionFigures(record, usage),
+  };
+}
+
+/** With the end of an attempt, what all attempts of its session used; the event's own figures are of that one. */
+function totals(event: GroupEvent, { sessions }: GroupState): object {
+  if (event.type !== 'session_completed' && event.type !== 'session_failed' && event.type !== 'session_paused')
+    return {};
+  const record = sessions.get(event.sessionId);
+  if (record === undefined) return {};
+  const { cost, tokens, attempts } = sessionFigures(record);
+  return { totalCost: cost, totalTokens: tokens, attempts };
 }
 
 /** The event without what only this program can use: attempt ids, process identities beyond the pid. */
@@ -88,9 +132,16 @@ export function publicEvent(event: GroupEvent): object {
       return { ...head, reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
     }
     case 'budget_warning':
-      return { ...head, usage: event.usage, limit: event.limit };
+      return { ...head, scope: 'group', usage: event.usage, limit: event.limit };
     case 'budget_exceeded':
-      return { ...head, action: event.action, usage: event.usage, limit: event.limit };
+      return { ...head, scope: 'group', action: event.action, usage: event.usage, limit: event.limit };
+    // Whoever reads these lines knows them as the same event of a session.
+    case 'session_budget_warning':
+      return { ...head, type: 'budget_warning', scope: 'session', usage: event.usage, limit: event.limit };
+    case 'session_budget_exceeded': {
+      const { action, usage, limit } = event;
+      return { ...head, type: 'budget_exceeded', scope: 'session', action, usage, limit };
+    }
     case 'session_stalled':
       return { ...head, step: event.step, silentMs: event.silentMs };
     case 'limit_reached':

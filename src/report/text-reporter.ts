@@ -166,6 +166,8 @@ type GroupLevelEvent = Extract<
     type:
       | 'budget_warning'
       | 'budget_exceeded'
+      | 'session_budget_warning'
+      | 'session_budget_exceeded'
       | 'group_pausing'
       | 'group_frozen'
       | 'group_thawed'
@@ -181,15 +183,18 @@ type GroupLevelEvent = Extract<
 >;
 
 function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null {
+  const own = event.type.startsWith('session_') ? 'own ' : '';
   switch (event.type) {
-    case 'budget_warning': {
+    case 'budget_warning':
+    case 'session_budget_warning': {
       const share = event.limit > 0 ? Math.round((event.usage / event.limit) * 100) : 100;
       const amounts = `${formatMoney(event.usage)} of ${formatMoney(event.limit)}`;
-      return style('warn', `budget warning: ${share}% used, ${amounts}`);
+      return style('warn', `${own}budget warning: ${share}% used, ${amounts}`);
     }
-    case 'budget_exceeded': {
+    case 'budget_exceeded':
+    case 'session_budget_exceeded': {
       const amounts = `${formatMoney(event.usage)} of ${formatMoney(event.limit)}`;
-      return style('warn', `budget exceeded: ${amounts}, ${event.action}`);
+      return style('warn', `${own}budget exceeded: ${amounts}, ${event.action}`);
     }
     case 'group_pausing':
       return style('warn', `pausing (${event.reason})${event.mode === 'drain' ? ': running sessions finish' : ''}`);

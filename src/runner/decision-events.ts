@@ -35,6 +35,14 @@ export function decisionEvents(
         const { usage, limit, action } = decision;
         return [{ type: 'budget_exceeded', sessionId: lastSpender(state), action, usage, limit }];
       }
+      case 'warn-own-budget': {
+        const { sessionId, usage, limit } = decision;
+        return [{ type: 'session_budget_warning', sessionId, usage, limit }];
+      }
+      case 'exceed-own-budget': {
+        const { sessionId, usage, limit, action } = decision;
+        return [{ type: 'session_budget_exceeded', sessionId, action, usage, limit }];
+      }
       case 'settle': {
         if (decision.status === 'completed') return [{ type: 'group_completed' }];
         const { reason, message } = decision;

@@ -124,7 +124,7 @@ export class Surroundings {
       nowMs,
       busy: this.#among((worker) => worker.stream.openTools.size > 0),
       answered: this.#among((worker) => worker.stream.messages > 0),
-      ...(state.group.config.maxBudgetUsd === undefined ? {} : { liveUsd: this.#liveUsd() }),
+      ...(hasCap(state) ? { liveUsd: this.#liveUsd() } : {}),
       ...(this.#outMs === null ? {} : { isOut: true }),
       ...(this.#servedAtMs > 0 ? { servedAtMs: this.#servedAtMs } : {}),
       ...(gate === null ? {} : { gate }),
@@ -178,4 +178,11 @@ export class Surroundings {
     if (utilization < nearLimit || resetsAtMs <= nowMs || this.#gate.isNear()) return;
     this.#gate.noteNear(Math.min(resetsAtMs, nowMs + windowMs));
   }
+}
+
+/** Whether there is a cap for which it counts what running sessions have cost so far. */
+function hasCap({ group, running, sessions }: GroupState): boolean {
+  if (group.config.maxBudgetUsd !== undefined) return true;
+  for (const id of running) if (sessions.get(id)?.definition.maxBudgetUsd !== undefined) return true;
+  return false;
 }

@@ -226,6 +226,8 @@ const shapes: Readonly<Record<EventType, Check>> = {
   session_message: fields({ ...ofSession, text: isText, offset: optional(isNumber) }),
   session_stalled: fields({ ...ofAttempt, step: oneOf(['notice', 'interrupt']), silentMs: isNumber }),
   budget_warning: fields({ ...ofSession, usage: isNumber, limit: isNumber }),
+  session_budget_warning: fields({ ...ofSession, usage: isNumber, limit: isNumber }),
+  session_budget_exceeded: fields({ ...ofSession, action: isText, usage: isNumber, limit: isNumber }),
   budget_exceeded: fields({ ...ofSession, action: isText, usage: isNumber, limit: isNumber }),
   group_pausing: fields({ reason: isText, mode: optional(oneOf(['now', 'drain'])) }),
   group_frozen: fields({ until: isInstant }),

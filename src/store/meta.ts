@@ -134,6 +134,8 @@ export function sessionMeta(record: SessionRecord): SessionMeta {
   const chosenId = record.attempts > 0 ? sessionUuid(definition.id) : undefined;
   return {
     ...definition,
+    // Whoever looks for the template of a session looks here, whichever kind it has.
+    ...present({ template: definition.template ?? definition.configTemplate?.name }),
     status,
     ...explanationOf(record),
     ...(record.state.status === 'completed' ? present({ ...record.state, status: undefined }) : {}),

@@ -169,9 +169,14 @@ function notFound(
   );
 }
 
-/** Config templates may name further names in their config.yaml. */
+/**
+ * Config templates may name further names in their config.yaml. Who replaces one of those, by another that is called
+ * like it, replaces it under its further names too.
+ */
 function byAlias(world: World, templates: readonly FoundTemplate[], name: string): FoundTemplate | undefined {
-  return templates.find((found) => found.kind === 'config' && aliasesOf(world, found.path).includes(name));
+  const isAlso = ({ kind, path }: FoundTemplate): boolean => kind === 'config' && aliasesOf(world, path).includes(name);
+  const meant = new Set(templates.filter(isAlso).map((template) => template.name));
+  return templates.find((template) => meant.has(template.name));
 }
 
 const aliasBytesMax = 1024 * 1024;

@@ -69,7 +69,7 @@ const generated = {
   generateClaudeMd: z
     .boolean()
     .optional()
-    .describe('Whether CLAUDE.md tells the group, the task and the dependencies; true unless said'),
+    .describe('Whether there is a CLAUDE.md, which tells the group, the task and the dependencies; true unless said'),
   generateSettings: z.boolean().optional().describe("Whether the config template's settings.json counts"),
   generateCommands: z
     .boolean()

@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -86,6 +87,17 @@ describe('prepareConfigDir', () => {
     expect(written({ git }, { includeGitInstructions: true })).toEqual({ includeGitInstructions: true });
     expect(written({ git: null })).toEqual({});
     expect(written({ git, own: false })).toEqual({});
+  });
+
+  test('S12: without generateClaudeMd there is no CLAUDE.md; what templates say goes into the system prompt', () => {
+    const { paths, instructions, ...rest } = input();
+    const file = join(paths.config, 'CLAUDE.md');
+    mkdirSync(paths.config, { recursive: true });
+    writeFileSync(file, 'of an earlier attempt');
+    const said = { ...instructions, shared: ['Use tabs.', ' '], rules: ['Be brief.'], own: false };
+    expect(prepareConfigDir(world, { ...rest, paths, instructions: said })).toMatchObject({ ok: true });
+    expect(existsSync(file)).toBe(false);
+    expect(readFileSync(paths.systemPrompt, 'utf8')).toBe('Be brief.\n\nUse tabs.\n');
   });
 
   test('refuses settings of a template that claude would ignore', () => {

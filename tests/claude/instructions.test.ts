@@ -44,7 +44,7 @@ describe('instructions', () => {
     for (const part of ['nobody can answer questions', '## Git\n\nAsk Git.', 'Keep your state.']) {
       expect(told('a', true)).toContain(part);
     }
-    expect(told('a', false)).toBe('Keep your state.\n');
+    expect(told('a', false)).toBe('Keep your state.\n\nShared.\n');
   });
 
   test('say of Git what claude would say, with the attribution that the settings want', () => {
@@ -86,10 +86,10 @@ describe('instructions', () => {
     }));
     expect(
       instructions({ group, session, dependencies: many.slice(0, 1), shared: [], own: true, rules: [], git: null })
-        .length,
+        ?.length,
     ).toBeLessThan(5_500);
     expect(
-      instructions({ group, session, dependencies: many, shared: [], own: true, rules: [], git: null }).length,
+      instructions({ group, session, dependencies: many, shared: [], own: true, rules: [], git: null })?.length,
     ).toBeLessThan(35_000);
   });
 });

@@ -256,7 +256,7 @@ async function throughOutage(
   await isLongEnough(group, run);
   const back = serve(script, { port: Number(new URL(gone.url).port) });
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().failures).toBe(0);
+  expect(group.state().failed.size).toBe(0);
   const told = JSON.stringify(back.requests.at(-1)?.body.messages);
   // The task stands in the conversation once, however often it was asked.
   expect(told.split('The task of this session:').length - 1).toBe(1);

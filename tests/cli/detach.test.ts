@@ -72,6 +72,21 @@ test('it runs in a session of its own, is found, refuses a second runner and can
   expect(log).toContain('paused (user)');
 }, 60_000);
 
+test('S14: delete --force pauses a group that is running and deletes it; nothing of it is left', async () => {
+  const group = await user.group('auth', { api: [] });
+  const pid = pidIn((await user.run('group', 'run', group, '--detach')).stderr);
+  const api = await user.begun(group, 'api');
+  expect(await user.run('group', 'delete', group)).toMatchObject({ code: 4, stdout: '' });
+  const pending = user.start('group', 'delete', group, '--force');
+  await obeyInterrupt(api, 0.01);
+  const deleted = await pending.finished;
+  expect(deleted).toMatchObject({ code: 0, stdout: '' });
+  expect(deleted.stderr).toContain(`Deleted ${group}.`);
+  expect(readdirSync(join(user.data, 'session-groups'))).toEqual([]);
+  await until(() => world.processes.identify(pid) === null);
+  expect(lives(api)).toBe(false);
+}, 60_000);
+
 test('neither Ctrl-C nor the end of its terminal ends it; stop --all does', async () => {
   const group = await user.group('auth', { api: [] });
   let shown = '';

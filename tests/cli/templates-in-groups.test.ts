@@ -264,6 +264,46 @@ sessions:
 
   const layersOf = ({ claudeMd }: View) => claudeMd.map(({ layer }) => layer);
 
+  test('S12: session add says the same by options; JSON or a file, and what is wrong with it is told', async () => {
+    const made = await user.ok(
+      'group',
+      'create',
+      'w',
+      '--config-template',
+      join(project, '.claude-code-agent/templates/configs/strict'),
+    );
+    const session = (...options: string[]) =>
+      user.run('session', 'add', made, '--project', project, '--prompt', 'x', ...options);
+    const viewOfAdded = async (...options: string[]) => {
+      const { code, stdout, stderr } = await session(...options);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      return user.json<View>('session', 'show', `${made}/${stdout.trim()}`, '--config');
+    };
+    expect(layersOf(await viewOfAdded())).toEqual(['claude-code-agent', 'config template strict']);
+    expect(layersOf(await viewOfAdded('--no-generate-claude-md'))).toEqual(['config template strict']);
+    expect(layersOf(await viewOfAdded('--no-inherit-from-group'))).toEqual(['claude-code-agent']);
+    expect((await viewOfAdded('--no-generate-settings')).settings).toEqual({});
+    expect((await viewOfAdded('--settings-override', '{"model":"haiku"}')).settings.model).toBe('haiku');
+    write('own.json', '{"model":"sonnet"}', user.folder);
+    expect((await viewOfAdded('--settings-override', 'own.json')).settings.model).toBe('sonnet');
+    const ofTemplate = await viewOfAdded('--claude-md-template', 'review', '--var', 'file=a.ts');
+    expect(ofTemplate.claudeMd.at(-1)).toMatchObject({
+      layer: 'session settings',
+      text: expect.stringContaining('Review a.ts of api in a kind'),
+    });
+    for (const [options, words] of [
+      [['--settings-override', '{"model": haiku}'], 'character 11'],
+      [['--settings-override', 'none.json'], 'does not exist'],
+      [['--settings-override', '{}', '--no-generate-settings'], 'has no effect'],
+      [['--claude-md-template', 'review'], 'file'],
+      [['--claude-md-template', 'nope'], 'nope'],
+    ] as const) {
+      const refused = await session(...options);
+      expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+      expect(refused.stderr).toContain(words);
+    }
+  });
+
   test('our own part, then the group’s template, then the session’s', async () => {
     const view = await viewOf('{}');
     expect(layersOf(view)).toEqual(['claude-code-agent', 'config template strict', 'config template loose']);

@@ -86,7 +86,7 @@ test('run, archive and delete are refused while a runner is alive', async () => 
     ['group', 'run', group, '--output', 'json'],
     ['group', 'resume', group],
     ['group', 'archive', group],
-    ['group', 'delete', group, '--force'],
+    ['group', 'delete', group],
   ]) {
     expect(await user.run(...args)).toMatchObject({ code: 4, stdout: '' });
   }

@@ -3,8 +3,8 @@
  * overshoots its own flag; own caps hold; slices are never too small to be of use; notices come once.
  */
 import { describe, expect, test } from 'bun:test';
-import { deservesNewSlice, isOwnDry, judgeBudget, type Slice, sliceFor } from '../../src/core/budget.ts';
-import { type BudgetAction, type GroupConfig, noUsage } from '../../src/core/group.ts';
+import { deservesNewSlice, isOwnDry, judgeBudget, ownNotices, type Slice, sliceFor } from '../../src/core/budget.ts';
+import { type BudgetAction, type GroupConfig, noUsage, roundUsd } from '../../src/core/group.ts';
 import { decide } from '../../src/core/schedule.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
@@ -200,7 +200,11 @@ describe('when the money is gone', () => {
     const settled = driver.step();
     expect(settled).toMatchObject({ status: 'paused', reason: 'budget' });
     expect(settled?.status === 'paused' && settled.message).toContain('its own budget');
-    expect(driver.notices).toEqual([]);
+    const own = { sessionId: sid(1), usage: 0.9995, limit: 1 };
+    expect(driver.notices).toEqual([
+      { do: 'warn-own-budget', ...own },
+      { do: 'exceed-own-budget', action: 'paused', ...own },
+    ]);
   });
 
   test('nor is one that spent its own cap to the last cent, whatever else is paused', () => {
@@ -208,9 +212,41 @@ describe('when the money is gone', () => {
     driver.step();
     driver.log.pause(sid(1), usage(1.01), 'budget');
     driver.log.complete(sid(2));
-    const [settled] = decide(driver.log.state, { preparingMax: 100 });
+    const settled = decide(driver.log.state, { preparingMax: 100 }).at(-1);
     expect(settled).toMatchObject({ do: 'settle', status: 'paused', reason: 'budget' });
     expect(JSON.stringify(settled)).toContain('session resume --max-budget-usd');
+  });
+
+  test('S11: a session is warned of its own cap while it works, once, and again when it was raised', () => {
+    const driver = new CoreDriver({}, [sessionDefinition(1, [], { maxBudgetUsd: 1 }), sessionDefinition(2)]);
+    const warnings = (usd: number) => ownNotices(driver.log.state, new Map([[sid(1), usd]]));
+    driver.step();
+    expect(warnings(0.79)).toEqual([]);
+    const warning = { sessionId: sid(1), usage: 0.8, limit: 1 };
+    expect(warnings(0.8)).toEqual([{ do: 'warn-own-budget', ...warning }]);
+    driver.log.add({ type: 'session_budget_warning', ...warning });
+    // It may still complete with its last message.
+    expect(warnings(1)).toEqual([]);
+    driver.finish(sid(1), 'paused', usage(1));
+    expect(ownNotices(driver.log.state)).toMatchObject([{ do: 'exceed-own-budget', action: 'paused', usage: 1 }]);
+    const session = sessionDefinition(1, [], { maxBudgetUsd: 1.1 });
+    driver.log.add({ type: 'session_changed', sessionId: sid(1), session });
+    expect(ownNotices(driver.log.state)).toMatchObject([{ do: 'warn-own-budget', usage: 1, limit: 1.1 }]);
+  });
+
+  test('S11: who completes with the last cent has exceeded nothing, and "stop" says that the group stops', () => {
+    const own = { maxBudgetUsd: 1 };
+    const sessions = [sessionDefinition(1, [], own), sessionDefinition(2, [], own)];
+    const driver = new CoreDriver({ onBudgetExceeded: 'stop' }, sessions);
+    driver.step();
+    driver.finish(sid(1), 'completed', usage(1));
+    expect(ownNotices(driver.log.state)).toEqual([]);
+    driver.finish(sid(2), 'paused', usage(1));
+    driver.step();
+    expect(driver.notices).toMatchObject([
+      { do: 'warn-own-budget', sessionId: sid(2) },
+      { do: 'exceed-own-budget', sessionId: sid(2), action: 'stopped' },
+    ]);
   });
 
   test('a session that used up its own cap is passed over for the next one', () => {
@@ -267,7 +303,7 @@ test('spent and reserved never pass the cap, own caps hold, slices are of use, a
         // Later turns spend everything, so that the run must come to its end.
         const ending = endings[turn] ?? { pick: 0, share: 1, how: 'paused' as const };
         const id = driver.running[ending.pick % driver.running.length] as string;
-        const cost = (driver.reservationOf(id) as number) * ending.share;
+        const cost = roundUsd((driver.reservationOf(id) as number) * ending.share);
         driver.finish(id, ending.how, usage(cost));
         expect(turn).toBeLessThan(2000);
       }

@@ -54,3 +54,20 @@ test('adding changes neither side', () => {
     }),
   );
 });
+
+test('F13: sums of money are exact to the sixth digit, in whatever order they come', () => {
+  const one = (costUsd: number): Usage => ({
+    ...noUsage,
+    costUsd,
+    models: { opus: { costUsd, tokens: noUsage.tokens } },
+  });
+  expect(addUsage(one(0.1), one(0.2)).costUsd).toBe(0.3);
+  const micros = fc.array(fc.nat({ max: 1e9 }), { maxLength: 50 });
+  fc.assert(
+    fc.property(micros, (parts) => {
+      const sum = parts.reduce((usage, part) => addUsage(usage, one(part / 1e6)), noUsage);
+      const usd = parts.reduce((a, b) => a + b, 0) / 1e6;
+      expect([sum.costUsd, sum.models.opus?.costUsd ?? 0]).toEqual([usd, usd]);
+    }),
+  );
+});

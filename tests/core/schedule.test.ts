@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import { noUsage } from '../../src/core/group.ts';
 import { type Circumstances, decide, nextStarts } from '../../src/core/schedule.ts';
+import { holdReason } from '../../src/core/settle.ts';
 import { whyNot } from '../../src/core/why.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 
@@ -119,6 +120,30 @@ describe('trouble', () => {
     expect(decide(log.state, capacity)).toEqual([]);
     log.complete(b);
     expect(decide(log.state, capacity)).toMatchObject([{ status: 'paused', reason: 'error-threshold' }]);
+  });
+
+  test('F14: one session that fails twice is one failed session', () => {
+    const log = threeSessions({ errorThreshold: 2 }).run().start(a).start(b).fail(a);
+    log.add({ type: 'session_queued', sessionId: a, queued: true }).start(a).fail(a);
+    expect(holdReason(log.state)).toBe(null);
+    log.addSession(sessionDefinition(4));
+    expect(decide(log.state, capacity)).toMatchObject([{ do: 'start', sessionId: sid(4) }]);
+    log.fail(b);
+    expect(holdReason(log.state)).toBe('error-threshold');
+  });
+
+  test('F14: who is to be tried again, works or was removed is not failed now, also when it needed a person', () => {
+    const log = threeSessions({ errorThreshold: 1 }).run().start(a).start(b).fail(a, noUsage, 'not-logged-in');
+    expect(holdReason(log.state)).toBe('needs-person');
+    const ask = (queued: boolean) => log.add({ type: 'session_queued', sessionId: a, queued });
+    ask(true);
+    expect(decide(log.state, capacity)).toMatchObject([{ do: 'start', sessionId: a }]);
+    ask(false);
+    expect(holdReason(log.state)).toBe('needs-person');
+    ask(true).start(a).fail(a);
+    expect(holdReason(log.state)).toBe('error-threshold');
+    log.add({ type: 'session_removed', sessionId: a });
+    expect(holdReason(log.state)).toBe(null);
   });
 
   test('the sentence counts only what is blocked by a failure', () => {

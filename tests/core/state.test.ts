@@ -260,9 +260,9 @@ describe('the group', () => {
     const log = twoSessions().start(a).fail(a, noUsage, 'not-logged-in');
     log.add({ type: 'budget_exceeded', sessionId: a, action: 'paused', usage: 1, limit: 1 });
     log.add({ type: 'group_paused', reason: 'budget', message: 'Dry.' });
-    expect(log.state).toMatchObject({ failures: 1, needsPerson: true, budgetExceeded: true, reason: 'budget' });
+    expect(log.state).toMatchObject({ failed: new Set([a]), budgetExceeded: true, reason: 'budget' });
     log.run();
-    expect(log.state).toMatchObject({ failures: 0, needsPerson: false, budgetExceeded: false });
+    expect(log.state).toMatchObject({ failed: new Set(), budgetExceeded: false });
     expect(log.state).not.toHaveProperty('reason');
     expect(log.state).not.toHaveProperty('message');
   });

@@ -64,6 +64,8 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_paused: stays('running'),
   budget_warning: stays('running'),
   budget_exceeded: stays('running'),
+  session_budget_warning: stays('running'),
+  session_budget_exceeded: stays('running'),
   request_answered: stays('running'),
 };
 
@@ -90,6 +92,8 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_warning: stays('running', 'paused', 'completed', 'failed'),
   budget_warning: stays(...sessionStatuses),
   budget_exceeded: stays(...sessionStatuses),
+  session_budget_warning: stays('running', 'paused', 'failed'),
+  session_budget_exceeded: stays('paused'),
 };
 
 function stays<Status extends string>(...statuses: Status[]): Partial<Record<Status, Status>> {
@@ -155,6 +159,7 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
   const text = { reason: 'user', message: 'A sentence.' } as const;
   if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
   if (type === 'session_cost_settled') return { type, sessionId, usage: noUsage };
+  if (type === 'group_frozen') return { type, until };
   switch (type) {
     case 'group_created':
       return { type, group: groupDefinition() };
@@ -186,14 +191,10 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, ...of, reason: 'user' };
     case 'session_warning':
       return { type, sessionId, warning: { code: 'hook-missing', message: 'A sentence.' } };
-    case 'session_completed':
-      return { type, ...of, result: '', usage: noUsage };
     case 'session_failed':
       return { type, ...of, reason: 'no-result', message: 'A sentence.', next: '', usage: noUsage };
     case 'session_paused':
       return { type, ...of, ...text, usage: noUsage };
-    case 'group_frozen':
-      return { type, until };
     case 'limit_reached':
       return { type, resetsAt: '2026-01-04T15:00:00.000Z' };
     case 'session_queued':
@@ -203,14 +204,17 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'session_stalled':
       return { type, ...of, step: 'notice', silentMs: 1000 };
     case 'budget_warning':
+    case 'session_budget_warning':
       return { type, sessionId, usage: 1, limit: 2 };
     case 'budget_exceeded':
-      return { type, sessionId, action: 'continued', usage: 2, limit: 2 };
+    case 'session_budget_exceeded':
+      return { type, sessionId, action: 'stopped', usage: 2, limit: 2 };
     case 'request_answered':
       return { type, requestId: 'r', done: true, message: '', sessionId };
     case 'session_isolated':
       return { type, ...of, workspace };
     case 'session_accepting':
+    case 'session_completed':
       return { type, ...of, result: 'Done.', usage: noUsage };
     case 'group_merged':
       return { type, merged: [] };

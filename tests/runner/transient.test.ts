@@ -23,7 +23,7 @@ test('a transient failure is tried again after a while, with the same conversati
   expect(Date.parse((paused as { retryAt?: string }).retryAt ?? '')).toBeGreaterThan(Date.parse(paused.at));
   await (await begin(group, 'a')).succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
-  expect(group.state().failures).toBe(0);
+  expect(group.state().failed.size).toBe(0);
 });
 
 test('transient failures beyond the retries are failures', async () => {
@@ -69,7 +69,7 @@ test('attempts that only cost money use up the retries, with a growing delay', a
   });
   expect(delays).toHaveLength(2);
   expect(delays[1]).toBeGreaterThan(delays[0] ?? Number.POSITIVE_INFINITY);
-  expect(group.state().failures).toBe(1);
+  expect(group.state().failed.size).toBe(1);
 });
 
 test('progress begins the count of retries anew, but not for ever', async () => {

@@ -66,8 +66,8 @@ export class SupervisionChecks {
   readonly #sessions = new Map<string, Standing>();
   #config: GroupConfig | null = null;
   #isPausing = false;
-  /** Failures in the present run. */
-  #failures = 0;
+  /** Sessions that failed in the present run and were not tried again. */
+  readonly #failed = new Set<string>();
   /** When it began, virtual milliseconds. */
   #ranMs = 0;
   #isQuiet = false;
@@ -120,6 +120,7 @@ export class SupervisionChecks {
         this.#sessions.set(event.sessionId, newStanding(event.session));
         return;
       case 'session_removed':
+        this.#failed.delete(event.sessionId);
         this.#sessions.delete(event.sessionId);
         return;
       case 'group_started':
@@ -149,6 +150,7 @@ export class SupervisionChecks {
     if (session === undefined) return;
     switch (event.type) {
       case 'session_queued':
+        if (event.queued) this.#failed.delete(sessionId);
         if (event.queued) ask(session);
         else session.rests = true;
         return;
@@ -162,7 +164,7 @@ export class SupervisionChecks {
         if (event.reason === 'stalled' && session.stalls === 0)
           this.#violate(invariants.stalledOnce, `${sessionId} is given up although it was never resumed`);
         if (event.reason === 'api-error') this.#givesUp(sessionId, session, event);
-        this.#failures += 1;
+        this.#failed.add(sessionId);
         session.attemptId = null;
         session.hasFailed = true;
         session.rests = true;
@@ -178,7 +180,7 @@ export class SupervisionChecks {
 
   #beginsRun({ only, retry = [] }: { readonly only?: readonly string[]; readonly retry?: readonly string[] }): void {
     this.#isPausing = false;
-    this.#failures = 0;
+    this.#failed.clear();
     this.#ranMs = this.#nowMs;
     this.#frozen = null;
     for (const [id, session] of this.#sessions) {
@@ -195,8 +197,9 @@ export class SupervisionChecks {
     this.#checkLimit(sessionId, atMs);
     if (isAgain) return;
     session.startedMs = this.#nowMs;
-    if (this.#failures >= (this.#config?.errorThreshold ?? Number.POSITIVE_INFINITY))
-      this.#violate(invariants.threshold, `${sessionId} starts after ${this.#failures} failures`);
+    this.#failed.delete(sessionId);
+    if (this.#failed.size >= (this.#config?.errorThreshold ?? Number.POSITIVE_INFINITY))
+      this.#violate(invariants.threshold, `${sessionId} starts after ${this.#failed.size} failures`);
     if (session.rests) this.#violate(invariants.rests, `${sessionId} starts, and nobody asked for it`);
     const { retry } = session;
     if (retry !== null && atMs < retry.atMs && this.#offsetMs >= retry.offsetMs && !this.#isRelieved(session))

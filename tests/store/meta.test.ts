@@ -52,6 +52,16 @@ test('what is written reads back as the same value', () => {
   }
 });
 
+test('S15: the template of a session stands where the seed has it, whichever kind it is of', () => {
+  const configTemplate = { name: 'typescript-strict', origin: '/x', digest: 'a'.repeat(64) };
+  const fields = [{ template: 'code-review', configTemplate }, { configTemplate }, {}];
+  const log = new CoreLog();
+  for (const [index, one] of fields.entries()) log.addSession(sessionDefinition(index + 1, [], one));
+  const metas = [...log.state.sessions.values()].map((record) => sessionMeta(record));
+  expect(metas.map(({ template }) => template)).toEqual(['code-review', 'typescript-strict', undefined]);
+  expect(metas[1]?.configTemplate).toEqual(configTemplate);
+});
+
 test('a group tells why it is paused, what it cost and how long it ran', () => {
   const meta = groupMeta(new CoreLog().add(...storyBodies).state);
   expect(meta).toMatchObject({ status: 'paused', reason: 'user', message: 'Paused by request.', cost: 0.25 });

@@ -3,7 +3,13 @@
  * checks the promises of a run against books of its own. What it knows of a session it has not read from GroupState.
  */
 import { buildGraph } from '../../src/core/graph.ts';
-import type { GroupConfig, SessionDefinition, SessionId, Usage } from '../../src/core/group.ts';
+import {
+  type GroupConfig,
+  roundUsd,
+  type SessionDefinition,
+  type SessionId,
+  type Usage,
+} from '../../src/core/group.ts';
 import { planOf } from '../../src/core/plan.ts';
 import { type Decision, decide } from '../../src/core/schedule.ts';
 import { CoreLog, type Outcome } from './core-events.ts';
@@ -65,7 +71,7 @@ export class CoreDriver {
   /** US dollars left of the session's own cap; infinite without one. */
   ownLeft(id: SessionId): number {
     const cap = this.sessions.find((session) => session.id === id)?.maxBudgetUsd;
-    return Math.max(0, (cap ?? Number.POSITIVE_INFINITY) - (this.spentBy.get(id) ?? 0));
+    return Math.max(0, roundUsd((cap ?? Number.POSITIVE_INFINITY) - (this.spentBy.get(id) ?? 0)));
   }
 
   /** Does what `decide` says until there is nothing to do but wait; returns the end of the run when it came to one. */
@@ -162,6 +168,12 @@ export class CoreDriver {
     const sessionId = this.readyFromScratch()[0] ?? (this.sessions[0] as SessionDefinition).id;
     if (decision.do === 'warn-budget') {
       this.log.add({ type: 'budget_warning', sessionId, usage: decision.usage, limit: decision.limit });
+    } else if (decision.do === 'warn-own-budget') {
+      const { do: _, ...fields } = decision;
+      this.log.add({ type: 'session_budget_warning', ...fields });
+    } else if (decision.do === 'exceed-own-budget') {
+      const { do: _, ...fields } = decision;
+      this.log.add({ type: 'session_budget_exceeded', ...fields });
     } else if (decision.do === 'exceed-budget') {
       const { action, usage, limit } = decision;
       this.log.add({ type: 'budget_exceeded', sessionId, action, usage, limit });

@@ -116,6 +116,14 @@ test('a config is also found by its aliases, but a nearer name comes first', () 
   expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/typescript-strict'));
 });
 
+test('S13: who replaces a config replaces it under its further names too, the nearest first', () => {
+  temp.write('program/templates/configs/strict-typescript/config.yaml', 'aliases: [typescript-strict]');
+  temp.write(`${user}/configs/strict-typescript/CLAUDE.md`, 'x');
+  expect(pathOf('config', 'typescript-strict')).toBe(temp.at(user, 'configs/strict-typescript'));
+  temp.write(`${near}/configs/strict-typescript/CLAUDE.md`, 'x');
+  expect(pathOf('config', 'typescript-strict')).toBe(temp.at(near, 'configs/strict-typescript'));
+});
+
 test.each(['', '.', '..', '../x', 'a/b', '/etc/passwd', '.x', 'a\\b', 'a\0', 'x'.repeat(65), 'x\n'])(
   '%j is no name',
   (name) => {

@@ -8,12 +8,14 @@ import { stopGroup } from '../../runner/stop-group.ts';
 import { deleteGroup, loadGroup } from '../../store/group-store.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { isRegularFile } from '../../store/regular-file.ts';
-import { changeGroup } from '../change-group.ts';
+import { changeGroup, liveRunner } from '../change-group.ts';
 import { confirmed } from '../confirm.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { stopDamagedGroup, stopRehearsal } from '../leftovers.ts';
 import { finishMerge } from '../merge/finish.ts';
+import { pauseAndTell } from '../pause-group.ts';
+import { whileWaiting } from '../request.ts';
 import { type GroupReference, isHeld, resolveGroup } from '../resolve.ts';
 import { leftoversOf, releaseWorktrees } from '../worktree-cleanup.ts';
 
@@ -30,10 +32,10 @@ export function define(command: Command, context: Context): void {
     .description(
       'Deletes a group with its transcripts and worktrees. Projects are not touched. Asks first, and refuses while ' +
         'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named. A group that ' +
-        'is running has to be paused first.',
+        'is running has to be paused first; --force does that too.',
     )
     .argument('<group>', 'id, unique prefix or slug')
-    .option('--force', 'do not ask; commit what is in no commit on its branch first')
+    .option('--force', 'do not ask; pause it and commit what is in no commit on its branch first')
     .addHelpText('after', example)
     .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
 }
@@ -42,7 +44,8 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   const { groupId } = group.value;
-  const free = await refuseWhileRunning(context, group.value);
+  if (force) clearLock(context, group.value);
+  const free = await (force ? pauseFirst(context, group.value) : refuseWhileRunning(context, group.value));
   if (!free.ok) return free;
   const sure = await confirmed(context, question(context, group.value), force);
   if (!sure.ok) return sure;
@@ -50,7 +53,6 @@ async function remove(context: Context, reference: string, force: boolean): Prom
     context.stderr.line('Nothing was deleted.');
     return ok(exitCode.done);
   }
-  if (force) clearLock(context, group.value);
   const deleted = await changeGroup<void>(context.world, group.value, {
     direct: (writer) => deleteNow(context, group.value, writer, force),
   });
@@ -63,6 +65,26 @@ async function remove(context: Context, reference: string, force: boolean): Prom
 /** What is no file can be locked by nobody, and stands in the way; a runner that lives is known by the log. */
 function clearLock({ world: { files } }: Context, { paths: { lock } }: GroupReference): void {
   if (files.entryKind(lock) !== null && !isRegularFile(files, lock)) files.remove(lock);
+}
+
+/** A runner that has not answered for so long is not waited for any more. */
+const patienceMs = 10_000;
+
+/** Whoever insists has a live runner stop its sessions as a pause does, so that it ends and gives up the lock. */
+async function pauseFirst(context: Context, group: GroupReference): Promise<Result<void>> {
+  if (liveRunner(context.world, group) === null) return ok(undefined);
+  context.stderr.line(`Pausing ${group.groupId}, which is running ...`);
+  const paused = await whileWaiting(context, group, pauseAndTell(context, group, 'now'), {
+    afterMs: patienceMs,
+    outcome: fail(
+      'busy',
+      'Its runner does not answer, so nothing was deleted.',
+      'It is paused when its runner goes on.',
+    ),
+  });
+  if (!paused.ok) return paused;
+  for (const warning of paused.value.warnings) context.stderr.line(warning);
+  return ok(undefined);
 }
 
 /** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */

@@ -36,6 +36,7 @@ import {
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import { askRunner, whileWaiting } from '../request.ts';
 import { findSessionOf, type GroupReference, type LoadedGroup, loadReferredGroup, resolveGroup } from '../resolve.ts';
+import { type ConfigOptions, configOf, withConfigOptions } from '../session-config.ts';
 import { referencesOf } from '../session-references.ts';
 import { readTask, type TaskOptions } from '../session-task.ts';
 import { type WorkOptions, withWorkOptions, workOf } from '../session-work.ts';
@@ -81,12 +82,12 @@ export function define(command: Command, context: Context): void {
       'megabytes that its commands, with those of others that run at once, may take',
       parseMemory,
     );
-  withWorkOptions(described)
+  withConfigOptions(withWorkOptions(described))
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => add(context, reference, given)));
 }
 
-interface Given extends TaskOptions, WorkOptions {
+interface Given extends TaskOptions, WorkOptions, ConfigOptions {
   readonly project: string;
   readonly description?: string | undefined;
   readonly dependsOn?: readonly string[] | undefined;
@@ -174,11 +175,13 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
   if (!projectPath.ok) return projectPath;
   const work = workOf(context, projectPath.value, given);
   if (!work.ok) return work;
-  const groupConfig = groupConfigOf(context, group);
+  const groupConfig = given.inheritFromGroup === false ? ok(undefined) : groupConfigOf(context, group);
   if (!groupConfig.ok) return groupConfig;
   const surroundings = { group: group.state.group, groupConfig: groupConfig.value, projectPath: projectPath.value };
   const task = await readTask(context, surroundings, given);
   if (!task.ok) return task;
+  const config = configOf(context, given, task.value.claudeMdText);
+  if (!config.ok) return config;
   const { name, model, maxBudgetUsd, permissionMode, allowedTools, context: systems } = given;
   const { retries, timeout, stallTimeout, untrusted, memory } = given;
   const definition = {
@@ -186,6 +189,7 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
     description: given.description ?? '',
     projectPath: projectPath.value,
     ...task.value.definition,
+    ...config.value,
     ...(model === undefined ? {} : { model }),
     ...(permissionMode === undefined ? {} : { permissionMode }),
     ...(allowedTools === undefined ? {} : { allowedTools }),

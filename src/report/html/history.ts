@@ -7,6 +7,7 @@ import { isOwnDry } from '../../core/budget.ts';
 import type { AttemptKind, GroupEvent } from '../../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import { holdReason } from '../../core/settle.ts';
 import { type GroupState, initialState, reduce } from '../../core/state.ts';
 import { type Piece, type Span, Track } from './spans.ts';
 import { Warmth } from './warmth.ts';
@@ -187,9 +188,8 @@ class Historian {
     this.frozen.set(isRunning && state.frozenUntil !== undefined, at);
     this.limits.set(state.limitResetsAt !== undefined, at);
     this.dry.set(this.isDry, at);
-    const tooMany = state.failures >= state.group.config.errorThreshold;
     this.warmth.take(state, at);
-    this.errors.set(isRunning && (state.needsPerson || tooMany), at);
+    this.errors.set(isRunning && holdReason(state) !== null, at);
   }
 
   private takeSession(event: GroupEvent, id: SessionId): void {

@@ -27,7 +27,8 @@ const oursOnDisk = 'group run, files on this disk';
 
 export const schedule: Benchmark = {
   about: ({ isQuick }) =>
-    `${isQuick ? flat.quickTasks : flat.tasks} tasks of ${flat.taskMs} ms, ${flat.wide} at a time; and a random graph of ` +
+    `${isQuick ? flat.quickTasks : flat.tasks} tasks of ${flat.taskMs} ms, ${flat.wide} at a time; and a random ` +
+    'graph of ' +
     `${isQuick ? graph.quickTasks : graph.tasks} tasks of 200 to 1,000 ms, ${graph.wide} at a time. A task is ` +
     'bench/support/tiny-claude.sh, a shell script around `sleep`, for everyone; wall time of one whole command, from ' +
     'its start to its end. Ours reads a group made before, the others a list or a makefile made before; only ours ' +

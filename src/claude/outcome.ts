@@ -96,8 +96,8 @@ const hookTooLate: Verdict = {
   status: 'failed',
   reason: 'config-invalid',
   message:
-    'claude was ended because it began to work before the SessionStart hook of its settings.json was reported: nobody ' +
-    'could tell whether its hooks and rules were in effect.',
+    'claude was ended because it began to work before the SessionStart hook of its settings.json was reported: ' +
+    'nobody could tell whether its hooks and rules were in effect.',
   next: 'Retry the session; when this comes again, run `doctor --claude`, which tries what this claude does.',
 };
 

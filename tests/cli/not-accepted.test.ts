@@ -1,4 +1,4 @@
-/** U7. Promises: whoever looks at a session that was not accepted reads which command failed, how, and what it printed. */
+/** U7. Promises: of a session that was not accepted one reads which command failed, how, and what it printed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { Night } from './night.ts';

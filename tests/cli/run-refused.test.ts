@@ -1,4 +1,4 @@
-/** U5. Promises: `run` creates no group where no session of it could start: claude, its login and config.yaml come first. */
+/** U5. Promises: `run` creates no group of which no session could start: claude, login and config.yaml come first. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

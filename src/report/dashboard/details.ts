@@ -45,7 +45,10 @@ const lineLengthMax = 4_000;
 const linesMax = 2_000;
 const nameColumns = 14;
 
-/** Exactly `rows` rows, the first of which names the session and the tabs. `lines` are those of `paneLines`; `scroll` is brought within bounds. */
+/**
+ * Exactly `rows` rows, the first of which names the session and the tabs. `lines` are those of `paneLines`;
+ * `scroll` is brought within bounds.
+ */
 export function paneRows(
   view: View,
   record: SessionRecord,

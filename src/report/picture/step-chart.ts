@@ -58,7 +58,7 @@ interface ChartPoint {
   readonly heights: readonly number[];
 }
 
-/** The sums wherever their growth changes; of several at one place of the picture the last is kept, and where it jumps. */
+/** The sums wherever their growth changes: of several at one place of the picture the last, and where it jumps. */
 function pointsOf(count: number, steps: readonly Step[], scale: TimeScale): ChartPoint[] {
   const moments = [...new Set(steps.flatMap(({ from, at }) => [from, at]))].sort((a, b) => a - b);
   const begins = [...steps].sort((a, b) => a.from - b.from);

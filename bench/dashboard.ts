@@ -30,26 +30,30 @@ const otherRows = 5;
 const columns = 120;
 const progressMs = 100;
 const warmUpMs = 4_000;
+const quickWarmUpMs = 1_000;
 /** Of each of the runs, which follow one another. */
 const measuredMs = 5_000;
+const quickMeasuredMs = 2_000;
 const shareTarget = 0.2;
 const peakTarget = 130 * mib;
 const ticksPerSecond = 100;
 
 const watchers = [0, 1, 5, 20];
-const runSessions = 30;
-const workSeconds = 9;
+/** The run that is watched. */
+const longRun = { sessions: 30, workSeconds: 9 };
+const quickRun = { sessions: 10, workSeconds: 1.5 };
 
 export const dashboard: Benchmark = {
-  about: () =>
+  about: ({ isQuick }) =>
     `${sessions} running sessions, ${busy} of them busy, progress.json ${1000 / progressMs} times a second, ` +
-    `${visibleRows} visible rows; and a run of ${runSessions} sessions that is watched.`,
+    `${visibleRows} visible rows; and a run of ${(isQuick ? quickRun : longRun).sessions} sessions that is watched.`,
   async run(effort) {
     return [...(await measureDashboard(effort)), ...(await measureRunners(effort))];
   },
 };
 
-async function measureDashboard({ rounds }: Effort): Promise<Figure[]> {
+async function measureDashboard({ isQuick, rounds }: Effort): Promise<Figure[]> {
+  const partMs = isQuick ? quickMeasuredMs : measuredMs;
   const folder = makeFolder();
   const world = createRealWorld();
   const group = makeGroup(world, folder, { sessions });
@@ -65,15 +69,15 @@ async function measureDashboard({ rounds }: Effort): Promise<Figure[]> {
   const watcher = watch(group);
   try {
     await watcher.isDrawn;
-    await Bun.sleep(warmUpMs);
+    await Bun.sleep(isQuick ? quickWarmUpMs : warmUpMs);
     const shares: number[] = [];
     const rates: number[] = [];
     for (let part = 0; part < rounds; part += 1) {
       const before = lookAt(watcher.pid);
       const bytes = watcher.bytes();
-      await Bun.sleep(measuredMs);
-      shares.push((lookAt(watcher.pid).cpuMs - before.cpuMs) / measuredMs);
-      rates.push(((watcher.bytes() - bytes) / measuredMs) * 1000);
+      await Bun.sleep(partMs);
+      shares.push((lookAt(watcher.pid).cpuMs - before.cpuMs) / partMs);
+      rates.push(((watcher.bytes() - bytes) / partMs) * 1000);
     }
     const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
     const { peakBytes } = lookAt(watcher.pid);
@@ -173,7 +177,7 @@ function lookAt(pid: number): { readonly peakBytes: number; readonly cpuMs: numb
 
 async function measureRunners({ isQuick, rounds }: Effort): Promise<Figure[]> {
   const contenders = (isQuick ? watchers.slice(0, 2) : watchers).map((count): Contender => {
-    return { name: `runner’s CPU, ${count} watching`, run: () => measureWatched(count) };
+    return { name: `runner’s CPU, ${count} watching`, run: () => measureWatched(count, isQuick ? quickRun : longRun) };
   });
   const { taken } = await inTurns(contenders, rounds);
   const [alone = []] = taken.values();
@@ -184,9 +188,9 @@ async function measureRunners({ isQuick, rounds }: Effort): Promise<Figure[]> {
 }
 
 /** Milliseconds of CPU that the runner takes while so many watch. */
-async function measureWatched(count: number): Promise<number> {
+async function measureWatched(count: number, { sessions, workSeconds }: typeof longRun): Promise<number> {
   const folder = makeFolder();
-  const group = makeGroup(createRealWorld(), folder, { sessions: runSessions });
+  const group = makeGroup(createRealWorld(), folder, { sessions });
   const watching = Array.from({ length: count }, () => watch(group));
   try {
     await Promise.all(watching.map(({ isDrawn }) => isDrawn));
@@ -196,7 +200,7 @@ async function measureWatched(count: number): Promise<number> {
       BENCH_STEPS: '3',
       BENCH_STEP_SECONDS: String(workSeconds / 3),
     };
-    return (await measureRun(group, env, runSessions)).cpuMs;
+    return (await measureRun(group, env, sessions)).cpuMs;
   } finally {
     for (const watcher of watching) watcher.end();
     folder.remove();

@@ -20,6 +20,7 @@ import { inFlight, Story } from './support/story.ts';
 const sizes = [10, 100, 1_000, 10_000];
 /** Sessions run through at each size; half of them with fsync. */
 const livesAtEachSize = 1_000;
+const quickLives = 200;
 
 /** So much dearer than in the smallest group an event may be in the largest, for the curve to be called flat. */
 const flatRatio = 1.5;
@@ -28,12 +29,13 @@ export const events: Benchmark = {
   about: () =>
     'One event checked, written, folded into the state and followed by a decision on what to start, each with its ' +
     'own append; all sessions in one repository. Below each: what is written of the whole group at once.',
-  async run({ rounds }) {
+  async run({ isQuick, rounds }) {
+    const lives = isQuick ? quickLives : livesAtEachSize;
     // The code is warm in a runner that has to do with many events.
-    measureSize(100, livesAtEachSize);
+    measureSize(100, lives);
     const taken = sizes.map((sessions) => ({ sessions, costs: [] as Costs[] }));
     for (let round = 0; round < rounds; round += 1) {
-      for (const { sessions, costs } of taken) costs.push(measureSize(sessions, livesAtEachSize));
+      for (const { sessions, costs } of taken) costs.push(measureSize(sessions, lives));
     }
     const of = (costs: readonly Costs[], name: keyof Costs) => costs.map((cost) => cost[name]);
     const [first, last] = [taken[0], taken.at(-1)] as [(typeof taken)[number], (typeof taken)[number]];

@@ -14,6 +14,7 @@ import { schedule } from './schedule.ts';
 import { size } from './size.ts';
 import { startup } from './startup.ts';
 import { type Benchmark, type Effort, type Figure, formatBytes, load } from './support/figures.ts';
+import { runThose } from './support/first-look.ts';
 import { table, verdict } from './support/table.ts';
 import { tokens } from './tokens.ts';
 import { trial } from './trial.ts';
@@ -68,14 +69,23 @@ const say = (...lines: string[]) => {
 say(`${machine()}; load average ${load()}`);
 if (effort.isQuick) say('One round of everything (--quick): good to see that it runs, not to quote.');
 const all: Figure[] = [];
-for (const [name, { about, run }] of Object.entries(benchmarks)) {
-  if (names.length > 0 && !names.includes(name)) continue;
-  const before = load();
-  const figures = await run(effort);
-  all.push(...figures);
-  say('', `## ${name}`, '', about(effort), `Load average ${before} before, ${load()} after.`, '', ...table(figures));
-  if (isWhole) keep();
-}
+const wanted = Object.keys(benchmarks).filter((name) => names.length === 0 || names.includes(name));
+const isFirstLook = effort.isQuick && names.length === 0;
+const left = await runThose(
+  wanted,
+  isFirstLook,
+  () => performance.now(),
+  async (name) => {
+    const { about, run } = benchmarks[name] as Benchmark;
+    const before = load();
+    const figures = await run(effort);
+    all.push(...figures);
+    say('', `## ${name}`, '', about(effort), `Load average ${before} before, ${load()} after.`, '', ...table(figures));
+    if (isWhole) keep();
+  },
+);
+if (left.length > 0)
+  say('', `No time was left for: ${left.join(', ')}. See: npm run bench -- --quick ${left.join(' ')}`);
 say('', '## targets', '', ...verdict(all));
 if (isWhole) {
   keep();

@@ -20,14 +20,15 @@ import { type Contender, inTurns, type Standings } from './support/in-turns.ts';
 import { randomGraph, shortestMs, type Task, tinyClaude } from './support/tasks.ts';
 
 const launcher = join(import.meta.dir, '..', 'bin', 'claude-code-agent');
-const flat = { tasks: 120, taskMs: 100, wide: 8, targetRatio: 1.1 };
-const graph = { tasks: 300, quickTasks: 60, wide: 16, targetRatio: 1.05 };
+const flat = { tasks: 120, quickTasks: 40, taskMs: 100, wide: 8, targetRatio: 1.1 };
+const graph = { tasks: 300, quickTasks: 32, wide: 16, targetRatio: 1.05 };
 const ours = 'group run';
 const oursOnDisk = 'group run, files on this disk';
 
 export const schedule: Benchmark = {
   about: ({ isQuick }) =>
-    `${flat.tasks} tasks of ${flat.taskMs} ms, ${flat.wide} at a time; and a random graph of ` +
+    `${isQuick ? flat.quickTasks : flat.tasks} tasks of ${flat.taskMs} ms, ${flat.wide} at a time; and a random ` +
+    'graph of ' +
     `${isQuick ? graph.quickTasks : graph.tasks} tasks of 200 to 1,000 ms, ${graph.wide} at a time. A task is ` +
     'bench/support/tiny-claude.sh, a shell script around `sleep`, for everyone; wall time of one whole command, from ' +
     'its start to its end. Ours reads a group made before, the others a list or a makefile made before; only ours ' +
@@ -40,9 +41,9 @@ export const schedule: Benchmark = {
   },
 };
 
-async function measureFlat({ rounds }: Effort): Promise<Figure[]> {
+async function measureFlat({ isQuick, rounds }: Effort): Promise<Figure[]> {
   const { taskMs, wide } = flat;
-  const tasks = Array.from({ length: flat.tasks }, (): Task => ({ ms: taskMs, after: [] }));
+  const tasks = Array.from({ length: isQuick ? flat.quickTasks : flat.tasks }, (): Task => ({ ms: taskMs, after: [] }));
   const list = tasks.map((_, index) => String(index + 1)).join('\n');
   const fromList = (...command: string[]) => time(command, { env: { BENCH_STEP_SECONDS: seconds(taskMs) }, list });
   const standings = await inTurns(

@@ -11,9 +11,10 @@ import { tinyClaude } from './support/tasks.ts';
 
 /** Six seconds are long enough for all of them to be there at once, however slowly processes start here. */
 const full: Shape = { sessions: 1_000, concurrent: 100, workSeconds: 6 };
-const small: Shape = { sessions: 100, concurrent: 20, workSeconds: 6 };
+const small: Shape = { sessions: 40, concurrent: 20, workSeconds: 1.5 };
 /** For what the disk adds, so many that what a start takes does not hide it. */
 const onDisk: Shape = { sessions: 300, concurrent: 100, workSeconds: 1.5 };
+const smallOnDisk: Shape = { sessions: 40, concurrent: 20, workSeconds: 0.6 };
 const targets = { peakBytes: 150e6, cpuMsEach: 3, syncsEach: 8 };
 
 interface Shape {
@@ -26,10 +27,11 @@ interface Shape {
 export const size: Benchmark = {
   about({ isQuick }) {
     const { sessions, concurrent, workSeconds } = isQuick ? small : full;
+    const short = isQuick ? smallOnDisk : onDisk;
     return (
       `${sessions} sessions, ${concurrent} at a time, with a fake claude that works for ${workSeconds} s each. The ` +
       `files are in memory where that can be. What the disk of the temporary folder adds is measured with ` +
-      `${onDisk.sessions} sessions of ${onDisk.workSeconds} s, in turns with the same in memory.`
+      `${short.sessions} sessions of ${short.workSeconds} s, in turns with the same in memory.`
     );
   },
   async run({ isQuick, rounds }) {
@@ -40,15 +42,15 @@ export const size: Benchmark = {
     const fake = { what: 'CPU of one fake itself', value: formatMs(costOfFake()), note: 'not in the figures above' };
     // The targets are about a thousand sessions: a start counts for more with fewer.
     const rows = runnerRows(runs, shape.sessions, isQuick ? {} : targets);
-    return [...rows, most, ...(await diskRows(rounds)), fake] satisfies Figure[];
+    return [...rows, most, ...(await diskRows(isQuick ? smallOnDisk : onDisk, rounds)), fake] satisfies Figure[];
   },
 };
 
 /** The runner's CPU with its files in memory and on the disk of the temporary folder. */
-async function diskRows(rounds: number): Promise<Figure[]> {
+async function diskRows(shape: Shape, rounds: number): Promise<Figure[]> {
   const contender = (name: string, place: string): Contender => ({
     name: `runner’s CPU a session, ${name}`,
-    run: async () => (await runOnce(onDisk, place)).cpuMs / onDisk.sessions,
+    run: async () => (await runOnce(shape, place)).cpuMs / shape.sessions,
   });
   const contenders = [contender('short ones in memory', memoryPlace()), contender('short ones on this disk', tmpdir())];
   const taken = [...(await inTurns(contenders, rounds)).taken];

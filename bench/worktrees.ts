@@ -9,16 +9,19 @@ import { createRealWorld } from '../src/world/real-world.ts';
 import { type Benchmark, type Figure, measured, median, ratio } from './support/figures.ts';
 import { type BenchFolder, makeFolder } from './support/group-on-disk.ts';
 
-const files = 20_000;
+const filesAll = 20_000;
+const quickFiles = 1_000;
 const filesInFolder = 200;
 const count = 4;
 
 export const worktrees: Benchmark = {
-  about: () => `${count} worktrees of a repository of ${files} files, ours beside git's, each one after another.`,
-  async run({ rounds }) {
+  about: ({ isQuick }) =>
+    `${count} worktrees of a repository of ${isQuick ? quickFiles : filesAll} files, ours beside git's, each one after ` +
+    'another.',
+  async run({ isQuick, rounds }) {
     const folder = makeFolder();
     try {
-      makeRepository(folder);
+      makeRepository(folder, isQuick ? quickFiles : filesAll);
       const plain: number[] = [];
       const ours: number[] = [];
       // Taken in turns, each first as often as second, so that whatever else the machine does hits both.
@@ -48,7 +51,7 @@ function figuresOf(plain: readonly number[], ours: readonly number[]): Figure[] 
 }
 
 /** Sources of a common size, in folders of a common size. */
-function makeRepository({ project, env }: BenchFolder): void {
+function makeRepository({ project, env }: BenchFolder, files: number): void {
   for (let first = 0; first < files; first += filesInFolder) {
     const path = join(project, 'src', `part-${first / filesInFolder}`);
     mkdirSync(path, { recursive: true });

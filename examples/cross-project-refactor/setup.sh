@@ -3,6 +3,7 @@
 # and project-c (documentation). Refuses to touch repositories that are already there.
 set -eu
 [ $# -eq 1 ] || { echo "usage: setup.sh DIR" >&2; exit 2; }
+command -v git >/dev/null || { echo "setup.sh: git is needed for the repositories it makes; install it" >&2; exit 2; }
 for project in project-a project-b project-c; do
   [ ! -e "$1/$project" ] || { echo "setup.sh: $1/$project exists already" >&2; exit 2; }
 done

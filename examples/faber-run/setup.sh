@@ -2,6 +2,7 @@
 # Makes the toy git repository DIR/shop, whose prices are shown as bare numbers. Refuses to touch an existing one.
 set -eu
 [ $# -eq 1 ] || { echo "usage: setup.sh DIR" >&2; exit 2; }
+command -v git >/dev/null || { echo "setup.sh: git is needed for the repositories it makes; install it" >&2; exit 2; }
 mkdir -p "$1"
 cd "$1"
 [ ! -e shop ] || { echo "setup.sh: $1/shop exists already" >&2; exit 2; }

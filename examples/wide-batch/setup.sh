@@ -2,6 +2,7 @@
 # Makes twelve toy git repositories in DIR, each with a README and a change log. Refuses to touch existing ones.
 set -eu
 [ $# -eq 1 ] || { echo "usage: setup.sh DIR" >&2; exit 2; }
+command -v git >/dev/null || { echo "setup.sh: git is needed for the repositories it makes; install it" >&2; exit 2; }
 mkdir -p "$1"
 cd "$1"
 

@@ -68,6 +68,7 @@ function judgeEnd(input: JudgeInput): Verdict {
     return unanswered ?? { status: 'paused', reason: stop.reason, message: stopSentence(stop.reason) };
   }
   if (ignoresSettings(input) && (result === undefined || input.endedByUs)) return settingsIgnored;
+  if (beganTooEarly(input) && (result === undefined || !isSuccess(result))) return hookTooLate;
   if (result === undefined) return judgeSilence(input);
   if (result.subtype !== 'success' || result.isError) return describeTrouble(stream, result);
   if (result.numTurns === 0) return notSent(result);
@@ -84,6 +85,20 @@ const settingsIgnored: Verdict = {
   reason: 'config-invalid',
   message: 'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
   next: 'Correct the settings of its template (see: session show --config), and check what the session has done.',
+};
+
+/** It had said who it is without our hook, so it was ended; the hook was reported while it died. */
+function beganTooEarly({ stream, expectHook, endedByUs }: JudgeInput): boolean {
+  return expectHook && endedByUs && stream.beganWithoutHook;
+}
+
+const hookTooLate: Verdict = {
+  status: 'failed',
+  reason: 'config-invalid',
+  message:
+    'claude was ended because it began to work before the SessionStart hook of its settings.json was reported: ' +
+    'nobody could tell whether its hooks and rules were in effect.',
+  next: 'Retry the session; when this comes again, run `doctor --claude`, which tries what this claude does.',
 };
 
 function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {

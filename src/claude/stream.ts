@@ -79,6 +79,8 @@ export interface AttemptStream {
   contextLost: boolean;
   /** Any SessionStart hook was reported. */
   hookSeen: boolean;
+  /** claude said who it is before any SessionStart hook was reported. */
+  beganWithoutHook: boolean;
   rateLimit?: RateLimitMessage;
   /** The last `api_retry`, as long as no answer of the model came after it. */
   lastRetry?: ApiRetry;
@@ -144,6 +146,7 @@ export function emptyStream(prices: PriceTable = {}, findBase?: () => Claim): At
     unrestored: 0,
     contextLost: false,
     hookSeen: false,
+    beganWithoutHook: false,
     spending: emptySpending(),
     isNewConversation: false,
     ...(findBase === undefined ? {} : { findBase }),
@@ -169,6 +172,7 @@ export function foldMessage(s: AttemptStream, m: ClaudeMessage): AttemptStream {
     case 'init':
       s.isNewConversation ||= s.sawInit && m.sessionId !== '' && m.sessionId !== s.claudeSessionId;
       s.sawInit = true;
+      s.beganWithoutHook ||= !s.hookSeen;
       if (m.sessionId !== '') s.claudeSessionId = m.sessionId;
       if (m.model !== undefined) s.model = m.model;
       if (m.claudeVersion !== undefined) s.claudeVersion = m.claudeVersion;

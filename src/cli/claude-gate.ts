@@ -1,5 +1,6 @@
 /** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
 import { ok, type Result } from '../core/failure.ts';
+import type { SessionDefinition } from '../core/group.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { ClaudeGate } from '../runner/attempt-setup.ts';
 import { startEvents } from '../runner/run-start.ts';
@@ -64,13 +65,24 @@ async function canBeTaken(world: World, group: GroupReference): Promise<boolean>
   }
 }
 
-/** For a group that is to be made. Fails with `claude-unproven`. */
-export function gateForNewGroup(
+/**
+ * For a group that is to be made, whose session `first` starts first: a group that nobody could run is not to be left
+ * behind. Fails with `claude-unproven`, `claude-missing` and `not-logged-in`.
+ */
+export async function gateForNewGroup(
   context: Context,
   root: string,
   wish: Pick<RunWish, 'config' | 'output'>,
+  first: SessionDefinition | undefined,
 ): Promise<Result<OpenGate | 'interrupted'>> {
-  return newGate(context, root, wish.output === 'quiet').admit(configOf(wish.config).acceptClaude);
+  const { acceptClaude } = configOf(wish.config);
+  const gate = newGate(context, root, wish.output === 'quiet');
+  const admitted = await gate.admit(acceptClaude);
+  if (!admitted.ok || admitted.value === 'interrupted') return admitted;
+  const chosen = await gate.open.choose(acceptClaude);
+  if (!chosen.ok) return chosen;
+  const asked = await (await import('./login-check.ts')).askLogin(context, chosen.value.program, first);
+  return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
 }
 
 function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQuiet: boolean) {

@@ -33,6 +33,7 @@ export function exitCodeFor(failure: Failure): ExitCode {
     case 'project-missing':
     case 'claude-missing':
     case 'claude-unproven':
+    case 'not-logged-in':
       return exitCode.usage;
     default:
       return exitCode.failed;

@@ -4,12 +4,17 @@
  */
 import { colourStyle, plainStyle, type Style } from '../report/format.ts';
 import { fitColumns } from '../report/terminal-text.ts';
+import { endsInLineBegin, withoutCommands } from '../report/workflow-commands.ts';
 
 export interface Output {
   /** Appends text. What is already harmless for terminals is up to the caller. */
   write(text: string): void;
   /** Writes one line. */
   line(text?: string): void;
+  /** Writes text of ours in which commands to GitHub Actions stand that are meant; anywhere else they are defused. */
+  commands(text: string): void;
+  /** What is written is read by GitHub Actions, which obeys some lines. */
+  readonly isWorkflowLog: boolean;
   /** Bytes as they are. */
   bytes(bytes: Uint8Array): void;
   /**
@@ -40,6 +45,8 @@ type Env = Readonly<Record<string, string | undefined>>;
 export interface OutputStream {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
+  /** It goes into a regular file. */
+  readonly isFile?: boolean | undefined;
   on(event: 'error', listener: (error: Error) => void): unknown;
   /** Calls `done` when the system has taken the data, or with the error. */
   write(data: string | Uint8Array, done: (error?: Error | null) => void): unknown;
@@ -77,11 +84,15 @@ export function createOutput(stream: OutputStream, env: Env): Output {
     });
   };
   // A dumb terminal cannot take a line back.
-  const { write, passing } = withPassingLine(send, isTerminal && env.TERM !== 'dumb' ? columns : null);
+  const { write: writeRaw, passing } = withPassingLine(send, isTerminal && env.TERM !== 'dumb' ? columns : null);
+  const isWorkflowLog = env.GITHUB_ACTIONS === 'true' && stream.isFile !== true;
+  const write = isWorkflowLog ? defused(writeRaw) : writeRaw;
   return {
     write,
     line: (text = '') => write(`${text}\n`),
-    bytes: write,
+    commands: writeRaw,
+    isWorkflowLog,
+    bytes: writeRaw,
     passing,
     style: isTerminal && showsColour(env) ? colourStyle : plainStyle,
     isTerminal,
@@ -103,6 +114,15 @@ export function createOutput(stream: OutputStream, env: Env): Output {
         if (closed || pending === 0) resolve();
         else flushed.push(resolve);
       }),
+  };
+}
+
+/** Texts of others stand in nearly all that is shown: none of it becomes a command. */
+function defused(write: (text: string) => void): (text: string) => void {
+  let isLineBegin = true;
+  return (text) => {
+    write(withoutCommands(text, isLineBegin));
+    isLineBegin = endsInLineBegin(text, isLineBegin);
   };
 }
 

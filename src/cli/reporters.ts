@@ -47,7 +47,8 @@ export async function createReporter(context: Context, group: GroupReference, ki
       const options = { write, style: stdout.style, now, groupFolder: group.paths.folder, columns };
       if (env.GITHUB_ACTIONS !== 'true')
         return (await import('../report/text-reporter.ts')).createTextReporter(options);
-      return (await import('../report/github-reporter.ts')).createGithubReporter(options);
+      const commands = (text: string): void => stdout.commands(text);
+      return (await import('../report/github-reporter.ts')).createGithubReporter({ ...options, write: commands });
     }
     case 'json': {
       const { createJsonReporter } = await import('../report/json-reporter.ts');

@@ -2,7 +2,7 @@
  * The standard streams of this process. What stands behind `process.stdout` takes as long to load as a short command
  * takes to run, so it is used for terminals alone.
  */
-import { mayBeTerminal } from '../world/terminal.ts';
+import { isRegularFile, mayBeTerminal } from '../world/terminal.ts';
 import type { OutputStream } from './output.ts';
 
 export function standardInputIsTerminal(): boolean {
@@ -10,16 +10,17 @@ export function standardInputIsTerminal(): boolean {
 }
 
 export function standardOutput(): OutputStream {
-  return mayBeTerminal(1) ? process.stdout : plainStream(Bun.stdout.writer());
+  return mayBeTerminal(1) ? process.stdout : plainStream(Bun.stdout.writer(), isRegularFile(1));
 }
 
 export function standardError(): OutputStream {
-  return mayBeTerminal(2) ? process.stderr : plainStream(Bun.stderr.writer());
+  return mayBeTerminal(2) ? process.stderr : plainStream(Bun.stderr.writer(), isRegularFile(2));
 }
 
 /** What goes wrong is told to whoever wrote. */
-function plainStream(sink: Bun.FileSink): OutputStream {
+function plainStream(sink: Bun.FileSink, isFile: boolean): OutputStream {
   return {
+    isFile,
     on: () => {},
     write(data, done) {
       try {

@@ -26,22 +26,25 @@ export function rawSink(stdout: Output, grep: RegExp | undefined): TranscriptSin
   const decoder = new TextDecoder();
   let held: Uint8Array[] = [];
   let isTorn = false;
+  const isShown = stdout.isTerminal || stdout.isWorkflowLog;
   const print = (line: Uint8Array, end: string): void => {
-    const needsText = grep !== undefined || stdout.isTerminal;
+    const needsText = grep !== undefined || isShown;
     const text = needsText ? decoder.decode(line) : '';
     if (grep !== undefined && !grep.test(text)) return;
     // JSON spells most control characters itself; what a hostile or damaged line holds must not reach a terminal.
     held.push(Buffer.from(isTorn ? '\n' : ''));
-    held.push(stdout.isTerminal ? Buffer.from(spelledControls(text)) : line, Buffer.from(end));
+    held.push(isShown ? Buffer.from(spelledControls(text)) : line, Buffer.from(end));
     isTorn = end === '';
   };
   return {
     entry: () => {},
     line: (line) => print(line, '\n'),
-    torn: (line) => print(line, stdout.isTerminal ? '\n' : ''),
-    ...(grep === undefined && !stdout.isTerminal ? { chunk: (bytes: Uint8Array) => held.push(bytes) } : {}),
+    torn: (line) => print(line, isShown ? '\n' : ''),
+    ...(grep === undefined && !isShown ? { chunk: (bytes: Uint8Array) => held.push(bytes) } : {}),
     flush() {
-      stdout.bytes(Buffer.concat(held));
+      const bytes = Buffer.concat(held);
+      if (isShown) stdout.write(bytes.toString());
+      else stdout.bytes(bytes);
       held = [];
     },
     end: () => {},

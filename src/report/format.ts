@@ -69,6 +69,15 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(hours / 24)}d ${pad2(hours % 24)}h`;
 }
 
+/** How long ago: `8s`, `5m`, `2h`, `12d`. */
+export function formatAge(ms: number): string {
+  const minutes = Math.floor(Math.max(0, ms) / 60_000);
+  if (minutes === 0) return `${Math.floor(Math.max(0, ms) / 1000)}s`;
+  if (minutes < 60) return `${minutes}m`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 24 ? `${hours}h` : `${Math.floor(hours / 24)}d`;
+}
+
 /** `14:30:22` in the local time zone; `--:--:--` when `at` is no time. */
 export function formatClock(at: string): string {
   const date = new Date(at);

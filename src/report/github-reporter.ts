@@ -9,13 +9,14 @@ import type { Reporter } from './reporter.ts';
 import { safeLine, safeText } from './terminal-text.ts';
 import { createTextReporter, type TextReporterOptions } from './text-reporter.ts';
 import { titleOf } from './wording.ts';
+import { withoutCommands } from './workflow-commands.ts';
 
 const linesMax = 100;
 const lineColumnsMax = 400;
 const sentenceColumnsMax = 1_000;
 
 export function createGithubReporter(options: TextReporterOptions): Reporter {
-  const text = createTextReporter({ ...options, write: (said) => options.write(harmless(said)) });
+  const text = createTextReporter({ ...options, write: (said) => options.write(withoutCommands(said)) });
   return {
     event(event, state, live) {
       text.event(event, state, live);
@@ -25,11 +26,6 @@ export function createGithubReporter(options: TextReporterOptions): Reporter {
     waiting: (...what) => text.waiting(...what),
     summarize: (...what) => text.summarize(...what),
   };
-}
-
-/** A command begins with two colons at the begin of a line; its older form is obeyed wherever it stands. */
-function harmless(text: string): string {
-  return text.replaceAll('##[', '## [').replace(/^(\s*)::/gm, '$1| ::');
 }
 
 /** What there is to say about the end of a session, to be unfolded by who wants to read it. */
@@ -76,8 +72,8 @@ function shownLine(line: string): string {
 function folded(title: string, lines: readonly string[]): string[] {
   if (lines.length === 0) return [];
   return [
-    `::group::${escapeData(harmless(title))}`,
-    ...lines.map((line) => harmless(`| ${line}`.trimEnd())),
+    `::group::${escapeData(withoutCommands(title))}`,
+    ...lines.map((line) => withoutCommands(`| ${line}`.trimEnd())),
     '::endgroup::',
   ];
 }
@@ -100,8 +96,8 @@ function annotations(event: GroupEvent, state: GroupState): string[] {
 }
 
 function annotation(level: 'error' | 'warning', title: string, message: string): string {
-  const said = escapeData(harmless(safeText(message).trim()));
-  return `::${level} title=${escapeProperty(harmless(safeLine(title, lineColumnsMax)))}::${said}`;
+  const said = escapeData(withoutCommands(safeText(message).trim()));
+  return `::${level} title=${escapeProperty(withoutCommands(safeLine(title, lineColumnsMax)))}::${said}`;
 }
 
 /** As GitHub's own toolkit does it. */

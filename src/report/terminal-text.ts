@@ -21,9 +21,16 @@ export function safeLine(text: string, columns: number): string {
   return fitColumns(line, columns);
 }
 
-/** Control characters, all but tab and newline, spelled as in JSON: what was JSON means the same as before. */
+/**
+ * Control characters, all but tab and newline, spelled as in JSON: what was JSON means the same as before. So is the
+ * bracket of a command that GitHub Actions obeys wherever it stands.
+ */
 export function spelledControls(text: string): string {
-  return text.replace(unsafe, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(unsafe, spelled).replaceAll('##[', `##${spelled('[')}`);
+}
+
+function spelled(sign: string): string {
+  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 /** JSON that a terminal can show: JSON itself escapes only the first 32 control characters. */

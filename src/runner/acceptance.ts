@@ -5,8 +5,7 @@
  */
 import type { StopReason, Warning } from '../core/event.ts';
 import { type Failure, ok, type Result } from '../core/failure.ts';
-import { defaultCommandTimeoutMs, type SessionDefinition, type Work, type Workspace } from '../core/group.ts';
-import { sessionLabel } from '../core/id.ts';
+import { defaultCommandTimeoutMs, type Work, type Workspace } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
 import type { SessionPaths } from '../store/paths.ts';
@@ -28,6 +27,8 @@ export type Verdict = { readonly warnings: readonly Warning[] } & (
 export interface AcceptanceOptions {
   readonly record: SessionRecord;
   readonly attemptId: string;
+  /** The prompt with what it quotes of other sessions filled in. */
+  readonly task: () => string;
   readonly paths: SessionPaths;
   /** For the command: without logins and without what is meant for claude alone. */
   readonly env: Readonly<Record<string, string>>;
@@ -130,11 +131,16 @@ export class Acceptance {
     const { definition } = record;
     const { carryBack, copiesOf } = await import('./handover.ts');
     const { commitWork } = await import('../git/commit.ts');
+    const { commitMessage } = await import('./commit-message.ts');
     const { diffStat } = await import('../git/diff.ts');
     const { settled, fresh, troubles, homeless } = await carryBack(git, copiesOf(record, paths, workspace));
     for (const message of [...troubles, ...homeless]) this.#warnings.push({ code: 'workspace', message });
     const leave = definition.noCommit === true;
-    const committed = await commitWork(git, workspace, commitMessage(definition), { leave, fresh, apart: settled });
+    const committed = await commitWork(git, workspace, commitMessage(definition, this.#options.task()), {
+      leave,
+      fresh,
+      apart: settled,
+    });
     if (!committed.ok) return committed;
     for (const message of committed.value.notes) this.#warnings.push({ code: 'workspace', message });
     await this.#sync(workspace);
@@ -195,7 +201,7 @@ export class Acceptance {
       this.#world.files.remove(paths.beforeAccept);
     }
     const what = 'The acceptance command';
-    return ok(end.ok ? null : { message: commandFailure(what, end, acceptTimeoutMs), output: end.tail });
+    return ok(end.ok ? null : { message: commandFailure(what, accept, end, acceptTimeoutMs), output: end.tail });
   }
 
   /** What the command left is not the session's work: new files go, changes of others are told. */
@@ -219,14 +225,3 @@ const namesShown = 5;
 const syncTimeoutMs = 10_000;
 
 const leavings = () => import('../git/leavings.ts');
-
-const subjectMax = 72;
-
-/** The first line of the task as the subject, then whose work it is. */
-function commitMessage({ id, name, prompt, description }: SessionDefinition): string {
-  const label = sessionLabel(id, name);
-  const first = (description === '' ? prompt : description).trim().split('\n')[0] ?? '';
-  const subject = `${label}: ${first}`;
-  const cut = subject.length > subjectMax ? `${subject.slice(0, subjectMax - 1).trimEnd()}…` : subject;
-  return `${cut}\n\nUncommitted work of session ${id}, committed by claude-code-agent.\n`;
-}

@@ -3,6 +3,7 @@ import type { StopReason } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
+import { fillPrompt } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
 import { Acceptance } from './acceptance.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
@@ -37,6 +38,7 @@ export class Acceptances {
     const acceptance = new Acceptance(this.#world, {
       record,
       attemptId,
+      task: () => fillPrompt(record.definition, state, sessionPaths(paths, sessionId).inputs).prompt,
       paths: sessionPaths(paths, sessionId),
       ...needs,
       report: (verdict) => {

@@ -64,6 +64,8 @@ export interface ClaudeGate {
    * `claude-unproven` or `claude-missing`.
    */
   choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
+  /** Before the run began it was seen to be logged in, so nobody need ask. */
+  readonly isLoggedIn?: boolean;
 }
 
 export interface AttemptPreparer {
@@ -106,7 +108,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (!settings.ok) return settings;
         // The key of a rehearsal is ours, and asking takes as long as starting a session.
         login ??=
-          options.rehearsalUrl === undefined
+          options.rehearsalUrl === undefined && claude.isLoggedIn !== true
             ? askLogin(world, options, { program, env, folder })
             : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);

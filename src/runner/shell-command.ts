@@ -3,6 +3,7 @@
  * attempt's mark, so that whatever it leaves behind, also when we die, is found and ended.
  */
 import { attemptMark } from '../claude/environment.ts';
+import { oneLine } from '../claude/text.ts';
 import type { Failure } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
 import { gatherProcesses, reap } from './reap.ts';
@@ -155,11 +156,16 @@ function cutLog({ files }: World, logFile: string, offset: number): boolean {
   return true;
 }
 
-/** A sentence that says how a command of the user's failed. */
-export function commandFailure(what: string, end: CommandEnd, timeoutMs: number): string {
+const commandCharsMax = 200;
+
+/** A sentence that says which `command` of the user's failed, and how; `what` is it. */
+export function commandFailure(name: string, command: string, end: CommandEnd, timeoutMs: number): string {
+  const what = `${name} \`${oneLine(command, commandCharsMax)}\``;
   if (end.printedTooMuch) return `${what} printed more than 64 MiB and was ended.`;
   if (end.timedOut) return `${what} did not end within ${Math.round(timeoutMs / 1000)} seconds.`;
   const how = end.exitCode === null ? 'was ended by a signal or could not be started' : `failed (exit ${end.exitCode})`;
   const last = end.tail.trimEnd().split('\n').at(-1) ?? '';
-  return last === '' ? `${what} ${how}.` : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
+  return last === ''
+    ? `${what} ${how} and printed nothing.`
+    : `${what} ${how}: ${last.slice(0, 200).replace(/[.\s]+$/, '')}.`;
 }

@@ -254,7 +254,7 @@ export class Worker {
     this.#announce();
     this.#emit({ kind: 'activity' });
     // It would work without its rules, and be paid for a result that nobody can trust.
-    const isWithoutRules = message.kind === 'init' && this.#options.expectHook && !this.stream.hookSeen;
+    const isWithoutRules = message.kind === 'init' && this.#options.expectHook && this.stream.beganWithoutHook;
     if (isWithoutRules && !this.#stop && !this.#endedByUs) {
       this.#endedByUs = true;
       this.#processes.terminate();

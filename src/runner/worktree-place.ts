@@ -118,8 +118,9 @@ export async function setUp(
     onStop(command.stop);
     const end = await command.ended;
     if (!end.ok) {
+      const what = 'The set-up command of the worktree';
       const next = `Its output is in ${paths.setupLog}. Correct it, then retry the session.`;
-      return fail('setup-failed', commandFailure('The set-up command of the worktree', end, setupTimeoutMs), next);
+      return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
     }
   }
   world.files.writeAtomic(paths.setupDone, round, { durable: true });

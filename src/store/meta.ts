@@ -50,6 +50,8 @@ export interface GroupMeta extends GroupDefinition {
   readonly reason?: string;
   readonly message?: string;
   readonly sessions: readonly SessionSummary[];
+  /** It was rehearsed: `cost` is play money. */
+  readonly rehearsal?: true;
   /** US dollars over all ended attempts. */
   readonly cost: number;
   readonly estimated?: true;
@@ -102,6 +104,7 @@ export function groupMeta(state: GroupState): GroupMeta {
     ...(isHeld ? present({ reason: state.reason, message: state.message }) : {}),
     sessions: [...state.sessions.values()].map(sessionSummary),
     config,
+    ...(state.run?.rehearsal ? { rehearsal: true as const } : {}),
     cost: state.usage.costUsd,
     ...present({ estimated: state.usage.estimated }),
     tokens: state.usage.tokens,

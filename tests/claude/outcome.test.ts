@@ -214,6 +214,19 @@ describe('judge', () => {
     expect(judged([hook, init], { expectHook: true, endedByUs: true })).toMatchObject({ reason: 'no-result' });
   });
 
+  test('F9: a hook that was reported too late is why it was ended, whatever claude says while it dies', () => {
+    const hook = { type: 'system', subtype: 'hook_started', hook_event: 'SessionStart' };
+    const why = { status: 'failed', reason: 'config-invalid', message: expect.stringContaining('SessionStart hook') };
+    const ended = { expectHook: true, endedByUs: true, exit: { kind: 'signalled', signal: 'SIGTERM' } } as const;
+    expect(judged([init, hook], ended)).toMatchObject(why);
+    expect(judged([init, hook], { ...ended, exit: { kind: 'exited', code: 143 } })).toMatchObject(why);
+    expect(judged([init, hook, result({ is_error: true, result: 'Aborted' })], ended)).toMatchObject(why);
+    // What it had finished by then is finished.
+    expect(judged([init, hook, success], ended)).toMatchObject({ status: 'completed' });
+    // A signal of somebody else is one still.
+    expect(judged([init, hook], { ...ended, endedByUs: false })).toMatchObject({ reason: 'signalled' });
+  });
+
   test('warns of what does not change the outcome', () => {
     const codes = (lines: object[], more: Partial<JudgeInput> = {}) => judged(lines, more).warnings.map((w) => w.code);
     const hook = { type: 'system', subtype: 'hook_response', hook_event: 'SessionStart', outcome: 'success' };

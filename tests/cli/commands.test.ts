@@ -78,6 +78,19 @@ test('group list filters by status, newest first, one JSON document', async () =
   expect(text).toContain(`${first}`);
 });
 
+test('U9: group list tells play money from real, and how old a group is', async () => {
+  const group = await user.ok('group', 'create', 'tried');
+  await user.ok('session', 'add', group, '--project', user.project('a'), '--prompt', 'Do it.', '--name', 'a');
+  await user.ok('group', 'create', 'fresh');
+  await user.ok('group', 'run', group, '--rehearse', '--output', 'quiet');
+  const [head = '', ...rows] = (await user.ok('group', 'list')).split('\n');
+  expect(head).toMatch(/COST +AGE/);
+  expect(rows.find((row) => row.includes('-tried'))).toMatch(/ 1\/1 +~?\$\d+\.\d\d play +\d+[sm]$/);
+  expect(rows.find((row) => row.includes('-fresh'))).toMatch(/ 0\/0 +\$0\.00 +\d+[sm]$/);
+  const listed = await user.json<{ slug: string; rehearsal?: boolean }[]>('group', 'list');
+  expect(listed.map(({ slug, rehearsal }) => `${slug} ${rehearsal}`).sort()).toEqual(['fresh undefined', 'tried true']);
+}, 60_000);
+
 test('a damaged group is listed as such and hides no other', async () => {
   const good = await user.ok('group', 'create', 'good');
   const bad = await user.ok('group', 'create', 'bad');

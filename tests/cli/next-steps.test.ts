@@ -51,3 +51,21 @@ test('a failure that needs a person says how its rehearsal goes on', async () =>
     );
   }
 });
+
+test('U10: what holds for the whole group is said once', async () => {
+  const group = user.make(
+    'auth',
+    [...'abcdefghi'].map((name) => ({ name })),
+  );
+  const sentence = 'The group was not started. Start it with: ';
+  const said = await user.ok('group', 'why', group);
+  const lines = said.split('\n');
+  expect(said.split(sentence)).toHaveLength(2);
+  expect(lines[0]).toStartWith(`not-started: ${sentence}`);
+  expect(lines.slice(1, 4)).toEqual(['', expect.stringMatching(/^SESSION/), '001 a    pending  not-started']);
+  expect(lines).toHaveLength(3 + 9);
+  // Of one session, and in JSON, each answer is whole.
+  expect(await user.ok('group', 'why', group, 'b')).toMatch(/^002 b .*Start it with/m);
+  const { sessions } = await user.json<{ sessions: { message: string }[] }>('group', 'why', group);
+  expect(sessions.every(({ message }) => message.startsWith(sentence))).toBe(true);
+});

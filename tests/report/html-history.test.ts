@@ -123,6 +123,28 @@ describe('a session that does not run waits for', () => {
   });
 });
 
+test('U14: pauses, retries and corrections are told, and a pause of the group once', () => {
+  const log = started({}, sessionDefinition(1)).start(a);
+  log.pause(a, usage(0.1), 'transient').start(a, 'resume');
+  log.pause(a, usage(0.2), 'not-accepted').start(a, 'resume');
+  log.pause(a, usage(0.3), 'slice').start(a, 'resume');
+  const texts = modelOf(log).notes.map(({ text }) => text);
+  expect(texts.slice(1)).toEqual([
+    expect.stringMatching(/^001\b.* was paused \(transient\)\. /),
+    expect.stringMatching(/^001\b.* was sent back to correct its work\. /),
+  ]);
+  const of = { sessionId: a, attemptId: attemptId(a, 4) };
+  log.add({ type: 'session_failed', ...of, reason: 'claude-error', message: 'Bad.', next: '', usage: usage(0.4) });
+  log.add({ type: 'session_queued', sessionId: a, queued: true }).start(a, 'retry');
+  expect(modelOf(log).notes.slice(-2)).toMatchObject([
+    { text: expect.stringMatching(/^001\b.* failed \(claude-error\)\. Bad\.$/) },
+    { text: expect.stringMatching(/^001\b.* was tried again, attempt 5\.$/) },
+  ]);
+  // What an attempt cost is drawn while it worked.
+  const [first] = modelOf(log).spending;
+  expect(Date.parse(first?.from ?? '')).toBeLessThan(Date.parse(first?.at ?? ''));
+});
+
 describe('an attempt', () => {
   test('gets ready, works and is judged', () => {
     const log = started({}, sessionDefinition(1)).start(a);

@@ -35,7 +35,7 @@ function told(body: EventBody): string[] {
     conditionOf(state, capacity.nowMs) ?? '',
     conditionText(state) ?? '',
     textOf(frame({ view: { state } })),
-    noteText(event),
+    noteText(event, String),
     rung,
     why?.message ?? '',
   ];

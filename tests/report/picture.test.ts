@@ -139,8 +139,8 @@ describe('charts', () => {
     const chart = stepChart(
       ['a', 'b'],
       [
-        { at: 0, added: [1, 1] },
-        { at: 50, added: [2, 0] },
+        { from: 0, at: 0, added: [1, 1] },
+        { from: 0, at: 50, added: [2, 0] },
       ],
       {
         span: { from: 0, to: 100 },
@@ -151,9 +151,23 @@ describe('charts', () => {
     );
     const paths = readMarkup(chart.text).elements.filter(({ name }) => name === 'path');
     expect(paths.map(({ attributes }) => attributes.get('d'))).toEqual([
-      'M76 204H76V109H532V14H988V204z',
-      'M76 204H76V156.5H532V61.5H988V204z',
+      'M76 204L76 204L76 109L520 14H988V204z',
+      'M76 204L76 204L76 156.5L520 61.5H988V204z',
     ]);
+  });
+
+  test('U14: what ends at the right edge is seen in full, and the last label is not cut', () => {
+    const hour = 3_600_000;
+    const to = 3 * hour;
+    const added = { from: hour, at: to, added: [0.54] };
+    const options = { span: { from: 0, to }, idle: [], label: 'x', format: String };
+    const { elements } = readMarkup(stepChart(['a'], [{ from: 0, at: to, added: [0.46] }, added], options).text);
+    const path = elements.find(({ name }) => name === 'path')?.attributes.get('d') ?? '';
+    // A ramp to the top, which is 1, and a level there.
+    expect(path).toEndWith('L964 14H988V204z');
+    const labels = elements.filter(({ name, attributes }) => name === 'text' && attributes.get('y') === '222');
+    expect(labels.at(-1)?.attributes.get('class')).toBe('dim end');
+    expect(timeScale({ from: 0, to }, [], 0, 988).ticks.at(-1)).toMatchObject({ label: '03:00', anchor: 'end' });
   });
 });
 

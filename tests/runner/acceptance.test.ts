@@ -86,16 +86,29 @@ test('after its last retry the session has failed, and its dependents do not sta
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(recordOf(group)?.state).toMatchObject({
     status: 'failed',
-    failure: { reason: 'not-accepted', message: 'The acceptance command failed (exit 7): no.' },
+    failure: { reason: 'not-accepted', message: 'The acceptance command `echo no; exit 7` failed (exit 7): no.' },
   });
   expect(group.state().counts).toMatchObject({ failed: 1, pending: 1 });
   // A retry begins with a turn that knows why, and has its retries anew.
   const retry = group.run(rig.env, { retryFailed: true });
   const { fake, prompt } = await turn(group);
-  expect(prompt).toContain('The acceptance command failed (exit 7): no.');
+  expect(prompt).toContain('The acceptance command `echo no; exit 7` failed (exit 7): no.');
   await fake.succeed();
   await (await turn(group)).fake.succeed();
   expect(await retry.result).toMatchObject({ kind: 'settled', status: 'failed' });
+});
+
+test('U7: of a quiet failure claude and the user are told the command and that it printed nothing', async () => {
+  const group = make({ accept: 'test -e done.txt &&\n test -s done.txt' });
+  const run = group.run(rig.env);
+  await (await turn(group)).fake.succeed();
+  const { fake, prompt } = await turn(group);
+  const message = 'The acceptance command `test -e done.txt && test -s done.txt` failed (exit 1) and printed nothing.';
+  expect(prompt).toContain(message);
+  expect(group.events()).toContainEqual(expect.objectContaining({ type: 'session_paused', message }));
+  await fake.succeed();
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(recordOf(group)?.state).toMatchObject({ failure: { message } });
 });
 
 test('with no retries the first failure is the last', async () => {
@@ -154,7 +167,7 @@ test('a command that takes too long is ended with all it started', async () => {
   await (await turn(group)).fake.succeed();
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'failed' });
   expect(recordOf(group)?.state).toMatchObject({
-    failure: { reason: 'not-accepted', message: 'The acceptance command did not end within 60 seconds.' },
+    failure: { reason: 'not-accepted', message: expect.stringMatching(/^The acceptance .* did not end within 60 sec/) },
   });
   expect(markedProcesses(group)).toEqual([]);
 });

@@ -282,9 +282,8 @@ test('a new worktree is filled and set up once; when that fails the session says
   writeFileSync(join(group.project('app'), '.worktreeinclude'), 'ignored\n');
   expect(await group.run(rig.env).result).toMatchObject({ status: 'failed' });
   const { state } = recordOf(group, 'a') ?? {};
-  expect(state).toMatchObject({
-    failure: { reason: 'setup-failed', message: 'The set-up command of the worktree failed (exit 4): not ready.' },
-  });
+  const message = `The set-up command of the worktree \`${setup}\` failed (exit 4): not ready.`;
+  expect(state).toMatchObject({ failure: { reason: 'setup-failed', message } });
   const paths = group.session('a');
   expect(readFileSync(paths.setupLog, 'utf8')).toContain('SECRET=1');
   writeFileSync(join(paths.folder, 'ready'), '');

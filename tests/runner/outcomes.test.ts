@@ -111,6 +111,17 @@ const cases: { name: string; reason: string; says: RegExp; step: (fake: Invocati
     step: (fake) => fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' }),
   },
   {
+    name: 'F9: a hook that is reported after claude has begun',
+    reason: 'config-invalid',
+    says: /^claude was ended because it began to work before the SessionStart hook/,
+    step: async (fake) => {
+      await fake.ignore('SIGTERM');
+      await fake.print({ type: 'system', subtype: 'init', model: 'claude-opus-4-8' });
+      await fake.print({ type: 'system', hook_id: 'h', hook_event: 'SessionStart', subtype: 'hook_started' });
+      fake.exit(143);
+    },
+  },
+  {
     name: 'not logged in, said by the stream',
     reason: 'not-logged-in',
     says: /log/i,

@@ -3,7 +3,7 @@ import { type Command, Option } from '@commander-js/extra-typings';
 import { describeFailure, type Failure, ok } from '../../core/failure.ts';
 import { addUsage } from '../../core/group.ts';
 import { activeGroupStatuses, groupStatuses } from '../../core/status.ts';
-import { type Cell, formatMoney, formatTable } from '../../report/format.ts';
+import { type Cell, formatAge, formatMoney, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { conditionOf, statusTone } from '../../report/wording.ts';
 import { type GroupListing, listGroups } from '../../store/group-store.ts';
@@ -19,12 +19,15 @@ Example:
   $ claude-code-agent group list --status active
   $ claude-code-agent group list --json | jq -r '.[].id'`;
 
+const description = `Lists session groups, newest first. Active groups are created, running or paused ones.
+What a rehearsal cost is play money, and marked.`;
+
 const statuses = [...groupStatuses, 'active'] as const;
 type StatusFilter = (typeof statuses)[number];
 
 export function define(command: Command, context: Context): void {
   command
-    .description('Lists session groups, newest first. Active groups are created, running or paused ones.')
+    .description(description)
     .addOption(new Option('--status <status>', 'only groups of this status').choices(statuses))
     .option(
       '--json',
@@ -72,8 +75,10 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
     { title: 'STATUS' },
     { title: 'DONE', align: 'right' },
     { title: 'COST', align: 'right' },
+    { title: 'AGE', align: 'right' },
     { title: 'NAME' },
   ] as const;
+  const nowMs = context.world.clock.now();
   const rows = listings.map((listing): Cell[] => {
     if (listing.meta === undefined) return [listing.id, troubled(listing.problem)];
     const { id, problem } = listing;
@@ -83,7 +88,9 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
       id,
       problem === undefined ? { text: status, tone: statusTone(status.split(' ')[0] ?? '') } : troubled(problem),
       `${done}/${meta.sessions.length}`,
-      formatMoney(meta.cost, meta.estimated),
+      // Nobody is to add up what was spent with what was not.
+      `${formatMoney(meta.cost, meta.estimated)}${meta.rehearsal ? ' play' : ''}`,
+      formatAge(nowMs - Date.parse(listing.meta.createdAt)),
       meta.name === meta.slug ? '' : safeLine(meta.name, 60),
     ];
   });
@@ -95,7 +102,7 @@ function troubled({ reason }: Failure): Cell {
   return reason === 'newer-version' ? { text: 'newer version', tone: 'warn' } : { text: 'damaged', tone: 'bad' };
 }
 
-type Shown = Pick<GroupMeta, 'sessions' | 'cost' | 'estimated' | 'name' | 'slug'>;
+type Shown = Pick<GroupMeta, 'sessions' | 'cost' | 'estimated' | 'rehearsal' | 'name' | 'slug'>;
 
 /** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
 function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: Shown; status: string } {

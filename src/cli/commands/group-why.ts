@@ -88,14 +88,32 @@ function lines(context: Context, { state }: LoadedGroup, answers: readonly Answe
     const { size } = state.sessions;
     return [size === 0 ? 'The group has no sessions.' : `All sessions are completed (${size}).`];
   }
+  const nowMs = context.world.clock.now();
+  const shown = answers.map((answer) => ({ ...answer, message: withLocalTimes(answer.message, nowMs) }));
+  const shared = sharedSentences(shown);
   const columns = [{ title: 'SESSION' }, { title: 'STATUS' }, { title: 'REASON' }, { title: 'WHY' }];
-  const rows = answers.map(({ id, name, status, reason, message }) => [
+  const rows = shown.map(({ id, name, status, reason, message }) => [
     sessionTitle(id, name),
     { text: status, tone: statusTone(status) },
     reason,
-    safeLine(withLocalTimes(message, context.world.clock.now()), sentenceColumnsMax),
+    shared.has(message) ? '' : safeLine(message, sentenceColumnsMax),
   ]);
-  return formatTable(columns, rows, context.stdout.style);
+  const heads = [...shared].map(([message, reason]) => `${reason}: ${safeLine(message, sentenceColumnsMax)}`);
+  return [...heads, ...(heads.length > 0 ? [''] : []), ...formatTable(columns, rows, context.stdout.style)];
+}
+
+/** Shorter ones can stand in every row. */
+const sharedLengthMin = 40;
+
+/** What holds for several sessions alike is said once, above them, with the reason that stands in their rows. */
+function sharedSentences(answers: readonly Answer[]): ReadonlyMap<string, string> {
+  const shared = new Map<string, string>();
+  for (const [reason, alike = []] of Map.groupBy(answers, (answer) => answer.reason)) {
+    const messages = new Set(alike.map(({ message }) => message));
+    const [message = ''] = messages;
+    if (alike.length > 1 && messages.size === 1 && message.length >= sharedLengthMin) shared.set(message, reason);
+  }
+  return shared;
 }
 
 function answersFor(context: Context, group: LoadedGroup): Answer[] {

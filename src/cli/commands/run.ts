@@ -11,6 +11,7 @@ import { collect } from '../option-values.ts';
 import { chooseOutput } from '../reporters.ts';
 import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
 import { type RunWish, runWish, withRunOptions } from '../run-options.ts';
+import { readUserConfig } from '../user-config.ts';
 import { readWorkflow } from '../workflow-group.ts';
 
 const description = `Creates the group that a workflow describes and runs it.
@@ -45,7 +46,11 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   if (!output.ok) return output;
   const rehearsal = await rehearsalFor(context, wish.rehearse);
   if (!rehearsal.ok) return rehearsal;
-  const claude = rehearsal.value === undefined ? await gateForNewGroup(context, root.value, wish) : ok(undefined);
+  const ofUser = await readUserConfig(context);
+  if (!ofUser.ok) return ofUser;
+  const first = group.value.sessions.find(({ dependsOn }) => dependsOn.length === 0);
+  const claude =
+    rehearsal.value === undefined ? await gateForNewGroup(context, root.value, wish, first) : ok(undefined);
   if (!claude.ok) return claude;
   if (claude.value === 'interrupted') return ok(exitCode.interrupted);
   const created = createNewGroup(context, root.value, group.value);

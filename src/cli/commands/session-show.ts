@@ -5,7 +5,7 @@ import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } 
 import { planOf } from '../../core/plan.ts';
 import { type Denied, deniedSentence, explanation } from '../../core/progress.ts';
 import { type TimedWait, timedWait } from '../../core/timed-wait.ts';
-import { formatDate, formatDuration, formatMoney, formatTokens } from '../../report/format.ts';
+import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
 import {
   goesOnAt,
@@ -135,8 +135,14 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
     '',
     style('dim', 'Task:'),
     safeText(definition.prompt),
+    ...rejected(record.rejection?.output ?? '', style),
     ...(record.state.status === 'completed' ? ['', style('dim', 'Result:'), safeText(record.state.result)] : []),
   ];
+}
+
+function rejected(output: string, style: Style): string[] {
+  const printed = safeText(output).trimEnd();
+  return printed === '' ? [] : ['', style('dim', 'The acceptance command printed, in the end:'), printed];
 }
 
 function goingOn({ world }: Context, { paths, state, record }: LoadedSession): string | undefined {

@@ -1,7 +1,5 @@
 /** `doctor`: what this machine needs to run groups at all. */
-import { isAbsolute, join } from 'node:path';
-import { workerEnvironment } from '../../claude/environment.ts';
-import { checkLogin, chooseLogin } from '../../claude/login.ts';
+import { join } from 'node:path';
 import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
 import { versionOf } from '../../claude/program-file.ts';
 import type { Failure, Result } from '../../core/failure.ts';
@@ -10,6 +8,7 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { isCompiled, ownCommand } from '../../world/own-program.ts';
 import type { Containment, World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
+import { askLogin } from '../login-check.ts';
 import { shellWord } from '../path-argument.ts';
 import { readUserConfig } from '../user-config.ts';
 import { type Finding, fine } from './finding.ts';
@@ -78,28 +77,10 @@ async function checkGit(context: Context): Promise<Finding> {
   return { check: 'git', level: 'warning', message: 'git cannot be run.', next };
 }
 
-/**
- * In an environment and a config dir like a worker's, since that is where it has to work; but outside the data root,
- * which may be one that can only be read.
- */
-export async function checkClaudeLogin({ world, env }: Context, { program }: ClaudeProgram): Promise<Finding> {
-  const login = chooseLogin(env);
-  const { TMPDIR = '' } = env;
-  const folder = join(isAbsolute(TMPDIR) ? TMPDIR : '/tmp', `claude-code-agent-${world.random.uuid()}`);
-  const [configDir, tmpDir] = [join(folder, 'claude-config'), join(folder, 'tmp')];
-  try {
-    world.files.makeFolder(configDir);
-    world.files.makeFolder(tmpDir);
-    const environment = workerEnvironment({ caller: env, attemptId: 'doctor', configDir, tmpDir, login });
-    const checked = await checkLogin(world, program, environment, folder);
-    return checked.ok
-      ? fine('login', `logged in (${login.source}, ${checked.value.method})`)
-      : failed('login', checked);
-  } catch (error) {
-    return unchecked(systemFailure(folder, error));
-  } finally {
-    world.files.remove(folder);
-  }
+export async function checkClaudeLogin(context: Context, { program }: ClaudeProgram): Promise<Finding> {
+  const asked = await askLogin(context, program);
+  if (!asked.ok) return asked.failure.reason === 'write-failed' ? unchecked(asked.failure) : failed('login', asked);
+  return fine('login', `logged in (${asked.value.source}, ${asked.value.method})`);
 }
 
 function unchecked({ message }: Failure): Finding {

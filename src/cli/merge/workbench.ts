@@ -237,10 +237,10 @@ export class Workbench {
     }
     if (this.#interrupted) return interrupted();
     if (end.ok) return restore(this.git, task.scratch.path, commit);
-    const what = `The acceptance command of ${titleOfPiece(piece)}, run on what was merged into ${task.plan.into},`;
+    const what = `Run on what was merged into ${task.plan.into}, the acceptance command of ${titleOfPiece(piece)}`;
     return fail(
       'not-accepted',
-      commandFailure(what, end, acceptTimeoutMs),
+      commandFailure(what, accept, end, acceptTimeoutMs),
       `No branch was moved. Its output is in ${logFile}. ${correction(piece)}`,
     );
   }
@@ -262,9 +262,9 @@ export class Workbench {
     const options = { cwd, env: this.#env, logFile, timeoutMs: setupTimeoutMs, mark: this.#mark };
     const end = await this.#run({ command: setup, ...options });
     if (end.ok) return ok(undefined);
-    const what = `The set-up command of ${titleOfPiece(piece)}, run in a scratch worktree,`;
+    const what = `Run in a scratch worktree, the set-up command of ${titleOfPiece(piece)}`;
     const next = `No branch was moved. Its output is in ${logFile}; correct it, then try again.`;
-    return fail('setup-failed', commandFailure(what, end, setupTimeoutMs), next);
+    return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
   }
 
   async #run(options: Parameters<typeof runShellCommand>[1]): Promise<CommandEnd> {

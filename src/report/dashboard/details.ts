@@ -45,24 +45,26 @@ const lineLengthMax = 4_000;
 const linesMax = 2_000;
 const nameColumns = 14;
 
-/** Exactly `rows` rows, the first of which names the session and the tabs. `scroll` is brought within bounds. */
+/**
+ * Exactly `rows` rows, the first of which names the session and the tabs. `lines` are those of `paneLines`;
+ * `scroll` is brought within bounds.
+ */
 export function paneRows(
   view: View,
   record: SessionRecord,
-  ui: Pick<Ui, 'tab' | 'scroll'>,
+  { tab, scroll: wanted, lines }: Pick<Ui, 'tab' | 'scroll'> & { readonly lines: readonly Cell[][] },
   terminal: Terminal,
   rows: number,
 ): { readonly rows: Row[]; readonly scroll: number } {
   const { columns } = terminal;
   const room = Math.max(0, rows - 1);
-  const lines = tabLines(view, record, ui.tab, columns - 2);
   const most = Math.max(0, lines.length - room);
-  const scroll = Math.min(ui.scroll, most);
-  const from = ui.tab === 'log' ? most - scroll : scroll;
+  const scroll = Math.min(wanted, most);
+  const from = tab === 'log' ? most - scroll : scroll;
   const shown = lines.slice(from, from + room);
   const body = Array.from({ length: room }, (_, index) => rowOf([{ text: ' ' }, ...(shown[index] ?? [])], columns));
   const hidden = { above: from, below: Math.max(0, lines.length - from - room) };
-  return { rows: [headRow(view, record, ui.tab, terminal, hidden), ...body], scroll };
+  return { rows: [headRow(view, record, tab, terminal, hidden), ...body], scroll };
 }
 
 interface Hidden {
@@ -94,6 +96,11 @@ function headRow(
   const end = hidden.length + 2 <= room ? hidden : '';
   const rule = { text: glyphs.rule.repeat(Math.max(0, room - end.length)), tone: 'dim' } as const;
   return rowOf([...left, rule, { text: end, tone: 'dim' }], columns);
+}
+
+/** What the pane has to show below its first row. */
+export function paneLines(view: View, record: SessionRecord, tab: Tab, { columns }: Terminal): Cell[][] {
+  return tabLines(view, record, tab, columns - 2);
 }
 
 function tabLines(view: View, record: SessionRecord, tab: Tab, columns: number): Cell[][] {

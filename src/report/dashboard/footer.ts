@@ -100,7 +100,15 @@ function hints(view: View, ui: Ui, columns: number): Cell[] {
   const all =
     ui.pane === 'full'
       ? ['enter list', 'tab next', ...actions(view, ui), '? help', 'q back']
-      : ['enter open', ...actions(view, ui), 'l log', '/ find', 'f problems', '? help', 'q quit'];
+      : [
+          ui.pane === 'none' ? 'enter open' : 'enter close',
+          ...actions(view, ui),
+          'l log',
+          '/ find',
+          'f problems',
+          '? help',
+          'q quit',
+        ];
   const cells: Cell[] = [];
   let left = columns + 1;
   // Help and the way out stay, whatever has to go.

@@ -5,7 +5,7 @@
  */
 import type { SessionId } from '../../core/group.ts';
 import { asciiRow, type Row, rowOf } from './cells.ts';
-import { paneRows } from './details.ts';
+import { paneLines, paneRows } from './details.ts';
 import { footerRow, noticeRows } from './footer.ts';
 import { headerRows } from './header.ts';
 import { helpRows } from './help.ts';
@@ -41,16 +41,20 @@ export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
   while (head.length > 1 && rows - head.length - 1 < listRowsMin) head.pop();
   const notice = noticeRows(view, terminal, rows - head.length - 1 - listRowsMin);
   const room = Math.max(1, rows - head.length - 1 - notice.length);
-  const heights = divide(room, chosen.pane, ids.length);
+  // Which one is selected does not depend on how many are visible.
+  const selected = view.state.sessions.get(ids[settled(chosen, ids, 1).index] ?? '');
+  const lines = selected === undefined || chosen.pane === 'none' ? [] : paneLines(view, selected, chosen.tab, terminal);
+  // A log grows.
+  const wanted = chosen.tab === 'log' ? Number.POSITIVE_INFINITY : lines.length;
+  const heights = divide(room, chosen.pane, ids.length, wanted);
   const { index, ...ui } = settled(chosen, ids, heights.list);
-  const selected = view.state.sessions.get(ids[index] ?? '');
   const body: Row[] = [];
   let scroll = ui.scroll;
   if (ui.mode.kind === 'help') body.push(...helpRows(terminal, view.runner === 'here'));
   else {
     if (heights.list > 0) body.push(...listRows(view, ui, terminal, { room, ids, index, height: heights.list }));
     if (heights.pane > 0 && selected !== undefined) {
-      const pane = paneRows(view, selected, ui, terminal, heights.pane);
+      const pane = paneRows(view, selected, { ...ui, lines }, terminal, heights.pane);
       body.push(...pane.rows);
       scroll = pane.scroll;
     }
@@ -86,12 +90,14 @@ interface Heights {
   readonly pane: number;
 }
 
-function divide(room: number, pane: Ui['pane'], sessions: number): Heights {
+/** `lines`: what the pane has to show. */
+function divide(room: number, pane: Ui['pane'], sessions: number, lines: number): Heights {
   if (pane === 'full') return { list: 0, pane: room };
   const list = room - titleRows(room);
   if (pane === 'none') return { list: Math.max(1, list), pane: 0 };
   // A short list leaves the room it does not need.
-  const wanted = Math.max(paneRowsMin, Math.floor(room * 0.55), list - sessions);
+  const most = Math.max(paneRowsMin, Math.floor(room * 0.55));
+  const wanted = Math.max(Math.min(most, lines + 1), list - sessions);
   const height = Math.max(0, Math.min(wanted, list - Math.min(listRowsMin, sessions)));
   return { list: Math.max(1, list - height), pane: height };
 }

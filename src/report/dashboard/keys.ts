@@ -4,7 +4,7 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { titleOf } from '../wording.ts';
 import { type Mode, type Tab, tabs, type Ui } from './ui.ts';
-import type { Runner } from './view.ts';
+import { listedSessions, type Runner } from './view.ts';
 
 export type KeyName =
   | 'up'
@@ -75,7 +75,7 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
     case 'help':
       return { ui: { ...ui, mode: browse } };
     case 'filter':
-      return typeFilter(ui, key);
+      return refiltered(ui, typeFilter(ui, key), situation);
     case 'say':
       return typeMessage(ui, mode, key);
     case 'ask-pause':
@@ -89,6 +89,14 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
     case 'browse':
       return 'key' in key ? move(ui, key.key, situation) : command(ui, key, situation);
   }
+}
+
+/** Another filter moves the selection when it hides what was selected. */
+function refiltered(before: Ui, { ui }: Pressed, { state }: Situation): Pressed {
+  if (ui.filter === before.filter && ui.onlyProblems === before.onlyProblems) return { ui };
+  const ids = listedSessions(state, { ...ui, selected: null });
+  const isListed = ui.selected !== null && ids.includes(ui.selected);
+  return { ui: isListed ? ui : { ...ui, selected: ids[0] ?? null, scroll: 0 } };
 }
 
 function typeFilter(ui: Ui, key: Press): Pressed {
@@ -243,7 +251,7 @@ function command(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, s
     case '/':
       return { ui: { ...ui, mode: { kind: 'filter' }, pane: ui.pane === 'full' ? 'split' : ui.pane } };
     case 'f':
-      return { ui: { ...ui, onlyProblems: !ui.onlyProblems, top: 0 } };
+      return refiltered(ui, { ui: { ...ui, onlyProblems: !ui.onlyProblems, top: 0 } }, situation);
     case '?':
     case 'h':
       return { ui: { ...ui, mode: { kind: 'help' } } };

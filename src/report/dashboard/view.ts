@@ -100,13 +100,20 @@ export function isProblem(state: GroupState, record: SessionRecord): boolean {
   return status === 'pending' && explain(state, record).reason === 'blocked';
 }
 
-/** The visible sessions in their order. */
-export function listedSessions(state: GroupState, { filter, onlyProblems }: Ui): SessionId[] {
+/**
+ * The visible sessions in their order. What is selected stays among them also when it changes so that a filter does not
+ * hold for it any more: the next key is meant for it, and not for whoever would take its place.
+ */
+export function listedSessions(
+  state: GroupState,
+  { filter, onlyProblems, selected }: Pick<Ui, 'filter' | 'onlyProblems' | 'selected'>,
+): SessionId[] {
   const wanted = filter.trim().toLowerCase();
   const placed = placeSessions(state);
   if (wanted === '' && !onlyProblems) return placed.map(({ id }) => id);
   return placed.flatMap(({ id }) => {
     const record = state.sessions.get(id);
+    if (id === selected) return [id];
     if (record === undefined || (onlyProblems && !isProblem(state, record))) return [];
     return wanted === '' || searchable(state, record).includes(wanted) ? [id] : [];
   });

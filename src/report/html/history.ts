@@ -49,14 +49,15 @@ export interface SessionHistory {
   branch?: string;
 }
 
-/** What one attempt used, known from `at` on. */
+/** What one attempt used, known from `at` on; it worked since `from`. */
 export interface Spending {
+  readonly from: number;
   readonly at: number;
   readonly sessionId: SessionId;
   readonly usage: Usage;
 }
 
-/** Something that happened to the group. */
+/** Something that happened to the group, or set one of its sessions back. */
 export interface Note {
   readonly at: number;
   readonly event: GroupEvent;
@@ -99,6 +100,23 @@ const noted: ReadonlySet<string> = new Set([
   ...['budget_warning', 'budget_exceeded'],
 ]);
 
+/** Interruptions that are no news: nothing was lost by them, and they pass at once. */
+const unnoted: ReadonlySet<string> = new Set(['slice', 'disk']);
+
+/** What happened to one session is told when it is not the way of all of them: a pause of the group is told as one. */
+function isNoted(event: GroupEvent, before: GroupState | undefined): boolean {
+  switch (event.type) {
+    case 'session_failed':
+      return true;
+    case 'session_paused':
+      return before?.pausing === undefined && !unnoted.has(event.reason);
+    case 'session_starting':
+      return event.attempt.kind === 'retry';
+    default:
+      return noted.has(event.type);
+  }
+}
+
 interface OpenStretch extends Omit<Stretch, 'to'> {
   readonly to?: undefined;
 }
@@ -127,13 +145,14 @@ class Historian {
     const before = this.at;
     const parsed = Date.parse(event.at);
     if (parsed > this.at) this.at = parsed;
-    const wasRunning = this.state?.status === 'running';
+    const { state: former } = this;
+    const wasRunning = former?.status === 'running';
     this.state = this.state === undefined ? initialState(event) : reduce(this.state, event);
     if (event.type === 'group_started' || event.type === 'group_resumed') this.beginRun(wasRunning, before);
     if (wasRunning && this.state.status !== 'running') this.endedAt = this.at;
     if ('sessionId' in event && event.sessionId !== undefined) this.takeSession(event, event.sessionId);
     this.follow(event);
-    if (noted.has(event.type)) this.notes.push({ at: this.at, event });
+    if (isNoted(event, former)) this.notes.push({ at: this.at, event });
   }
 
   finish(nowMs: number): History {
@@ -281,7 +300,7 @@ class Historian {
   private spend(attempt: AttemptHistory, sessionId: SessionId, usage: Usage): void {
     if (attempt.usage !== undefined) return;
     attempt.usage = usage;
-    this.spendings.push({ at: this.at, sessionId, usage });
+    this.spendings.push({ from: attempt.workingAt ?? attempt.startedAt, at: this.at, sessionId, usage });
   }
 
   /** Notes why the session rests from now on, when that is no longer what it was. */

@@ -134,8 +134,9 @@ export interface ReportWait {
   readonly reason: WaitReason;
 }
 
-/** What was added to the spending at a moment: the attempt that ended then, or what a running one has used so far. */
+/** What was added to the spending: by the attempt that ended `at` then, or by a running one so far, while it worked. */
 export interface ReportSpending {
+  readonly from: string;
   readonly at: string;
   readonly sessionId: SessionId;
   readonly costUsd: number;
@@ -192,6 +193,7 @@ export function reportModel(
     live,
   );
   const sessions = reportSessions(state, history, live);
+  const titled = (id: SessionId): string => sessionTitle(id, state.sessions.get(id)?.definition.name);
   let tokens = state.usage.tokens;
   for (const usage of live.values()) tokens = addTokens(tokens, usage.tokens);
   return {
@@ -216,7 +218,7 @@ export function reportModel(
     models,
     spending: reportSpending(history, live),
     ...(history.from === undefined ? {} : { timeline: reportTimeline(history, history.from) }),
-    notes: history.notes.map(({ at, event }) => ({ at: iso(at), type: event.type, text: noteText(event) })),
+    notes: history.notes.map(({ at, event }) => ({ at: iso(at), type: event.type, text: noteText(event, titled) })),
   };
 }
 
@@ -247,8 +249,12 @@ function reportTimeline(history: History, from: number): ReportTimeline {
 }
 
 function reportSpending(history: History, live: ReadonlyMap<SessionId, Usage>): ReportSpending[] {
-  const now = [...live].map(([sessionId, usage]) => ({ at: history.to, sessionId, usage }));
-  return [...history.spendings, ...now].map(({ at, sessionId, usage: { costUsd, tokens, models } }) => ({
+  const now = [...live].map(([sessionId, usage]) => {
+    const attempt = history.sessions.get(sessionId)?.attempts.at(-1);
+    return { from: attempt?.workingAt ?? attempt?.startedAt ?? history.to, at: history.to, sessionId, usage };
+  });
+  return [...history.spendings, ...now].map(({ from, at, sessionId, usage: { costUsd, tokens, models } }) => ({
+    from: iso(Math.min(from, at)),
     at: iso(at),
     sessionId,
     costUsd,

@@ -32,14 +32,16 @@ function chartsOf(model: ReportModel, timeline: ReportTimeline): Markup[] {
   );
   const tokens = stepChart(
     tokenSeries.map(({ name }) => name),
-    model.spending.map(({ at, tokens: used }) => ({ at: timeMs(at), added: tokenSeries.map(({ of }) => of(used)) })),
+    model.spending.map(({ from, at, tokens: used }) => {
+      return { from: timeMs(from), at: timeMs(at), added: tokenSeries.map(({ of }) => of(used)) };
+    }),
     { span, idle, label: 'Tokens over time', format: formatCount },
   );
   const colours = (texts: readonly string[]): Markup =>
     legend(texts.map((text, index) => ({ className: `f-${index + 1}`, text })));
   return [
     el('h3', {}, 'Cost over time'),
-    el('p', { class: 'dim' }, 'What an attempt cost is added when it ended.'),
+    el('p', { class: 'dim' }, 'What an attempt cost is spread evenly over the time it worked.'),
     el('div', { class: 'wide' }, cost),
     colours(words),
     el('h3', {}, 'Tokens over time'),
@@ -72,7 +74,8 @@ function costStep(spending: Spending, names: readonly (string | null)[]): Step {
   const own = new Map(Object.entries(spending.models));
   const shared = [...own].filter(([name]) => !names.includes(name)).reduce((sum, [, usd]) => sum + usd, 0);
   const rest = shared + Math.max(0, unnamedUsd(spending));
-  return { at: timeMs(spending.at), added: names.map((name) => (name === null ? rest : (own.get(name) ?? 0))) };
+  const span = { from: timeMs(spending.from), at: timeMs(spending.at) };
+  return { ...span, added: names.map((name) => (name === null ? rest : (own.get(name) ?? 0))) };
 }
 
 function modelTable({ models, cost }: ReportModel): Markup | null {

@@ -1,5 +1,6 @@
 /** One sentence for everything that happened to a group as a whole. Foreign parts are raw text. */
-import type { GroupEvent, MergedRepository } from '../../core/event.ts';
+import type { GroupEvent, MergedRepository, PauseReason } from '../../core/event.ts';
+import type { SessionId } from '../../core/group.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatMoney, plural } from '../format.ts';
 import { limitName } from '../wording.ts';
@@ -14,9 +15,15 @@ export function conditionText(state: GroupState): string | undefined {
   return `${limitName(state)} until ${formatUtc(state.limitResetsAt)}`;
 }
 
-/** The sentence; the event's type where there is none. */
-export function noteText(event: GroupEvent): string {
+/** The sentence; the event's type where there is none. `titleOf` names a session. */
+export function noteText(event: GroupEvent, titleOf: (id: SessionId) => string): string {
   switch (event.type) {
+    case 'session_failed':
+      return `${titleOf(event.sessionId)} failed (${event.reason}). ${event.message}`.trim();
+    case 'session_paused':
+      return pauseText(titleOf(event.sessionId), event.reason, event.message);
+    case 'session_starting':
+      return `${titleOf(event.sessionId)} was tried again, attempt ${event.attempt.number}.`;
     case 'group_started':
       return 'The group was started.';
     case 'group_resumed':
@@ -54,6 +61,11 @@ export function noteText(event: GroupEvent): string {
     default:
       return event.type;
   }
+}
+
+function pauseText(title: string, reason: PauseReason, message: string): string {
+  const what = reason === 'not-accepted' ? 'was sent back to correct its work' : `was paused (${reason})`;
+  return `${title} ${what}. ${message}`.trim();
 }
 
 function mergedText({ into, sessionIds }: MergedRepository): string {

@@ -113,7 +113,7 @@ export function notesOf({ notes }: ReportModel): Child {
   const hidden = notes.length - notesMax;
   const items = notes
     .slice(-notesMax)
-    .map(({ at, text }) => el('li', {}, el('time', { datetime: at }, formatUtc(at)), foreign(text, 600)));
+    .map(({ at, text }) => el('li', {}, el('time', { datetime: at }, formatUtc(at)), foreign(text, 400)));
   return fragment(
     el('h2', {}, 'What happened'),
     hidden > 0 ? el('p', { class: 'dim' }, `The last ${notesMax} of ${notes.length}.`) : null,

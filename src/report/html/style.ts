@@ -31,7 +31,11 @@ padding:0 .6em;font-size:.85em;font-weight:600;white-space:nowrap}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:1em 0}
 .card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px}
 .card b{display:block;font-size:1.35em;line-height:1.3}
-.wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;background:var(--card)}
+.wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;background:
+linear-gradient(to right,var(--card) 40%,transparent) 0 0/48px 100% no-repeat local,
+linear-gradient(to left,var(--card) 40%,transparent) 100% 0/48px 100% no-repeat local,
+linear-gradient(to right,var(--dim),transparent) 0 0/12px 100% no-repeat scroll,
+linear-gradient(to left,var(--dim),transparent) 100% 0/12px 100% no-repeat scroll,var(--card)}
 .wide svg{display:block}.wide svg.stretch{width:100%;min-width:760px;height:auto}.tall{max-height:80vh;overflow:auto}
 table{border-collapse:collapse;width:100%;font-size:14px}
 th,td{padding:5px 7px;text-align:left;border-top:1px solid var(--line);white-space:nowrap}

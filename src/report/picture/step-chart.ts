@@ -1,11 +1,13 @@
-/** A chart of sums that grow with time: areas on top of each other that rise in steps, when an attempt was counted. */
+/** A chart of sums that grow with time: areas on top of each other that rise while something is added. */
 
 import type { Span } from '../html/spans.ts';
 import { type Child, el, type Markup, round } from './markup.ts';
 import { type TimeScale, timeScale } from './time-scale.ts';
 
-/** What was added to each series (by place) at a moment, ms since 1970. */
+/** What was added to each series (by place), evenly between two moments, ms since 1970. */
 export interface Step {
+  /** Not after `at`. */
+  readonly from: number;
   readonly at: number;
   readonly added: readonly number[];
 }
@@ -26,11 +28,13 @@ const left = 76;
 const right = width - 12;
 const top = 14;
 const bottom = height - 26;
+/** What was reached in the end is seen as a level of this width, pixels. */
+const tail = 24;
 
-/** One area for each name in `series`, at most six, the first at the bottom. `steps` in order of time. */
+/** One area for each name in `series`, at most six, the first at the bottom. */
 export function stepChart(series: readonly string[], steps: readonly Step[], options: ChartOptions): Markup {
   const { span, idle, label, cap, format } = options;
-  const scale = timeScale(span, idle, left, right);
+  const scale = timeScale(span, idle, left, right - tail);
   const total = steps.reduce((sum, { added }) => sum + added.reduce((inner, value) => inner + value, 0), 0);
   const highest = niceTop(Math.max(total, cap !== undefined && cap <= total * 3 ? cap : 0));
   const y = (value: number): number => bottom - (Math.min(value, highest) / highest) * (bottom - top);
@@ -54,30 +58,54 @@ interface ChartPoint {
   readonly heights: readonly number[];
 }
 
-/** The sums after every step; steps at one place of the picture are one. */
+/** The sums wherever their growth changes: of several at one place of the picture the last, and where it jumps. */
 function pointsOf(count: number, steps: readonly Step[], scale: TimeScale): ChartPoint[] {
+  const moments = [...new Set(steps.flatMap(({ from, at }) => [from, at]))].sort((a, b) => a - b);
+  const begins = [...steps].sort((a, b) => a.from - b.from);
   const sums = new Array<number>(count).fill(0);
   const points: ChartPoint[] = [];
-  const heights = (): number[] => {
+  let growing: Step[] = [];
+  let next = 0;
+  const add = (moment: number, isJump = false): void => {
+    const x = Math.round(scale.place(moment));
+    if (points.at(-1)?.x === x && (!isJump || points.at(-2)?.x === x)) points.pop();
     let sum = 0;
-    return sums.map((value) => {
-      sum += value;
+    const heights = sums.map((done, index) => {
+      const parts = growing.map((step) => shareOf(step, moment) * addedTo(step, index));
+      sum += done + parts.reduce((total, part) => total + part, 0);
       return sum;
     });
+    points.push({ x, heights });
   };
-  for (const { at, added } of steps) {
-    for (let index = 0; index < count; index += 1) sums[index] = (sums[index] ?? 0) + Math.max(0, added[index] ?? 0);
-    const x = Math.round(scale.place(at));
-    if (points.at(-1)?.x === x) points.pop();
-    points.push({ x, heights: heights() });
+  for (const moment of moments) {
+    add(moment);
+    for (let step = begins[next]; step !== undefined && step.from <= moment; step = begins[next]) {
+      growing.push(step);
+      next += 1;
+    }
+    const ended = growing.filter(({ at }) => at <= moment);
+    for (const step of ended)
+      for (let index = 0; index < count; index += 1) sums[index] = (sums[index] ?? 0) + addedTo(step, index);
+    if (ended.length > 0) growing = growing.filter(({ at }) => at > moment);
+    // What took no time is added at once.
+    if (ended.some(({ from, at }) => from === at)) add(moment, true);
   }
   return points;
 }
 
+function addedTo({ added }: Step, index: number): number {
+  return Math.max(0, added[index] ?? 0);
+}
+
+/** How much of it had been added by then, 0 to 1. */
+function shareOf({ from, at }: Step, moment: number): number {
+  return at > from ? Math.min(1, Math.max(0, (moment - from) / (at - from))) : 0;
+}
+
 function area(points: readonly ChartPoint[], index: number, y: (value: number) => number): Markup {
   const level = ({ heights }: ChartPoint, at: number): number => round(y(at < 0 ? 0 : (heights[at] ?? 0)));
-  let upper = `M${left} ${bottom}`;
-  for (const point of points) upper += `H${point.x}V${level(point, index)}`;
+  let upper = `M${points[0]?.x ?? left} ${bottom}`;
+  for (const point of points) upper += `L${point.x} ${level(point, index)}`;
   return el('path', { class: `f-${index + 1}`, d: `${upper}H${right}V${bottom}z` });
 }
 
@@ -92,8 +120,8 @@ function grid(highest: number, y: (value: number) => number, format: (value: num
 }
 
 function timeAxis(scale: TimeScale): Child[] {
-  return scale.ticks.map(({ label, place }) =>
-    el('text', { class: 'dim middle', x: round(place), y: height - 8 }, label),
+  return scale.ticks.map(({ label, place, anchor }) =>
+    el('text', { class: `dim ${anchor}`, x: round(place), y: height - 8 }, label),
   );
 }
 

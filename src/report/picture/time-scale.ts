@@ -18,6 +18,8 @@ export interface Tick {
   readonly at: number;
   readonly place: number;
   readonly label: string;
+  /** Which part of the label stands at the place: a label in the middle would be cut at the right edge. */
+  readonly anchor: 'middle' | 'end';
 }
 
 export interface Band {
@@ -34,6 +36,8 @@ interface Stretch extends Span {
 
 const bandWidth = 22;
 const tickGap = 74;
+/** No letter of an axis is wider, pixels. */
+const letterWidth = 8;
 const second = 1000;
 const minute = 60 * second;
 const hour = 60 * minute;
@@ -96,7 +100,9 @@ function ticksOf(stretches: readonly Stretch[], left: number, right: number): Ti
       const last = ticks.at(-1);
       if (last !== undefined && place - last.place < tickGap * 0.95) continue;
       // The day is said where it is another one than before.
-      ticks.push({ at, place, label: formatMoment(at, last?.at ?? stretches[0]?.from ?? at) });
+      const label = formatMoment(at, last?.at ?? stretches[0]?.from ?? at);
+      const anchor = place + (label.length * letterWidth) / 2 > right ? 'end' : 'middle';
+      ticks.push({ at, place, label, anchor });
     }
   }
   return ticks;

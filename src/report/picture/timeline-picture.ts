@@ -65,16 +65,13 @@ function placeOf(kind: string): number {
   return place >= 0 ? place : order.length + waitReasons.findIndex((reason) => `wait-${reason}` === kind);
 }
 
-/** In the order in which they first had something to show. */
-function rowsOf({ sessions }: ReportModel): ReportSession[] {
-  const begin = ({ attempts }: ReportSession): number =>
-    attempts[0] === undefined ? Number.MAX_SAFE_INTEGER : timeMs(attempts[0].startedAt);
-  let shown = [...sessions];
-  if (shown.length > rowsMax) {
-    const weight = ({ status }: ReportSession): number => (status === 'completed' ? 1 : 0);
-    shown = shown.sort((a, b) => weight(a) - weight(b) || b.costUsd - a.costUsd).slice(0, rowsMax);
-  }
-  return shown.sort((a, b) => begin(a) - begin(b));
+/** In the order of their numbers, as everywhere else on the page. */
+function rowsOf({ sessions }: ReportModel): readonly ReportSession[] {
+  if (sessions.length <= rowsMax) return sessions;
+  const weight = ({ status }: ReportSession): number => (status === 'completed' ? 1 : 0);
+  const chosen = [...sessions].sort((a, b) => weight(a) - weight(b) || b.costUsd - a.costUsd).slice(0, rowsMax);
+  const ids = new Set(chosen.map(({ id }) => id));
+  return sessions.filter(({ id }) => ids.has(id));
 }
 
 /** Draws stretches, and leaves out what nobody could see when there is very much of it. */
@@ -169,9 +166,9 @@ function attemptPieces(attempt: ReportAttempt, endMs: number): DrawnPiece[] {
 }
 
 function axis(scale: TimeScale, height: number): Child[] {
-  const ticks = scale.ticks.map(({ label, place }) => [
+  const ticks = scale.ticks.map(({ label, place, anchor }) => [
     el('line', { class: 'grid', x1: round(place), x2: round(place), y1: axisHeight - 4, y2: height - 8 }),
-    el('text', { class: 'dim middle', x: round(place), y: 15 }, label),
+    el('text', { class: `dim ${anchor}`, x: round(place), y: 15 }, label),
   ]);
   const bands = scale.bands.map((band) => {
     const size = {

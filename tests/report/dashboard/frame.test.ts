@@ -7,7 +7,7 @@ import type { EventBody } from '../../../src/core/event.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
 import type { Circumstances } from '../../../src/core/schedule.ts';
 import { whyAsker, whyNot } from '../../../src/core/why.ts';
-import { plainRow } from '../../../src/report/dashboard/cells.ts';
+import { paintRow, plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
 import { firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
@@ -107,6 +107,28 @@ test('the selected row is visible, and shown in reverse', () => {
       expect(reversed.map((row) => plainRow(row).includes(`00${number} `))).toEqual([true]);
     }),
   );
+});
+
+test('U11: the selected row is in reverse over its whole width', () => {
+  for (const columns of [40, 80, 200]) {
+    const [row] = frame({ columns, rows: 20, ui: { selected: sessionId(9) } }).rows.filter((one) => one.isSelected);
+    const painted = row === undefined ? '' : paintRow(row, 'colour');
+    expect(painted).toBe(`\u001b[7m${row === undefined ? '' : plainRow(row)}\u001b[27m`);
+    expect(Bun.stringWidth(painted)).toBe(columns);
+  }
+});
+
+test('U11: details take the rows they need, and enter says what it does', () => {
+  const at = (ui: Partial<Ui>) => frame({ rows: 40, columns: 120, ui: { selected: sessionId(9), ...ui } });
+  const short = at({ pane: 'split', tab: 'prompt' });
+  const view = { state: large(60), live: new Map(), nowMs: startMs, runner: 'elsewhere' } as const;
+  const terminal = { columns: 120, rows: 40, glyphs: unicodeGlyphs };
+  const many = frameOf(view, { ...firstUi, pane: 'split', tab: 'prompt' }, terminal);
+  expect(many.paneRows).toBe(1);
+  expect(frameOf(view, { ...firstUi, pane: 'split', tab: 'log' }, terminal).paneRows).toBeGreaterThan(15);
+  expect(textOf(at({}))).toContain('enter open');
+  expect(textOf(short)).toContain('enter close');
+  expect(textOf(short)).not.toContain('enter open');
 });
 
 function large(count: number) {

@@ -139,6 +139,24 @@ test('a filter holds while it is typed, and escape ends it', () => {
   expect(listedSessions(state, { ...firstUi, filter: 'BLOCKED' }).map((id) => Number(id.slice(0, 3)))).toEqual([7]);
 });
 
+test('U11: what is selected stays under a filter until the filter or the selection is changed', () => {
+  const fine = sessionId(1);
+  const after = (keys: Press[], ui: Partial<Ui>) => pressed(keys, { ui }).ui.selected;
+  // Its state has changed since it was selected.
+  const ui = { ...firstUi, onlyProblems: true, selected: fine };
+  expect(listedSessions(state, ui)).toContain(fine);
+  expect(listedSessions(state, { ...ui, selected: null })).not.toContain(fine);
+  expect(pressed([text('p')], { ui, number: 1 }).wishes).not.toContainEqual(
+    expect.objectContaining({ sessionId: sessionId(6) }),
+  );
+  // What the person types is about others.
+  expect(after([text('f')], { selected: fine })).toBe(sessionId(6));
+  expect(after([text('f')], { selected: sessionId(7) })).toBe(sessionId(7));
+  expect(after([text('/'), text('BLOCKED')], { selected: fine })).toBe(sessionId(7));
+  expect(after([text('/'), text('nothing like it')], { selected: fine })).toBeNull();
+  expect(textOf(frame({ ui: { filter: 'nothing like it', selected: null } }))).toContain('Nothing matches.');
+});
+
 test('pausing the whole group is asked first; a frozen one goes on', () => {
   expect(pressed([text('P')])).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-pause' } } });
   expect(pressed([text('P'), text('y')]).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);

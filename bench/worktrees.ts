@@ -16,8 +16,8 @@ const count = 4;
 
 export const worktrees: Benchmark = {
   about: ({ isQuick }) =>
-    `${count} worktrees of a repository of ${isQuick ? quickFiles : filesAll} files, ours beside git's, each one after ` +
-    'another.',
+    `${count} worktrees of a repository of ${isQuick ? quickFiles : filesAll} files, ours beside git's, each one ` +
+    'after another.',
   async run({ isQuick, rounds }) {
     const folder = makeFolder();
     try {

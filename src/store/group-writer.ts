@@ -21,7 +21,7 @@ import { isRegularFile } from './regular-file.ts';
 import { createSnapshots, type Snapshots } from './snapshots.ts';
 import { systemFailure } from './system-failure.ts';
 
-const shortestProgressDelayMs = 100;
+const shortestProgressDelayMs = 250;
 const longestProgressDelayMs = 2_000;
 /** How long a runner without its lock is given to end, and how often it is looked at. */
 const survivorPatienceMs = 2_000;
@@ -45,7 +45,7 @@ export interface GroupWriter {
   /** Brings every meta.json up to date, soon or `now`. `record` asks for the former by itself. */
   snapshot(when?: 'now'): void;
   /**
-   * There is progress to show to watchers: asked for and written to progress.json at most 10 times a second, the last
+   * There is progress to show to watchers: asked for and written to progress.json at most 4 times a second, the last
    * time on `close`.
    */
   progress(now: () => GroupProgress): void;

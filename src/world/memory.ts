@@ -77,8 +77,9 @@ function upwards(path: string): string[] {
 
 function freeIn(read: ReadText, folder: string, { limit, usage, cache }: Hierarchy): number {
   const most = bytes(read(posix.join(folder, limit)));
+  if (most === null) return Number.POSITIVE_INFINITY;
   const used = bytes(read(posix.join(folder, usage)));
-  if (most === null || used === null) return Number.POSITIVE_INFINITY;
+  if (used === null) return Number.POSITIVE_INFINITY;
   const cached = Number(cache.exec(read(posix.join(folder, 'memory.stat')) ?? '')?.[1] ?? 0);
   return Math.max(0, most - Math.max(0, used - cached));
 }

@@ -280,7 +280,7 @@ describe('snapshots', () => {
 });
 
 describe('progress', () => {
-  test('is written at most ten times a second, the last value on close', () => {
+  test('is written at most four times a second, the last value on close', () => {
     const writer = open();
     const of = (elapsedTime: number) => ({ ...groupProgress(writer.state, new Map(), 0), elapsedTime });
     faulty.calls.length = 0;
@@ -288,7 +288,7 @@ describe('progress', () => {
       writer.progress(() => of(ms));
       world.clock.step(1);
     }
-    expect(writesOf(paths.progress)).toBe(10);
+    expect(writesOf(paths.progress)).toBe(4);
     writer.progress(() => of(5_000));
     writer.close();
     expect(JSON.parse(readFileSync(paths.progress, 'utf8'))).toEqual(of(5_000));

@@ -110,14 +110,16 @@ export function refuseForeignWorkers(
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
     const process = session?.status === 'running' ? session.attempt.process : undefined;
-    if (process === undefined || sight.lives(process)) continue;
+    if (process !== undefined && sight.lives(process)) continue;
     const begun = `A session of group ${state.group.id} was started`;
-    if (process.host !== self.host) {
+    if (process !== undefined && process.host !== self.host) {
       const { host } = process;
       const next = `Run the command on ${host}, or delete the group if that machine is gone.`;
       return fail('other-host', `${begun} on the machine ${host} and may still be running there.`, next);
     }
-    if (!isOutOfSight(process, self) || !sight.listens(id)) continue;
+    // Its runner may have died before it wrote down what it had started.
+    const origin = process ?? state.run?.runner;
+    if (origin === undefined || !isOutOfSight(origin, self) || !sight.listens(id)) continue;
     return fail(
       'other-host',
       `${begun} in another container (pid namespace) of this machine and is still running there.`,

@@ -37,10 +37,10 @@ function openWriter(path: string): FifoWriter | null {
 
 function openWithoutWaiting(path: string): number | null {
   try {
-    return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+    return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {
-    // ENXIO is how the system says that nobody reads.
-    if (['ENXIO', 'ENOENT', 'ENOTDIR'].includes(errorCode(error))) return null;
+    // ENXIO is how the system says that nobody reads, ELOOP that a link is there, which leads to somebody else's.
+    if (['ENXIO', 'ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) return null;
     throw error;
   }
 }

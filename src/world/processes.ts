@@ -322,6 +322,8 @@ function becomeSubreaper(path: string): string[] {
   return found;
 }
 
+const readWrite = constants.O_RDWR | constants.O_NOFOLLOW;
+
 interface StandardFiles {
   readonly stdin: number | 'ignore';
   readonly stdout: number;
@@ -344,7 +346,7 @@ function openStandardFiles(options: SpawnOptions, opened: number[]): Result<Stan
   try {
     const { stdinFifo, syncsStdout } = options;
     // Read-write, so that opening does not wait for a writer and the child never sees an end of input.
-    const stdin = stdinFifo === undefined ? 'ignore' : open(stdinFifo, (fifo) => openSync(fifo, constants.O_RDWR));
+    const stdin = stdinFifo === undefined ? 'ignore' : open(stdinFifo, (fifo) => openSync(fifo, readWrite));
     const stdout = open(options.stdoutFile, syncsStdout ? synced : append);
     return ok({ stdin, stdout, stderr: open(options.stderrFile, append) });
   } catch (error) {

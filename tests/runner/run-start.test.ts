@@ -110,4 +110,9 @@ test('F5: a worker among other pids refuses the run while it listens; one of whi
   expect(begin(log, { run: among('pid:[1]'), ...listening }).ok).toBe(true);
   expect(begin(log, { run: among('pid:[2]', 'the next boot'), ...listening }).ok).toBe(true);
   expect(begin(three().start(a), { run: among('pid:[2]'), ...listening }).ok).toBe(true);
+  // Its process had not been written down.
+  const unwritten = three();
+  unwritten.add({ type: 'group_resumed', run: among('pid:[1]'), retry: [] }).intend(a);
+  expect(begin(unwritten, { run: among('pid:[2]'), ...listening }).ok).toBe(false);
+  expect(begin(unwritten, { run: among('pid:[2]') }).ok).toBe(true);
 });

@@ -3,7 +3,7 @@
  * reader that is missing or leaves never hurts the writer, by an error or by SIGPIPE.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { closeSync, constants, openSync, readSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFifos } from '../../src/world/fifo.ts';
 import type { FifoWriter } from '../../src/world/world.ts';
@@ -108,4 +108,13 @@ test('a reader that leaves in the middle of a line is no error, now or later', a
   writer.writeLine('after the end');
   expect(readNow(nextReader, 100)).toHaveLength(0);
   closeSync(nextReader);
+});
+
+test('F6: a link in its place leads to nobody', () => {
+  const reader = openReader();
+  const link = join(temp.path, 'link');
+  symlinkSync(path, link);
+  expect(fifos.openWriter(link)).toBeNull();
+  openWriter().close();
+  closeSync(reader);
 });

@@ -70,40 +70,52 @@ function replace(path: string, target: string): void {
 const folders = ['folder', 'config', 'tmp'] as const;
 const files = ['transcript', 'stderr'] as const;
 
-test.each([...folders, ...files])('a session whose %s is a link is not started', async (name) => {
-  replace(paths[name], files.includes(name as 'stderr') ? join(outside, 'mine') : outside);
-  const before = inventory(outside);
-  const { code } = await runners.start().finished;
-  expect(code).not.toBe(0);
-  expect(inventory(outside)).toEqual(before);
-  const state = group.state().sessions.get(group.id('one'))?.state;
-  expect(state).toMatchObject({ status: 'failed', failure: { message: expect.stringContaining('symbolic link') } });
-});
+test.each([...folders, ...files])(
+  'a session whose %s is a link is not started',
+  async (name) => {
+    replace(paths[name], files.includes(name as 'stderr') ? join(outside, 'mine') : outside);
+    const before = inventory(outside);
+    const { code } = await runners.start().finished;
+    expect(code).not.toBe(0);
+    expect(inventory(outside)).toEqual(before);
+    const state = group.state().sessions.get(group.id('one'))?.state;
+    expect(state).toMatchObject({ status: 'failed', failure: { message: expect.stringContaining('symbolic link') } });
+  },
+  60_000,
+);
 
 const others = ['CLAUDE.md', 'settings.json', 'commands', 'skills', 'projects'];
 
-test.each(others)('%s of a config dir may be a link: what it leads to stays as it is', async (name) => {
-  replace(join(paths.config, name), name.includes('.') ? join(outside, 'mine') : outside);
-  const before = inventory(outside);
-  const run = runners.start();
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await begin(fake);
-  await finish(fake);
-  expect((await run.finished).code).toBe(0);
-  expect(inventory(outside)).toEqual(before);
-});
+test.each(others)(
+  '%s of a config dir may be a link: what it leads to stays as it is',
+  async (name) => {
+    replace(join(paths.config, name), name.includes('.') ? join(outside, 'mine') : outside);
+    const before = inventory(outside);
+    const run = runners.start();
+    const fake = await rig.nextFor(group.claudeId('one'));
+    await begin(fake);
+    await finish(fake);
+    expect((await run.finished).code).toBe(0);
+    expect(inventory(outside)).toEqual(before);
+  },
+  60_000,
+);
 
-test.each(folders)('while it works it replaces its %s', async (name) => {
-  const before = inventory(outside);
-  const run = runners.start();
-  const fake = await rig.nextFor(group.claudeId('one'));
-  await begin(fake);
-  await finish(fake);
-  renameSync(paths[name], `${paths[name]}.away`);
-  symlinkSync(outside, paths[name]);
-  await run.finished;
-  expect(inventory(outside)).toEqual(before);
-});
+test.each(folders)(
+  'while it works it replaces its %s',
+  async (name) => {
+    const before = inventory(outside);
+    const run = runners.start();
+    const fake = await rig.nextFor(group.claudeId('one'));
+    await begin(fake);
+    await finish(fake);
+    renameSync(paths[name], `${paths[name]}.away`);
+    symlinkSync(outside, paths[name]);
+    await run.finished;
+    expect(inventory(outside)).toEqual(before);
+  },
+  60_000,
+);
 
 test('a conversation that is reached by a link is not removed', () => {
   replace(join(paths.config, 'projects'), join(outside, 'projects'));

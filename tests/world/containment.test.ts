@@ -93,25 +93,29 @@ const cases = Object.keys(escapes).flatMap((way) => Object.keys(ends).map((end) 
 describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
   test('it says how', () => expect(processes.containment()).toBe(way as 'keeper'));
 
-  test.each(cases)('%s: nothing is left when %s', async (way, end) => {
-    const { script, isKilled } = ends[end as keyof typeof ends];
-    for (let round = 0; round < rounds; round += 1) {
-      const name = crypto.randomUUID();
-      names.push(name);
-      const line = `${escapes[way as keyof typeof escapes]}\n`;
-      const worker = start(processes, name, `${line}${script}`);
-      expect(worker.identity.pid).toBeGreaterThan(1);
-      if (isKilled) {
-        await until(() => existsSync(join(temp.path, 'out')) && readFileSync(join(temp.path, 'out'), 'utf8') !== '');
-        processes.signal(worker.identity, 'SIGKILL');
+  test.each(cases)(
+    '%s: nothing is left when %s',
+    async (way, end) => {
+      const { script, isKilled } = ends[end as keyof typeof ends];
+      for (let round = 0; round < rounds; round += 1) {
+        const name = crypto.randomUUID();
+        names.push(name);
+        const line = `${escapes[way as keyof typeof escapes]}\n`;
+        const worker = start(processes, name, `${line}${script}`);
+        expect(worker.identity.pid).toBeGreaterThan(1);
+        if (isKilled) {
+          await until(() => existsSync(join(temp.path, 'out')) && readFileSync(join(temp.path, 'out'), 'utf8') !== '');
+          processes.signal(worker.identity, 'SIGKILL');
+        }
+        expect(await exitOf(worker)).toEqual(
+          isKilled ? { kind: 'signalled', signal: 'SIGKILL' } : { kind: 'exited', code: 3 },
+        );
+        expect(bearing(name)).toEqual([]);
+        expect(processes.endContained(name)).toBe(true);
       }
-      expect(await exitOf(worker)).toEqual(
-        isKilled ? { kind: 'signalled', signal: 'SIGKILL' } : { kind: 'exited', code: 3 },
-      );
-      expect(bearing(name)).toEqual([]);
-      expect(processes.endContained(name)).toBe(true);
-    }
-  });
+    },
+    120_000,
+  );
 
   test('the program has the arguments and the environment that it was given, and its own pid is known', async () => {
     const name = crypto.randomUUID();
@@ -146,7 +150,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
     expect(bearing(name)).toEqual([]);
     expect(other.findContained(name)).toEqual([]);
     expect(other.endContained(name)).toBe(true);
-  });
+  }, 60_000);
 
   test('nothing is left when the runner was killed before', async () => {
     for (let round = 0; round < rounds; round += 1) {
@@ -169,7 +173,7 @@ describe.skipIf(!isLinux).each(ways)('F4: with a %s', (way, processes) => {
       await until(() => processes.endContained(name));
       expect(bearing(name)).toEqual([]);
     }
-  });
+  }, 120_000);
 });
 
 function runnerSource(way: string, name: string, script: string): string {

@@ -12,6 +12,7 @@ export function draftOf(state: GroupState): GroupState {
     ...state,
     sessions: new DraftMap(state.sessions, copyRecord),
     running: new Set(state.running),
+    failed: new Set(state.failed),
     counts: { ...state.counts },
     endedMs: new DraftMap(state.endedMs),
     bases: new DraftMap(state.bases),

@@ -17,6 +17,7 @@ export async function loadTheRest(): Promise<void> {
     import('../git/fingerprint.ts'),
     import('../git/leavings.ts'),
     import('../template/config-template.ts'),
+    import('./commit-message.ts'),
     import('./handover.ts'),
     import('./worktree-place.ts'),
   ]);

@@ -334,7 +334,8 @@ describe('checkLogin', () => {
   });
 
   test('passes on what an answer of another kind says', async () => {
-    const answer = await check('echo "unknown command auth" >&2; exit 2');
+    const version = '[ "$1" = --version ] && echo "2.1.331 (Claude Code)" && exit';
+    const answer = await check(`${version}; echo "unknown command auth" >&2; exit 2`);
     const message = '`claude auth status` ended with exit code 2: unknown command auth.';
     expect(answer).toMatchObject({ ok: false, failure: { reason: 'not-logged-in', message } });
   });

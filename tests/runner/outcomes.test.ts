@@ -154,7 +154,7 @@ for (const { name, reason, says, step } of cases) {
 test('a missing program', async () => {
   group = makeGroup(pair);
   const result = await group.run({ ...rig.env, CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' }).result;
-  expect(result).toMatchObject({ kind: 'settled', status: 'failed' });
+  expect(result).toMatchObject({ kind: 'settled', status: 'paused' });
   const [first, second] = groupProgress(group.state(), new Map(), 0).sessions;
   expect(first).toMatchObject({ status: 'failed', reason: 'claude-missing' });
   expect(first?.message).toContain('CLAUDE_CODE_AGENT_CLAUDE');

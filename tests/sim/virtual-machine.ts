@@ -262,6 +262,9 @@ export class VirtualMachine {
       process.status = { kind: 'signalled', signal: 'SIGKILL' };
     }
     this.table.living.clear();
+    // Nobody reads any more what is said.
+    for (const { transcript, process } of this.claudes)
+      this.closeFifo(join(dirname(transcript), 'stdin.fifo'), process);
     this.table.bootId = `boot-${Number(this.table.bootId.slice(5)) + 1}`;
     this.locks.clear();
     this.released.clear();

@@ -32,7 +32,6 @@ export function wrongMoments(ground: Ground): readonly Mistake[] {
     ...['run', 'resume', 'archive', 'delete'].map((name) =>
       mistake(['group', name, 'live'], 4, `group ${id('live')} is held by process`, `group watch ${id('live')}`),
     ),
-    mistake(['group', 'delete', 'live', '--force'], 4, `group ${id('live')} is held by process`, 'group watch'),
     mistake(['session', 'remove', 'auth/api'], 2, '001 api is needed by 002 web', 'Remove those first'),
     mistake(['session', 'remove', 'broken/one', '--force'], 2, '001 one is needed by 002 two', 'Remove those first'),
     mistake(['session', 'remove', 'done/lib', '--force'], 1, `Group ${id('done')} is completed`, deleteIt('done')),

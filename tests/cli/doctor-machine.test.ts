@@ -31,7 +31,7 @@ test.each(['/bin/ls', '/bin/true', '/bin/cat', process.execPath])('F15: %s is no
   const group = await user.makeGroup();
   const { code, stderr, stdout } = await user.run('group', 'run', group);
   expect([code, stderr + stdout]).toEqual([
-    1,
+    3,
     expect.stringContaining(`${program} --version does not say which Claude Code`),
   ]);
 });

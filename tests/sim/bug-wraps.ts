@@ -35,9 +35,35 @@ export function reading(suffix: string, change: (text: string) => string): Wrap 
   });
 }
 
-/** The bug is in what is appended to the log. */
+/**
+ * The bug is in what is appended to the log. Whoever writes looks whether others have written too, so to that runner the
+ * log seems to be what it wanted to write.
+ */
 export function appending(change: (text: string) => string): Wrap {
-  return withLog((file) => ({ ...file, append: (text) => file.append(change(text)), sync: () => file.sync() }));
+  return (world) => {
+    let meant: Buffer | null = null;
+    const { files } = world;
+    return withFiles(world, {
+      openAppend: (path) => {
+        const file = files.openAppend(path);
+        if (!path.endsWith(log)) return file;
+        meant = Buffer.from(files.readBytes(path, 0, Number.MAX_SAFE_INTEGER));
+        const append = (text: string): void => {
+          file.append(change(text));
+          meant = Buffer.concat([meant ?? Buffer.alloc(0), Buffer.from(text)]);
+        };
+        return { ...file, append, sync: () => file.sync() };
+      },
+      readBytes: (path, offset, most) =>
+        meant !== null && path.endsWith(log)
+          ? meant.subarray(offset, Math.min(meant.length, offset + most))
+          : files.readBytes(path, offset, most),
+      info: (path) => {
+        const info = files.info(path);
+        return meant !== null && info !== null && path.endsWith(log) ? { ...info, size: meant.length } : info;
+      },
+    });
+  };
 }
 
 export function withLog(change: (file: AppendFile) => AppendFile): Wrap {

@@ -13,6 +13,7 @@ export function draftOf(state: GroupState): GroupState {
     sessions: new DraftMap(state.sessions, copyRecord),
     running: new Set(state.running),
     failed: new Set(state.failed),
+    tight: new Set(state.tight),
     counts: { ...state.counts },
     endedMs: new DraftMap(state.endedMs),
     bases: new DraftMap(state.bases),

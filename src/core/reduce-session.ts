@@ -2,6 +2,7 @@
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
 import { unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
+import { noteSaid, noteTight } from './own-budget.ts';
 import {
   type Answer,
   type Attempt,
@@ -149,13 +150,6 @@ function applySessionEvent(
     default:
       unreachable(event);
   }
-}
-
-function noteSaid(state: GroupState, record: SessionRecord, type: GroupEvent['type']): void {
-  if (type === 'budget_warning') state.budgetWarned = true;
-  else if (type === 'budget_exceeded') state.budgetExceeded = true;
-  else record.budgetSaid = type === 'session_budget_warning' ? 'warned' : 'exceeded';
-  if (record.budgetSaid === 'exceeded') state.tight.delete(record.definition.id);
 }
 
 function beginAttempt(state: GroupState, record: SessionRecord, intent: AttemptIntent, at: string): void {
@@ -374,12 +368,6 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   record.usage = addUsage(record.usage, event.usage);
   state.usage = addUsage(state.usage, event.usage);
   noteTight(state, record);
-}
-
-function noteTight(state: GroupState, { definition: { id, maxBudgetUsd }, usage }: SessionRecord): void {
-  const isTight = maxBudgetUsd !== undefined && usage.costUsd >= maxBudgetUsd * state.group.config.warningThreshold;
-  if (isTight) state.tight.add(id);
-  else state.tight.delete(id);
 }
 
 function attemptOf(record: SessionRecord, attemptId: string): Attempt {

@@ -160,12 +160,12 @@ test('without gh, or logged out, nothing is tried or pushed', async () => {
   const group = user.mergeGroup('shop', shop);
   writeFileSync(join(gh, 'logged-out'), '');
   const withoutGh = (user.env.PATH ?? '').split(':').slice(1).join(':');
-  for (const [env, words] of [
-    [{}, ['not logged in', 'gh auth login']],
-    [{ PATH: withoutGh }, ['gh was not found']],
+  for (const [env, words, code] of [
+    [{}, ['not logged in', 'gh auth login'], 2],
+    [{ PATH: withoutGh }, ['gh was not found'], 1],
   ] as const) {
     const refused = await user.runWith({ env }, 'group', 'pr', group.id);
-    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused).toMatchObject({ code, stdout: '' });
     for (const word of [...words, 'Nothing was pushed.']) expect(refused.stderr).toContain(word);
     expect(refused.stderr).not.toContain('Trying it out');
     expect([remoteBranches(one), remoteBranches(two), group.isTidy()]).toEqual([['main'], ['main'], true]);

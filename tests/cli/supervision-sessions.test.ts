@@ -3,7 +3,7 @@
  * resumed, tried again and spoken to while others go on; of each session it is told why it is not running.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { closeSync, constants, openSync, readdirSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { untried } from '../../src/trial/claims.ts';
 import { until } from '../support/cli.ts';
@@ -168,6 +168,9 @@ test('what is said reaches a running session at once, also without a runner, and
   api.die('SIGKILL');
   // Its socket may be closed a moment before its input.
   await until(() => !lives(api));
+  // What stands above it ends a moment after it.
+  const started = user.events(group).find(({ type }) => type === 'session_started') as { process?: { pid: number } };
+  await until(() => !existsSync(`/proc/${started.process?.pid}`));
   // As a thread of it does that has not ended yet, somebody still holds its input.
   const sessions = join(user.data, 'session-groups', group, 'sessions');
   const [folder = ''] = readdirSync(sessions).filter((name) => name.startsWith('001-'));

@@ -171,7 +171,7 @@ async function checkContinued(group: string, { contents, servedUsd, completed }:
 }
 
 longTestIf(canMountImages()).each(Array.from({ length: rounds }, (_, index) => index))(
-  'F3: the power is cut at ten instants of a run, round %d',
+  'the power is cut at ten instants of a run (F3), round %d',
   async (round) => {
     expect(disk.format() && disk.mount()).toBe(true);
     const group = await makeGroup();

@@ -36,8 +36,8 @@ export function reading(suffix: string, change: (text: string) => string): Wrap 
 }
 
 /**
- * The bug is in what is appended to the log. Whoever writes looks whether others have written too, so to that runner the
- * log seems to be what it wanted to write.
+ * The bug is in what is appended to the log. Whoever writes looks whether others have written too, so to that runner
+ * the log seems to be what it wanted to write.
  */
 export function appending(change: (text: string) => string): Wrap {
   return (world) => {

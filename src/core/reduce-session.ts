@@ -79,6 +79,13 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
   state.definitionsVersion += 1;
 }
 
+function changeDefinition(state: GroupState, record: SessionRecord, definition: SessionDefinition): void {
+  if (record.definition.maxBudgetUsd !== definition.maxBudgetUsd) delete record.budgetSaid;
+  record.definition = definition;
+  noteTight(state, record);
+  state.definitionsVersion += 1;
+}
+
 function applySessionEvent(
   state: GroupState,
   record: SessionRecord,
@@ -86,10 +93,7 @@ function applySessionEvent(
 ): void {
   switch (event.type) {
     case 'session_changed':
-      if (record.definition.maxBudgetUsd !== event.session.maxBudgetUsd) delete record.budgetSaid;
-      record.definition = event.session;
-      noteTight(state, record);
-      state.definitionsVersion += 1;
+      changeDefinition(state, record, event.session);
       return;
     case 'session_starting':
       beginAttempt(state, record, event.attempt, event.at);

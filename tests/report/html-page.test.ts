@@ -3,7 +3,7 @@
  * nothing, says the same again, stays small, and tells of every session, failure and cure.
  */
 import { describe, expect, test } from 'bun:test';
-import { noUsage, type Usage } from '../../src/core/group.ts';
+import { noUsage, roundUsd, type Usage } from '../../src/core/group.ts';
 import { foldEvents } from '../../src/core/state.ts';
 import { reportModel } from '../../src/report/html/model.ts';
 import { pageStart, reportPage } from '../../src/report/html/page.ts';
@@ -55,7 +55,7 @@ describe('any group', () => {
       fc.property(randomLogs, ({ events, state }) => {
         const model = reportModel(state, events, nowMs);
         expect(JSON.parse(JSON.stringify(model))).toEqual(JSON.parse(JSON.stringify(structuredClone(model))));
-        const spent = model.spending.reduce((sum, { costUsd }) => sum + costUsd, 0);
+        const spent = model.spending.reduce((sum, { costUsd }) => roundUsd(sum + costUsd), 0);
         expect(spent).toBeCloseTo(state.usage.costUsd, 6);
         for (const session of model.sessions) {
           expect(session.attempts.length).toBe(state.sessions.get(session.id)?.attempts ?? -1);

@@ -178,10 +178,9 @@ longWithClaude(rowsOfOrphans, async () => {
   rig.write(`project/docs/plans/.cpm-progress-${fresh}.md`, progress('story 1'));
   await run(rig, '--session-id', id, '--', 'Go on.');
   const [first = ''] = asked(rig);
-  const line = `STALE: cpm:epics — 2 of 4 — Build — file: ${stale} (73h old). To remove: delete ${stale}`;
+  // The skill, the phase, what it worked on and its age: nobody has to know whose id is in the name.
+  const line = `STALE: cpm:epics — 2 of 4 — Build — docs/epics/01.md — file: ${stale} (73h old). To remove: delete ${stale}`;
   expect(first).toContain(line);
-  // The skill, the phase, the age and what it worked on: nobody has to know whose id is in the name.
-  expect(first.slice(first.indexOf(line))).toContain('Worked on: docs/epics/01.md');
   expect(first).not.toContain('Go on with story 9.');
   // The path is good enough to act on, and nothing else goes.
   expect(existsSync(stale)).toBe(false);

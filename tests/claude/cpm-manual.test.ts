@@ -179,7 +179,8 @@ longWithClaude(rowsOfOrphans, async () => {
   await run(rig, '--session-id', id, '--', 'Go on.');
   const [first = ''] = asked(rig);
   // The skill, the phase, what it worked on and its age: nobody has to know whose id is in the name.
-  const line = `STALE: cpm:epics — 2 of 4 — Build — docs/epics/01.md — file: ${stale} (73h old). To remove: delete ${stale}`;
+  const label = 'cpm:epics — 2 of 4 — Build — docs/epics/01.md';
+  const line = `STALE: ${label} — file: ${stale} (73h old). To remove: delete ${stale}`;
   expect(first).toContain(line);
   expect(first).not.toContain('Go on with story 9.');
   // The path is good enough to act on, and nothing else goes.

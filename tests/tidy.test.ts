@@ -38,6 +38,7 @@ describe('the tree', () => {
     expect(texts.map(({ path }) => path)).toContain('package.json');
   });
   test('imports go one way', () => expect(rules.checkLayers(src)).toEqual([]));
+  test('no imports go in a circle', () => expect(rules.checkCircles(src)).toEqual([]));
   test('only src/world touches the system', () => expect(rules.checkBannedCalls(src)).toEqual([]));
   test('every exception is still needed', () => expect(rules.checkExceptions(src)).toEqual([]));
   test('files, functions and lines are short', () => expect(rules.checkSizes(all)).toEqual([]));
@@ -92,6 +93,35 @@ describe('imports', () => {
     ['src/cli/commands/a.ts', "import { b } from '../../runner/b.ts';"],
     ['src/main.ts', "import { b } from './cli/b.ts';"],
   ])('%s may: %s', (path, line) => expect(importing(path, line)).toEqual([]));
+});
+
+describe('circles of imports', () => {
+  const files = (...lines: readonly (readonly [path: string, line: string])[]) =>
+    rules.checkCircles(tree(Object.fromEntries(lines.map(([path, line]) => [path, `/** x */\n${line}\n`]))));
+
+  test('two files, also for a type alone, and a file that imports itself', () => {
+    const there = ['src/core/a.ts', "import type { B } from './b.ts';"] as const;
+    const back = ['src/core/b.ts', "export { a } from './a.ts';"] as const;
+    expect(files(there, back)).toEqual([
+      expect.stringMatching(/^src\/core\/a.ts -> src\/core\/b.ts -> src\/core\/a.ts:/),
+    ]);
+    expect(files(['src/core/a.ts', "const a = await import('./a.ts');"])).toHaveLength(1);
+  });
+
+  test('three files in a loop are told once, beside one that only looks on', () => {
+    const loop = [
+      ['src/core/a.ts', "import { b } from './b.ts';"],
+      ['src/core/b.ts', "import { c } from '../world/c.ts';"],
+      ['src/world/c.ts', "import { a } from '../core/a.ts';"],
+      ['src/core/d.ts', "import { a } from './a.ts';"],
+    ] as const;
+    expect(files(...loop)).toHaveLength(1);
+  });
+
+  test('two ways to one file are no circle', () => {
+    const both = "import { b } from './b.ts';\nimport { c } from './c.ts';";
+    expect(files(['src/core/a.ts', both], ['src/core/b.ts', "import './c.ts';"], ['src/core/c.ts', ''])).toEqual([]);
+  });
 });
 
 describe('calls', () => {

@@ -7,7 +7,6 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
-import type { Environment } from './environment.ts';
 import { withoutOwnGitWords } from './git-guidance.ts';
 import { type InstructionsInput, instructions, standingInstructions } from './instructions.ts';
 import type { JsonObject } from './lenient.ts';
@@ -18,6 +17,7 @@ import {
   readBackCheck,
   workerSettings,
 } from './settings.ts';
+import type { Environment } from './variables.ts';
 
 export interface ConfigDirInput {
   readonly paths: SessionPaths;

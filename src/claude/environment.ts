@@ -7,6 +7,7 @@ import { attemptMark } from './attempt-mark.ts';
 import { isCredential, isOfOtherLogin } from './credentials.ts';
 import type { Login } from './login.ts';
 import {
+  type Environment,
   hostLoginVariable,
   keptVariables,
   loginVariables,
@@ -21,8 +22,6 @@ export { attemptMark } from './attempt-mark.ts';
 
 /** claude's folder for temporary files, one for each session; everything that claude starts has it too. */
 export const tmpVariable = 'CLAUDE_CODE_TMPDIR';
-
-export type Environment = Readonly<Record<string, string>>;
 
 export interface WorkerEnvironmentInput {
   /** The environment of the command that starts the worker. */

@@ -4,10 +4,10 @@
  */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
-import type { Environment } from './environment.ts';
 import { isObject } from './lenient.ts';
 import { versionOf } from './program-file.ts';
 import { oneLine } from './text.ts';
+import type { Environment } from './variables.ts';
 import { isOn, type loginVariables, providerSwitches } from './variables.ts';
 
 export interface Login {

@@ -4,9 +4,9 @@
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { World } from '../world/world.ts';
-import type { Environment } from './environment.ts';
 import { isObject, type JsonObject, list, object } from './lenient.ts';
 import { unprotectedVariables } from './settings.ts';
+import type { Environment } from './variables.ts';
 import { isOn } from './variables.ts';
 
 /**

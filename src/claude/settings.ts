@@ -6,8 +6,8 @@
 import { fail, ok, type Result } from '../core/failure.ts';
 import { permissionModes } from '../core/group.ts';
 import { attemptMark } from './attempt-mark.ts';
-import type { Environment } from './environment.ts';
 import { isObject, type JsonObject, list, object, objects } from './lenient.ts';
+import type { Environment } from './variables.ts';
 import {
   cloudVariables,
   isOn,

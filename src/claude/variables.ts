@@ -3,6 +3,9 @@
  * them and would win over the environment of the process, see settings.ts.
  */
 
+/** Of a process: no variable is undefined. */
+export type Environment = Readonly<Record<string, string>>;
+
 /**
  * Tells claude that whoever started it has chosen the provider: settings files, whatever their source, then cannot
  * change provider, endpoint, credentials or proxy, and a refused key is reported at once instead of being retried.

@@ -3,8 +3,8 @@
 import type { GroupState } from '../core/state.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
-import { liveRunner } from './change-group.ts';
 import { followGroup } from './follow-group.ts';
+import { liveRunner } from './live-runner.ts';
 import type { GroupReference } from './resolve.ts';
 
 /** How often it is looked whether the runner still lives, milliseconds. */

@@ -9,10 +9,8 @@ import { readLog } from '../store/event-log.ts';
 import { type GroupWriter, takeGroup } from '../store/group-writer.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
+import { liveRunner, shortRunPrefix } from './live-runner.ts';
 import type { GroupReference } from './resolve.ts';
-
-/** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
-export const shortRunPrefix = 'command-';
 
 /** Many commands at once queue up behind each other; each takes a few milliseconds. */
 const patienceMs = 20_000;
@@ -53,12 +51,6 @@ export async function changeGroup<T>(world: World, group: GroupReference, change
     if (world.clock.now() > deadline) return opened;
     await delay(world.clock, pollMs);
   }
-}
-
-/** The run id of the runner that holds the group; null when nobody or only a short command does. */
-export function liveRunner(world: World, group: Pick<GroupReference, 'paths'>): string | null {
-  const holder = world.locks.holder(group.paths.lock);
-  return holder === null || holder.runId.startsWith(shortRunPrefix) ? null : holder.runId;
 }
 
 /** Waits until no short command holds the group any more, for a command that will take the lock itself. */

@@ -3,7 +3,7 @@
  * as one line of JSON on its input. Whatever becomes of them, the run is not harmed; what they start ends with them.
  */
 import { join } from 'node:path';
-import type { Environment } from '../claude/environment.ts';
+import type { Environment } from '../claude/variables.ts';
 import type { EventType, GroupEvent } from '../core/event.ts';
 import { errorText } from '../core/failure.ts';
 import { publicEvent } from '../report/json-reporter.ts';

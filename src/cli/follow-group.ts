@@ -1,8 +1,9 @@
 /** Follows the log of a group from its beginning and keeps the state that belongs to it. */
 import type { GroupEvent } from '../core/event.ts';
 import type { Failure } from '../core/failure.ts';
+import { reduce } from '../core/reduce.ts';
 import { IllegalEvent } from '../core/session-state.ts';
-import { type GroupState, initialState, reduce } from '../core/state.ts';
+import { type GroupState, initialState } from '../core/state.ts';
 import { followLog, readLog } from '../store/event-log.ts';
 import type { World } from '../world/world.ts';
 import type { GroupReference } from './resolve.ts';

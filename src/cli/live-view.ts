@@ -7,7 +7,7 @@ import type { LiveView } from '../report/reporter.ts';
 import { isObject, parseJson } from '../store/shape.ts';
 import type { World } from '../world/world.ts';
 import { attemptUsages } from './attempt-usage.ts';
-import { liveRunner } from './change-group.ts';
+import { liveRunner } from './live-runner.ts';
 import type { LoadedGroup } from './resolve.ts';
 
 export interface Standing {

@@ -1,7 +1,8 @@
 /** Reads the log of a group on, whenever it is asked to, and keeps the state that belongs to it. */
 import type { GroupEvent } from '../core/event.ts';
+import { reduce } from '../core/reduce.ts';
 import { IllegalEvent } from '../core/session-state.ts';
-import { type GroupState, initialState, reduce } from '../core/state.ts';
+import { type GroupState, initialState } from '../core/state.ts';
 import { type LogPosition, logStart, scanLog } from '../store/log-lines.ts';
 import type { World } from '../world/world.ts';
 

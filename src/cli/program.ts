@@ -250,7 +250,7 @@ const entries: readonly Entry[] = [
     path: 'complete',
     summary: 'answer the completion script',
     hidden: true,
-    load: () => import('./commands/complete.ts'),
+    load: async () => (await import('./commands/complete.ts')).completeFor(wholeProgram),
   },
   {
     path: 'rehearsal-serve',
@@ -320,12 +320,6 @@ Example:
   $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
   $ ${programName} group run auth-refactor`;
 
-/** What others need to know of the tree. */
-export type ProgramNode = Pick<
-  Command,
-  'name' | 'summary' | 'commands' | 'options' | 'registeredArguments' | 'createHelp'
->;
-
 /** The tree for this command line; with `all`, every command in full. */
 export async function buildProgram(context: Context, argv: readonly string[], version: string, all = false) {
   const program = new Command(programName)
@@ -361,6 +355,8 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
   }
   return program;
 }
+
+const wholeProgram = (context: Context) => buildProgram(context, [], '', true);
 
 /** Runs one command line, says what went wrong, and resolves with the exit code when all output was handed over. */
 export async function runToEnd(context: Context, argv: readonly string[], version: string): Promise<ExitCode> {

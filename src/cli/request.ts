@@ -9,8 +9,8 @@ import {
   sendRequest,
 } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
-import { liveRunner } from './change-group.ts';
 import type { Context } from './context.ts';
+import { liveRunner } from './live-runner.ts';
 import type { GroupReference } from './resolve.ts';
 
 /** The answer when it was done. Fails when the runner refused; `runner-gone` when it will not answer any more. */

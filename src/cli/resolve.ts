@@ -7,8 +7,8 @@ import type { GroupState } from '../core/state.ts';
 import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { liveRunner } from './change-group.ts';
 import type { Context } from './context.ts';
+import { liveRunner } from './live-runner.ts';
 
 export interface GroupReference {
   readonly root: string;

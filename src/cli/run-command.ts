@@ -7,18 +7,20 @@ import { frozenTemplates } from '../runner/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { hasMergeJournal } from '../store/merge-journal.ts';
-import { liveRunner, waitForShortCommands } from './change-group.ts';
+import { waitForShortCommands } from './change-group.ts';
 import { gateForGroup, type OpenGate } from './claude-gate.ts';
 import type { Context, Work } from './context.ts';
-import { openRunDisplay } from './dashboard/run-display.ts';
+import type { RunDisplay } from './dashboard/run-display.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
 import { type ConfigOptions, configOf } from './group-options.ts';
+import { liveRunner } from './live-runner.ts';
 import { briefPath, tryPath } from './path-argument.ts';
 import type { PreviewWish } from './preview.ts';
-import { chooseOutput } from './reporters.ts';
+import { chooseOutput, createReporter, type OutputKind } from './reporters.ts';
 import { type GroupReference, resolveGroup } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';
 import { type RunWish, runWish, withRunOptions } from './run-options.ts';
+import { onSignal } from './signals.ts';
 import { readUserConfig } from './user-config.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
@@ -208,4 +210,11 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
     case 'refused':
       return { ok: false, failure: result.failure };
   }
+}
+
+async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunDisplay> {
+  if (output === 'tui') return (await import('./dashboard/run-dashboard.ts')).openRunDashboard(context, group);
+  const reporter = await createReporter(context, group, output);
+  const listen: RunDisplay['onSignal'] = (handler) => onSignal(context.world.clock, handler);
+  return { reporter, onSignal: listen, isHandedOver: false, close: async () => {} };
 }

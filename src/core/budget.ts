@@ -2,8 +2,9 @@
  * Money: reservations, slices and notices. A reservation is an attempt's own `--max-budget-usd`, so the cap holds even
  * when no runner is alive: spent + sum of reservations never exceeds it. Amounts are US dollars.
  */
+
+import type { Decision } from './decision.ts';
 import { roundUsd } from './group.ts';
-import type { Decision } from './schedule.ts';
 import { ownBudgetLeft, type SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 

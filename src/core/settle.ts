@@ -1,10 +1,10 @@
 /** How a run ends when nothing runs and nothing can be started: the status, the reason code and the next step. */
 import { isOwnDry } from './budget.ts';
+import type { Decision } from './decision.ts';
 import { needsPerson } from './failure.ts';
 import { sessionLabel } from './id.ts';
 import { momentText } from './moment.ts';
 import { allBlockers, isHeldBack, type Plan } from './plan.ts';
-import type { Decision } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 

@@ -1,7 +1,8 @@
 /** The waits that end by themselves at a known time: the backoff of a session, and the limit that holds its group. */
 import { isOwnDry, judgeBudget } from './budget.ts';
+import type { Gate } from './decision.ts';
 import { isReady, type Plan } from './plan.ts';
-import { type Gate, isDelayed } from './schedule.ts';
+import { isDelayed } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import { holdReason } from './settle.ts';
 import { type GroupState, isThrottled } from './state.ts';

@@ -7,10 +7,11 @@
  * * It can hold nobody up for good: a session waits only for a running one, and not longer than `warmUpMs` after that
  *   one's start. It needs no memory of its own: what has ended is in the log, what has answered in the transcripts.
  */
+
+import type { Wait } from './decision.ts';
 import type { GroupDefinition, SessionDefinition, SessionId, SessionSet, Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { planOf } from './plan.ts';
-import type { Wait } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 

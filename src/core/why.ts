@@ -1,11 +1,12 @@
 /** Why a session is not running: a reason code and a sentence, told by the same `decide` that would start it. */
 import { isOwnDry } from './budget.ts';
+import type { Circumstances, Gate } from './decision.ts';
 import type { SessionId } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { momentText } from './moment.ts';
 import { type Plan, planOf } from './plan.ts';
 import { explanation } from './progress.ts';
-import { type Circumstances, decide, type Gate, nextStarts } from './schedule.ts';
+import { decide, nextStarts } from './schedule.ts';
 import type { SessionRecord } from './session-state.ts';
 import { failuresText, holdReason, ownDryNext, settleForLimit } from './settle.ts';
 import type { GroupState } from './state.ts';

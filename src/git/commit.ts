@@ -8,8 +8,6 @@ import { longTimeoutMs, nameFiles, runOwn } from './own.ts';
 import { findRepository, gitDirOf } from './repository.ts';
 import { commitAll, uncommittedIn } from './stage.ts';
 
-export { isOurFile } from './our-files.ts';
-
 export interface CommittedWork {
   /** Full id of the branch's last commit. */
   readonly commit: string;

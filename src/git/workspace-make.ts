@@ -1,8 +1,8 @@
 /** Makes the worktree of a session step by step, and takes back what a step that failed or a crash left of it. */
 import { join, relative } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { isOurFile } from './commit.ts';
 import type { Git } from './git.ts';
+import { isOurFile } from './our-files.ts';
 import { askOwn, commitOf, currentBranch, identityOptions, longTimeoutMs, nameFiles, refusal, runOwn } from './own.ts';
 import { addFolder, forgetFolder, registrationOf } from './registration.ts';
 import { findRepository } from './repository.ts';

@@ -7,7 +7,7 @@ import { type Abilities, checkAbilities } from '../claude/abilities.ts';
 import { workerArgs } from '../claude/argv.ts';
 import { prepareConfigDir } from '../claude/config-dir.ts';
 import { conversationExists, removeEmptyConversation } from '../claude/conversation.ts';
-import { commandEnvironment, type Environment, workerEnvironment } from '../claude/environment.ts';
+import { commandEnvironment, workerEnvironment } from '../claude/environment.ts';
 import { gitGuidance } from '../claude/git-guidance.ts';
 import type { InstructionsInput } from '../claude/instructions.ts';
 import type { JsonObject } from '../claude/lenient.ts';
@@ -16,6 +16,7 @@ import { contextLostCode, cutOffCode } from '../claude/outcome.ts';
 import { findClaude } from '../claude/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../claude/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../claude/resume-prompt.ts';
+import type { Environment } from '../claude/variables.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { ContextName, SessionDefinition } from '../core/group.ts';
 import { sessionLabel, sessionUuid } from '../core/id.ts';
@@ -37,7 +38,8 @@ import {
   ownHooks,
   ownPermissions,
 } from './session-context.ts';
-import { createWorkplaces, type Workplace, type WorkplaceInput } from './workplace.ts';
+import type { Workplace, WorkplaceInput } from './workplace.ts';
+import { createWorkplaces } from './workplaces.ts';
 
 export interface PreparerOptions {
   readonly paths: GroupPaths;

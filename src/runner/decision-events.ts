@@ -1,8 +1,9 @@
 /** What decisions become in the log, before anything is done about them. */
+
+import type { Decision, Start } from '../core/decision.ts';
 import type { EventBody } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
-import type { Decision, Start } from '../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';

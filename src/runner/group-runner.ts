@@ -2,10 +2,11 @@
  * runner/: one run of one group. The loop drains one inbox at its own pace: facts, events, log (fsync), reduce,
  * decide, act. Logged before reduced, reduced before shown.
  */
+
+import type { Decision } from '../core/decision.ts';
 import type { EventBody, GroupEvent, RunInfo } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
 import { groupProgress, type LiveSession } from '../core/progress.ts';
-import type { Decision } from '../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';

@@ -1,6 +1,7 @@
 /** Whether the machine has room for workers: memory and disk, each looked at no more than once a second. */
+
+import type { Circumstances } from '../core/decision.ts';
 import { defaultMinFreeMemoryBytes, type GroupConfig } from '../core/group.ts';
-import type { Circumstances } from '../core/schedule.ts';
 import type { World } from '../world/world.ts';
 
 /** What a worker takes of its own, measured (docs/claude-contract.md): 110 MB and some for what it starts. */

@@ -1,9 +1,10 @@
 /** What `decide` must know besides the state: costs so far, the gate of the login, room on the machine, the time. */
 
+import type { Circumstances, Decision, Gate } from '../core/decision.ts';
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
 import { planOf } from '../core/plan.ts';
-import { type Circumstances, type Decision, decide, type Gate } from '../core/schedule.ts';
+import { decide } from '../core/schedule.ts';
 import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
 import type { World } from '../world/world.ts';

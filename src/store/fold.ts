@@ -3,8 +3,9 @@ import type { GroupEvent } from '../core/event.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
 import { graphOf } from '../core/plan.ts';
+import { reduce } from '../core/reduce.ts';
 import { IllegalEvent } from '../core/session-state.ts';
-import { type GroupState, initialState, reduce } from '../core/state.ts';
+import { type GroupState, initialState } from '../core/state.ts';
 import { restoreOrDelete } from './event-log.ts';
 
 /** Folds the events of `path`. Fails with `corrupt-file` at the first one that cannot have happened. */

@@ -8,7 +8,8 @@ import { assert, type Failure, fail, ok, type Result } from '../core/failure.ts'
 import type { GroupId, SessionId } from '../core/group.ts';
 import { isGroupId } from '../core/id.ts';
 import type { GroupProgress } from '../core/progress.ts';
-import { type GroupState, reduce } from '../core/state.ts';
+import { reduce } from '../core/reduce.ts';
+import type { GroupState } from '../core/state.ts';
 import { delay as wait } from '../world/clock.ts';
 import type { Lock, LockHolder, World } from '../world/world.ts';
 import { delay } from './delayed.ts';

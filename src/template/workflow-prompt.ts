@@ -5,7 +5,7 @@ import { type FilledText, insertText, parsePieces } from './render.ts';
 import { parseReference, select, type Target, type Wanted } from './session-references.ts';
 import type { VariableSpec } from './variables.ts';
 import { noBranchFault } from './work-settings.ts';
-import type { DraftReference } from './workflow.ts';
+import type { DraftReference } from './workflow-draft.ts';
 import type { Instance } from './workflow-expand.ts';
 import { meaningsIn, type Scope } from './workflow-names.ts';
 import { fillTemplate, fillYamlText, type OpenPlace } from './workflow-text.ts';

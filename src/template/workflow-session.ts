@@ -8,7 +8,7 @@ import { type ConfigTemplate, renderConfigTemplate } from './config-template.ts'
 import { lookupSurroundings } from './known-names.ts';
 import { realFolder, resolvePath } from './matrix.ts';
 import type { VariableSpec } from './variables.ts';
-import type { SessionDraft } from './workflow.ts';
+import type { SessionDraft } from './workflow-draft.ts';
 import { type Instance, matrixTexts } from './workflow-expand.ts';
 import { meaningsIn, type Scope } from './workflow-names.ts';
 import { draftReferences, taskOf } from './workflow-prompt.ts';

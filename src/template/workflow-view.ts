@@ -3,6 +3,7 @@ import type { IsolationMode } from '../core/group.ts';
 import type { YamlPath } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import type { ConfigTemplate } from './config-template.ts';
+import type { ProjectShelf } from './project-shelf.ts';
 import { resolveVariables, type VariableSpec } from './variables.ts';
 import type { Families, Instance } from './workflow-expand.ts';
 import type { Wiring } from './workflow-graph.ts';
@@ -10,7 +11,6 @@ import type { Scope } from './workflow-names.ts';
 import type { Problems } from './workflow-problems.ts';
 import type { GroupSpec, SessionSpec } from './workflow-schema.ts';
 import type { Shelf, Taken } from './workflow-shelf.ts';
-import type { ProjectShelf } from './workflow-work.ts';
 
 /** What all sessions of a workflow share. */
 export interface SessionContext {

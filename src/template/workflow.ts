@@ -5,17 +5,18 @@
  */
 
 import { resolve } from 'node:path';
-import type { GroupConfig, PromptReference, SessionDefinition, WorkflowRef } from '../core/group.ts';
+import type { GroupConfig } from '../core/group.ts';
 import { quoted, slugify } from '../core/id.ts';
 import { hasControl } from '../core/values.ts';
 import { type Checked, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
 import { shellCommand } from './command-text.ts';
-import type { ConfigTemplate } from './config-template.ts';
 import { newMatrixContext } from './matrix.ts';
 import type { TemplatePlace } from './places.ts';
+import { ProjectShelf } from './project-shelf.ts';
 import { type GivenVariables, resolveVariables, type VariableSpec } from './variables.ts';
 import { checkForm } from './workflow-check.ts';
+import type { SessionDraft, WorkflowDraft } from './workflow-draft.ts';
 import { expandSessions } from './workflow-expand.ts';
 import { dependenciesMax, wire } from './workflow-graph.ts';
 import { meaningsIn } from './workflow-names.ts';
@@ -25,7 +26,6 @@ import { draftSession } from './workflow-session.ts';
 import { Shelf } from './workflow-shelf.ts';
 import { fillYamlText, oneLine } from './workflow-text.ts';
 import { type SessionContext, taken } from './workflow-view.ts';
-import { type ProjectCommand, ProjectShelf } from './workflow-work.ts';
 
 /** Of a file that is not YAML at all. */
 const syntaxProblemsMax = 100;
@@ -56,44 +56,6 @@ export interface WorkflowInput {
 
 /** What can be known without values and without the projects. */
 type LoadInput = Omit<WorkflowInput, 'given' | 'repositoryOf'> & Partial<Pick<WorkflowInput, 'repositoryOf'>>;
-
-/** A place in a draft's prompt that other sessions of the workflow fill; like PromptReference, by key. */
-export interface DraftReference extends Omit<PromptReference, 'sessionIds'> {
-  /** Keys of drafts. */
-  readonly keys: readonly string[];
-}
-
-/** One session, after the matrix was expanded. */
-export interface SessionDraft {
-  /** Unique in the group; also the session's name. */
-  readonly key: string;
-  /** `variables` are the values with which its templates were filled in, defaults included. */
-  readonly definition: Omit<
-    SessionDefinition,
-    'id' | 'dependsOn' | 'createdAt' | 'promptReferences' | 'configTemplate'
-  >;
-  /** Keys of drafts. */
-  readonly dependsOn: readonly string[];
-  readonly references: readonly DraftReference[];
-  readonly configTemplate?: ConfigTemplate;
-}
-
-export interface WorkflowDraft {
-  readonly slug: string;
-  readonly name: string;
-  readonly description: string;
-  /** Only what the file says; the rest has its defaults. */
-  readonly config: Partial<GroupConfig>;
-  /** Name of the prompt template for sessions that name none. */
-  readonly template?: string;
-  readonly configTemplate?: ConfigTemplate;
-  readonly variables: Readonly<Record<string, string>>;
-  /** Every session after those it depends on; among equals in the order of the file. */
-  readonly sessions: readonly SessionDraft[];
-  readonly workflow: WorkflowRef;
-  /** Commands of the projects' own files that sessions are going to run. */
-  readonly projectCommands: readonly ProjectCommand[];
-}
 
 /** Everything that can be said about the file and the folders it names, at file:line:column. Never throws. */
 export function loadWorkflow(input: WorkflowInput): Checked<WorkflowDraft> {

@@ -5,10 +5,10 @@
 import { join } from 'node:path';
 import { attemptMark } from '../claude/attempt-mark.ts';
 import { totalsBefore } from '../claude/conversation.ts';
-import type { Environment } from '../claude/environment.ts';
 import type { JsonObject } from '../claude/lenient.ts';
 import { chooseLogin } from '../claude/login.ts';
 import { type Claim, noClaim } from '../claude/spending.ts';
+import type { Environment } from '../claude/variables.ts';
 import { loaderVariables } from '../claude/variables.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';

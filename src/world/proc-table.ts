@@ -1,7 +1,4 @@
 /** What the system's process table says, behind one small interface: /proc on Linux, ps(1) elsewhere. */
-import { existsSync } from 'node:fs';
-import { createLinuxTable } from './proc-linux.ts';
-import { createPsTable } from './proc-ps.ts';
 
 export interface ProcEntry {
   readonly pid: number;
@@ -40,8 +37,4 @@ export interface ProcTable {
   forget(): void;
   /** Changes with every boot of the machine. */
   bootId(): string;
-}
-
-export function createProcTable(): ProcTable {
-  return existsSync('/proc/self/stat') ? createLinuxTable('/proc') : createPsTable();
 }

@@ -7,7 +7,7 @@ import { watchPath } from './file-watch.ts';
 import { createFiles } from './files.ts';
 import { createLocks } from './lock.ts';
 import { freeMemoryBytes } from './memory.ts';
-import { createProcTable } from './proc-table.ts';
+import { createProcTable } from './proc-system.ts';
 import { createProcesses } from './processes.ts';
 import type { World } from './world.ts';
 

@@ -7,7 +7,8 @@ import { expect, test } from 'bun:test';
 import { draftOf } from '../../src/core/draft.ts';
 import type { EventBody, GroupEvent } from '../../src/core/event.ts';
 import { noUsage } from '../../src/core/group.ts';
-import { foldEvents, type GroupState, reduce } from '../../src/core/state.ts';
+import { foldEvents, reduce } from '../../src/core/reduce.ts';
+import type { GroupState } from '../../src/core/state.ts';
 import {
   attemptId,
   CoreLog,

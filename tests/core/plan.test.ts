@@ -5,8 +5,9 @@
 import { describe, expect, test } from 'bun:test';
 import { allBlockers, planOf } from '../../src/core/plan.ts';
 import { blockers } from '../../src/core/progress.ts';
+import { foldEvents } from '../../src/core/reduce.ts';
 import { decide } from '../../src/core/schedule.ts';
-import { foldEvents, type GroupState } from '../../src/core/state.ts';
+import type { GroupState } from '../../src/core/state.ts';
 import { fc } from '../support/core-check.ts';
 import { CoreDriver } from '../support/core-driver.ts';
 import { CoreLog, type Outcome, sessionDefinition, sid } from '../support/core-events.ts';

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'bun:test';
 import { historyOf, type Sample } from '../../src/core/forecast.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { previewOf } from '../../src/core/preview.ts';
-import { foldEvents, type GroupState } from '../../src/core/state.ts';
+import { foldEvents } from '../../src/core/reduce.ts';
+import type { GroupState } from '../../src/core/state.ts';
 import { fc } from '../support/property.ts';
 
 const at = '2026-01-02T03:04:05.000Z';

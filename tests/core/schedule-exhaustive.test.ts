@@ -6,7 +6,7 @@
 
 import { describe, expect, test } from 'bun:test';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
-import { foldEvents } from '../../src/core/state.ts';
+import { foldEvents } from '../../src/core/reduce.ts';
 import { CoreDriver, type Settled } from '../support/core-driver.ts';
 import { type Outcome, sessionDefinition } from '../support/core-events.ts';
 import { type Choices, everyGraph, forEveryChoice } from '../support/core-exhaustive.ts';

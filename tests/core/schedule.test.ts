@@ -3,8 +3,9 @@
  * and budget.test.ts): pausing, trouble that needs a person, workers that are still preparing, and the sentences.
  */
 import { describe, expect, test } from 'bun:test';
+import type { Circumstances } from '../../src/core/decision.ts';
 import { noUsage } from '../../src/core/group.ts';
-import { type Circumstances, decide, nextStarts } from '../../src/core/schedule.ts';
+import { decide, nextStarts } from '../../src/core/schedule.ts';
 import { holdReason } from '../../src/core/settle.ts';
 import { whyNot } from '../../src/core/why.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';

@@ -5,8 +5,9 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
 import { defaultGroupConfig, noUsage } from '../../src/core/group.ts';
+import { foldEvents, reduce } from '../../src/core/reduce.ts';
 import { IllegalEvent, ownBudgetLeft } from '../../src/core/session-state.ts';
-import { foldEvents, initialState, reduce } from '../../src/core/state.ts';
+import { initialState } from '../../src/core/state.ts';
 import { attemptId, CoreLog, processIdentity, sessionDefinition, sid, usage } from '../support/core-events.ts';
 
 const a = sid(1);

@@ -5,8 +5,8 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../src/core/event.ts';
 import { defaultGroupConfig, noUsage } from '../../src/core/group.ts';
+import { foldEvents, reduce } from '../../src/core/reduce.ts';
 import { IllegalEvent } from '../../src/core/session-state.ts';
-import { foldEvents, reduce } from '../../src/core/state.ts';
 import {
   type GroupStatus,
   groupStatuses,

@@ -4,9 +4,10 @@
  * Does not promise anything about the server's cache. What similar sessions share is in claude/diamond.test.ts.
  */
 import { describe, expect, test } from 'bun:test';
+import type { Circumstances } from '../../src/core/decision.ts';
 import { type GroupConfig, noUsage, type SessionDefinition, type SessionId } from '../../src/core/group.ts';
 import { planOf } from '../../src/core/plan.ts';
-import { type Circumstances, decide, nextStarts } from '../../src/core/schedule.ts';
+import { decide, nextStarts } from '../../src/core/schedule.ts';
 import { cacheKind } from '../../src/core/warm-cache.ts';
 import { whyNot } from '../../src/core/why.ts';
 import { attemptId, CoreLog, groupDefinition, sessionDefinition, sid, usage } from '../support/core-events.ts';

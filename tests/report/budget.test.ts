@@ -5,7 +5,8 @@
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../src/core/event.ts';
 import type { GroupConfig, Usage } from '../../src/core/group.ts';
-import { foldEvents, type GroupState } from '../../src/core/state.ts';
+import { foldEvents } from '../../src/core/reduce.ts';
+import type { GroupState } from '../../src/core/state.ts';
 import { budgetLines, budgetReport } from '../../src/report/budget.ts';
 import { plainStyle } from '../../src/report/format.ts';
 import { conditionOf } from '../../src/report/wording.ts';

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { foldEvents } from '../../src/core/state.ts';
+import { foldEvents } from '../../src/core/reduce.ts';
 import { reportModel } from '../../src/report/html/model.ts';
 import { reportPage } from '../../src/report/html/page.ts';
 import { eventfulEvents } from '../support/eventful-group.ts';

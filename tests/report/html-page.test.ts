@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage, roundUsd, type Usage } from '../../src/core/group.ts';
-import { foldEvents } from '../../src/core/state.ts';
+import { foldEvents } from '../../src/core/reduce.ts';
 import { reportModel } from '../../src/report/html/model.ts';
 import { pageStart, reportPage } from '../../src/report/html/page.ts';
 import { graphPicture } from '../../src/report/picture/graph-picture.ts';

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type EventBody, publicEventTypes } from '../../src/core/event.ts';
 import type { LiveSession } from '../../src/core/progress.ts';
-import { reduce } from '../../src/core/state.ts';
+import { reduce } from '../../src/core/reduce.ts';
 import { createJsonReporter, publicEvent, type ReporterClock } from '../../src/report/json-reporter.ts';
 import { attemptId, begin, creation, eventfulRun, groupId, ids, play, session, started, usage } from './sample-run.ts';
 

@@ -3,7 +3,7 @@
  * wrote becomes markup, HTML, a mention or a reference in it.
  */
 import { describe, expect, test } from 'bun:test';
-import { foldEvents } from '../../src/core/state.ts';
+import { foldEvents } from '../../src/core/reduce.ts';
 import { reportModel } from '../../src/report/html/model.ts';
 import { codeBlock, escapeMarkdown, reportMarkdown } from '../../src/report/markdown.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';

@@ -5,8 +5,9 @@
 
 import type { EventBody, GroupEvent, PauseReason, StopReason } from '../../src/core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../src/core/group.ts';
+import { reduce } from '../../src/core/reduce.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
-import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
+import { type GroupState, initialState } from '../../src/core/state.ts';
 import { groupDefinition, groupId, processIdentity, sessionDefinition } from '../support/core-events.ts';
 import { fc } from '../support/property.ts';
 

@@ -8,7 +8,8 @@ import {
   type Usage,
 } from '../../src/core/group.ts';
 import type { LiveSession } from '../../src/core/progress.ts';
-import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
+import { reduce } from '../../src/core/reduce.ts';
+import { type GroupState, initialState } from '../../src/core/state.ts';
 import type { Reporter } from '../../src/report/reporter.ts';
 
 export const groupId = '20260104-143022-auth';

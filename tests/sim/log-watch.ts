@@ -1,7 +1,8 @@
 /** Reads the group's log as any other process would, folds it, and tells what was decided last. */
 import { basename, dirname, join } from 'node:path';
 import type { GroupEvent, StopReason } from '../../src/core/event.ts';
-import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
+import { reduce } from '../../src/core/reduce.ts';
+import { type GroupState, initialState } from '../../src/core/state.ts';
 import { invariants } from './checks.ts';
 import type { DecisionKind } from './coverage.ts';
 import type { Disk, FileNode } from './virtual-disk.ts';

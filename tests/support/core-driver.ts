@@ -2,6 +2,8 @@
  * The smallest runner there can be: does what `decide` says, ends sessions as the test says, and after every step
  * checks the promises of a run against books of its own. What it knows of a session it has not read from GroupState.
  */
+
+import type { Decision } from '../../src/core/decision.ts';
 import { buildGraph } from '../../src/core/graph.ts';
 import {
   type GroupConfig,
@@ -11,7 +13,7 @@ import {
   type Usage,
 } from '../../src/core/group.ts';
 import { planOf } from '../../src/core/plan.ts';
-import { type Decision, decide } from '../../src/core/schedule.ts';
+import { decide } from '../../src/core/schedule.ts';
 import { CoreLog, type Outcome } from './core-events.ts';
 
 export type Settled = Extract<Decision, { do: 'settle' }>;

@@ -13,7 +13,8 @@ import {
   type SessionId,
   type Usage,
 } from '../../src/core/group.ts';
-import { type GroupState, initialState, reduce } from '../../src/core/state.ts';
+import { reduce } from '../../src/core/reduce.ts';
+import { type GroupState, initialState } from '../../src/core/state.ts';
 
 export const groupId = '20260102-030405-test';
 const beganMs = Date.UTC(2026, 0, 2, 3, 4, 5);

@@ -138,6 +138,43 @@ export function checkLayers(files: readonly SourceFile[]): string[] {
   });
 }
 
+/** Files that import each other in a loop, also for types alone; each loop is named once, by a shortest way round. */
+export function checkCircles(files: readonly SourceFile[]): string[] {
+  const known = new Set(files.map(({ path }) => path));
+  const edges = new Map(
+    files.map((file) => {
+      const targets = importsOf(file).flatMap(({ target, isFile }) => (isFile && known.has(target) ? [target] : []));
+      return [file.path, targets] as const;
+    }),
+  );
+  const told = new Set<string>();
+  return [...edges.keys()].flatMap((start) => {
+    const way = told.has(start) ? null : wayRound(start, edges);
+    if (way === null) return [];
+    for (const path of way) told.add(path);
+    return [`${[...way, start].join(' -> ')}: a circle of imports; what both need goes into a file of its own`];
+  });
+}
+
+/** The shortest way from a file back to it; null when there is none. */
+function wayRound(start: string, edges: ReadonlyMap<string, readonly string[]>): string[] | null {
+  const seen = new Set<string>();
+  let ways = [[start]];
+  while (ways.length > 0) {
+    const next: string[][] = [];
+    for (const way of ways) {
+      for (const target of edges.get(way.at(-1) as string) ?? []) {
+        if (target === start) return way;
+        if (seen.has(target)) continue;
+        seen.add(target);
+        next.push([...way, target]);
+      }
+    }
+    ways = next;
+  }
+  return null;
+}
+
 function layerOf(path: string): string {
   return path.split('/')[1] as string;
 }

@@ -11,7 +11,8 @@ import { type ConfigTemplate, loadConfigTemplate, renderConfigTemplate } from '.
 import { findTemplate, listTemplates, templatePlaces } from '../../src/template/places.ts';
 import { loadPromptTemplate, type PromptTemplate, renderPrompt } from '../../src/template/prompt-template.ts';
 import { resolveVariables, type VariableSpec } from '../../src/template/variables.ts';
-import { loadWorkflow, validateWorkflowFile, type WorkflowDraft } from '../../src/template/workflow.ts';
+import { loadWorkflow, validateWorkflowFile } from '../../src/template/workflow.ts';
+import type { WorkflowDraft } from '../../src/template/workflow-draft.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 
 const world = createRealWorld();

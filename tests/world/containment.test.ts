@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { openCgroups } from '../../src/world/cgroup.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { createProcTable } from '../../src/world/proc-table.ts';
+import { createProcTable } from '../../src/world/proc-system.ts';
 import { createProcesses } from '../../src/world/processes.ts';
 import type { Processes, RunningProcess } from '../../src/world/world.ts';
 import { isLongRun } from '../support/long.ts';

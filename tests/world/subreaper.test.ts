@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { createProcTable } from '../../src/world/proc-table.ts';
+import { createProcTable } from '../../src/world/proc-system.ts';
 import { createProcesses } from '../../src/world/processes.ts';
 import { installSubreaper, subreaperImage } from '../../src/world/subreaper-image.ts';
 import { basePath, exitOf, makeTempFolder, until, unwrap } from './rig.ts';

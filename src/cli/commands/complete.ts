@@ -8,19 +8,32 @@ import { type GroupListing, listGroups } from '../../store/group-store.ts';
 import type { GroupMeta } from '../../store/meta.ts';
 import type { Context } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { buildProgram, type ProgramNode } from '../program.ts';
 import { resolveGroup } from '../resolve.ts';
 
 /** More is no help to anybody who presses the tab key. */
 const candidatesMax = 200;
 
-export function define(command: Command, context: Context): void {
+/** What is looked at of a command; those that it holds are such nodes as well. */
+export type ProgramNode = Pick<
+  Command,
+  'name' | 'summary' | 'commands' | 'options' | 'registeredArguments' | 'createHelp'
+>;
+
+/** Makes the tree of all commands, each in full. */
+type Grow = (context: Context) => Promise<ProgramNode>;
+
+/** `grow` is given, since the tree holds this command as well. */
+export function completeFor(grow: Grow): { define: (command: Command, context: Context) => void } {
+  return { define: (command, context) => define(command, context, grow) };
+}
+
+function define(command: Command, context: Context, grow: Grow): void {
   command
     .description('Prints completions of a command line.')
     .argument('[words...]', 'the command line so far, without the program')
     .action((words) =>
       context.run(async () => {
-        const program = await buildProgram(context, [], '', true);
+        const program = await grow(context);
         const root = new RootCommand();
         addCommands(context, root, program, '', words);
         root.parse(words);

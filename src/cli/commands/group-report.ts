@@ -9,9 +9,9 @@ import { safeJson } from '../../report/terminal-text.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
 import { attemptUsages } from '../attempt-usage.ts';
-import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
+import { liveRunner } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
 import { resolveGroup } from '../resolve.ts';
 

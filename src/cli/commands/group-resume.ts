@@ -2,10 +2,10 @@
 import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { loadGroup } from '../../store/group-store.ts';
-import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { type ConfigOptions, configOf } from '../group-options.ts';
+import { liveRunner } from '../live-runner.ts';
 import { askRunner, whileWaiting } from '../request.ts';
 import type { GroupReference } from '../resolve.ts';
 import { resumeCostSentence } from '../resume-cost.ts';

@@ -1,10 +1,10 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
+import type { Circumstances, Gate } from '../../core/decision.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
 import { deniedSentence, type LiveSession } from '../../core/progress.ts';
-import type { Circumstances, Gate } from '../../core/schedule.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import { isThrottled } from '../../core/state.ts';
 import { loggedGate } from '../../core/timed-wait.ts';

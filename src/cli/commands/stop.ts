@@ -4,11 +4,11 @@ import { describeFailure, errorText, type Failure, fail, ok, type Result } from 
 import { safeLine } from '../../report/terminal-text.ts';
 import { listGroups, loadGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
-import { liveRunner } from '../change-group.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeCommand } from '../go-on.ts';
 import { stopDamagedGroup } from '../leftovers.ts';
+import { liveRunner } from '../live-runner.ts';
 import { tryPath } from '../path-argument.ts';
 import { type PauseOutcome, pauseAndTell } from '../pause-group.ts';
 import { whileWaiting } from '../request.ts';

@@ -1,5 +1,5 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
-import type { Circumstances, OtherGroups } from '../../core/schedule.ts';
+import type { Circumstances, OtherGroups } from '../../core/decision.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { loggedGate } from '../../core/timed-wait.ts';
 import { answeredOf } from '../../core/warm-cache.ts';

@@ -11,7 +11,7 @@ import { foldLog } from '../../store/fold.ts';
 import { groupIds } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
-import { liveRunner } from '../change-group.ts';
+import { liveRunner } from '../live-runner.ts';
 import { doesNotExist, lookAt, shellWord, tryPath } from '../path-argument.ts';
 import { type Finding, fine } from './finding.ts';
 

@@ -21,8 +21,9 @@ import {
 } from '../../store/merge-journal.ts';
 import type { GroupPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { changeGroup, liveRunner } from '../change-group.ts';
+import { changeGroup } from '../change-group.ts';
 import type { Context } from '../context.ts';
+import { liveRunner } from '../live-runner.ts';
 import type { GroupReference } from '../resolve.ts';
 import { placeName, say } from './plan.ts';
 import { clearScratches, markedGit, outwait } from './workbench.ts';

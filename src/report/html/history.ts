@@ -6,9 +6,10 @@
 import { isOwnDry } from '../../core/budget.ts';
 import type { AttemptKind, GroupEvent } from '../../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
+import { reduce } from '../../core/reduce.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { holdReason } from '../../core/settle.ts';
-import { type GroupState, initialState, reduce } from '../../core/state.ts';
+import { type GroupState, initialState } from '../../core/state.ts';
 import { type Piece, type Span, Track } from './spans.ts';
 import { Warmth } from './warmth.ts';
 

@@ -3,9 +3,9 @@
  * visible rows are made; filters, panes and questions show what they say.
  */
 import { describe, expect, test } from 'bun:test';
+import type { Circumstances } from '../../../src/core/decision.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
-import type { Circumstances } from '../../../src/core/schedule.ts';
 import { whyAsker, whyNot } from '../../../src/core/why.ts';
 import { paintRow, plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';

@@ -2,7 +2,8 @@
 import type { EventBody, GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
 import type { LiveSession } from '../../../src/core/progress.ts';
-import { type GroupState, initialState, reduce } from '../../../src/core/state.ts';
+import { reduce } from '../../../src/core/reduce.ts';
+import { type GroupState, initialState } from '../../../src/core/state.ts';
 import { type AttemptNotes, noteAttempt } from '../../../src/report/dashboard/attempts.ts';
 import { plainRow } from '../../../src/report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../../src/report/dashboard/frame.ts';

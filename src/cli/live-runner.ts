@@ -1,0 +1,12 @@
+/** Who holds a group: a runner, or a command that changes it and is gone soon. */
+import type { GroupPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+
+/** Run ids that begin so belong to short commands: they answer no requests and are gone soon. */
+export const shortRunPrefix = 'command-';
+
+/** The run id of the runner that holds the group; null when nobody or only a short command does. */
+export function liveRunner(world: World, group: { readonly paths: Pick<GroupPaths, 'lock'> }): string | null {
+  const holder = world.locks.holder(group.paths.lock);
+  return holder === null || holder.runId.startsWith(shortRunPrefix) ? null : holder.runId;
+}

@@ -1,0 +1,163 @@
+/**
+ * The state of a group is the fold of its events. `reduce` owns the state it is given: it changes it in place and
+ * returns the same object, because copying the session table on every event would make an event dearer the larger the
+ * group is. It is total over legal events, deterministic, and throws IllegalEvent for all others, when loading a log as
+ * well as when writing one.
+ */
+import type { GroupEvent, MergedRepository } from './event.ts';
+import { queue, reduceSession, type SessionEvent } from './reduce-session.ts';
+import { IllegalEvent } from './session-state.ts';
+import { type GroupState, initialState } from './state.ts';
+import { nextGroupStatus } from './status.ts';
+
+/** Applies one event. See the file's comment for ownership and errors. */
+export function reduce(state: GroupState, event: GroupEvent): GroupState {
+  if (event.seq !== state.lastSeq + 1) {
+    throw new IllegalEvent(`event ${event.seq} follows event ${state.lastSeq}`);
+  }
+  const status = nextGroupStatus(state.status, event.type);
+  if (status === null) throw new IllegalEvent(`${event.type} in a group that is ${state.status}`);
+  if ('sessionId' in event && event.sessionId !== undefined && event.type !== 'request_answered') {
+    reduceSession(state, event as SessionEvent);
+  } else {
+    reduceGroup(state, event);
+  }
+  state.status = status;
+  state.lastSeq = event.seq;
+  state.updatedAt = event.at;
+  return state;
+}
+
+/** Folds a whole log. Throws IllegalEvent at the first event that does not fit. */
+export function foldEvents(events: Iterable<GroupEvent>): GroupState | null {
+  let state: GroupState | null = null;
+  for (const event of events) state = state === null ? initialState(event) : reduce(state, event);
+  return state;
+}
+
+function reduceGroup(state: GroupState, event: GroupEvent): void {
+  switch (event.type) {
+    case 'group_changed':
+      state.group = { ...state.group, config: event.config };
+      state.budgetExceeded = false;
+      state.definitionsVersion += 1;
+      return;
+    case 'group_started':
+    case 'group_resumed':
+      beginRun(state, event);
+      return;
+    case 'group_pausing':
+      // A drain may be hastened, never the other way round.
+      state.draining = event.mode === 'drain' && (state.pausing === undefined || state.draining);
+      state.pausing ??= event.reason;
+      return;
+    case 'group_frozen':
+      state.frozenUntil = event.until;
+      return;
+    case 'group_thawed':
+      delete state.frozenUntil;
+      return;
+    case 'limit_reached':
+      state.limitResetsAt = event.resetsAt;
+      delete state.limitType;
+      if (event.limitType !== undefined) state.limitType = event.limitType;
+      return;
+    case 'limit_lifted':
+      delete state.limitResetsAt;
+      delete state.limitType;
+      return;
+    case 'group_paused':
+    case 'group_failed':
+      endRun(state, event.at);
+      state.reason = event.reason;
+      state.message = event.message;
+      return;
+    case 'group_completed':
+      endRun(state, event.at);
+      return;
+    case 'usage_corrected':
+      correctUsage(state, event);
+      return;
+    case 'group_merged':
+      noteMerged(state, event.merged);
+      return;
+    case 'group_archived':
+    case 'request_answered':
+      return;
+    default:
+      throw new IllegalEvent(`${event.type} in the middle of a log`);
+  }
+}
+
+const unsureCost = {
+  code: 'estimated-cost',
+  message: 'An earlier version may have counted twice what this session had cost before it was resumed.',
+} as const;
+
+function correctUsage(state: GroupState, event: Extract<GroupEvent, { type: 'usage_corrected' }>): void {
+  state.isCorrected = true;
+  for (const record of state.sessions.values()) delete record.doubtful;
+  for (const { sessionId, usage } of event.sessions) {
+    const record = state.sessions.get(sessionId);
+    if (record !== undefined) record.usage = usage;
+  }
+  for (const id of event.unsure) {
+    const record = state.sessions.get(id);
+    if (record === undefined) continue;
+    record.usage = { ...record.usage, estimated: true };
+    record.warnings.push(unsureCost);
+  }
+  state.usage = event.usage;
+  // What was said of the wrong sum is said again when the right one comes so far.
+  state.budgetWarned = false;
+  state.budgetExceeded = false;
+}
+
+/** Sessions that were removed since are no matter any more. */
+function noteMerged(state: GroupState, merged: readonly MergedRepository[]): void {
+  for (const { into, repository, sessionIds } of merged) {
+    // What begins now begins with what was merged.
+    for (const [checkout, base] of state.bases) {
+      if (base.repository === repository && base.target === into) state.bases.delete(checkout);
+    }
+    for (const id of sessionIds) {
+      const record = state.sessions.get(id);
+      if (record !== undefined) record.mergedInto = into;
+    }
+  }
+}
+
+function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_started' | 'group_resumed' }>): void {
+  // An interrupted run has no end of its own; its last event is the best we know.
+  if (state.runStartedAt !== undefined) endRun(state, state.updatedAt);
+  delete state.reason;
+  delete state.message;
+  state.run = event.run;
+  state.runStartedAt = event.at;
+  state.failed.clear();
+  state.budgetExceeded = false;
+  const retry = new Set(event.type === 'group_resumed' ? event.retry : []);
+  delete state.only;
+  if (event.type === 'group_resumed' && event.only !== undefined) state.only = new Set(event.only);
+  for (const [id, record] of state.sessions) {
+    const { status } = record.state;
+    const wanted = state.only === undefined || state.only.has(id);
+    if (wanted && (status === 'pending' || status === 'paused' || (status === 'failed' && retry.has(id)))) {
+      queue(record, true);
+    }
+    // The machine may have been off: then the conversation may lack its end.
+    delete record.unheard;
+    // Who may start depends on `only` as well.
+    state.touched.add(id);
+  }
+}
+
+function endRun(state: GroupState, at: string): void {
+  if (state.runStartedAt !== undefined) {
+    state.elapsedBeforeMs += Math.max(0, Date.parse(at) - Date.parse(state.runStartedAt));
+  }
+  delete state.runStartedAt;
+  delete state.pausing;
+  delete state.frozenUntil;
+  state.draining = false;
+}

@@ -297,18 +297,20 @@ test('a new worktree is filled and set up once; when that fails the session says
 
 test('a set-up may be silent for longer than claude may', async () => {
   const setup = 'touch ../begun; while ! test -e ../ready; do sleep 0.05; done';
-  const fields = { isolate: 'worktree', setup, stallTimeoutMs: 10_000 } as const;
+  const fields = { isolate: 'worktree', setup, stallTimeoutMs: 30_000 } as const;
   const group = make([{ name: 'a', in: 'app', fields }], {}, 40);
   const { clock } = group.world;
   const run = group.run(rig.env);
   const at = (name: string) => join(group.session('a').folder, name);
   await until(() => existsSync(at('begun')));
   const begun = clock.now();
-  await until(() => clock.now() > begun + 40_000);
+  await until(() => clock.now() > begun + 70_000);
   writeFileSync(at('ready'), '');
   await (await begin(group, 'a')).succeed();
   expect(await run.result).toMatchObject({ status: 'completed' });
-  expect(group.events().map((event) => event.type)).not.toContain('session_stalled');
+  const types = group.events().map((event) => event.type);
+  // On a busy machine the fake may take its time once it is started; that is another silence.
+  expect(types.slice(0, types.indexOf('session_started'))).not.toContain('session_stalled');
 });
 
 test('a pause ends a set-up that goes on for ever', async () => {

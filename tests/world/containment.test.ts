@@ -190,7 +190,7 @@ function runnerSource(way: string, name: string, script: string): string {
   };
   return `
     import { createProcesses } from ${text(join(sourceFolder, 'processes.ts'))};
-    import { createProcTable } from ${text(join(sourceFolder, 'proc-table.ts'))};
+    import { createProcTable } from ${text(join(sourceFolder, 'proc-system.ts'))};
     const processes = createProcesses(createProcTable()${way === 'keeper' ? ', () => null' : ''});
     console.log(JSON.stringify(processes.spawn(${JSON.stringify(options)}).value.identity));
     setInterval(() => {}, 1000);`;

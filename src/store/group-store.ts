@@ -58,6 +58,8 @@ function listGroup(world: World, root: string, id: GroupId): GroupListing | null
     if (view === null && !isFolder(world, paths.folder)) return null;
     const state = loadGroup(world, root, id);
     if (state.ok) return { id, meta: groupMeta(state.value) };
+    // Deleted since its name was read.
+    if (state.failure.reason === 'not-found') return null;
     return { id, problem: state.failure, ...(view === null ? {} : { meta: view }) };
   } catch (error) {
     return { id, problem: unreadable(paths.folder, error).failure };
@@ -81,14 +83,27 @@ function readQuietly({ files }: World, path: string, maxBytes: number): ReturnTy
 export function loadGroup(world: World, root: string, id: GroupId): Result<GroupState> {
   const paths = isGroupId(id) ? groupPaths(root, id) : null;
   try {
-    if (paths === null || !isFolder(world, paths.folder)) {
-      return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
-    }
+    if (paths === null || !isFolder(world, paths.folder)) return noSuchGroup(id);
   } catch (error) {
     return unreadable(paths?.folder ?? '', error);
   }
   const log = readLog(world, paths.events);
-  return log.ok ? foldLog(paths.events, id, log.value) : log;
+  if (log.ok) return foldLog(paths.events, id, log.value);
+  return isGone(world, paths) ? noSuchGroup(id) : log;
+}
+
+/** The failure of every command that was given its id. */
+export function noSuchGroup(id: GroupId): Extract<Result<never>, { readonly ok: false }> {
+  return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
+}
+
+/** Whether the group's folder is not there (any more): then nothing in it is damaged. */
+export function isGone({ files }: World, { folder }: GroupPaths): boolean {
+  try {
+    return files.entryKind(folder) === null;
+  } catch {
+    return false;
+  }
 }
 
 /** A link that leads back to itself leads to nothing, and must not keep anybody from the other groups. */

@@ -16,6 +16,7 @@ import { delay } from './delayed.ts';
 import { type EventLog, readForWriting } from './event-log.ts';
 import { foldLog } from './fold.ts';
 import { foreignPath } from './foreign-bytes.ts';
+import { isGone, noSuchGroup } from './group-store.ts';
 import type { LogLost } from './log-lost.ts';
 import { type GroupPaths, groupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
@@ -70,20 +71,20 @@ export function openGroupWriter(
   id: GroupId,
   runId: string,
 ): Result<GroupWriter, OpenFailure> {
-  if (!isGroupId(id)) return noGroup(id);
+  if (!isGroupId(id)) return noSuchGroup(id);
   const paths = groupPaths(root, id);
-  if (world.files.info(paths.folder)?.kind !== 'folder') return noGroup(id);
+  if (world.files.info(paths.folder)?.kind !== 'folder') return noSuchGroup(id);
   let lock: Lock | null = null;
   try {
     lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });
     if (lock === null) return busy(id, world.locks.holder(paths.lock));
     const writer = openLocked(world, paths, id, lock);
     if (!writer.ok) giveBack(lock);
-    return writer;
+    return !writer.ok && isGone(world, paths) ? noSuchGroup(id) : writer;
   } catch (error) {
     if (lock !== null) giveBack(lock);
     // It may have been deleted between our look and the lock.
-    if (world.files.info(paths.folder) === null) return noGroup(id);
+    if (isGone(world, paths)) return noSuchGroup(id);
     return { ok: false, failure: foreignLock(world, paths.lock) ?? systemFailure(paths.folder, error) };
   }
 }
@@ -233,10 +234,6 @@ function writeQuietly(world: World, path: string, text: string): void {
   try {
     world.files.writeAtomic(path, text);
   } catch {}
-}
-
-function noGroup(id: GroupId): Result<never> {
-  return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
 }
 
 function busy(id: GroupId, holder: LockHolder | null): Result<never> {

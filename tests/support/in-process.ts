@@ -6,6 +6,7 @@ import { Writable } from 'node:stream';
 import manifest from '../../package.json' with { type: 'json' };
 import { createContext } from '../../src/cli/context.ts';
 import { runToEnd } from '../../src/cli/program.ts';
+import type { World } from '../../src/world/world.ts';
 import { packageRoot } from './group-fixture.ts';
 import { isLongRun } from './long.ts';
 
@@ -19,6 +20,8 @@ export interface CommandLine {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Absent = the real one. */
+  readonly world?: World;
 }
 
 /** They go on until something else happens, are called by another program, or print through a library. */
@@ -54,7 +57,7 @@ export interface LoadedProgram {
 
 /** Runs it to its end: exit code and output. */
 export async function runInProcess(
-  { args, cwd, env }: CommandLine,
+  { args, cwd, env, world }: CommandLine,
   program: LoadedProgram = { createContext, runToEnd, packageRoot },
 ): Promise<Finished> {
   const stdout = collector();
@@ -64,6 +67,7 @@ export async function runInProcess(
   isBusy = true;
   try {
     const context = program.createContext(program.packageRoot, surroundings);
+    if (world !== undefined) Object.defineProperty(context, 'world', { value: world });
     const code = await program.runToEnd(context, args, manifest.version);
     return { code, stdout: stdout.text(), stderr: stderr.text() };
   } finally {

@@ -2,7 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { listGroups, loadGroup } from '../../store/group-store.ts';
+import { isGone, listGroups, loadGroup, noSuchGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -72,6 +72,8 @@ function runningGroups(context: Context): Result<Found> {
     const isRunning = state.ok
       ? tryPath(() => state.value.status === 'running' || liveRunner(world, group) !== null)
       : null;
+    // Deleted since it was listed.
+    if (!state.ok && state.failure.reason === 'not-found') continue;
     if (!state.ok) unreadable.push({ group, failure: state.failure });
     else if (isRunning?.ok === false) unreadable.push({ group, failure: unreadableLock(group, isRunning.trouble) });
     else if (isRunning?.value) running.push(group);
@@ -126,7 +128,9 @@ async function stopOne(context: Context, group: GroupReference): Promise<boolean
     }
     context.stderr.line(`${groupId}: ${safeLine(describeFailure(paused.failure), sentenceColumnsMax)}`);
   } catch (error) {
-    context.stderr.line(`${groupId}: ${safeLine(errorText(error), sentenceColumnsMax)}`);
+    const gone = isGone(context.world, group.paths) ? noSuchGroup(groupId).failure : null;
+    const why = gone === null ? errorText(error) : describeFailure(gone);
+    context.stderr.line(`${groupId}: ${safeLine(why, sentenceColumnsMax)}`);
   }
   return false;
 }

@@ -8,7 +8,7 @@ import { runLine } from '../../report/wording.ts';
 import { isOutOfSight } from '../../runner/run-start.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
-import { groupIds } from '../../store/group-store.ts';
+import { groupIds, isGone } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { liveRunner } from '../live-runner.ts';
@@ -46,6 +46,8 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   const findings = checkLock(world, id, paths.lock);
   const log = readLog(world, paths.events);
   const state = log.ok ? foldLog(paths.events, id, log.value) : log;
+  // Deleted while it was looked at.
+  if (!state.ok && isGone(world, paths)) return { findings: [], ended: [] };
   if (!state.ok) {
     findings.push(unreadable(id, state.failure));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {

@@ -70,7 +70,7 @@ const roundingError = 1e-6;
 
 /**
  * A sentence of the core, which knows only the names of the commands, with lines that can be typed. `record`: the
- * session it is about. No full stop follows an amount, for it would be taken for a part of it.
+ * session it is about. No full stop follows an amount or ends a first command: it would be taken for a part of it.
  */
 export function withCommands(state: GroupState, sentence: string, record?: SessionRecord): string {
   const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
@@ -82,7 +82,8 @@ export function withCommands(state: GroupState, sentence: string, record?: Sessi
     .replaceAll(/(?<!claude-code-agent )\bgroup run --retry-failed\b/g, () => {
       return `claude-code-agent group run ${state.group.id} --retry-failed${rehearse}`;
     })
-    .replaceAll(/(?<!claude-code-agent )\bgroup (show|why)\b/g, `claude-code-agent group $1 ${state.group.id}`);
+    .replaceAll(/(?<!claude-code-agent )\bgroup run\b(?:\.$)?/g, runLine(state))
+    .replaceAll(/(?<!claude-code-agent )\bgroup (show|why|budget)\b/g, `claude-code-agent group $1 ${state.group.id}`);
   return record === undefined ? ofGroup : withSessionCommands(state, ofGroup, record);
 }
 

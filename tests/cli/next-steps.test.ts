@@ -61,7 +61,7 @@ test('U10: what holds for the whole group is said once', async () => {
   const said = await user.ok('group', 'why', group);
   const lines = said.split('\n');
   expect(said.split(sentence)).toHaveLength(2);
-  expect(lines[0]).toStartWith(`not-started: ${sentence}`);
+  expect(lines[0]).toBe(`not-started: ${sentence}claude-code-agent group run ${group}`);
   expect(lines.slice(1, 4)).toEqual(['', expect.stringMatching(/^SESSION/), '001 a    pending  not-started']);
   expect(lines).toHaveLength(3 + 9);
   // Of one session, and in JSON, each answer is whole.

@@ -13,7 +13,7 @@ import { modelOfKnownPrice } from '../claude/rig.ts';
 import { launcher, Machine, pinnedClaude } from '../support/cli.ts';
 import { canMountImages, type DiskContents, DiskImage } from '../support/disk-image.ts';
 import { draw, testSeed } from '../support/draw.ts';
-import { longTestIf } from '../support/long.ts';
+import { isLongRun, longTestIf } from '../support/long.ts';
 
 const names = ['one', 'two', 'three'] as const;
 const messages = 4;
@@ -170,8 +170,8 @@ async function checkContinued(group: string, { contents, servedUsd, completed }:
   expect({ ...about, ...more }).toMatchObject({ code: 0 });
 }
 
-longTestIf(canMountImages()).each(Array.from({ length: rounds }, (_, index) => index))(
-  'the power is cut at ten instants of a run (F3), round %d',
+longTestIf(isLongRun && canMountImages()).each(Array.from({ length: rounds }, (_, index) => index))(
+  'F3: the power is cut at ten instants of a run, round %d',
   async (round) => {
     expect(disk.format() && disk.mount()).toBe(true);
     const group = await makeGroup();

@@ -6,7 +6,7 @@ import { isOwnDry } from '../core/budget.ts';
 import type { EventBody } from '../core/event.ts';
 import { errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
-import type { SessionDefinition, SessionId } from '../core/group.ts';
+import { roundUsd, type SessionDefinition, type SessionId } from '../core/group.ts';
 import { makeSessionId, sessionNumber } from '../core/id.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import { moneyProblem, sessionProblem } from '../core/session-values.ts';
@@ -135,9 +135,23 @@ function sessionWishEvents(state: GroupState, record: SessionRecord, wish: Sessi
       const prompt = wish.prompt === undefined ? {} : { prompt: wish.prompt };
       return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
     }
+    case 'settle-cost':
+      return settleEvents(state, record, wish.isSpent);
     default:
       return unreachable(wish);
   }
+}
+
+/** What is held for the session is money like any other from now on (`isSpent`), or free again. */
+function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boolean): Result<EventBody[]> {
+  const { id: sessionId } = record.definition;
+  const { heldUsd, ...usage } = record.usage;
+  if (heldUsd === undefined) {
+    const next = `See: claude-code-agent group budget ${group.id}`;
+    return fail('usage', `Nothing is held for session ${sessionId}.`, next);
+  }
+  const costUsd = isSpent ? usage.costUsd : Math.max(0, roundUsd(usage.costUsd - heldUsd));
+  return ok([{ type: 'session_cost_settled', sessionId, usage: { ...usage, costUsd } }]);
 }
 
 function sayEvents(

@@ -11,7 +11,18 @@ import { followLog, readLog } from './event-log.ts';
 import { sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
-import { type Check, fields, isInstant, isNumber, isObject, isText, oneOf, optional, parseJson } from './shape.ts';
+import {
+  type Check,
+  fields,
+  isFlag,
+  isInstant,
+  isNumber,
+  isObject,
+  isText,
+  oneOf,
+  optional,
+  parseJson,
+} from './shape.ts';
 
 /** No command sends as much: a prompt has at most 1 MiB, and so has what a template makes of it. */
 const requestBytesMax = 16 * 1024 * 1024;
@@ -40,6 +51,8 @@ export type RequestBody =
   /** Starts a failed session again; `prompt` is said to it. */
   | (OfSession & { readonly kind: 'retry-session'; readonly prompt?: string })
   | (OfSession & { readonly kind: 'say'; readonly text: string })
+  /** What is held for the session is spent, or free again. */
+  | (OfSession & { readonly kind: 'settle-cost'; readonly isSpent: boolean })
   /** Sets the group's cap, US dollars. */
   | { readonly kind: 'raise-budget'; readonly maxBudgetUsd: number };
 
@@ -71,6 +84,7 @@ const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'resume-session': fields({ sessionId: aSessionId, maxBudgetUsd: optional(isNumber) }),
   'retry-session': fields({ sessionId: aSessionId, prompt: optional(isText) }),
   say: fields({ sessionId: aSessionId, text: isText }),
+  'settle-cost': fields({ sessionId: aSessionId, isSpent: isFlag }),
   'raise-budget': fields({ maxBudgetUsd: isNumber }),
 };
 

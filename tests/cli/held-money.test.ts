@@ -8,6 +8,8 @@ import { noUsage, type Usage } from '../../src/core/group.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { Machine } from '../support/cli.ts';
+import { startRig } from '../support/fake-claude-rig.ts';
+import { noteTried } from '../support/tried.ts';
 
 const heldUsd = 0.75;
 const usage: Usage = { ...noUsage, costUsd: 1, estimated: true, heldUsd };
@@ -64,7 +66,7 @@ test('what is booked is spent for good', async () => {
   expect(await budget()).toMatchObject({ spentUsd: 1, leftUsd: 0 });
   const again = await machine.run('group', 'budget', group, '--free', '1');
   expect(again).toMatchObject({ code: 2 });
-  expect(again.stderr).toContain('Nothing is held for session 001 api.');
+  expect(again.stderr).toContain('Nothing is held for session 001-');
 });
 
 test('both at once, or for a session that is not there, is refused', async () => {
@@ -86,4 +88,32 @@ test('a run that nothing is left for says that part of it is only held', async (
   const { code, stdout, stderr } = await machine.run('group', 'run', group, '--output', 'json');
   expect({ code, stderr }).toMatchObject({ code: 3 });
   expect(stdout).toContain('Part of it is only held since the machine went down; to free it, see: group budget.');
+});
+
+test.each([
+  ['--free', 0.25],
+  ['--book', 1],
+] as const)('it is settled by %s while the group runs as well, by its runner', async (option, spentUsd) => {
+  const rig = await startRig();
+  Object.assign(machine.env, rig.env);
+  noteTried(machine.data, rig.env.CLAUDE_CODE_AGENT_CLAUDE ?? '');
+  try {
+    const [session = ''] = (await machine.json<{ sessions: { id: string }[] }>('group', 'budget', group)).sessions.map(
+      ({ id }) => id,
+    );
+    const run = machine.start('group', 'run', group, '--max-budget-usd', '10');
+    const fake = await rig.nextFor(session.slice(4));
+    await fake.prompt();
+    await fake.init();
+    await machine.ok('group', 'budget', group, option, 'api');
+    expect(await budget()).toMatchObject({ spentUsd, sessions: [{ spentUsd }] });
+    expect((await budget()).heldUsd).toBeUndefined();
+    const again = await machine.run('group', 'budget', group, option, 'api');
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining('Nothing is held for session 001-')]);
+    await fake.succeed(0.5);
+    expect((await run.finished).code).toBe(0);
+    expect(await budget()).toMatchObject({ spentUsd: spentUsd + 0.5 });
+  } finally {
+    rig.stop();
+  }
 });

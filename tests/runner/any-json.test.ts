@@ -289,6 +289,7 @@ test('every field of every request', () => {
     { kind: 'resume-session', ...of, maxBudgetUsd: 5 },
     { kind: 'retry-session', ...of, prompt: 'x' },
     { kind: 'say', ...of, text: 'x' },
+    { kind: 'settle-cost', ...of, isSpent: true },
     { kind: 'raise-budget', maxBudgetUsd: 5 },
   ];
   const requests = bodies.map((body) => ({

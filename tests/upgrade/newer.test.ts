@@ -255,6 +255,7 @@ describe('this program', () => {
     'resume-session': { sessionId: sid(1), maxBudgetUsd: 2 },
     'retry-session': { sessionId: sid(1), prompt: 'Once more.' },
     say: { sessionId: sid(1), text: 'Hello.' },
+    'settle-cost': { sessionId: sid(1), isSpent: true },
     'raise-budget': { maxBudgetUsd: 9 },
   };
 

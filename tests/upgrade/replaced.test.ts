@@ -74,8 +74,11 @@ oldTest('stop --all ends it', async () => {
 
 type Step = (group: string) => Promise<void>;
 
-/** What the user does for each kind of request; in this order, with `api` and `web` at work. */
-const asked: Readonly<Record<Exclude<RequestBody['kind'], 'pause'>, Step>> = {
+/**
+ * What the user does for each kind of request that it knows; in this order, with `api` and `web` at work. Money was not
+ * held then.
+ */
+const asked: Readonly<Record<Exclude<RequestBody['kind'], 'pause' | 'settle-cost'>, Step>> = {
   'add-session': async (group) => {
     user.note('more', await user.add(group, 'more', '--depends-on', 'api'));
   },

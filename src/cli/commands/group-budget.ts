@@ -1,13 +1,13 @@
 /** `group budget`: what is spent, reserved and left, by session and by model; raises the cap. */
 import type { Command } from '@commander-js/extra-typings';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionId, Usage } from '../../core/group.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { type BudgetReport, budgetLines, budgetReport } from '../../report/budget.ts';
 import { formatMoney } from '../../report/format.ts';
 import { safeJson } from '../../report/terminal-text.ts';
-import { resumeLine, runLine, sessionTitle } from '../../report/wording.ts';
+import { resumeLine, runLine } from '../../report/wording.ts';
+import { wishEvents } from '../../runner/request-answers.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import { attemptUsages } from '../attempt-usage.ts';
 import { changeGroup } from '../change-group.ts';
@@ -70,35 +70,27 @@ async function budget(context: Context, reference: string, { raiseTo, book, free
 
 /** What is held for the session is money like any other from now on (`isSpent`), or free again. */
 async function settleHeld(
-  context: Context,
+  { world }: Context,
   group: LoadedGroup,
   reference: string,
   isSpent: boolean,
 ): Promise<Result<void>> {
-  const found = heldUsage(group, reference);
-  if (!found.ok) return found;
-  return changeGroup<void>(context.world, group, {
-    direct: (writer) => {
-      // What may have changed meanwhile is looked at again under the lock.
-      const held = heldUsage({ ...group, state: writer.state }, reference);
-      if (!held.ok) return held;
-      const { sessionId, usage } = held.value;
-      const { heldUsd = 0, ...rest } = usage;
-      const settled = { ...rest, costUsd: isSpent ? rest.costUsd : Math.max(0, rest.costUsd - heldUsd) };
-      writer.record([{ type: 'session_cost_settled', sessionId, usage: settled }]);
+  const session = sessionOf(group, reference);
+  if (!session.ok) return session;
+  const wish = { kind: 'settle-cost', sessionId: session.value.sessionId, isSpent } as const;
+  return changeGroup<void>(world, group, {
+    direct(writer) {
+      const granted = wishEvents(world, writer, wish);
+      if (!granted.ok) return granted;
+      writer.record(granted.value.events);
+      return ok(undefined);
+    },
+    async viaRunner(runId) {
+      const answer = await askRunner(world, group, runId, wish);
+      if (answer === 'runner-gone' || !answer.ok) return answer;
       return ok(undefined);
     },
   });
-}
-
-function heldUsage(group: LoadedGroup, reference: string): Result<{ readonly sessionId: SessionId; usage: Usage }> {
-  const session = sessionOf(group, reference);
-  if (!session.ok) return session;
-  const { record } = session.value;
-  const sessionId = record.definition.id;
-  if (record.usage.heldUsd !== undefined) return ok({ sessionId, usage: record.usage });
-  const next = `See: claude-code-agent group budget ${group.groupId}`;
-  return fail('usage', `Nothing is held for session ${sessionTitle(sessionId, record.definition.name)}.`, next);
 }
 
 function reportOf({ world }: Context, { paths, state }: Pick<LoadedGroup, 'paths' | 'state'>): BudgetReport {

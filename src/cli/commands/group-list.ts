@@ -31,7 +31,7 @@ export function define(command: Command, context: Context): void {
     .addOption(new Option('--status <status>', 'only groups of this status').choices(statuses))
     .option(
       '--json',
-      'one JSON document: an array of meta.json contents, with a "problem" where the log cannot be read',
+      'one JSON document: an array of meta.json contents as of now, with a "problem" where the log cannot be read',
     )
     .addHelpText('after', example)
     .action(({ status, json }) => context.run(() => list(context, status, json === true)));
@@ -42,7 +42,12 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
   if (!root.ok) return root;
   const listings = listGroups(context.world, root.value).filter((listing) => isWanted(listing, status));
   if (json) {
-    context.stdout.line(safeJson(listings.map(plain), 2));
+    context.stdout.line(
+      safeJson(
+        listings.map((listing) => plain(context, root.value, listing)),
+        2,
+      ),
+    );
     return ok(exitCode.done);
   }
   if (listings.length === 0) {
@@ -65,8 +70,9 @@ function isWanted({ meta }: GroupListing, status: StatusFilter | undefined): boo
   return status === 'active' ? activeGroupStatuses.has(meta.status) : meta.status === status;
 }
 
-function plain({ id, meta, problem }: GroupListing): object {
-  return { id, ...meta, ...(problem === undefined ? {} : { problem }) };
+function plain(context: Context, root: string, { id, meta, problem }: GroupListing): object {
+  const present = meta === undefined ? {} : presentOf(context, root, meta).meta;
+  return { id, ...present, ...(problem === undefined ? {} : { problem }) };
 }
 
 function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {
@@ -102,10 +108,8 @@ function troubled({ reason }: Failure): Cell {
   return reason === 'newer-version' ? { text: 'newer version', tone: 'warn' } : { text: 'damaged', tone: 'bad' };
 }
 
-type Shown = Pick<GroupMeta, 'sessions' | 'cost' | 'estimated' | 'rehearsal' | 'name' | 'slug'>;
-
 /** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
-function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: Shown; status: string } {
+function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: GroupMeta; status: string } {
   if (meta.status !== 'running') return { meta, status: meta.status };
   const loaded = loadWithRunner(world, { root, groupId: meta.id, paths: groupPaths(root, meta.id) });
   if (!loaded.ok) return { meta, status: meta.status };
@@ -115,7 +119,12 @@ function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: S
   const condition = conditionOf(state, world.clock.now());
   const running = condition === null ? state.status : `${state.status} (${condition})`;
   return {
-    meta: { ...groupMeta(state), cost: usage.costUsd, ...(usage.estimated ? { estimated: true } : {}) },
+    meta: {
+      ...groupMeta(state),
+      cost: usage.costUsd,
+      ...(usage.estimated ? { estimated: true } : {}),
+      tokens: usage.tokens,
+    },
     status: isInterrupted ? 'interrupted' : running,
   };
 }

@@ -49,6 +49,7 @@ export type WaitReason =
   | 'backoff'
   | 'memory'
   | 'disk'
+  | 'files'
   | 'frozen'
   | 'money'
   | 'slot'
@@ -93,8 +94,8 @@ export interface Circumstances {
   readonly servedAtMs?: number;
   /** Fewer slots than the settings allow, because a usage limit is near. */
   readonly slotsMax?: number;
-  /** How many more workers memory and disk allow, and what is short when it is not enough. */
-  readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk'; readonly message: string };
+  /** How many more workers memory, disk and open files allow, and what is short when it is not enough. */
+  readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk' | 'files'; readonly message: string };
   /** The disk is so full that what running sessions print may get lost. */
   readonly isDiskLow?: boolean;
   /** Absent = this group has all checkouts for itself. */

@@ -44,7 +44,9 @@ function frozen(until: string): Decision {
 /** Waiting for these ends without anybody's help, so the run stays up; for the others a session must end first. */
 function isSelfEnding(state: GroupState, reason: WaitReason): boolean {
   if (reason === 'limit') return state.group.config.onLimit !== 'pause';
-  return reason === 'backoff' || reason === 'memory' || reason === 'disk' || reason === 'other-group';
+  return (
+    reason === 'backoff' || reason === 'memory' || reason === 'disk' || reason === 'files' || reason === 'other-group'
+  );
 }
 
 function decidePausing(state: GroupState, reason: StopReason, { isDiskLow }: Circumstances): Decision[] {

@@ -9,6 +9,7 @@ import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { isRegularFile } from '../store/regular-file.ts';
 import { fields, isNumber, isText, optional, parseJson } from '../store/shape.ts';
+import { isTableFull } from '../world/system-error.ts';
 import type { World } from '../world/world.ts';
 
 export interface GateReading {
@@ -120,17 +121,25 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
   /** A report that could not be written down yet, because another run was writing just then. */
   let unsaid: Report | null = null;
   // As good as always nothing is there, and it is asked for at every step.
-  const read = (): GateFile | null => readGate(world, path);
+  let lastRead: GateFile | null = null;
+  const read = (): GateFile | null => {
+    lastRead = unlessTableFull(() => readGate(world, path), lastRead);
+    return lastRead;
+  };
   const { get: load, forget } = inOneBreath(read);
   /** Changes the file under its lock; `change` returning null leaves it as it is. */
   const update = (change: (file: GateFile | null) => GateFile | null): 'changed' | 'kept' | 'busy' => {
     world.files.makeFolder(folder);
-    const lock = world.locks.tryLock(join(folder, `${key}.lock`), { identity: world.machine.self, runId });
+    const holder = { identity: world.machine.self, runId };
+    const lock = unlessTableFull(() => world.locks.tryLock(join(folder, `${key}.lock`), holder), null);
     if (lock === null) return 'busy';
     try {
-      const next = change(read());
+      const next = change(readGate(world, path));
       if (next !== null) world.files.writeAtomic(path, `${JSON.stringify(next)}\n`, { durable: true });
       return next === null ? 'kept' : 'changed';
+    } catch (error) {
+      if (!isTableFull(error)) throw error;
+      return 'busy';
     } finally {
       forget();
       lock.release();
@@ -182,6 +191,16 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
       return (load()?.nearUntilMs ?? 0) > world.clock.now();
     },
   };
+}
+
+/** What nobody can look at just now is as it was when it was looked at last. */
+function unlessTableFull<T>(look: () => T, before: T): T {
+  try {
+    return look();
+  } catch (error) {
+    if (!isTableFull(error)) throw error;
+    return before;
+  }
 }
 
 /** A step of a run asks several times; what it asks without a pause in between is answered by one reading. */

@@ -1,8 +1,9 @@
-/** Whether the machine has room for workers: memory and disk, each looked at no more than once a second. */
+/** Whether the machine has room for workers: memory, disk, open files; each looked at no more than once a second. */
 
 import type { Circumstances } from '../core/decision.ts';
 import { defaultMinFreeMemoryBytes, type GroupConfig } from '../core/group.ts';
-import type { World } from '../world/world.ts';
+import { isTableFull } from '../world/system-error.ts';
+import type { ReadFile, World } from '../world/world.ts';
 
 /** What a worker takes of its own, measured (docs/claude-contract.md): 110 MB and some for what it starts. */
 const workerBytes = 120 * 1024 ** 2;
@@ -12,6 +13,8 @@ const minFreeDiskBytes = 500 * 1000 ** 2;
 const lowDiskBytes = 250 * 1000 ** 2;
 /** With less it is too late: nothing more can be written down, so that an interrupt would only lose the work. */
 const fullDiskBytes = 16 * 1000 ** 2;
+/** Files that a start holds open at once, and some for what goes on beside it. */
+const openedByStart = 32;
 const lookMs = 1_000;
 
 export interface Room {
@@ -24,8 +27,13 @@ export interface Room {
 export function watchRoom(world: World, root: string): Room {
   const memoryBytes = watched(world, () => world.machine.freeMemoryBytes());
   const diskBytes = watched(world, () => world.files.freeBytes(root));
+  const mayOpen = watched(world, () => (canOpen(world, root) ? 1 : 0));
   return {
     forStarts(config, starting) {
+      if (mayOpen() === 0) {
+        const message = 'The table of open files is full (see: ulimit -n); waiting until some are closed.';
+        return { starts: 0, reason: 'files', message };
+      }
       const disk = diskBytes();
       if (disk < minFreeDiskBytes) {
         const message = `Only ${megabytes(disk)} MB are free on the disk of ${root}; waiting for 500 MB.`;
@@ -47,6 +55,19 @@ export function watchRoom(world: World, root: string): Room {
       }
     },
   };
+}
+
+/** Whether the system would open so many files more. Other trouble is told of by whoever starts something. */
+function canOpen({ files }: World, path: string): boolean {
+  const opened: (ReadFile | null)[] = [];
+  try {
+    for (let count = 0; count < openedByStart; count += 1) opened.push(files.openRead(path));
+    return true;
+  } catch (error) {
+    return !isTableFull(error);
+  } finally {
+    for (const file of opened) file?.close();
+  }
 }
 
 function watched(world: World, look: () => number): () => number {

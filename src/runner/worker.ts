@@ -25,7 +25,7 @@ import {
   withHeld,
   withLeftovers,
 } from './outcomes.ts';
-import { reap } from './reap.ts';
+import { patiently, reap } from './reap.ts';
 import { SaidTexts } from './said.ts';
 import { nameTranscript, tidyUp } from './session-files.ts';
 import { lastStderrLine } from './stderr-tail.ts';
@@ -364,14 +364,15 @@ export class Worker {
   async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<Outcome> {
     const reaped = await this.#processes.reap();
     tidyUp(this.#world, this.#options.paths);
+    const { paths, expectHook, expectStructured } = this.#options;
+    const seen = await patiently(this.#world, () => ({
+      isCutOff: isCutOff(this.#world, paths.config, this.stream),
+      stderrTail: lastStderrLine(this.#world.files, paths.stderr, this.#stderrOffset),
+    }));
     const outcome = judge({
-      ...{ stream: this.stream, exit, found },
+      ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
-      expectHook: this.#options.expectHook,
-      expectStructured: this.#options.expectStructured,
-      isCutOff: isCutOff(this.#world, this.#options.paths.config, this.stream),
-      stderrTail: lastStderrLine(this.#world.files, this.#options.paths.stderr, this.#stderrOffset),
     });
     return reaped < 0 ? withLeftovers(outcome) : outcome;
   }

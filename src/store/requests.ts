@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import type { GroupEvent } from '../core/event.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
-import type { World } from '../world/world.ts';
+import { isTableFull } from '../world/system-error.ts';
+import type { Files, World } from '../world/world.ts';
 import { followLog, readLog } from './event-log.ts';
 import { sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
@@ -139,14 +140,23 @@ export function hasRequests(world: World, paths: GroupPaths): boolean {
 /** What lies there as a request, whoever it is from; all else is somebody else's and left alone. */
 function requestFiles({ files }: World, { requests }: GroupPaths): string[] {
   return (
-    files
-      .list(requests)
+    listQuietly(files, requests)
       // Others are temporary files of a sender that is just writing.
       .filter((name) => !name.startsWith('.') && name.endsWith('.json'))
       .map((name) => join(requests, name))
       // Opening a FIFO would wait for a writer that may never come.
       .filter((path) => isRegularFile(files, path))
   );
+}
+
+/** While the table of open files is full nothing is lost: what lies there is found at the next look. */
+function listQuietly(files: Files, folder: string): string[] {
+  try {
+    return files.list(folder);
+  } catch (error) {
+    if (!isTableFull(error)) throw error;
+    return [];
+  }
 }
 
 /** What cannot be read must not end a run: nobody of ours has sent it. */

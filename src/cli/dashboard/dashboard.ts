@@ -55,7 +55,8 @@ export class Dashboard {
   readonly #screen: Screen;
   #ui: Ui = firstUi;
   #frame: Frame;
-  #notice: (Notice & { readonly untilMs: number }) | undefined;
+  #notice: Notice | undefined;
+  #cancelNotice = (): void => {};
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   /** What can be seen of the machine. */
   readonly #around: Around;
@@ -93,7 +94,13 @@ export class Dashboard {
   /** Says something in the last row for a while. */
   tell(notice: Notice): void {
     if (this.#isClosed) return;
-    this.#notice = { ...notice, untilMs: this.#world.clock.now() + noticeMs };
+    this.#notice = notice;
+    this.#cancelNotice();
+    // Not by the time of day, which may be set back.
+    this.#cancelNotice = this.#world.clock.after(noticeMs, () => {
+      this.#notice = undefined;
+      this.changed();
+    });
     this.#guarded(() => this.#draw());
   }
 
@@ -102,6 +109,7 @@ export class Dashboard {
     this.#isClosed = true;
     this.#cancelFrame?.();
     this.#cancelTick();
+    this.#cancelNotice();
     await this.#screen.close();
   }
 
@@ -151,7 +159,6 @@ export class Dashboard {
   #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
     const { source, group, glyphs } = this.#options;
     const nowMs = this.#world.clock.now();
-    if (this.#notice !== undefined && this.#notice.untilMs < nowMs) this.#notice = undefined;
     const { state, live, runner } = source;
     const material = this.#material();
     const view = {

@@ -1,0 +1,100 @@
+/** Promises: what the dashboard says of a key is gone after a while, also when nothing else happens, or is replaced. */
+import { expect, test } from 'bun:test';
+import type { Context } from '../../src/cli/context.ts';
+import { Dashboard } from '../../src/cli/dashboard/dashboard.ts';
+import type { Source } from '../../src/cli/dashboard/source.ts';
+import { GroupMarks } from '../../src/cli/transcript-marks.ts';
+import type { Painted } from '../../src/report/dashboard/app.ts';
+import { unicodeGlyphs } from '../../src/report/dashboard/glyphs.ts';
+import { groupPaths } from '../../src/store/paths.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { fold, sceneEvents } from '../report/dashboard/scene.ts';
+
+/** Time that passes when it is told to. */
+class Hand {
+  #nowMs = 0;
+  /** What the wall clock shows when it begins. */
+  beginMs = Date.parse('2026-01-04T15:00:00Z');
+  #timers: { readonly atMs: number; readonly action: () => void }[] = [];
+  readonly clock = {
+    now: () => this.beginMs + this.#nowMs,
+    after: (delayMs: number, action: () => void) => {
+      const timer = { atMs: this.#nowMs + delayMs, action };
+      this.#timers.push(timer);
+      return () => {
+        this.#timers = this.#timers.filter((other) => other !== timer);
+      };
+    },
+  };
+
+  pass(ms: number): void {
+    const untilMs = this.#nowMs + ms;
+    for (;;) {
+      const due = this.#timers.filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
+      if (due === undefined) break;
+      this.#timers = this.#timers.filter((other) => other !== due);
+      this.#nowMs = due.atMs;
+      due.action();
+    }
+    this.#nowMs = untilMs;
+  }
+}
+
+function open(hand: Hand) {
+  const { state } = fold(sceneEvents);
+  const world = { ...createRealWorld(), clock: hand.clock };
+  const groupId = state.group.id;
+  const paths = groupPaths('/nowhere', groupId);
+  const marks = new GroupMarks();
+  const source: Source = { state, live: new Map(), runner: 'here', attempts: new Map(), marks, close: () => {} };
+  let shown: Painted = { lines: [] };
+  const dashboard = new Dashboard({
+    context: { world } as unknown as Context,
+    group: { root: '/nowhere', groupId, paths },
+    source,
+    openScreen: (first) => {
+      shown = first;
+      const show = (painted: Painted) => {
+        shown = painted;
+      };
+      const nothing = async () => {};
+      return { columns: 100, rows: 30, isReady: true, show, redraw: () => {}, suspend: nothing, close: nothing };
+    },
+    glyphs: unicodeGlyphs,
+    hasColours: false,
+    onQuit: () => {},
+    onLeave: () => {},
+    onInterrupt: () => {},
+    onTrouble: (error) => {
+      throw error;
+    },
+  });
+  return { dashboard, screen: () => shown.lines.join('\n') };
+}
+
+test('U11: a message goes by itself, and a later one takes its place', async () => {
+  const hand = new Hand();
+  const { dashboard, screen } = open(hand);
+  dashboard.tell({ text: 'Pausing the group…' });
+  expect(screen()).toContain('Pausing the group…');
+  hand.pass(5_000);
+  dashboard.tell({ text: 'It is paused.' });
+  expect(screen()).not.toContain('Pausing the group…');
+  hand.pass(5_000);
+  // Counted from the last one.
+  expect(screen()).toContain('It is paused.');
+  hand.pass(5_000);
+  expect(screen()).not.toContain('It is paused.');
+  await dashboard.close();
+});
+
+test('U11: a message goes as well when the clock is set back', async () => {
+  const hand = new Hand();
+  const { dashboard, screen } = open(hand);
+  dashboard.tell({ text: 'It is paused.' });
+  hand.pass(1_000);
+  hand.beginMs -= 3_600_000;
+  hand.pass(10_000);
+  expect(screen()).not.toContain('It is paused.');
+  await dashboard.close();
+});

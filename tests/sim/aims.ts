@@ -1,12 +1,12 @@
 /** Which cells of the coverage matrix a seed is aimed at. */
-import { applicableCells, type Cell, type CrashPoint, isWorkKind } from './coverage.ts';
+import { aimedCells, applicableCells, type Cell, type CrashPoint, isWorkKind } from './coverage.ts';
 
 /** Seeds in a row aim at different cells, and soon at all of them; a prime. */
 const aimStride = 7_919;
 
 /** The cell that the scenario of this seed tries to hit. */
 export function aimOf(seed: number): Cell {
-  return applicableCells[(seed * aimStride) % applicableCells.length] as Cell;
+  return aimedCells[(seed * aimStride) % aimedCells.length] as Cell;
 }
 
 /** In the order in which they are passed when one decision is written down. */

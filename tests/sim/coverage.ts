@@ -26,8 +26,10 @@ const decisionKinds = [
   'thaw',
   'drain',
 ] as const;
+/** Of a session's own cap. Stories come by them without being aimed at them. */
+const ownNotices = ['warn-own-budget', 'exceed-own-budget'] as const;
 const waits = [...loggedWaits, 'wait-memory', 'wait-disk'] as const;
-export type DecisionKind = (typeof decisionKinds)[number] | (typeof waits)[number];
+export type DecisionKind = (typeof decisionKinds)[number] | (typeof ownNotices)[number] | (typeof waits)[number];
 
 /** Points that concern what is being logged: the decisions of the batch at hand. */
 const batchPoints = ['before-append', 'after-append', 'after-fsync', 'before-snapshot', 'after-snapshot'] as const;
@@ -50,7 +52,8 @@ export interface Cell {
   readonly decision: DecisionKind;
 }
 
-export const applicableCells: readonly Cell[] = [
+/** Those at which stories are aimed. A seed tells the same story as long as these stay what they are. */
+export const aimedCells: readonly Cell[] = [
   ...batchPoints.flatMap((point) => decisionKinds.map((decision) => ({ point, decision }))),
   ...launchPoints.flatMap((point) => startKinds.map((decision) => ({ point, decision }))),
   ...attemptPoints.flatMap((point) => [...startKinds, ...stopKinds].map((decision) => ({ point, decision }))),
@@ -58,6 +61,11 @@ export const applicableCells: readonly Cell[] = [
   { point: 'after-spawn', decision: 'accept' },
   ...workPoints.flatMap((point) => (['accept', 'stop-accept'] as const).map((decision) => ({ point, decision }))),
   ...waits.map((decision) => ({ point: 'while-waiting' as const, decision })),
+];
+
+export const applicableCells: readonly Cell[] = [
+  ...aimedCells,
+  ...batchPoints.flatMap((point) => ownNotices.map((decision) => ({ point, decision }))),
 ];
 
 /** Whether such a decision comes only where work is judged. */

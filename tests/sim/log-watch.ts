@@ -23,6 +23,8 @@ const stopKinds: Readonly<Record<StopReason, DecisionKind>> = {
 const plainKinds: Readonly<Record<string, DecisionKind>> = {
   budget_warning: 'warn-budget',
   budget_exceeded: 'exceed-budget',
+  session_budget_warning: 'warn-own-budget',
+  session_budget_exceeded: 'exceed-own-budget',
   group_completed: 'settle-completed',
   group_failed: 'settle-failed',
   group_frozen: 'freeze',

@@ -2,7 +2,7 @@
 import { defaultGroupConfig, type GroupConfig } from '../../src/core/group.ts';
 import { faultsOfLogs, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
 import { aimOf, isLate, related } from './aims.ts';
-import { applicableCells, type Cell, type CrashPoint, type DecisionKind, isWorkKind } from './coverage.ts';
+import { aimedCells, applicableCells, type Cell, type CrashPoint, type DecisionKind, isWorkKind } from './coverage.ts';
 import {
   type Act,
   type Behaviour,
@@ -336,7 +336,7 @@ function crashesFor(luck: Seeded, { point, decision }: Cell): Crash[] {
   return crashes;
 }
 
-const cellsByDecision = Map.groupBy(applicableCells, (cell) => cell.decision);
+const cellsByDecision = Map.groupBy(aimedCells, (cell) => cell.decision);
 
 /** Where a runner dies so that the next one finds such a decision about an attempt that lives. */
 function diesFirst(decision: DecisionKind): CrashPoint[] {

@@ -1,6 +1,6 @@
 /** Many seeds in a row: sums and the first broken promise, shrunk and told. */
 import { aimOf } from './aims.ts';
-import { applicableCells, type Cell, Coverage } from './coverage.ts';
+import { aimedCells, applicableCells, type Cell, Coverage } from './coverage.ts';
 import type { Scenario } from './scenario.ts';
 import { nameOf, scenarioOf } from './scenario-of-seed.ts';
 import { shrink, tell } from './shrink.ts';
@@ -107,7 +107,8 @@ export function runPart(first: number): SeedRun {
     const thin = run.steps < stepsAtRandom ? [] : run.coverage.thinCells(leastPerCellAndPart);
     if (thin.length === 0 && run.steps > leastStepsPerPart) break;
     const variant = thin.length === 0 ? null : run.variantFor(thin);
-    while (variant === null && thin.length > 0 && aimOf(next) !== thin[0]) next += 1;
+    const aim = thin.find((cell) => aimedCells.includes(cell));
+    while (variant === null && aim !== undefined && aimOf(next) !== aim) next += 1;
     if (!run.take(variant ?? scenarioOf(next))) break;
     if (variant === null) next += 1;
   }

@@ -104,7 +104,7 @@ const looks: readonly (readonly string[])[] = [
   ['complete', '--', 'group', 'show', ''],
 ];
 
-test.each(Object.keys(damages))('%s keeps nobody from the others', async (name) => {
+test.each(Object.keys(damages))('F1, F11: %s keeps nobody from the others', async (name) => {
   const [damage, kind] = damages[name] as (typeof damages)[string];
   const good = await user.makeGroup('good');
   const first = await claudeId(user, `${good}/1`);
@@ -134,7 +134,7 @@ test.each(Object.keys(damages))('%s keeps nobody from the others', async (name) 
   expect(readdirSync(groups)).toEqual([good]);
 });
 
-test('a group that nobody can read is stopped all the same', async () => {
+test('F1, F11: a group that nobody can read is stopped all the same', async () => {
   const good = await user.makeGroup('good');
   const run = user.start('group', 'run', good);
   const fake = await rig.nextFor(await claudeId(user, `${good}/1`));
@@ -150,7 +150,7 @@ test('a group that nobody can read is stopped all the same', async () => {
   await fake.ended;
 });
 
-test.skipIf(!unprivileged.isPossible)('a group of somebody else keeps nobody from the others', async () => {
+test.skipIf(!unprivileged.isPossible)('F1, F11: a group of somebody else keeps nobody from the others', async () => {
   const good = await user.makeGroup('good');
   giveToUnprivileged(user.folder);
   const theirs = join(groups, bad);

@@ -57,6 +57,40 @@ test('S7: what a workflow wants before a phase is done or told, and only before 
   expect(wrong.stderr).toContain('mine.json:1:34: pre_steps: expected an object with the texts id and prompt');
 });
 
+test('what is reloaded between two phases is so for the trigger that names them, and for no other', async () => {
+  const artifact = (id: string, ...triggers: string[]) => ({
+    id,
+    type: 'json',
+    path: '{project_root}/facts.json',
+    description: id,
+    required: false,
+    reload_triggers: triggers,
+  });
+  const critical_artifacts = {
+    always_load: [
+      artifact('between', 'phase_transition:architect->build'),
+      artifact('at-start', 'session_start'),
+      artifact('elsewhere', 'phase_transition:build->release'),
+    ],
+  };
+  user.write('facts.json', '{}');
+  user.write(
+    '.fractary/faber/workflows/mine.json',
+    JSON.stringify({ id: 'mine', phases: { architect: {}, build: {}, release: {} }, critical_artifacts }),
+  );
+  const run = await user.begin('258', '--workflow', 'mine');
+  const loaded = async (trigger: string): Promise<string[]> => {
+    const { stdout } = await user.asSession('s1', 'prime-context', '--trigger', trigger, '--json');
+    const { artifacts } = JSON.parse(stdout) as { artifacts: { id: string; action: string }[] };
+    return artifacts.filter(({ action }) => action === 'load').map(({ id }) => id);
+  };
+  expect(await loaded('session_start')).toEqual(['at-start']);
+  expect(await loaded('phase_transition:architect->build')).toEqual(['between']);
+  expect(await loaded('phase_transition:release->build')).toEqual([]);
+  expect(user.stateOf(run).sessions.current_session.artifacts_loaded).toEqual(['at-start', 'between']);
+  expect((await user.asSession('s1', 'prime-context', '--trigger', 'phase_transition:build')).code).toBe(2);
+});
+
 describe('S10', () => {
   test('an artifact may be given as it is stored, with placeholders', async () => {
     const run = await user.begin('258');

@@ -46,7 +46,7 @@ afterEach(() => machine.remove());
 
 const budget = () => machine.json<Budget>('group', 'budget', group);
 
-test('it counts as spent, and what can be done is said', async () => {
+test('F3: it counts as spent, and what can be done is said', async () => {
   expect(await budget()).toMatchObject({ spentUsd: 1, heldUsd, leftUsd: 0, sessions: [{ spentUsd: 1, heldUsd }] });
   const text = await machine.ok('group', 'budget', group);
   expect(text).toContain('Held: $0.75 by session 001 api, counted as spent. The machine went down while it worked');
@@ -54,14 +54,14 @@ test('it counts as spent, and what can be done is said', async () => {
   expect(text).toContain(`it is not:   claude-code-agent group budget ${group} --free 001`);
 });
 
-test('what is freed is there again', async () => {
+test('F3: what is freed is there again', async () => {
   await machine.ok('group', 'budget', group, '--free', 'api');
   const after = await budget();
   expect(after).toMatchObject({ spentUsd: 0.25, leftUsd: 0.75, sessions: [{ spentUsd: 0.25 }] });
   expect([after.heldUsd, after.sessions[0]?.heldUsd]).toEqual([undefined, undefined]);
 });
 
-test('what is booked is spent for good', async () => {
+test('F3: what is booked is spent for good', async () => {
   await machine.ok('group', 'budget', group, '--book', '1');
   expect(await budget()).toMatchObject({ spentUsd: 1, leftUsd: 0 });
   const again = await machine.run('group', 'budget', group, '--free', '1');
@@ -69,20 +69,20 @@ test('what is booked is spent for good', async () => {
   expect(again.stderr).toContain('Nothing is held for session 001-');
 });
 
-test('both at once, or for a session that is not there, is refused', async () => {
+test('F3: both at once, or for a session that is not there, is refused', async () => {
   expect((await machine.run('group', 'budget', group, '--free', '1', '--book', '1')).code).toBe(2);
   expect((await machine.run('group', 'budget', group, '--free', '7')).stderr).toContain('There is no session "7"');
   expect(await budget()).toMatchObject({ heldUsd });
 });
 
-test('what is held for a session that is removed stays spent', async () => {
+test('F3: what is held for a session that is removed stays spent', async () => {
   await machine.ok('session', 'remove', `${group}/api`, '--force');
   const after = await budget();
   expect(after).toMatchObject({ spentUsd: 1, leftUsd: 0 });
   expect(after.heldUsd).toBeUndefined();
 });
 
-test('a run that nothing is left for says that part of it is only held', async () => {
+test('F3: a run that nothing is left for says that part of it is only held', async () => {
   machine.env.CLAUDE_CODE_AGENT_CLAUDE = '/bin/true';
   machine.env.ANTHROPIC_API_KEY = 'test-key';
   const { code, stdout, stderr } = await machine.run('group', 'run', group, '--output', 'json');

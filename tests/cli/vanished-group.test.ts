@@ -84,29 +84,32 @@ const commands: Readonly<Record<string, readonly [readonly string[], string?]>> 
   'stop --all': [['stop', '--all'], 'Paused GOOD.'],
 };
 
-test.each(Object.keys(commands))('%s: a group that vanishes meanwhile keeps nobody from the others', async (name) => {
-  const [args, wanted = ''] = commands[name] as (typeof commands)[string];
-  const line = args.map((arg) => arg.replace('SESSION', session));
-  let nth = 1;
-  for (; ; nth += 1) {
-    rmSync(groups, { recursive: true, force: true });
-    cpSync(join(model.data, 'session-groups'), groups, { recursive: true });
-    const { world, hasHappened } = vanishing(join(groups, bad), nth);
-    // How the library of completions prints.
-    const log = spyOn(console, 'log').mockImplementation(() => {});
-    const { code, stdout, stderr } = await runInProcess({ args: line, cwd: user.folder, env: user.env, world });
-    const printed = log.mock.calls.flat().join('\n');
-    log.mockRestore();
-    if (!hasHappened()) break;
-    const said = `${nth}: ${stderr}${stdout}${printed}`;
-    expect(said).toContain(wanted.replace('GOOD', good));
-    expect(said).not.toMatch(/Unexpected trouble|defect|undefined|The system refused|ENOENT|is missing|damaged/);
-    // Of what was about to be stopped it is said that it could not be.
-    if (name !== 'doctor')
-      expect(`${code} ${said}`).toMatch(code === 0 ? /^0/ : new RegExp(`^1 .*${bad}: (There is no|.* was removed)`));
-    if (name !== 'stop --all') expect([0, name === 'doctor' ? 1 : 0]).toContain(code as number);
-    // Whoever was just writing a snapshot of it may have made its folder again.
-    if (name !== 'stop --all') expect(readdirSync(groups)).not.toContain(bad);
-  }
-  expect(nth).toBeGreaterThan(name === 'a look for a group' || name === 'a further group' ? 0 : 2);
-});
+test.each(Object.keys(commands))(
+  'F1: %s: a group that vanishes meanwhile keeps nobody from the others',
+  async (name) => {
+    const [args, wanted = ''] = commands[name] as (typeof commands)[string];
+    const line = args.map((arg) => arg.replace('SESSION', session));
+    let nth = 1;
+    for (; ; nth += 1) {
+      rmSync(groups, { recursive: true, force: true });
+      cpSync(join(model.data, 'session-groups'), groups, { recursive: true });
+      const { world, hasHappened } = vanishing(join(groups, bad), nth);
+      // How the library of completions prints.
+      const log = spyOn(console, 'log').mockImplementation(() => {});
+      const { code, stdout, stderr } = await runInProcess({ args: line, cwd: user.folder, env: user.env, world });
+      const printed = log.mock.calls.flat().join('\n');
+      log.mockRestore();
+      if (!hasHappened()) break;
+      const said = `${nth}: ${stderr}${stdout}${printed}`;
+      expect(said).toContain(wanted.replace('GOOD', good));
+      expect(said).not.toMatch(/Unexpected trouble|defect|undefined|The system refused|ENOENT|is missing|damaged/);
+      // Of what was about to be stopped it is said that it could not be.
+      if (name !== 'doctor')
+        expect(`${code} ${said}`).toMatch(code === 0 ? /^0/ : new RegExp(`^1 .*${bad}: (There is no|.* was removed)`));
+      if (name !== 'stop --all') expect([0, name === 'doctor' ? 1 : 0]).toContain(code as number);
+      // Whoever was just writing a snapshot of it may have made its folder again.
+      if (name !== 'stop --all') expect(readdirSync(groups)).not.toContain(bad);
+    }
+    expect(nth).toBeGreaterThan(name === 'a look for a group' || name === 'a further group' ? 0 : 2);
+  },
+);

@@ -30,7 +30,7 @@ const maker = (plan: object): string => `
   await makeWorkspace({ world: createRealWorld(), env: process.env }, ${JSON.stringify(plan)});`;
 
 test.each(['SIGKILL', 'SIGTERM'] as const)(
-  'git gets %s',
+  'F7: git gets %s',
   async (signal) => {
     for (let round = 0; round < rounds; round += 1) {
       const plan = rig.plan(round + (signal === 'SIGTERM' ? 500 : 1), { branch: `cca/${signal}/${round}` });

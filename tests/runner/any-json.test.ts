@@ -161,7 +161,7 @@ const lines = [
   },
 ] as readonly Json[];
 
-test('every field of every message of claude', () => {
+test('F1, F2: every field of every message of claude', () => {
   const log = new CoreLog()
     .addSession(sessionDefinition(1, [], { outputSchema: {} }))
     .run()
@@ -211,7 +211,7 @@ function filesBelow(path: string): string[] {
   });
 }
 
-test('every field of every file of a group, and of a login', () => {
+test('F1, F2: every field of every file of a group, and of a login', () => {
   const world = steppedWorld();
   const root = join(folder.path, 'files');
   storeEventfulGroup(root);
@@ -270,7 +270,7 @@ test('every field of every file of a group, and of a login', () => {
   );
 });
 
-test('every field of every request', () => {
+test('F1, F2: every field of every request', () => {
   const world = steppedWorld();
   const root = join(folder.path, 'requests');
   const project = join(folder.path, 'project');

@@ -41,7 +41,7 @@ async function expectOthersGoOn(group: GroupFixture, run: RunningGroup, costUsd:
   expect(markedProcesses(group)).toEqual([]);
 }
 
-test('a worker that cannot be told of', async () => {
+test('F2: a worker that cannot be told of', async () => {
   const group = make([{ name: 'odd' }, { name: 'plain' }]);
   refuse(group, `"session_started","sessionId":"${group.id('odd')}"`);
   await expectOthersGoOn(group, group.run(rig.env), 0);
@@ -61,7 +61,7 @@ test.each([
   await fake.ended;
 });
 
-test('a structured result that is nested too deep for the log', async () => {
+test('F2: a structured result that is nested too deep for the log', async () => {
   const group = make([{ name: 'odd', fields: { outputSchema: { type: 'array' } } }, { name: 'plain' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'odd');

@@ -71,7 +71,7 @@ const folders = ['folder', 'config', 'tmp'] as const;
 const files = ['transcript', 'stderr'] as const;
 
 test.each([...folders, ...files])(
-  'a session whose %s is a link is not started',
+  'F6: a session whose %s is a link is not started',
   async (name) => {
     replace(paths[name], files.includes(name as 'stderr') ? join(outside, 'mine') : outside);
     const before = inventory(outside);
@@ -87,7 +87,7 @@ test.each([...folders, ...files])(
 const others = ['CLAUDE.md', 'settings.json', 'commands', 'skills', 'projects'];
 
 test.each(others)(
-  '%s of a config dir may be a link: what it leads to stays as it is',
+  'F6: %s of a config dir may be a link: what it leads to stays as it is',
   async (name) => {
     replace(join(paths.config, name), name.includes('.') ? join(outside, 'mine') : outside);
     const before = inventory(outside);
@@ -102,7 +102,7 @@ test.each(others)(
 );
 
 test.each(folders)(
-  'while it works it replaces its %s',
+  'F6: while it works it replaces its %s',
   async (name) => {
     const before = inventory(outside);
     const run = runners.start();
@@ -117,7 +117,7 @@ test.each(folders)(
   60_000,
 );
 
-test('a conversation that is reached by a link is not removed', () => {
+test('F6: a conversation that is reached by a link is not removed', () => {
   replace(join(paths.config, 'projects'), join(outside, 'projects'));
   const before = inventory(outside);
   removeEmptyConversation(group.world, paths.config, group.claudeId('one'));

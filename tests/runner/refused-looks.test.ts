@@ -28,7 +28,7 @@ function refuse(group: GroupFixture, isFull: () => boolean): () => number {
   return () => refused;
 }
 
-test('while it works, at its end and while it is reaped', async () => {
+test('F15: while it works, at its end and while it is reaped', async () => {
   const group = make([{ name: 'one' }, { name: 'two', after: ['one'] }]);
   let isFull = false;
   const refused = refuse(group, () => isFull);

@@ -34,7 +34,7 @@ const bad: Readonly<Record<string, readonly [Partial<NewSession>, string]>> = {
   'a repository that is not its own': [{ repository: '/etc' }, 'is not the repository'],
 };
 
-test('sessions that no command would add', async () => {
+test('F12: sessions that no command would add', async () => {
   const group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -75,7 +75,7 @@ test('sessions that no command would add', async () => {
   expect(group.state().sessions.size).toBe(2);
 });
 
-test('files that are no requests', async () => {
+test('F12: files that are no requests', async () => {
   const group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -93,7 +93,7 @@ test('files that are no requests', async () => {
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-test('a schema that is nested too deep for the log is refused, and the run goes on', async () => {
+test('F12: a schema that is nested too deep for the log is refused, and the run goes on', async () => {
   const group = make([{ name: 'one' }]);
   const run = group.run(rig.env);
   const fake = await begin(group, 'one');
@@ -127,7 +127,7 @@ test('a schema that is nested too deep for the log is refused, and the run goes 
   expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
 });
 
-test('a command says the same of a session whose values it was not asked for', async () => {
+test('F12: a command says the same of a session whose values it was not asked for', async () => {
   const machine = new Machine();
   const group = await machine.ok('group', 'create', 'x');
   const add = (...more: string[]) =>

@@ -55,7 +55,7 @@ const rows = Object.keys(things).flatMap((thing) => [
   [thing, 'failed', { accept: 'true', expectChanges: true }] as const,
 ]);
 
-test.each(rows)('%s in the place of every file: the session is %s', async (thing, status, fields) => {
+test.each(rows)('F11: %s in the place of every file: the session is %s', async (thing, status, fields) => {
   const group = make([
     { name: 'one', fields },
     { name: 'two', after: ['one'] },

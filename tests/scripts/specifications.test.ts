@@ -33,18 +33,18 @@ function problems(text: string): string[] {
   });
 }
 
-test('every row names its test, which exists, or says where and why we differ', () => {
+test('S18: every row names its test, which exists, or says where and why we differ', () => {
   expect(rowsOf(document).length).toBeGreaterThan(70);
   expect(problems(document)).toEqual([]);
 });
 
-test('each specification has a section and a table of its own', () => {
+test('S18: each specification has a section and a table of its own', () => {
   const sections = document.split('\n## ').slice(1);
   expect(sections.length).toBeGreaterThanOrEqual(4);
   for (const section of sections) expect(section).toContain('\n| Requirement | Here | Test |\n|---|---|---|\n| ');
 });
 
-test('a row that does not is found', () => {
+test('S18: a row that does not is found', () => {
   const there = '`contract: starts from a FIFO`';
   expect(problems(`| It flies | as written | ${there} |`)).toEqual([]);
   expect(problems('| It flies | as written | – |')).toEqual(['It flies: names no test']);

@@ -72,7 +72,7 @@ const phases = mostly(
 const critical = mostly(maybe({ always_load: list, conditional_load: list }, []));
 const workflow = maybe({ id: odd, phases, critical_artifacts: critical }, []);
 
-test('property: the schema of a workflow accepts exactly what the program finds no fault with', () => {
+test('S8: property: the schema of a workflow accepts exactly what the program finds no fault with', () => {
   const seen = { accepted: 0, refused: 0 };
   fc.assert(
     fc.property(mostly(workflow), (document) => {
@@ -87,7 +87,7 @@ test('property: the schema of a workflow accepts exactly what the program finds 
   expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(60);
 });
 
-test('the shipped workflows are what the schema says', () => {
+test('S8: the shipped workflows are what the schema says', () => {
   for (const name of ['core', 'default']) {
     expect(isWorkflow(schemaOf(`workflows/${name}.json`))).toBe(true);
   }
@@ -104,7 +104,7 @@ const happening = fc.record({
   phase: fc.constantFrom(...phasesDefault),
 });
 
-test('property: every state that the program writes is what the schema says, and is read', () => {
+test('S8: property: every state that the program writes is what the schema says, and is read', () => {
   const ground = new FaberGround();
   try {
     fc.assert(
@@ -133,7 +133,7 @@ test('property: every state that the program writes is what the schema says, and
   }
 });
 
-test('what the program cannot read as a state the schema refuses as well', () => {
+test('S8: what the program cannot read as a state the schema refuses as well', () => {
   const ground = new FaberGround();
   try {
     for (const document of [[], null, 7, { sessions: [] }, { artifacts: 'x' }, { context_metadata: 1 }]) {

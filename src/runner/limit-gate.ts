@@ -114,20 +114,18 @@ function closed(file: GateFile | null, { nowMs, resetsAtMs: named = 0, limitType
   };
 }
 
-export function openLimitGate(world: World, options: GateOptions): LimitGate {
-  const { root, key, runId } = options;
+/** The file of the gate: what it says, and how it is changed while nobody else changes it. */
+function gateFile(world: World, { root, key, runId }: GateOptions) {
   const folder = join(root, 'limits');
   const path = join(folder, `${key}.json`);
-  /** A report that could not be written down yet, because another run was writing just then. */
-  let unsaid: Report | null = null;
-  // As good as always nothing is there, and it is asked for at every step.
   let lastRead: GateFile | null = null;
   const read = (): GateFile | null => {
     lastRead = unlessTableFull(() => readGate(world, path), lastRead);
     return lastRead;
   };
+  // As good as always nothing is there, and it is asked for at every step.
   const { get: load, forget } = inOneBreath(read);
-  /** Changes the file under its lock; `change` returning null leaves it as it is. */
+  /** `change` returning null leaves it as it is. */
   const update = (change: (file: GateFile | null) => GateFile | null): 'changed' | 'kept' | 'busy' => {
     world.files.makeFolder(folder);
     const holder = { identity: world.machine.self, runId };
@@ -145,6 +143,14 @@ export function openLimitGate(world: World, options: GateOptions): LimitGate {
       lock.release();
     }
   };
+  return { path, read, load, forget, update };
+}
+
+export function openLimitGate(world: World, options: GateOptions): LimitGate {
+  const { runId } = options;
+  /** A report that could not be written down yet, because another run was writing just then. */
+  let unsaid: Report | null = null;
+  const { path, read, load, forget, update } = gateFile(world, options);
   const report = (met: Report): void => {
     unsaid = update((file) => closed(file, met)) === 'busy' ? met : null;
   };

@@ -99,6 +99,8 @@ const damages: Readonly<Record<string, readonly [Damage, 'readable' | 'unreadabl
 const looks: readonly (readonly string[])[] = [
   ['group', 'list'],
   ['group', 'list', '--json'],
+  ['group', 'show', 'good'],
+  ['group', 'plan', 'good'],
   ['doctor', '--json'],
   ['doctor', '--worktrees'],
   ['complete', '--', 'group', 'show', ''],

@@ -264,6 +264,7 @@ const waitWords: Readonly<Record<string, string>> = {
   money: 'waits for money',
   memory: 'waits for free memory',
   disk: 'waits for free disk space',
+  files: 'waits for open files to be closed',
 };
 
 /** Absent where it is plain from the head, or where nobody is there to start anything. */

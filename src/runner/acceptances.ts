@@ -61,12 +61,15 @@ export class Acceptances {
     this.#running.get(sessionId)?.stop(reason);
   }
 
+  /** No command of any kind begins meanwhile. */
   halt(isHalted: boolean): void {
+    this.#options.needs.slots.halt(isHalted);
     for (const acceptance of this.#running.values()) acceptance.halt(isHalted);
   }
 
-  /** Lets go of all of them; the next runner begins them again. */
+  /** Lets go of all of them; the next runner begins them again, and every other command that waits. */
   leave(): void {
+    this.#options.needs.slots.close();
     for (const acceptance of this.#running.values()) acceptance.leave();
   }
 }

@@ -27,6 +27,7 @@ import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
 import { linkFailure } from '../world/write-failure.ts';
+import type { CommandSlots } from './command-slots.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
 import type { Launch } from './launch.ts';
 import {
@@ -47,6 +48,7 @@ export interface PreparerOptions {
   readonly rehearsalUrl?: string;
   /** Which claude is started; absent = whichever is found, as it is. */
   readonly claude?: ClaudeGate;
+  readonly slots: CommandSlots;
 }
 
 export interface ChosenClaude {
@@ -72,7 +74,7 @@ export interface AttemptPreparer {
   /** Fails with a reason of its own for each thing that is missing, see core/failure.ts. */
   prepare(input: PrepareInput): Promise<Result<Launch>>;
   /** What the acceptance of a session's work needs besides the record. */
-  readonly forCommands: { readonly env: Environment; readonly git: Git };
+  readonly forCommands: { readonly env: Environment; readonly git: Git; readonly slots: CommandSlots };
 }
 
 export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'>;
@@ -83,11 +85,11 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
-  const workplaces = createWorkplaces(world, git);
+  const workplaces = createWorkplaces(world, git, options.slots);
   const rehearsalHome = options.rehearsalUrl === undefined ? undefined : homeOfRehearsal(options);
   const commandEnv = commandEnvironment(options.callerEnv, rehearsalHome);
   return {
-    forCommands: { env: commandEnv, git },
+    forCommands: { env: commandEnv, git, slots: options.slots },
     prepare: async (input) => {
       const { record, state } = input;
       const chosen = await claude.choose(state.group.config.acceptClaude);

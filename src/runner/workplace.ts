@@ -13,6 +13,7 @@ import type { Base, GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import type { CommandSlots } from './command-slots.ts';
 
 export interface WorkplaceInput {
   readonly state: GroupState;
@@ -23,7 +24,7 @@ export interface WorkplaceInput {
   readonly env: Readonly<Record<string, string>>;
   /** Told as soon as the worktree exists, also when its set-up fails afterwards. */
   readonly isolated: (workspace: Workspace, notes: readonly string[]) => void;
-  /** Takes what ends the preparation early. */
+  /** Takes what ends early what is being prepared now. */
   readonly onStop: (stop: () => void) => void;
 }
 
@@ -43,17 +44,8 @@ export interface Workplaces {
 }
 
 /** Worktrees of a repository are made one after another: the first one fixes the base of the others. */
-export function createWorkplaces(world: World, git: Git): Workplaces {
-  const queues = new Map<string, Promise<unknown>>();
+export function createWorkplaces(world: World, git: Git, slots: CommandSlots): Workplaces {
   const bases = new Map<string, Base>();
-  const inTurn = <T>(repository: string, work: () => Promise<T>): Promise<T> => {
-    const turn = (queues.get(repository) ?? Promise.resolve()).then(work);
-    queues.set(
-      repository,
-      turn.catch(() => {}),
-    );
-    return turn;
-  };
   return {
     placeFor: async (input) => {
       const { projectPath, repository } = input.record.definition;
@@ -69,12 +61,25 @@ export function createWorkplaces(world: World, git: Git): Workplaces {
       place.catch(() => {});
       // A git that outlives this runner would go on making, or taking back, what the next one makes.
       const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
-      const made = await inTurn(repository, async () => (await place).isolate(marked, input, repository, bases));
+      const { definition, workspace } = input.record;
+      const wish = { sessionId: definition.id, command: 'checkout', turn: repository, onStop: input.onStop } as const;
+      const isLight = workspace !== undefined && world.files.info(workspace.path)?.kind === 'folder';
+      const made = await slots.take({ ...wish, isLight }, async () =>
+        (await place).isolate(marked, input, repository, bases),
+      );
+      if (made === null) return stoppedWaiting;
       if (!made.ok) return made;
-      return (await place).setUp(world, git, input, made.value);
+      return (await place).setUp(world, git, input, { ...made.value, slots });
     },
   };
 }
+
+/** Read by nobody: whoever stops a preparation knows why. */
+export const stoppedWaiting = fail(
+  'busy',
+  'The session was stopped while a command of it waited for its turn.',
+  'Resume it.',
+);
 
 /** For a session that is expected to change something: what was there before its first attempt. */
 async function noteBefore(world: World, git: Git, { record, paths }: WorkplaceInput): Promise<void> {

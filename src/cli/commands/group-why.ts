@@ -1,5 +1,6 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
+import { slotReason, slotSentence } from '../../core/command-slot.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
@@ -162,11 +163,13 @@ function whatItDoes(
   if (frozenUntil !== undefined) {
     return { reason: 'frozen', message: `It is halted where it stood until ${formatClock(frozenUntil)}.` };
   }
+  const now = live.get(record.definition.id);
+  if (now?.slot !== undefined) return { reason: slotReason, message: slotSentence(group.state, now.slot) };
   const setupLog = runningSetup(world, group.paths, record);
   if (setupLog !== null) return { reason: 'preparing', message: setupSentence(setupLog) };
   return {
     reason: identified ? 'working' : 'preparing',
-    message: activity(live.get(record.definition.id), identified),
+    message: activity(now, identified),
   };
 }
 

@@ -7,6 +7,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/cli.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { MergeUser } from './merge-ground.ts';
 import { Night } from './night.ts';
 
 let rig: Rig;
@@ -104,4 +105,22 @@ test('what is no number of commands is refused, and nothing is made', async () =
     expect(refused.stderr).toContain('commandsAtOnce');
   }
   expect(await user.json<{ groups: readonly unknown[] } | readonly unknown[]>('group', 'list')).toHaveLength(1);
+}, 60_000);
+
+test('the checks of a merge run one after another, in all repositories together', async () => {
+  const merging = new MergeUser();
+  const notes = join(merging.folder, 'notes');
+  const check = (name: string) => `echo +${name} >> '${notes}'; sleep 0.05; echo -${name} >> '${notes}'`;
+  const sketches = ['a', 'b', 'c'].map((name) => ({
+    name,
+    repository: name === 'c' ? 'two' : 'one',
+    tree: { [`${name}.txt`]: name },
+    fields: { setup: check(`setup-${name}`), accept: check(name) },
+  }));
+  const group = merging.mergeGroup('shop', sketches);
+  expect((await merging.run('group', 'merge', group.id)).code).toBe(0);
+  const noted = readFileSync(notes, 'utf8').trim().split('\n');
+  expect(noted.length).toBe(12);
+  for (let at = 0; at < noted.length; at += 2) expect(noted[at + 1]).toBe(noted[at]?.replace('+', '-'));
+  merging.remove();
 }, 60_000);

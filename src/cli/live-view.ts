@@ -1,6 +1,6 @@
 /** What a group is doing now, seen from outside its runner: the log's state, and what the runner last wrote down. */
 import { isSlotCommand, type SlotUse, type SlotWait } from '../core/command-slot.ts';
-import { noTokens, roundUsd, type SessionId, type Tokens, type Usage } from '../core/group.ts';
+import { noTokens, roundUsd, type SessionId, type SessionSet, type Tokens, type Usage } from '../core/group.ts';
 import type { ApiRetry, Denied, LiveSession, SessionProgress } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -35,6 +35,11 @@ export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'sta
 /** What is known of attempts that nobody follows: only what they have used. */
 export function withoutRunner(usages: ReadonlyMap<SessionId, Usage>): LiveView {
   return new Map([...usages].map(([id, usage]) => [id, { usage }]));
+}
+
+/** Running sessions of which a command waits for a slot. */
+export function inQueueOf(live: LiveView): SessionSet {
+  return { has: (id) => live.get(id)?.slot !== undefined };
 }
 
 /** The live figures in progress.json, for sessions that the log says are running. */

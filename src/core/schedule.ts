@@ -84,6 +84,8 @@ export interface OtherGroups {
 export interface Circumstances {
   /** Workers that may be starting up (nothing printed yet) at once. */
   readonly preparingMax: number;
+  /** Running sessions that wait for a command slot, so that nothing of them is starting up; absent = none. */
+  readonly inQueue?: SessionSet;
   /** ms since 1970; absent = no session waits for a time. */
   readonly nowMs?: number;
   /** What running attempts have cost so far, US dollars; absent = nothing, or there is no cap that it counts for. */
@@ -364,7 +366,7 @@ function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces
     const record = state.sessions.get(id) as SessionRecord;
     if (record.state.status !== 'running') continue;
     const { identified, accepting } = record.state.attempt;
-    if (!identified && !accepting) preparing += 1;
+    if (!identified && !accepting && !circumstances.inQueue?.has(id)) preparing += 1;
   }
   const limits: FreePlaces[] = [
     { places: slots - state.running.size, wait: slotWait },
@@ -383,11 +385,12 @@ function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces
 }
 
 /** Running sessions to which the model has said nothing in this attempt. */
-function unanswered(state: GroupState, { answered }: Circumstances): number {
+function unanswered(state: GroupState, { answered, inQueue }: Circumstances): number {
   let count = 0;
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
-    if (session?.status === 'running' && !session.attempt.accepting && !answered?.has(id)) count += 1;
+    if (session?.status !== 'running' || session.attempt.accepting || inQueue?.has(id)) continue;
+    if (!answered?.has(id)) count += 1;
   }
   return count;
 }

@@ -74,7 +74,7 @@ export interface AttemptPreparer {
   /** Fails with a reason of its own for each thing that is missing, see core/failure.ts. */
   prepare(input: PrepareInput): Promise<Result<Launch>>;
   /** What the acceptance of a session's work needs besides the record. */
-  readonly forCommands: { readonly env: Environment; readonly git: Git; readonly slots: CommandSlots };
+  readonly forCommands: { readonly env: Environment; readonly git: Git };
 }
 
 export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'>;
@@ -89,7 +89,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   const rehearsalHome = options.rehearsalUrl === undefined ? undefined : homeOfRehearsal(options);
   const commandEnv = commandEnvironment(options.callerEnv, rehearsalHome);
   return {
-    forCommands: { env: commandEnv, git, slots: options.slots },
+    forCommands: { env: commandEnv, git },
     prepare: async (input) => {
       const { record, state } = input;
       const chosen = await claude.choose(state.group.config.acceptClaude);

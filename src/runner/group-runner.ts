@@ -74,10 +74,10 @@ export class GroupRunner {
     this.#run = options.run;
     this.#reporter = options.reporter;
     this.#preparer = options.preparer;
-    const needs = options.preparer.forCommands;
-    this.#slots = needs.slots;
-    const { writer, reporter } = options;
-    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots: needs.slots });
+    const { writer, reporter, slots } = options;
+    this.#slots = slots;
+    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots });
+    const needs = { ...options.preparer.forCommands, slots };
     this.#acceptances = new Acceptances(world, { paths: options.writer.paths, needs, enqueue: this.enqueue });
     this.#lateSearch = new LateSearch(world, options.writer, this.enqueue);
     this.#surroundings = new Surroundings(world, options, this.#workers);

@@ -119,6 +119,7 @@ async function runOpened(
     run,
     reporter: options.reporter,
     preparer,
+    slots,
     root: options.root,
     gate: openLimitGate(world, { root: options.root, key: gateKeyFor(options), runId }),
     checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),

@@ -266,6 +266,52 @@ test('a pause of the group takes checkouts and set-up commands out of the queue 
   expect(notes(group).toSorted()).toEqual(['+a', '+a', '+b', '+c', '-a', '-b', '-c'].toSorted());
 }, 60_000);
 
+test('however many wait for a slot, others start that need none', async () => {
+  const names = Array.from({ length: 2 * navigator.hardwareConcurrency + 1 }, (_, index) => `w${index}`);
+  const group = makeInWorktrees(
+    [
+      { name: 'a', fields: { setup: held('a') } },
+      first,
+      ...names.map((name) => ({ name, after: ['first'] })),
+      { name: 'z', after: ['first'], fields: { isolate: 'none' } as const },
+    ],
+    { commandsAtOnce: 1 },
+  );
+  const run = group.run(envOf(group));
+  await began(group, 'a');
+  await (await begin(group, 'first')).succeed();
+  await (await begin(group, 'z')).succeed();
+  await run.event('session_completed', group.id('z'));
+  await until(() => names.every((name) => waitOf(group, name) !== undefined));
+  release(group, 'a');
+  answerAll(rig, ['a', ...names].map(group.claudeId));
+  expect(await run.result).toMatchObject({ status: 'completed' });
+}, 60_000);
+
+test('a runner that is killed while set-up commands wait loses none of them either', async () => {
+  const after = ['first'];
+  const group = makeInWorktrees(
+    [
+      { name: 'a', fields: { setup: held('a') } },
+      first,
+      { name: 'b', after, fields: { setup: quick('b') } },
+      { name: 'c', after },
+    ],
+    { commandsAtOnce: 1 },
+  );
+  const runners = new Runners(group, envOf(group));
+  answerAll(rig, ['a', 'first', 'b', 'c'].map(group.claudeId));
+  const begun = runners.start();
+  await began(group, 'a');
+  await until(() => ['b', 'c'].every((name) => waitOf(group, name) !== undefined));
+  begun.kill('SIGKILL');
+  await begun.finished;
+  release(group, 'a');
+  await runners.complete();
+  expectWorkedOnce(group, ['a', 'first', 'b', 'c']);
+  expect(notes(group).filter((note) => note === '-b').length).toBe(1);
+}, 60_000);
+
 test('a runner that is killed while commands wait loses none of them', async () => {
   const names = ['a', 'b', 'c'];
   const group = make(

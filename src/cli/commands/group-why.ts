@@ -28,7 +28,7 @@ import { watchRoom } from '../../runner/room.ts';
 import { attemptUsages } from '../attempt-usage.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { type Standing, standingOf } from '../live-view.ts';
+import { inQueueOf, type Standing, standingOf } from '../live-view.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../resolve.ts';
 import { runningSetup } from '../set-up.ts';
 
@@ -120,7 +120,9 @@ function sharedSentences(answers: readonly Answer[]): ReadonlyMap<string, string
 function answersFor(context: Context, group: LoadedGroup): Answer[] {
   const { state } = group;
   const standing = standingOf(context.world, group);
-  const notRunning = new Map(whyNot(state, circumstancesOf(context, group)).map((one) => [one.sessionId, one]));
+  const notRunning = new Map(
+    whyNot(state, circumstancesOf(context, group, standing)).map((one) => [one.sessionId, one]),
+  );
   // Without a runner nothing starts, whatever the rules would allow.
   const idle = new Set(standing.isInterrupted ? planOf(state).ready : []);
   return [...state.sessions.values()].map((record): Answer => {
@@ -186,7 +188,7 @@ function doingNow(now: LiveSession | undefined, identified: boolean): string {
 }
 
 /** What the runner knows besides the log, looked at from outside; nothing is claimed. */
-function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
+function circumstancesOf(context: Context, group: LoadedGroup, { live }: Standing): Circumstances {
   const { world } = context;
   const { state, root, paths } = group;
   const nowMs = world.clock.now();
@@ -197,6 +199,7 @@ function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
     preparingMax: 2 * world.machine.cores,
     nowMs,
     liveUsd: new Map([...usages].map(([id, usage]) => [id, usage.costUsd])),
+    inQueue: inQueueOf(live),
     answered: answeredOf(usages),
     ...(gate === null ? {} : { gate }),
     ...(room === undefined ? {} : { room }),

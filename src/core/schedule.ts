@@ -1,7 +1,4 @@
-/**
- * `decide`: what to do next in a running group. Total and deterministic; when nothing can run there is always a
- * reason.
- */
+/** `decide`: what to do next in a running group. Total and deterministic; when nothing can run, there is a reason. */
 import { deservesNewSlice, isOwnDry, judgeBudget, ownNotices, type Slice, sliceFor } from './budget.ts';
 import type { AttemptKind, StopReason } from './event.ts';
 import { defaultRetries, type GroupId, type SessionId, type SessionSet } from './group.ts';
@@ -84,7 +81,7 @@ export interface OtherGroups {
 export interface Circumstances {
   /** Workers that may be starting up (nothing printed yet) at once. */
   readonly preparingMax: number;
-  /** Running sessions that wait for a command slot, so that nothing of them is starting up; absent = none. */
+  /** Running sessions that wait for a command slot: nothing of them starts up; absent = none. */
   readonly inQueue?: SessionSet;
   /** ms since 1970; absent = no session waits for a time. */
   readonly nowMs?: number;
@@ -389,8 +386,8 @@ function unanswered(state: GroupState, { answered, inQueue }: Circumstances): nu
   let count = 0;
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
-    if (session?.status !== 'running' || session.attempt.accepting || inQueue?.has(id)) continue;
-    if (!answered?.has(id)) count += 1;
+    const isQuiet = answered?.has(id) || inQueue?.has(id);
+    if (session?.status === 'running' && !session.attempt.accepting && !isQuiet) count += 1;
   }
   return count;
 }

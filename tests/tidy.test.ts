@@ -201,9 +201,10 @@ describe('sizes', () => {
     ]);
   });
 
-  test('a file of 401 lines, a line of 121 characters', () => {
-    expect(problems('a;\n'.repeat(401))).toEqual(['src/a.ts: 401 lines, split the file']);
-    expect(problems('a;\n'.repeat(400))).toEqual([]);
+  test('a file of 401 lines of code, a line of 121 characters', () => {
+    const reasons = '/**\n * Why.\n */\n\n// Because.\n';
+    expect(problems(reasons + 'a;\n'.repeat(401))).toEqual(['src/a.ts: 401 lines of code, split the file']);
+    expect(problems(reasons + 'a; // so\n'.repeat(400))).toEqual([]);
     expect(problems('a'.repeat(121))).toEqual(['src/a.ts:1: 121 characters, split the line']);
     expect(problems('a'.repeat(120))).toEqual([]);
   });

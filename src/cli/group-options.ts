@@ -18,6 +18,11 @@ export const options = {
     ),
   concurrent: () =>
     new Option('--concurrent <n>', 'sessions that may run at once (default: 3)').argParser(parseConcurrent),
+  commandsAtOnce: () =>
+    new Option(
+      '--commands-at-once <n>',
+      'checkouts, set-up and acceptance commands that may run at once (default: cores)',
+    ).argParser(parseConcurrent),
   errorThreshold: () =>
     new Option('--error-threshold <n>', 'so many failed sessions, and nothing new starts (default: 2)').argParser(
       parseThreshold,
@@ -51,6 +56,7 @@ export interface ConfigOptions {
   readonly onBudgetExceeded?: BudgetAction | undefined;
   readonly warningThreshold?: number | undefined;
   readonly concurrent?: number | undefined;
+  readonly commandsAtOnce?: number | undefined;
   readonly errorThreshold?: number | undefined;
   readonly onLimit?: LimitAction | undefined;
   readonly warmCache?: boolean | undefined;
@@ -66,12 +72,14 @@ export interface ConfigOptions {
 export function configOf(given: ConfigOptions): Partial<GroupConfig> {
   const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
   const { pauseOnError, respectDependencies, onLimit, warmCache, minFreeMemory, shareCheckouts, acceptClaude } = given;
+  const { commandsAtOnce } = given;
   return {
     ...(model === undefined ? {} : { model }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
     ...(onBudgetExceeded === undefined ? {} : { onBudgetExceeded }),
     ...(warningThreshold === undefined ? {} : { warningThreshold }),
     ...(concurrent === undefined ? {} : { maxConcurrentSessions: concurrent }),
+    ...(commandsAtOnce === undefined ? {} : { commandsAtOnce }),
     ...(errorThreshold === undefined ? {} : { errorThreshold }),
     ...(onLimit === undefined ? {} : { onLimit }),
     ...(warmCache === undefined ? {} : { warmCache }),

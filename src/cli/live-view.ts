@@ -1,5 +1,6 @@
 /** What a group is doing now, seen from outside its runner: the log's state, and what the runner last wrote down. */
-import { noTokens, roundUsd, type SessionId, type Tokens, type Usage } from '../core/group.ts';
+import { isSlotCommand, type SlotUse, type SlotWait } from '../core/command-slot.ts';
+import { noTokens, roundUsd, type SessionId, type SessionSet, type Tokens, type Usage } from '../core/group.ts';
 import type { ApiRetry, Denied, LiveSession, SessionProgress } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -36,6 +37,11 @@ export function withoutRunner(usages: ReadonlyMap<SessionId, Usage>): LiveView {
   return new Map([...usages].map(([id, usage]) => [id, { usage }]));
 }
 
+/** Running sessions of which a command waits for a slot. */
+export function inQueueOf(live: LiveView): SessionSet {
+  return { has: (id) => live.get(id)?.slot !== undefined };
+}
+
 /** The live figures in progress.json, for sessions that the log says are running. */
 export function readLive(world: World, progressFile: string, state: GroupState): Map<SessionId, LiveSession> {
   const live = new Map<SessionId, LiveSession>();
@@ -61,6 +67,7 @@ function liveSession(session: Partial<SessionProgress>, record: SessionRecord, n
     ...(typeof session.lastText === 'string' ? { lastText: session.lastText } : {}),
     ...retryIn(session.retry),
     ...deniedIn(session.denied),
+    ...slotIn(session.slot),
     usage: {
       costUsd: Math.max(0, roundUsd(amount(session.cost) - usage.costUsd)),
       tokens: tokensSince(session.tokens, usage.tokens),
@@ -84,6 +91,15 @@ function retryIn(told: unknown): { readonly retry?: ApiRetry } {
 function deniedIn(told: unknown): { readonly denied?: Denied } {
   if (!isObject(told) || !Array.isArray(told.tools) || amount(told.calls) < 1) return {};
   return { denied: { calls: amount(told.calls), tools: told.tools.filter((name) => typeof name === 'string') } };
+}
+
+function slotIn(told: unknown): { readonly slot?: SlotWait } {
+  if (!isObject(told) || !isSlotCommand(told.command) || !Array.isArray(told.heldBy)) return {};
+  const heldBy = told.heldBy.flatMap((use: unknown): SlotUse[] => {
+    if (!isObject(use) || typeof use.sessionId !== 'string' || !isSlotCommand(use.command)) return [];
+    return [{ sessionId: use.sessionId, command: use.command }];
+  });
+  return { slot: { command: told.command, atOnce: amount(told.atOnce), heldBy } };
 }
 
 function tokensSince(now: Partial<Tokens> | undefined, before: Tokens): Tokens {

@@ -26,6 +26,7 @@ export interface RunWish {
 export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
   return command
     .addOption(options.concurrent())
+    .addOption(options.commandsAtOnce())
     .addOption(options.respectDependencies())
     .addOption(options.noRespectDependencies())
     .addOption(options.errorThreshold())

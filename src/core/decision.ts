@@ -78,6 +78,8 @@ export interface OtherGroups {
 export interface Circumstances {
   /** Workers that may be starting up (nothing printed yet) at once. */
   readonly preparingMax: number;
+  /** Running sessions that wait for a command slot: nothing of them starts up; absent = none. */
+  readonly inQueue?: SessionSet;
   /** ms since 1970; absent = no session waits for a time. */
   readonly nowMs?: number;
   /** What running attempts have cost so far, US dollars; absent = nothing, or there is no cap that it counts for. */

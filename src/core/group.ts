@@ -47,6 +47,8 @@ export interface GroupConfig {
   readonly warningThreshold: number;
   /** Sessions that may run at once. */
   readonly maxConcurrentSessions: number;
+  /** Heavy commands of sessions (checkout, set-up, acceptance) that may run at once; absent = the number of cores. */
+  readonly commandsAtOnce?: number;
   readonly respectDependencies: boolean;
   readonly pauseOnError: boolean;
   /** Failures of one run after which nothing new starts. */

@@ -140,6 +140,11 @@ export function isReady(plan: Plan, state: GroupState, id: SessionId, record: Se
   return !state.group.config.respectDependencies || plan.unmet.get(id) === 0;
 }
 
+/** Number of sessions on the longest chain that waits for this one, itself included. */
+export function chainOf(state: GroupState, id: SessionId): number {
+  return planOf(state).graph.chain.get(id) ?? 0;
+}
+
 /** Negative when `a` is to be started after `b`: shorter remaining chain, then added later. */
 function startsLater(plan: Plan, a: SessionId, b: SessionId): number {
   const byChain = (plan.graph.chain.get(a) ?? 0) - (plan.graph.chain.get(b) ?? 0);

@@ -1,4 +1,5 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
+import { type SlotWait, slotReason, slotSentence } from './command-slot.ts';
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { allBlockers, isHeldBack, isHopeless, type Plan, planOf } from './plan.ts';
@@ -41,6 +42,8 @@ export interface LiveSession {
   /** The last try, as long as the model has not answered since. */
   readonly retry?: ApiRetry;
   readonly denied?: Denied;
+  /** A command of it that cannot begin yet. */
+  readonly slot?: SlotWait;
   readonly usage: Usage;
 }
 
@@ -72,6 +75,8 @@ export interface SessionProgress extends SessionFigures {
   readonly retry?: ApiRetry;
   /** Of the running attempt; a warning of the session tells it of those that ended. */
   readonly denied?: Denied;
+  /** With the reason `command-slot`. */
+  readonly slot?: SlotWait;
   readonly startedAt?: string;
   readonly endedAt?: string;
 }
@@ -149,6 +154,7 @@ function sessionProgress(state: GroupState, plan: Plan, record: SessionRecord, v
     projectPath: definition.projectPath,
     status: record.state.status,
     ...explanation(state, plan, record, blocked),
+    ...(now?.slot === undefined ? {} : slotExplanation(state, now.slot)),
     ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
     ...(wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() }),
     ...(now?.currentTool === undefined ? {} : { currentTool: now.currentTool }),
@@ -159,6 +165,10 @@ function sessionProgress(state: GroupState, plan: Plan, record: SessionRecord, v
     ...(record.startedAt === undefined ? {} : { startedAt: record.startedAt }),
     ...(record.endedAt === undefined ? {} : { endedAt: record.endedAt }),
   };
+}
+
+function slotExplanation(state: GroupState, slot: SlotWait) {
+  return { reason: slotReason, message: slotSentence(state, slot), slot };
 }
 
 type Explanation = Pick<SessionProgress, 'reason' | 'message' | 'phase' | 'waitsFor'>;

@@ -1,7 +1,4 @@
-/**
- * `decide`: what to do next in a running group. Total and deterministic; when nothing can run there is always a
- * reason.
- */
+/** `decide`: what to do next in a running group. Total and deterministic; when nothing can run, there is a reason. */
 import { deservesNewSlice, isOwnDry, judgeBudget, ownNotices, type Slice, sliceFor } from './budget.ts';
 import type { Circumstances, Decision, Start, Wait, WaitReason } from './decision.ts';
 import type { AttemptKind, StopReason } from './event.ts';
@@ -268,7 +265,7 @@ function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces
     const record = state.sessions.get(id) as SessionRecord;
     if (record.state.status !== 'running') continue;
     const { identified, accepting } = record.state.attempt;
-    if (!identified && !accepting) preparing += 1;
+    if (!identified && !accepting && !circumstances.inQueue?.has(id)) preparing += 1;
   }
   const limits: FreePlaces[] = [
     { places: slots - state.running.size, wait: slotWait },
@@ -287,11 +284,12 @@ function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces
 }
 
 /** Running sessions to which the model has said nothing in this attempt. */
-function unanswered(state: GroupState, { answered }: Circumstances): number {
+function unanswered(state: GroupState, { answered, inQueue }: Circumstances): number {
   let count = 0;
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
-    if (session?.status === 'running' && !session.attempt.accepting && !answered?.has(id)) count += 1;
+    const isQuiet = answered?.has(id) || inQueue?.has(id);
+    if (session?.status === 'running' && !session.attempt.accepting && !isQuiet) count += 1;
   }
   return count;
 }

@@ -1,4 +1,5 @@
 /** `--output json` (CLI.md): a header line, then one public event a line. Scripts rely on the names used here. */
+import { slotReason, slotSentence } from '../core/command-slot.ts';
 import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
 import { type LiveSession, sessionFigures } from '../core/progress.ts';
@@ -63,7 +64,7 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
         type: 'session_progress',
         groupId,
         sessionId,
-        ...shown(session, record),
+        ...shown(session, record, state),
       };
       const dueMs = (lastProgressMs.get(sessionId) ?? -progressIntervalMs) + progressIntervalMs - atMs;
       // A clock that was put back makes nobody wait.
@@ -83,8 +84,10 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
   };
 }
 
-function shown({ currentTool, lastText, denied, usage }: LiveSession, record: SessionRecord): object {
+function shown(now: LiveSession, record: SessionRecord, state: GroupState): object {
+  const { currentTool, lastText, denied, slot, usage } = now;
   return {
+    ...(slot === undefined ? {} : { reason: slotReason, message: slotSentence(state, slot) }),
     ...(currentTool === undefined ? {} : { currentTool }),
     ...(lastText === undefined ? {} : { lastText }),
     ...(denied === undefined ? {} : { denied }),

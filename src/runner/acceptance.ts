@@ -10,6 +10,7 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
+import type { CommandSlots } from './command-slots.ts';
 import { unexpectedFailure } from './outcomes.ts';
 import { gatherProcesses, reap } from './reap.ts';
 import { commandFailure, type RunningCommand, runShellCommand } from './shell-command.ts';
@@ -33,6 +34,7 @@ export interface AcceptanceOptions {
   /** For the command: without logins and without what is meant for claude alone. */
   readonly env: Readonly<Record<string, string>>;
   readonly git: Git;
+  readonly slots: CommandSlots;
   /** Contract: only enqueues; called once. */
   readonly report: (verdict: Verdict) => void;
 }
@@ -40,6 +42,12 @@ export interface AcceptanceOptions {
 /** Whether there is anything to do between claude's result and the end of the session. */
 export function needsAcceptance({ definition, isolated }: SessionRecord): boolean {
   return isolated === true || definition.accept !== undefined || definition.expectChanges === true;
+}
+
+interface Rejection {
+  /** A sentence. */
+  readonly message: string;
+  readonly output: string;
 }
 
 const noChanges: Warning = {
@@ -52,6 +60,7 @@ export class Acceptance {
   readonly #options: AcceptanceOptions;
   readonly #warnings: Warning[] = [];
   #command: RunningCommand | null = null;
+  #withdraw = (): void => {};
   #stopped: StopReason | null = null;
   #over = false;
 
@@ -64,9 +73,10 @@ export class Acceptance {
     );
   }
 
-  /** Ends the command. What claude did stays done: a later attempt goes on from here. */
+  /** Ends the command, or its waiting. What claude did stays done: a later attempt goes on from here. */
   stop(reason: StopReason): void {
     this.#stopped ??= reason;
+    this.#withdraw();
     this.#command?.stop();
   }
 
@@ -101,7 +111,7 @@ export class Acceptance {
     if (work === null) await this.#lookForChanges();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
     if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: work.failure });
-    const ran = await this.#runCommand();
+    const ran = await this.#commandInSlot();
     if (!ran.ok) return this.#verdict({ status: 'failed', failure: ran.failure });
     const rejected = ran.value;
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
@@ -176,11 +186,22 @@ export class Acceptance {
     if (now.ok && now.value === before) this.#warnings.push(noChanges);
   }
 
-  /** Null when there is no command or it succeeded. Fails when its worktree cannot be looked at or tidied. */
-  async #runCommand(): Promise<Result<{ readonly message: string; readonly output: string } | null>> {
-    const { record, paths, env, attemptId, git } = this.#options;
-    const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
+  /** As #runCommand; null also when there is no command, or when it was stopped before it had a slot. */
+  async #commandInSlot(): Promise<Result<Rejection | null>> {
+    const { record, slots } = this.#options;
+    const { id: sessionId, accept } = record.definition;
     if (accept === undefined) return ok(null);
+    const onStop = (withdraw: () => void): void => {
+      this.#withdraw = withdraw;
+    };
+    const wish = { sessionId, command: 'accept', onStop } as const;
+    return (await slots.take(wish, () => this.#runCommand(accept))) ?? ok(null);
+  }
+
+  /** Null when it succeeded. Fails when its worktree cannot be looked at or tidied. */
+  async #runCommand(accept: string): Promise<Result<Rejection | null>> {
+    const { record, paths, env, attemptId, git } = this.#options;
+    const { acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
     const worktree = record.workspace?.path;
     const before = worktree === undefined ? ok([]) : await (await leavings()).untrackedFiles(git, worktree);
     if (!before.ok) return before;

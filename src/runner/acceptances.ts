@@ -7,6 +7,7 @@ import { fillPrompt } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
 import { Acceptance } from './acceptance.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
+import type { CommandSlots } from './command-slots.ts';
 import type { Fact } from './facts.ts';
 
 /** Stops that concern the worker alone. */
@@ -14,7 +15,7 @@ const passing: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice', '
 
 export interface AcceptancesOptions {
   readonly paths: GroupPaths;
-  readonly needs: AttemptPreparer['forCommands'];
+  readonly needs: AttemptPreparer['forCommands'] & { readonly slots: CommandSlots };
   /** Contract: only enqueues. */
   readonly enqueue: (fact: Fact) => void;
 }
@@ -61,12 +62,15 @@ export class Acceptances {
     this.#running.get(sessionId)?.stop(reason);
   }
 
+  /** No command of any kind begins meanwhile. */
   halt(isHalted: boolean): void {
+    this.#options.needs.slots.halt(isHalted);
     for (const acceptance of this.#running.values()) acceptance.halt(isHalted);
   }
 
-  /** Lets go of all of them; the next runner begins them again. */
+  /** Lets go of all of them; the next runner begins them again, and every other command that waits. */
   leave(): void {
+    this.#options.needs.slots.close();
     for (const acceptance of this.#running.values()) acceptance.leave();
   }
 }

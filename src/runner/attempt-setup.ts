@@ -28,6 +28,7 @@ import { systemFailure } from '../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../template/knowledge.ts';
 import type { World } from '../world/world.ts';
 import { linkFailure } from '../world/write-failure.ts';
+import type { CommandSlots } from './command-slots.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from './generated-config.ts';
 import type { Launch } from './launch.ts';
 import {
@@ -49,6 +50,7 @@ export interface PreparerOptions {
   readonly rehearsalUrl?: string;
   /** Which claude is started; absent = whichever is found, as it is. */
   readonly claude?: ClaudeGate;
+  readonly slots: CommandSlots;
 }
 
 export interface ChosenClaude {
@@ -85,7 +87,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   let login: Promise<Result<unknown>> | null = null;
   const git = { world, env: options.callerEnv };
   const templates = frozenTemplates(world, options.paths);
-  const workplaces = createWorkplaces(world, git);
+  const workplaces = createWorkplaces(world, git, options.slots);
   const rehearsalHome = options.rehearsalUrl === undefined ? undefined : homeOfRehearsal(options);
   const commandEnv = commandEnvironment(options.callerEnv, rehearsalHome);
   return {

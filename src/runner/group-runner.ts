@@ -6,7 +6,7 @@
 import type { Decision } from '../core/decision.ts';
 import type { EventBody, GroupEvent, RunInfo } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
-import { groupProgress, type LiveSession } from '../core/progress.ts';
+import type { LiveSession } from '../core/progress.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -16,6 +16,7 @@ import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import { type ActiveWorker, endBlamed, recordFacts } from './blame.ts';
+import type { CommandSlots } from './command-slots.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { assertLog, endWorkers } from './end-workers.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
@@ -23,15 +24,13 @@ import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
 import { closeHalfLine } from './half-line.ts';
 import { LateSearch } from './late-search.ts';
-import { liveSession } from './live.ts';
+import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
 import { Surroundings, type SurroundingsOptions } from './surroundings.ts';
 import { overdueEvents } from './watchdog.ts';
 import { Worker } from './worker.ts';
 import { workerOptions } from './worker-options.ts';
 
-/** How often what running sessions do is shown at most; a tenth of a second, longer for large groups. */
-const showMs = 100;
 /** How often requests, timeouts and the surroundings are looked at, whatever else happens. */
 const tickMs = 500;
 
@@ -52,11 +51,11 @@ export class GroupRunner {
   readonly #reporter: Reporter;
   readonly #preparer: AttemptPreparer;
   readonly #workers = new Map<SessionId, ActiveWorker>();
+  readonly #slots: CommandSlots;
   readonly #acceptances: Acceptances;
   readonly #lateSearch: LateSearch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
-  readonly #live = new Map<SessionId, LiveSession>();
-  readonly #changed = new Set<SessionId>();
+  readonly #board: LiveBoard;
   readonly #surroundings: Surroundings;
   /** Attempts whose silence was noticed. */
   readonly #noticed = new Set<string>();
@@ -64,7 +63,6 @@ export class GroupRunner {
   #wake: (() => void) | null = null;
   #unwatch = () => {};
   #cancelTick = () => {};
-  #cancelShow: (() => void) | null = null;
   #waitTold: string | undefined;
   #leaving = false;
   #settled = false;
@@ -77,8 +75,11 @@ export class GroupRunner {
     this.#run = options.run;
     this.#reporter = options.reporter;
     this.#preparer = options.preparer;
-    const { paths } = options.writer;
-    this.#acceptances = new Acceptances(world, { paths, needs: options.preparer.forCommands, enqueue: this.enqueue });
+    const { writer, reporter, slots } = options;
+    this.#slots = slots;
+    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots });
+    const needs = { ...options.preparer.forCommands, slots };
+    this.#acceptances = new Acceptances(world, { paths: options.writer.paths, needs, enqueue: this.enqueue });
     this.#lateSearch = new LateSearch(world, options.writer, this.enqueue);
     this.#surroundings = new Surroundings(world, options, this.#workers);
   }
@@ -86,8 +87,7 @@ export class GroupRunner {
   /** Puts a fact into the inbox. Never does anything else, so it may be called from anywhere. */
   readonly enqueue = (fact: Fact): void => {
     if (fact.kind === 'activity') {
-      this.#changed.add(fact.sessionId);
-      this.#show();
+      this.#board.note(fact.sessionId);
       return;
     }
     this.#inbox.push(fact);
@@ -101,9 +101,10 @@ export class GroupRunner {
 
   #tell(events: GroupEvent[]): GroupEvent[] {
     if (events.length === 0) return events;
-    for (const event of events) this.#reporter.event(event, this.#writer.state, this.#live);
+    for (const event of events) this.#reporter.event(event, this.#writer.state, this.#board.live);
+    if (events.some(({ type }) => type === 'session_added' || type === 'session_removed')) this.#slots.rank();
     this.#writer.snapshot();
-    this.#show();
+    this.#board.show();
     return events;
   }
 
@@ -135,10 +136,9 @@ export class GroupRunner {
     } finally {
       this.#unwatch();
       this.#cancelTick();
-      this.#cancelShow?.();
       for (const { worker } of this.#workers.values()) worker.leave();
       this.#acceptances.leave();
-      this.#noteProgress();
+      this.#board.close();
       await this.#lateSearch.finish();
     }
   }
@@ -176,7 +176,7 @@ export class GroupRunner {
 
   #handleFacts(facts: readonly Fact[]): void {
     // What a session did last is shown, and counted for the gate, before its end is.
-    if (facts.some((fact) => fact.kind === 'ended')) this.#showNow();
+    if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
     this.#surroundings.noteLimits(facts);
     this.#surroundings.noteOutage(this.#writer.state, facts);
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
@@ -207,7 +207,7 @@ export class GroupRunner {
     }
     if (fact.kind !== 'ended') return;
     this.#workers.delete(fact.sessionId);
-    this.#live.delete(fact.sessionId);
+    this.#board.live.delete(fact.sessionId);
     this.#acceptances.begin(this.#writer.state, fact.sessionId);
   }
 
@@ -233,7 +233,8 @@ export class GroupRunner {
     } else {
       this.#surroundings.tick(tickMs);
       for (const [sessionId, { worker }] of this.#workers) {
-        worker.notes.tick(tickMs, worker.stream);
+        // Nobody knows how long others take.
+        if (!this.#slots.isWaiting(sessionId)) worker.notes.tick(tickMs, worker.stream);
         const record = state.sessions.get(sessionId) as SessionRecord;
         bodies.push(...overdueEvents(record, worker.notes, this.#noticed));
       }
@@ -365,35 +366,8 @@ export class GroupRunner {
     this.#recordAndAct([{ type: 'session_starting', sessionId, attempt }]);
   }
 
-  /** Shows what running sessions do, coalesced: however much they print, at most every `showMs`. */
-  #show(): void {
-    if (this.#cancelShow) return;
-    const delay = Math.min(2_000, showMs * Math.max(1, this.#writer.state.sessions.size / 200));
-    this.#cancelShow = this.#world.clock.after(delay, () => {
-      this.#cancelShow = null;
-      this.#showNow();
-    });
-  }
-
-  #showNow(): void {
-    const now = this.#world.clock.now();
-    for (const sessionId of this.#changed) {
-      const active = this.#workers.get(sessionId);
-      if (!active) continue;
-      this.#live.set(sessionId, liveSession(active.worker, Math.max(0, now - active.startedAtMs)));
-      this.#reporter.progress(sessionId, this.#writer.state, this.#live);
-    }
-    this.#changed.clear();
-    this.#noteProgress();
-  }
-
-  /** Put together when it is written: in a large group that is much less often than something happens. */
-  #noteProgress(): void {
-    this.#writer.progress(() => groupProgress(this.#writer.state, this.#live, this.#world.clock.now()));
-  }
-
   /** What running sessions are doing, for the final summary. */
   get live(): ReadonlyMap<SessionId, LiveSession> {
-    return this.#live;
+    return this.#board.live;
   }
 }

@@ -20,5 +20,6 @@ export async function loadTheRest(): Promise<void> {
     import('./commit-message.ts'),
     import('./handover.ts'),
     import('./worktree-place.ts'),
+    import('p-queue'),
   ]);
 }

@@ -6,6 +6,7 @@ import { attemptMark } from '../claude/attempt-mark.ts';
 import type { ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
+import { chainOf } from '../core/plan.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
@@ -15,6 +16,7 @@ import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
 import { type ClaudeGate, createPreparer } from './attempt-setup.ts';
 import { Checkouts } from './checkouts.ts';
+import { CommandSlots } from './command-slots.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
@@ -100,10 +102,15 @@ async function runOpened(
   const rehearsalUrl = await options.rehearsal?.start(writer.paths);
   if (rehearsalUrl && !rehearsalUrl.ok) return { kind: 'refused', failure: rehearsalUrl.failure };
 
+  const slots = new CommandSlots({
+    atOnce: () => writer.state.group.config.commandsAtOnce ?? world.machine.cores,
+    chainOf: (id) => chainOf(writer.state, id),
+  });
   const preparer = createPreparer(world, {
     paths: writer.paths,
     callerEnv: options.callerEnv,
     packageRoot: options.packageRoot,
+    slots,
     ...(rehearsalUrl ? { rehearsalUrl: rehearsalUrl.value } : {}),
     ...(options.claude ? { claude: options.claude } : {}),
   });
@@ -112,6 +119,7 @@ async function runOpened(
     run,
     reporter: options.reporter,
     preparer,
+    slots,
     root: options.root,
     gate: openLimitGate(world, { root: options.root, key: gateKeyFor(options), runId }),
     checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),

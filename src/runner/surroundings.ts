@@ -9,6 +9,7 @@ import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
 import type { World } from '../world/world.ts';
 import type { Checkouts } from './checkouts.ts';
+import type { CommandSlots } from './command-slots.ts';
 import { isInOutage } from './fact-events.ts';
 import type { Fact } from './facts.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';
@@ -29,6 +30,7 @@ export interface SurroundingsOptions {
   readonly root: string;
   readonly gate: LimitGate;
   readonly checkouts: Checkouts;
+  readonly slots: CommandSlots;
 }
 
 export class Surroundings {
@@ -36,6 +38,7 @@ export class Surroundings {
   readonly #gate: LimitGate;
   readonly #room: Room;
   readonly #checkouts: Checkouts;
+  readonly #slots: CommandSlots;
   readonly #workers: Workers;
   /** Milliseconds since the model answered anybody in this run, also one that has ended since; Infinity = nobody. */
   #unservedMs = Number.POSITIVE_INFINITY;
@@ -44,11 +47,12 @@ export class Surroundings {
   /** Milliseconds since the outage was noticed; null = there is none. */
   #outMs: number | null = null;
 
-  constructor(world: World, { root, gate, checkouts }: SurroundingsOptions, workers: Workers) {
+  constructor(world: World, { root, gate, checkouts, slots }: SurroundingsOptions, workers: Workers) {
     this.#world = world;
     this.#gate = gate;
     this.#room = watchRoom(world, root);
     this.#checkouts = checkouts;
+    this.#slots = slots;
     this.#workers = workers;
   }
 
@@ -122,6 +126,7 @@ export class Surroundings {
     const room = waiting ? this.#room.forStarts(state.group.config, this.#starting()) : undefined;
     return {
       preparingMax: 2 * this.#world.machine.cores,
+      inQueue: { has: (id) => this.#slots.isWaiting(id) },
       nowMs,
       busy: this.#among((worker) => worker.stream.openTools.size > 0),
       answered: this.#among((worker) => worker.stream.messages > 0),

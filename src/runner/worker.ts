@@ -103,6 +103,7 @@ export class Worker {
     this.notes.isPreparing = true;
     const launch = await prepare((stop) => {
       this.#stopPreparing = stop;
+      if (this.#stop) stop();
     });
     this.notes.isPreparing = false;
     this.#stopPreparing = null;

@@ -9,7 +9,8 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Base } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import type { World } from '../world/world.ts';
-import type { Workplace, WorkplaceInput } from './workplace.ts';
+import type { CommandSlots } from './command-slots.ts';
+import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
 
 export interface Workplaces {
   /**
@@ -20,17 +21,8 @@ export interface Workplaces {
 }
 
 /** Worktrees of a repository are made one after another: the first one fixes the base of the others. */
-export function createWorkplaces(world: World, git: Git): Workplaces {
-  const queues = new Map<string, Promise<unknown>>();
+export function createWorkplaces(world: World, git: Git, slots: CommandSlots): Workplaces {
   const bases = new Map<string, Base>();
-  const inTurn = <T>(repository: string, work: () => Promise<T>): Promise<T> => {
-    const turn = (queues.get(repository) ?? Promise.resolve()).then(work);
-    queues.set(
-      repository,
-      turn.catch(() => {}),
-    );
-    return turn;
-  };
   return {
     placeFor: async (input) => {
       const { projectPath, repository } = input.record.definition;
@@ -46,9 +38,15 @@ export function createWorkplaces(world: World, git: Git): Workplaces {
       place.catch(() => {});
       // A git that outlives this runner would go on making, or taking back, what the next one makes.
       const marked = { ...git, mark: { [attemptMark]: input.attempt.id } };
-      const made = await inTurn(repository, async () => (await place).isolate(marked, input, repository, bases));
+      const { definition, workspace } = input.record;
+      const wish = { sessionId: definition.id, command: 'checkout', turn: repository, onStop: input.onStop } as const;
+      const isLight = workspace !== undefined && world.files.info(workspace.path)?.kind === 'folder';
+      const made = await slots.take({ ...wish, isLight }, async () =>
+        (await place).isolate(marked, input, repository, bases),
+      );
+      if (made === null) return stoppedWaiting;
       if (!made.ok) return made;
-      return (await place).setUp(world, git, input, made.value);
+      return (await place).setUp(world, git, input, { ...made.value, slots });
     },
   };
 }

@@ -15,10 +15,11 @@ import { commitOf } from '../git/own.ts';
 import { findRepository } from '../git/repository.ts';
 import { branchName, makeWorkspace } from '../git/workspace.ts';
 import type { World } from '../world/world.ts';
+import type { CommandSlots } from './command-slots.ts';
 import { groundsOf, withCure } from './groundwork.ts';
 import { contextOf } from './session-context.ts';
 import { commandFailure, runShellCommand } from './shell-command.ts';
-import type { Workplace, WorkplaceInput } from './workplace.ts';
+import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
 import { describeLoss, lossOf } from './worktree-loss.ts';
 
 interface Made {
@@ -89,7 +90,7 @@ export async function setUp(
   world: World,
   git: Git,
   { record, attempt, paths, env, isolated, onStop }: WorkplaceInput,
-  { workspace, isNew, notes }: Made,
+  { workspace, isNew, notes, slots }: Made & { readonly slots: CommandSlots },
 ): Promise<Result<Workplace>> {
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
   if (isNew) world.files.remove(paths.setupDone);
@@ -107,16 +108,14 @@ export async function setUp(
   if (isSetUp) return ok(place);
   if (!copied.ok) return copied;
   if (setup !== undefined) {
-    const command = runShellCommand(world, {
-      command: setup,
-      cwd: workspace.folder,
-      env,
-      logFile: paths.setupLog,
-      timeoutMs: setupTimeoutMs,
-      mark: attempt.id,
+    const { folder: cwd } = workspace;
+    const options = { cwd, env, logFile: paths.setupLog, timeoutMs: setupTimeoutMs, mark: attempt.id };
+    const end = await slots.take({ sessionId: record.definition.id, command: 'setup', onStop }, () => {
+      const command = runShellCommand(world, { command: setup, ...options });
+      onStop(command.stop);
+      return command.ended;
     });
-    onStop(command.stop);
-    const end = await command.ended;
+    if (end === null) return stoppedWaiting;
     if (!end.ok) {
       const what = 'The set-up command of the worktree';
       const next = `Its output is in ${paths.setupLog}. Correct it, then retry the session.`;

@@ -29,6 +29,7 @@ const aConfig = fields({
   onBudgetExceeded: oneOf(budgetActions),
   warningThreshold: isNumber,
   maxConcurrentSessions: isNumber,
+  commandsAtOnce: optional(isNumber),
   respectDependencies: isFlag,
   pauseOnError: isFlag,
   errorThreshold: isNumber,

@@ -175,6 +175,12 @@ const group = z
     onBudgetExceeded: z.enum(budgetActions).optional().describe('What to do then; pause unless said'),
     warningThreshold: z.number().gt(0).max(1).optional().describe('Share of the budget that gives a warning'),
     concurrent: z.int().min(1).max(concurrentMax).optional().describe('Sessions that may run at once'),
+    commandsAtOnce: z
+      .int()
+      .min(1)
+      .max(concurrentMax)
+      .optional()
+      .describe('Checkouts, set-up and acceptance commands that may run at once; the number of cores unless said'),
     errorThreshold: z.int().min(1).max(thresholdMax).optional().describe('Failures after which nothing new starts'),
     pauseOnError: z.boolean().optional().describe('Whether the group is paused then, instead of failed'),
     respectDependencies: z.boolean().optional().describe('Whether a session waits for its dependencies'),

@@ -221,10 +221,10 @@ function headerOf(
 
 function configOf(group: GroupSpec): Partial<GroupConfig> {
   const { model, maxBudgetUsd, onBudgetExceeded, warningThreshold, concurrent, errorThreshold } = group;
-  const { pauseOnError, respectDependencies, onLimit, warmCache, shareCheckouts } = group;
+  const { pauseOnError, respectDependencies, onLimit, warmCache, shareCheckouts, commandsAtOnce } = group;
   const config = {
     ...{ model, maxBudgetUsd, onBudgetExceeded, warningThreshold, maxConcurrentSessions: concurrent, errorThreshold },
-    ...{ pauseOnError, respectDependencies, onLimit, warmCache },
+    ...{ pauseOnError, respectDependencies, onLimit, warmCache, commandsAtOnce },
     shareCheckouts: shareCheckouts === true ? true : undefined,
   };
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) as Partial<GroupConfig>;

@@ -159,6 +159,7 @@ test('the runner is asked for what the user asked for', () => {
       maxBudgetUsd: fc.double({ min: 0.01, max: 1000, noNaN: true }),
       onBudgetExceeded: fc.constantFrom(...budgetActions),
       onLimit: fc.constantFrom(...limitActions),
+      commandsAtOnce: fc.integer({ min: 1, max: 50 }),
       errorThreshold: fc.integer({ min: 1, max: 50 }),
       minFreeMemory: fc.integer({ min: 0, max: 100_000 }).map((megabytes) => megabytes * 1_000_000),
       pauseOnError: fc.boolean(),

@@ -54,6 +54,7 @@ test.each<[string[], number, string]>([
   [['group', 'budget', 'auth', '--raise-to', '5'], 2, 'which is more than $5.00'],
   [['group', 'why', 'auth', 'nope'], 2, 'There is no session "nope"'],
   [['group', 'run', 'auth', '--on-limit', 'cry'], 2, 'wait, pause'],
+  [['group', 'run', 'auth', '--commands-at-once', '0'], 2, 'whole number from 1 to 256'],
   [['group', 'run', 'auth', '--min-free-memory', '1GB'], 2, 'whole number from 0'],
   [['session', 'retry', 'auth/api'], 2, 'is pending and cannot be retried'],
   [['session', 'retry', 'auth/api', '--prompt', ' '], 2, 'is blank'],

@@ -43,6 +43,9 @@ describe('starting', () => {
     expect(decide(log.state, { preparingMax: 1 })).toHaveLength(1);
     log.intend(b);
     expect(decide(log.state, { preparingMax: 1 })).toEqual([]);
+    // One that waits for a command slot starts nothing up.
+    const inQueue = new Set([b]);
+    expect(decide(log.state, { preparingMax: 1, inQueue })).toEqual([{ do: 'start', sessionId: a, kind: 'start' }]);
     log.add({ type: 'session_identified', sessionId: b, attemptId: attemptId(b, 1), claudeSessionId: 'x' });
     expect(decide(log.state, { preparingMax: 1 })).toEqual([{ do: 'start', sessionId: a, kind: 'start' }]);
   });

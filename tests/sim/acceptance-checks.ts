@@ -6,6 +6,7 @@ import type { GroupEvent } from '../../src/core/event.ts';
 import { defaultAcceptRetries, defaultCommandTimeoutMs, type SessionDefinition } from '../../src/core/group.ts';
 import type { ClaudeBook, CommandBook } from './books.ts';
 import { invariants } from './checks.ts';
+import { cores } from './scenario.ts';
 import type { VirtualMachine } from './virtual-machine.ts';
 
 interface Standing {
@@ -87,6 +88,15 @@ export class AcceptanceChecks {
     if (!isMeant || session.attempt.accepting === undefined || !log.isDurable)
       this.#violate(invariants.loggedFirst, `${process.name} starts, and no durable session_accepting says so`);
     this.#checkAlone(sessionId, process.name, book);
+    this.#checkSlots(book);
+  }
+
+  /** What a runner left that was killed is ended later, each by its own session. */
+  #checkSlots({ runner, process }: CommandBook): void {
+    const atOnce = this.#machine.scenario.config.commandsAtOnce ?? cores;
+    const living = this.#machine.commands.filter((other) => other.runner === runner && other.process.alive);
+    if (living.length <= atOnce) return;
+    this.#violate(invariants.commandSlots, `${process.name} is one of ${living.length} commands in ${atOnce} slots`);
   }
 
   /** Two commands of a session would judge what the other one changes. */

@@ -1,4 +1,5 @@
 /** Which sessions of a scenario have their work judged, and what their commands do; with luck of its own. */
+import type { GroupConfig } from '../../src/core/group.ts';
 import { type Cell, type DecisionKind, isWorkKind } from './coverage.ts';
 import type { AcceptanceSketch, CommandBehaviour, SessionSketch, TimedAct } from './scenario.ts';
 import { type Seeded, seededFor } from './seeded.ts';
@@ -46,6 +47,11 @@ function commandFor(luck: Seeded, fails: number, isLong: boolean): CommandBehavi
     term: luck.pick(['obeyed', 'obeyed', 'obeyed', 'slow', 'ignored', 'success']),
     child: luck.pick(['none', 'none', 'none', 'marked', 'wiped', 'stubborn', 'wiped-stubborn']),
   };
+}
+
+/** Half of the stories say how many commands may run at once: one, so that others have to wait. */
+export function commandSlotsOf(seed: number): Pick<GroupConfig, 'commandsAtOnce'> {
+  return seededFor(seed, 'command slots').chance(0.5) ? { commandsAtOnce: 1 } : {};
 }
 
 /** Now and then what a command prints cannot be written. */

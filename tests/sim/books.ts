@@ -4,6 +4,8 @@ import type { VirtualProcess } from './virtual-processes.ts';
 /** One acceptance command. */
 export interface CommandBook {
   readonly process: VirtualProcess;
+  /** Who has started it. */
+  readonly runner: VirtualProcess;
   readonly attemptId: string;
   readonly sessionId: string;
 }

@@ -52,6 +52,7 @@ export const invariants = {
   paidOnce: 'a turn is counted once',
   noTurn: 'claude rests while its work is judged',
   oneJudge: 'no command is left over',
+  commandSlots: 'never more commands than command slots',
   stopLogged: 'nobody who works is ended without a word in the log',
   task: 'claude knows its task',
   said: 'what was said is not lost',

@@ -44,6 +44,11 @@ export const plantedBugs: readonly PlantedBug[] = [
     wrap: reading(log, (text) => text.replace(/"maxConcurrentSessions":\d/g, '"maxConcurrentSessions":9')),
   },
   {
+    name: 'command slots are counted wrong',
+    invariant: invariants.commandSlots,
+    wrap: reading(log, (text) => text.replace(/"commandsAtOnce":\d/g, '"commandsAtOnce":9')),
+  },
+  {
     name: 'dependencies are overlooked',
     invariant: invariants.dependencies,
     wrap: reading(log, (text) =>

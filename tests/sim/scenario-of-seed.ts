@@ -1,6 +1,6 @@
 /** The scenario of a seed: luck, aimed at one cell of the coverage matrix after the other. */
 import { defaultGroupConfig, type GroupConfig } from '../../src/core/group.ts';
-import { faultsOfLogs, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
+import { commandSlotsOf, faultsOfLogs, stopsOfCommands, withAcceptance } from './acceptance-of-seed.ts';
 import { aimOf, isLate, related } from './aims.ts';
 import { aimedCells, applicableCells, type Cell, type CrashPoint, type DecisionKind, isWorkKind } from './coverage.ts';
 import {
@@ -83,7 +83,7 @@ function aimedScenario(seed: number): Scenario {
   return {
     seed,
     cuts: [],
-    config,
+    config: { ...config, ...commandSlotsOf(seed) },
     sessions: withAcceptance(seed, sessions, focus),
     acts: inTime([...actsFor(luck, focus), ...furtherActs(seed, focus)]),
     crashes: crashesFor(luck, focus),

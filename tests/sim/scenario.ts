@@ -3,6 +3,9 @@ import type { GroupConfig } from '../../src/core/group.ts';
 import type { PauseRequestMode } from '../../src/store/requests.ts';
 import type { CrashPoint, DecisionKind } from './coverage.ts';
 
+/** Of the machine. */
+export const cores = 2;
+
 /** How a claude process ends its task; each is a row of the table in DESIGN §5 and its sources. */
 export const endings = [
   'success',

@@ -172,7 +172,7 @@ export class VirtualMachine {
   startCommand(runner: VirtualProcess, options: SpawnOptions): VirtualProcess {
     const attemptId = options.env.CLAUDE_CODE_AGENT_ATTEMPT ?? '';
     const process = this.table.start('command', runner, attemptId);
-    const book = { process, attemptId, sessionId: basename(dirname(options.stdoutFile)) };
+    const book = { process, runner, attemptId, sessionId: basename(dirname(options.stdoutFile)) };
     this.commands.push(book);
     this.checks.acceptance.commanded(book);
     runCommand(this, book, options.stdoutFile, this.#nextCommand(book));

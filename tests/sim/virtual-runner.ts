@@ -18,6 +18,7 @@ import type {
 } from '../../src/world/world.ts';
 import type { CrashPoint, DecisionKind } from './coverage.ts';
 import { decisionsIn } from './log-watch.ts';
+import { cores } from './scenario.ts';
 import { type Seeded, seededFor } from './seeded.ts';
 import { clockOf } from './virtual-clock.ts';
 import { SystemError, VirtualFiles } from './virtual-files.ts';
@@ -56,7 +57,7 @@ export class VirtualRunner {
       machine: {
         host: this.process.identity.host,
         bootId: machine.table.bootId,
-        cores: 2,
+        cores,
         freeMemoryBytes: () => (machine.isMemoryShort ? 1 : 8) * 1024 ** 3,
         self: this.process.identity,
       },

@@ -352,5 +352,5 @@ describe('dependencies', () => {
 
 test('the same problem of many sessions is told once', () => {
   const text = exampleWorkflow.replace('Find uses of {{area}}', 'Find uses of {{aera}}');
-  expect(folder.allFaults(text, { ticket: 'x' })).toEqual(['33:27 there is no variable "aera"; did you mean "area"?']);
+  expect(folder.allFaults(text, { ticket: 'x' })).toEqual(['34:27 there is no variable "aera"; did you mean "area"?']);
 });

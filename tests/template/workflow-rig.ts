@@ -19,6 +19,7 @@ group:
   onBudgetExceeded: pause
   warningThreshold: 0.8
   concurrent: 4
+  commandsAtOnce: 2
   errorThreshold: 2
   pauseOnError: true
   respectDependencies: true

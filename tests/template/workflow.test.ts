@@ -32,6 +32,7 @@ describe('the example', () => {
       onBudgetExceeded: 'pause',
       warningThreshold: 0.8,
       maxConcurrentSessions: 4,
+      commandsAtOnce: 2,
       errorThreshold: 2,
       pauseOnError: true,
       respectDependencies: true,

@@ -28,6 +28,7 @@ export function define(command: Command, context: Context): void {
     .addOption(options.onBudgetExceeded())
     .addOption(options.warningThreshold())
     .addOption(options.concurrent())
+    .addOption(options.commandsAtOnce())
     .addOption(options.errorThreshold())
     .addOption(options.onLimit())
     .addOption(options.warmCache())

@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';
 import { planOf } from '../../core/plan.ts';
 import { groupProgress } from '../../core/progress.ts';
-import { formatDate, formatMoney } from '../../report/format.ts';
+import { formatDate, formatMoney, plural } from '../../report/format.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../report/summary.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { groupMeta } from '../../store/meta.ts';
@@ -79,6 +79,7 @@ function conditions(state: LoadedGroup['state']): object {
 function settings(config: LoadedGroup['state']['group']['config']): string {
   return [
     `${config.maxConcurrentSessions} at once`,
+    ...(config.commandsAtOnce === undefined ? [] : [`${plural(config.commandsAtOnce, 'command')} at once`]),
     config.maxBudgetUsd === undefined
       ? 'no budget'
       : `budget ${formatMoney(config.maxBudgetUsd)} (then ${config.onBudgetExceeded})`,

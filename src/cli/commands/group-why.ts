@@ -1,5 +1,6 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
+import { slotReason, slotSentence } from '../../core/command-slot.ts';
 import type { Circumstances, Gate } from '../../core/decision.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -27,7 +28,7 @@ import { watchRoom } from '../../runner/room.ts';
 import { attemptUsages } from '../attempt-usage.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { type Standing, standingOf } from '../live-view.ts';
+import { inQueueOf, type Standing, standingOf } from '../live-view.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../resolve.ts';
 import { runningSetup } from '../set-up.ts';
 
@@ -119,7 +120,9 @@ function sharedSentences(answers: readonly Answer[]): ReadonlyMap<string, string
 function answersFor(context: Context, group: LoadedGroup): Answer[] {
   const { state } = group;
   const standing = standingOf(context.world, group);
-  const notRunning = new Map(whyNot(state, circumstancesOf(context, group)).map((one) => [one.sessionId, one]));
+  const notRunning = new Map(
+    whyNot(state, circumstancesOf(context, group, standing)).map((one) => [one.sessionId, one]),
+  );
   // Without a runner nothing starts, whatever the rules would allow.
   const idle = new Set(standing.isInterrupted ? planOf(state).ready : []);
   return [...state.sessions.values()].map((record): Answer => {
@@ -162,11 +165,13 @@ function whatItDoes(
   if (frozenUntil !== undefined) {
     return { reason: 'frozen', message: `It is halted where it stood until ${formatClock(frozenUntil)}.` };
   }
+  const now = live.get(record.definition.id);
+  if (now?.slot !== undefined) return { reason: slotReason, message: slotSentence(group.state, now.slot) };
   const setupLog = runningSetup(world, group.paths, record);
   if (setupLog !== null) return { reason: 'preparing', message: setupSentence(setupLog) };
   return {
     reason: identified ? 'working' : 'preparing',
-    message: activity(live.get(record.definition.id), identified),
+    message: activity(now, identified),
   };
 }
 
@@ -183,7 +188,7 @@ function doingNow(now: LiveSession | undefined, identified: boolean): string {
 }
 
 /** What the runner knows besides the log, looked at from outside; nothing is claimed. */
-function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
+function circumstancesOf(context: Context, group: LoadedGroup, { live }: Standing): Circumstances {
   const { world } = context;
   const { state, root, paths } = group;
   const nowMs = world.clock.now();
@@ -194,6 +199,7 @@ function circumstancesOf(context: Context, group: LoadedGroup): Circumstances {
     preparingMax: 2 * world.machine.cores,
     nowMs,
     liveUsd: new Map([...usages].map(([id, usage]) => [id, usage.costUsd])),
+    inQueue: inQueueOf(live),
     answered: answeredOf(usages),
     ...(gate === null ? {} : { gate }),
     ...(room === undefined ? {} : { room }),

@@ -1,5 +1,6 @@
 /** `session show`: everything about one session. */
 import type { Command } from '@commander-js/extra-typings';
+import { slotSentence } from '../../core/command-slot.ts';
 import { ok } from '../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../core/group.ts';
 import { planOf } from '../../core/plan.ts';
@@ -76,9 +77,10 @@ function show(context: Context, reference: string, json: boolean): Work {
 }
 
 function doing({ world }: Context, session: LoadedSession, { live, isInterrupted }: Standing): string | undefined {
+  const now = live.get(session.sessionId);
+  if (now?.slot !== undefined) return slotSentence(session.state, now.slot);
   const setupLog = isInterrupted ? null : runningSetup(world, session.paths, session.record);
   if (setupLog !== null) return setupSentence(setupLog);
-  const now = live.get(session.sessionId);
   return now?.retry === undefined ? now?.currentTool : retrySentence(now.retry);
 }
 

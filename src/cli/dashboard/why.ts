@@ -6,6 +6,7 @@ import { answeredOf } from '../../core/warm-cache.ts';
 import { type Why, whyAsker } from '../../core/why.ts';
 import type { Room } from '../../runner/room.ts';
 import type { World } from '../../world/world.ts';
+import { inQueueOf } from '../live-view.ts';
 import type { Source } from './source.ts';
 
 export interface Around {
@@ -29,6 +30,7 @@ function circumstancesOf(world: World, { room, others }: Around, { state, live }
     preparingMax: 2 * world.machine.cores,
     nowMs: world.clock.now(),
     liveUsd: new Map([...live].map(([session, { usage }]) => [session, usage.costUsd])),
+    inQueue: inQueueOf(live),
     answered: answeredOf([...live].map(([session, { usage }]) => [session, usage])),
     ...(gate === null ? {} : { gate }),
     ...(space === undefined ? {} : { room: space }),

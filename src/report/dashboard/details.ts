@@ -1,4 +1,5 @@
 /** The details pane: what the selected session does and why, its log, its task, its settings and its attempts. */
+import { slotSentence } from '../../core/command-slot.ts';
 import type { SessionDefinition } from '../../core/group.ts';
 import { deniedSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -171,7 +172,9 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   add('why', whySentence(view, record) ?? explained.message, status === 'failed' ? 'bad' : 'warn');
   add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
   const now = view.live.get(definition.id);
-  const setupLog = view.runner === 'none' ? null : view.setupLog?.(record);
+  const slot = now?.slot;
+  add('why', slot === undefined ? undefined : slotSentence(state, slot), 'warn');
+  const setupLog = view.runner === 'none' || slot !== undefined ? null : view.setupLog?.(record);
   add('set-up', typeof setupLog === 'string' ? setupSentence(setupLog) : undefined);
   add('trouble', now?.retry === undefined ? undefined : retrySentence(now.retry), 'warn');
   add('denied', now?.denied === undefined ? undefined : deniedSentence(now.denied), 'warn');

@@ -294,6 +294,7 @@ function runningNow({ state, live, runner, setupLog }: View, record: SessionReco
   if (state.frozenUntil !== undefined) {
     return { tool: { text: `halted until ${formatClock(state.frozenUntil)}`, tone: 'warn' }, ...words };
   }
+  if (now?.slot !== undefined) return { tool: { text: `waits for a command slot (${now.slot.command})`, tone: 'dim' } };
   if (attempt.accepting !== undefined) {
     const command = record.definition.accept;
     return { tool: { text: command === undefined ? 'keeps its work' : `accepting: ${command}`, tone: 'accent' } };

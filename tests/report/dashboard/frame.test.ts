@@ -3,6 +3,7 @@
  * visible rows are made; filters, panes and questions show what they say.
  */
 import { describe, expect, test } from 'bun:test';
+import type { SlotWait } from '../../../src/core/command-slot.ts';
 import type { Circumstances } from '../../../src/core/decision.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
@@ -370,4 +371,23 @@ test('while its set-up command runs, the row of a session says so and its pane w
   expect(shown('/g/setup.log')).toContain('set-up command runs');
   expect(shown('/g/setup.log')).toContain('Its set-up command runs; see /g/setup.log.');
   expect(shown(null)).toContain('claude is starting');
+});
+
+test('S17: a session of which a command waits for a slot says so in its row, and its pane what has the slots', () => {
+  const audit = sessionId(9);
+  const slot: SlotWait = { command: 'accept', atOnce: 1, heldBy: [{ sessionId: sessionId(2), command: 'setup' }] };
+  const shown = (more: object) =>
+    textOf(
+      frame({
+        ...{ columns: 200, rows: 40 },
+        view: { live: new Map([[audit, { usage: usage(0, 0, 0, 0), ...more }]]), setupLog: () => '/g/setup.log' },
+        ui: { selected: audit, pane: 'split', tab: 'now' },
+      }),
+    );
+  expect(shown({ slot })).toContain('waits for a command slot');
+  expect(shown({ slot })).toContain(
+    'Its acceptance command waits for a command slot (1 at once); now running: the set-up command of api.',
+  );
+  expect(shown({ slot })).not.toContain('Its set-up command runs');
+  expect(shown({})).not.toContain('command slot');
 });

@@ -219,7 +219,9 @@ export function checkSizes(files: readonly SourceFile[]): string[] {
       line.length > limits.lineLength ? [`${path}:${index + 1}: ${line.length} characters, split the line`] : [],
     );
     // Comments and blanks are free, so that nobody saves on reasons.
-    const code = blankComments(text).split('\n').filter((line) => line.trim() !== '').length;
+    const code = blankComments(text)
+      .split('\n')
+      .filter((line) => line.trim() !== '').length;
     const large = code > limits.fileLines ? [`${path}: ${code} lines of code, split the file`] : [];
     const deep = functionsOf(text)
       .filter(({ length, head }) => length > limits.functionLines && !/^(?:describe|function \w+Tests)\b/.test(head))

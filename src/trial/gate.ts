@@ -78,6 +78,12 @@ export class TrialGate {
     return this.#underWay;
   }
 
+  /** Of the program that would be tried now. Fails with `claude-missing`. */
+  async version(): Promise<Result<string>> {
+    const candidate = await this.#candidate();
+    return candidate.ok ? ok(candidate.value.version) : candidate;
+  }
+
   /** Resolves when no trial is under way. */
   async idle(): Promise<void> {
     await this.#underWay;

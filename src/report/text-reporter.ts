@@ -210,7 +210,8 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
     case 'limit_lifted':
       return style('good', 'limit lifted');
     case 'group_paused':
-      return `${style('warn', `paused (${sentence(event.reason)})`)}${trailing(event.message)}`;
+      // The session that needs somebody has said why.
+      return `${style('warn', `paused (${sentence(event.reason)})`)}${event.reason === 'needs-person' ? '' : trailing(event.message)}`;
     case 'group_completed':
       return style('good', 'completed');
     case 'group_failed':

@@ -132,7 +132,7 @@ async function missingFor(
   const claude = findClaude(world, env, { packageRoot, preferPinned: rehearsal });
   note(claude);
   if (!claude.ok || rehearsal) return missing;
-  const tried = trialOf(world, root, claude.value.program);
+  const tried = await trialOf(world, root, claude.value.program, env);
   if (tried !== undefined) {
     note(checkAccepted(tried.version, acceptClaude));
     note(judgeTrial(tried, chooseLogin(env).kind, state.group.config.acceptClaude));

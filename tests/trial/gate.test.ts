@@ -116,7 +116,8 @@ test('what is remembered is found by a link as well, and says what was shown', a
   const place = new Place();
   place.seen = ok(without(broken('untrusted', 'x'), untried('memory', 'y')));
   await place.gate().admit(undefined);
-  const tried = trialOf(world, place.root, join(place.bin, 'claude'));
+  const caller = { PATH: '/usr/bin:/bin' };
+  const tried = await trialOf(world, place.root, join(place.bin, 'claude'), caller);
   if (tried === undefined) throw new Error('nothing is remembered');
   expect([hasShown(tried, 'fork'), hasShown(tried, 'untrusted'), hasShown(tried, 'memory')]).toEqual([
     true,
@@ -124,7 +125,7 @@ test('what is remembered is found by a link as well, and says what was shown', a
     undefined,
   ]);
   expect(abilitiesOf(tried)).toEqual({ untrusted: false, forwardsSubagents: true });
-  expect(trialOf(world, place.root, '/nowhere/claude')).toBeUndefined();
+  expect(await trialOf(world, place.root, '/nowhere/claude', caller)).toBeUndefined();
 });
 
 test.each([
@@ -295,7 +296,11 @@ test('what only starts another program is asked again in the middle of a run', a
   expect(place.asked).toBe(asked + 1);
   expect(place.trials.length).toBe(1);
 
+  const remembered = () => trialOf(world, place.root, join(place.bin, 'claude'), { PATH: '/usr/bin:/bin' });
+  expect(await remembered()).toMatchObject({ version: '2.1.400' });
   writeFileSync(behind, '2.1.401');
+  // Nor does a doctor say of the new one what was seen of the old.
+  expect(await remembered()).toBeUndefined();
   nowMs += 60_000;
   const both = await Promise.all([gate.admit(undefined), gate.admit(undefined)]);
   for (const admitted of both) expect(admitted).toMatchObject({ ok: true, value: { version: '2.1.401' } });

@@ -9,6 +9,10 @@ import { type JsonObject, object } from './lenient.ts';
 /** Switches claude's own words off, the snapshot with them. */
 export const withoutOwnGitWords: JsonObject = { includeGitInstructions: false };
 
+/** For CLAUDE.md: sub-agents see that, but not the end of the system prompt, and do what harms most. */
+export const gitForSubagents =
+  'Sub-agents commit, push and switch branches only where their task says so, and run no Git that opens an editor.';
+
 /** For the system prompt; null when a template or the session has decided whether claude's own words are wanted. */
 export function gitGuidance(settings: JsonObject): string | null {
   if (settings.includeGitInstructions !== undefined) return null;
@@ -18,6 +22,7 @@ export function gitGuidance(settings: JsonObject): string | null {
     '- Options that open an editor or ask questions (`git rebase -i`, `git add -i`) do not work here.',
     '- Use the `gh` CLI for GitHub (pull requests, issues, API).',
     '- Commit or push only when you are asked to. If on the default branch, branch first.',
+    '- Sub-agents do not see these lines: tell one that is to commit what it needs of them.',
     ...attribution('commit messages', commit, 'Co-Authored-By: Claude <noreply@anthropic.com>', settings),
     ...attribution('pull requests', pr, '🤖 Generated with [Claude Code](https://claude.com/claude-code)', settings),
   ].join('\n');

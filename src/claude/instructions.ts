@@ -3,6 +3,7 @@
  * after a compaction, when the first prompt may be gone. In the system prompt: what all sessions are told alike, for
  * only what stands before the first difference of two requests is read from the prompt cache.
  */
+import { gitForSubagents } from './git-guidance.ts';
 import { clip } from './text.ts';
 
 export interface DependencyText {
@@ -40,10 +41,12 @@ const allResultsChars = 24_000;
 
 /** What stands in CLAUDE.md; null when there is to be none. */
 export function instructions(input: InstructionsInput): string | null {
-  const { group, session, dependencies, own } = input;
+  const { group, session, dependencies, own, git } = input;
   if (!own) return null;
   const shared = sharedTexts(input);
   const parts = [
+    // First what is the same for all of them.
+    ...(git === null ? [] : [gitForSubagents]),
     `# Session ${plain(session.name)} of the group ${plain(group.name)}`,
     ...(group.description === '' ? [] : ['## Goal of the group', quoted(group.description, taskChars)]),
     '## Your project',

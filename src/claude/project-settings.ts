@@ -12,19 +12,28 @@ import { isOn } from './variables.ts';
 /**
  * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
  * programs from running, or hide its instructions from it. What cannot be read as JSON claude ignores as well. Fails
- * with `spawn-failed`, naming the file and the variable or setting.
+ * with `spawn-failed`, naming the file and the variable or setting. `files` are those that are looked at.
  */
-export function checkProjectSettings(world: World, projectPath: string, env: Environment): Result<void> {
-  for (const path of settingsOf(projectPath)) {
+export function checkProjectSettings(
+  world: World,
+  projectPath: string,
+  env: Environment,
+  files: readonly string[] = settingsFiles,
+): Result<void> {
+  for (const path of settingsOf(projectPath, files)) {
     const checked = checkSettings(world, readSettings(world, path), path, env);
     if (!checked.ok) return checked;
   }
   return ok(undefined);
 }
 
+/** Of the project, as repositories hold it. */
+export const sharedSettings = 'settings.json';
+const settingsFiles = [sharedSettings, 'settings.local.json'];
+
 /** The project's own, the one that wins last. */
-function settingsOf(projectPath: string): string[] {
-  return ['settings.json', 'settings.local.json'].map((name) => join(projectPath, '.claude', name));
+function settingsOf(projectPath: string, names: readonly string[] = settingsFiles): string[] {
+  return names.map((name) => join(projectPath, '.claude', name));
 }
 
 /**

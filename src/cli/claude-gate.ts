@@ -1,6 +1,7 @@
 /** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
 import { ok, type Result } from '../core/failure.ts';
-import type { SessionDefinition } from '../core/group.ts';
+import type { SessionDefinition, SessionId } from '../core/group.ts';
+import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { ClaudeGate } from '../runner/attempt-setup.ts';
 import { startEvents } from '../runner/run-start.ts';
@@ -8,13 +9,16 @@ import { sightOf } from '../runner/sight.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
 import { TrialGate } from '../trial/gate.ts';
+import { checkAccepted } from '../trial/judge.ts';
 import { abilitiesOf } from '../trial/remembered.ts';
 import type { World } from '../world/world.ts';
 import { waitForShortCommands } from './change-group.ts';
 import type { Context } from './context.ts';
 import { configOf } from './group-options.ts';
 import { shortRunPrefix } from './live-runner.ts';
+import { draftState, type NewGroup } from './new-group.ts';
 import type { GroupReference } from './resolve.ts';
+import { checkAsked, checkFirstProjects, sayRefusedProjects } from './run-check.ts';
 import type { RunWish } from './run-options.ts';
 import { onSignal } from './signals.ts';
 
@@ -30,25 +34,51 @@ export interface OpenGate extends ClaudeGate {
 
 /**
  * For a run of a group: nothing is tried when nothing would be started, and workers that are at work are taken over
- * whatever claude is here now. Fails with `claude-unproven`.
+ * whatever claude is here now. Fails with `claude-unproven`, and with `usage` when claude is not the one that was
+ * accepted or cannot do what a session asks for.
  */
 export async function gateForGroup(
   context: Context,
   group: GroupReference,
-  { config, only, output, retryFailed }: Pick<RunWish, 'config' | 'only' | 'output' | 'retryFailed'>,
+  wish: Pick<RunWish, 'config' | 'only' | 'output' | 'retryFailed'>,
 ): Promise<Result<OpenGate | 'interrupted'>> {
+  const { config, only, output } = wish;
   const gate = newGate(context, group.root, output === 'quiet');
   const state = loadGroup(context.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
   if (!state.ok || !(await canBeTaken(context.world, group))) return ok(gate.open);
-  const { machine } = context.world;
+  const ids = toBeRun(context, group, state.value, wish);
+  if (ids === null || only?.length === 0) return ok(gate.open);
+  const named = await gate.checkNamed(config.acceptClaude);
+  if (!named.ok) return named;
+  if (output !== 'quiet') sayRefusedProjects(context, group.root, state.value, ids);
+  if (state.value.running.size > 0) return ok(gate.open);
+  const accepted = { ...state.value.group.config, ...configOf(config) }.acceptClaude;
+  return gate.admit(accepted, definitionsOf(state.value, ids));
+}
+
+/** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
+function toBeRun(
+  { world }: Context,
+  { root, groupId }: GroupReference,
+  state: GroupState,
+  { config, only, retryFailed }: Pick<RunWish, 'config' | 'only' | 'retryFailed'>,
+): SessionId[] | null {
+  const run = { id: '', runner: world.machine.self };
+  const sight = sightOf(world, groupPaths(root, groupId));
   const overrides = configOf(config);
-  const run = { id: '', runner: machine.self };
-  const sight = sightOf(context.world, groupPaths(group.root, group.groupId));
-  const begins = startEvents(state.value, { run, overrides, retryFailed, sight, ...(only ? { only } : {}) });
-  const isIdle = !begins.ok || begins.value.length === 0 || only?.length === 0;
-  if (isIdle || state.value.running.size > 0) return ok(gate.open);
-  return gate.admit({ ...state.value.group.config, ...overrides }.acceptClaude);
+  const begins = startEvents(state, { run, overrides, retryFailed, sight, ...(only ? { only } : {}) });
+  if (!begins.ok || begins.value.length === 0) return null;
+  const retried = begins.value.flatMap((event) => (event.type === 'group_resumed' ? event.retry : []));
+  return [...state.sessions.keys()].filter((id) => {
+    const status = state.sessions.get(id)?.state.status;
+    if (only?.includes(id) === false || status === 'completed' || status === 'running') return false;
+    return status !== 'failed' || retried.includes(id);
+  });
+}
+
+function definitionsOf({ sessions }: GroupState, ids: readonly SessionId[]): SessionDefinition[] {
+  return ids.flatMap((id) => sessions.get(id)?.definition ?? []);
 }
 
 /** Whether this command could become the runner. */
@@ -67,21 +97,27 @@ async function canBeTaken(world: World, group: GroupReference): Promise<boolean>
 }
 
 /**
- * For a group that is to be made, whose session `first` starts first: a group that nobody could run is not to be left
- * behind. Fails with `claude-unproven`, `claude-missing` and `not-logged-in`.
+ * For a group that is to be made: one that nobody could run is not to be left behind. Fails as `gateForGroup` does, and
+ * with `claude-missing`, `not-logged-in`, and `usage` when no session could begin for what its project says.
  */
 export async function gateForNewGroup(
   context: Context,
   root: string,
   wish: Pick<RunWish, 'config' | 'output'>,
-  first: SessionDefinition | undefined,
+  group: NewGroup,
 ): Promise<Result<OpenGate | 'interrupted'>> {
   const { acceptClaude } = configOf(wish.config);
   const gate = newGate(context, root, wish.output === 'quiet');
-  const admitted = await gate.admit(acceptClaude);
+  const named = await gate.checkNamed(acceptClaude);
+  if (!named.ok) return named;
+  const draft = draftState(context, group);
+  const startable = draft.ok ? checkFirstProjects(context, root, draft.value) : draft;
+  if (!startable.ok) return startable;
+  const admitted = await gate.admit(acceptClaude, group.sessions);
   if (!admitted.ok || admitted.value === 'interrupted') return admitted;
   const chosen = await gate.open.choose(acceptClaude);
   if (!chosen.ok) return chosen;
+  const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
   const asked = await (await import('./login-check.ts')).askLogin(context, chosen.value.program, first);
   return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
 }
@@ -108,17 +144,26 @@ function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQ
       return gate.idle();
     },
   };
-  const admit = async (accepted: string | undefined): Promise<Result<OpenGate | 'interrupted'>> => {
+  const checkNamed = async (accepted: string | undefined): Promise<Result<void>> => {
+    const version = accepted === undefined ? undefined : await gate.version();
+    return version?.ok ? checkAccepted(version.value, accepted) : ok(undefined);
+  };
+  const admit = async (
+    accepted: string | undefined,
+    sessions: readonly SessionDefinition[],
+  ): Promise<Result<OpenGate | 'interrupted'>> => {
     const unsubscribe = onSignal(world.clock, () => interruption.abort());
     try {
       const admitted = await gate.admit(accepted);
       if (interruption.signal.aborted) return ok('interrupted');
       // That there is none the run says of each session that it wanted to start.
-      if (!admitted.ok && admitted.failure.reason === 'claude-unproven') return admitted;
-      return ok(open);
+      if (!admitted.ok) return admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
+      const { tried } = admitted.value;
+      const able = checkAsked(sessions, tried === null ? {} : abilitiesOf(tried));
+      return able.ok ? ok(open) : able;
     } finally {
       unsubscribe();
     }
   };
-  return { open, admit };
+  return { open, admit, checkNamed };
 }

@@ -1,5 +1,7 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
+import { type Abilities, checkAbilities } from '../claude/abilities.ts';
 import { list, object } from '../claude/lenient.ts';
+import { chooseLogin } from '../claude/login.ts';
 import { findClaude } from '../claude/program.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { historyOf } from '../core/forecast.ts';
@@ -13,11 +15,14 @@ import { isolationWhy } from '../report/work-plan.ts';
 import { generatedConfig, permissionModeOf, type TemplateStore } from '../runner/generated-config.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { ResolvedConfig } from '../template/config-layers.ts';
+import { checkAccepted, judgeTrial } from '../trial/judge.ts';
+import { abilitiesOf, type Tried, trialOf } from '../trial/remembered.ts';
 import type { Context, Work } from './context.ts';
 import { checkClaudeLogin } from './doctor/machine.ts';
 import { exitCode } from './exit-code.ts';
 import { readSamples } from './history.ts';
 import { resumeCostSentence } from './resume-cost.ts';
+import { checkProject } from './run-check.ts';
 
 const sentenceColumnsMax = 600;
 
@@ -27,6 +32,8 @@ export interface PreviewWish {
   readonly prompts: boolean;
   /** No account is needed. */
   readonly rehearsal: boolean;
+  /** The version of claude that this command names, to be used whatever its trial says. */
+  readonly acceptClaude?: string | undefined;
 }
 
 /** Prints the preview. The exit code is 1 when something is missing without which sessions would fail. */
@@ -39,7 +46,7 @@ export async function showPreview(
 ): Promise<Work> {
   const preview = previewOf(state, historyOf(readSamples(context.world, root)));
   const configs = configsFor(context, state, preview, templates);
-  const missing = await missingFor(context, state, preview, configs, wish.rehearsal);
+  const missing = await missingFor(context, root, { state, preview, configs }, wish);
   if (wish.json) context.stdout.line(safeJson(jsonPlan(state, preview, missing, configs), 2));
   else {
     const details = (id: SessionId) => (wish.prompts ? promptLines(state, id) : []);
@@ -101,10 +108,9 @@ function promptLines(state: GroupState, id: SessionId): string[] {
 
 async function missingFor(
   context: Context,
-  state: GroupState,
-  preview: Preview,
-  configs: Configs,
-  rehearsal: boolean,
+  root: string,
+  { state, preview, configs }: { readonly state: GroupState; readonly preview: Preview; readonly configs: Configs },
+  { rehearsal, acceptClaude }: PreviewWish,
 ): Promise<Missing[]> {
   const missing: Missing[] = [];
   const note = (result: Result<unknown>, sessionId?: SessionId) => {
@@ -119,16 +125,29 @@ async function missingFor(
       missing.push({ sessionId: id, message, next: 'Put it back, or remove the session.' });
     }
     note(configs.get(id) as Result<ResolvedConfig>, id);
+    note(checkProject(context, root, state, id, rehearsal), id);
   }
   if (preview.waves.length === 0) return missing;
   const { world, env, packageRoot } = context;
   const claude = findClaude(world, env, { packageRoot, preferPinned: rehearsal });
   note(claude);
   if (!claude.ok || rehearsal) return missing;
+  const tried = await trialOf(world, root, claude.value.program, env);
+  if (tried !== undefined) {
+    note(checkAccepted(tried.version, acceptClaude));
+    note(judgeTrial(tried, chooseLogin(env).kind, state.group.config.acceptClaude));
+  }
+  for (const id of preview.waves.flat())
+    note(checkAbilities((state.sessions.get(id) as SessionRecord).definition, foreseen(tried)), id);
   const { level, message, next } = await checkClaudeLogin(context, claude.value);
   if (level === 'broken') missing.push({ message, next });
   else if (level === 'warning') context.stderr.line(safeLine(`${message} ${next}`, sentenceColumnsMax));
   return missing;
+}
+
+/** What is new here the run tries first, all but what only `doctor --claude` tries. */
+function foreseen(tried: Tried | undefined): Abilities {
+  return tried === undefined ? { untrusted: true } : abilitiesOf(tried);
 }
 
 function jsonPlan(state: GroupState, preview: Preview, missing: readonly Missing[], configs: Configs): object {

@@ -72,8 +72,8 @@ async function dryRun(context: Context, { root, groupId, paths }: GroupReference
 }
 
 /** What a dry run of the same options shows. */
-export function previewWish({ output, rehearse, prompts }: RunWish): PreviewWish {
-  return { json: output === 'json', prompts: prompts === true, rehearsal: rehearse !== undefined };
+export function previewWish({ output, rehearse, prompts, config: { acceptClaude } }: RunWish): PreviewWish {
+  return { json: output === 'json', prompts: prompts === true, rehearsal: rehearse !== undefined, acceptClaude };
 }
 
 /** How a run that began here ended, or what came of handing it over to a runner of its own. */

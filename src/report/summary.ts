@@ -145,7 +145,10 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
   return `${style('strong', safeLine(state.group.name, 60))}: ${parts.join(', ')}`;
 }
 
-/** A line for every session that did not simply complete, with the cure; and for every warning. */
+/**
+ * A line for every session that did not simply complete, with the cure; and for every warning. Stands above
+ * `nextSteps`, which tells why the group needs somebody.
+ */
 export function troubleLines(state: GroupState, style: Style): string[] {
   const plan = planOf(state);
   const blocked = allBlockers(state, plan);
@@ -155,7 +158,7 @@ export function troubleLines(state: GroupState, style: Style): string[] {
     const why = explanation(state, plan, record, blocked);
     if (why.reason === 'blocked') {
       lines.push(`${style('warn', title)}  blocked by ${listTitles(state, blocked.get(record.definition.id) ?? [])}`);
-    } else if (why.message !== undefined) {
+    } else if (why.message !== undefined && !isToldOfGroup(state, why.message)) {
       const tone = record.state.status === 'failed' ? 'bad' : 'warn';
       const message = safeLine(withCommands(state, why.message, record), sentenceColumnsMax);
       lines.push(`${style(tone, title)}  ${record.state.status}: ${message}`);
@@ -165,6 +168,11 @@ export function troubleLines(state: GroupState, style: Style): string[] {
     }
   }
   return lines;
+}
+
+/** A group that needs somebody pauses with the words of the session that does. */
+function isToldOfGroup({ status, reason, message = '' }: GroupState, words: string): boolean {
+  return status === 'paused' && reason === 'needs-person' && message.startsWith(words);
 }
 
 /** What the user can do now. `hasRunner` = a live process runs the group. */

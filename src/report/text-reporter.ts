@@ -210,7 +210,7 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
     case 'limit_lifted':
       return style('good', 'limit lifted');
     case 'group_paused':
-      return `${style('warn', `paused (${sentence(event.reason)})`)}${trailing(event.message)}`;
+      return `${style('warn', `paused (${sentence(event.reason)})`)}${trailing(unsaid(event))}`;
     case 'group_completed':
       return style('good', 'completed');
     case 'group_failed':
@@ -224,6 +224,11 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
     default:
       return unreachable(event);
   }
+}
+
+/** The session that needs somebody has said why. */
+function unsaid({ reason, message }: Extract<GroupEvent, { type: 'group_paused' }>): string {
+  return reason === 'needs-person' ? '' : message;
 }
 
 function describeCorrection(event: Extract<GroupEvent, { type: 'usage_corrected' }>, style: Style): string | null {

@@ -39,6 +39,9 @@ export interface SessionSummary {
   readonly description: string;
   readonly status: SessionStatus;
   readonly reason?: string;
+  /** US dollars over all ended attempts; absent where an earlier version wrote it. */
+  readonly cost?: number;
+  readonly estimated?: true;
   readonly dependsOn?: readonly SessionId[];
 }
 
@@ -126,6 +129,8 @@ function sessionSummary(record: SessionRecord): SessionSummary {
     description,
     status: record.state.status,
     ...present({ reason: explanationOf(record).reason }),
+    cost: record.usage.costUsd,
+    ...present({ estimated: record.usage.estimated }),
     ...(dependsOn.length > 0 ? { dependsOn } : {}),
   };
 }
@@ -187,6 +192,7 @@ const aSummary = fields({
   description: optional(isText),
   status: aSessionStatus,
   reason: optional(isText),
+  cost: optional(isNumber),
   dependsOn: optional(listOf(isText)),
 });
 

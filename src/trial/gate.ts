@@ -49,6 +49,8 @@ const lookMs = 100;
 const lockName = 'lock';
 /** Begins the name of the folder of a trial; the rest is random. */
 const ownPrefix = 'claude-code-agent-trial-';
+/** For so long the answer of a program that starts another one is good. */
+const freshMs = 1_000;
 /** A program that is replaced again and again while it is tried. */
 const changesMax = 3;
 
@@ -56,6 +58,8 @@ export class TrialGate {
   readonly #world: World;
   readonly #options: GateOptions;
   #admitted: Admitted | null = null;
+  /** When a program was last asked for its version. */
+  #askedAtMs = 0;
   #underWay: Promise<Result<Admitted>> | null = null;
 
   constructor(world: World, options: GateOptions) {
@@ -69,13 +73,42 @@ export class TrialGate {
    */
   async admit(accepted: string | undefined): Promise<Result<Admitted>> {
     const before = this.#admitted;
-    const now = before === null ? null : programFile(this.#world, before.file.path);
-    if (before !== null && now !== null && isSameFile(now, before.file)) return ok(before);
-    // Attempts that are prepared together wait for one trial.
+    const isFree = this.#underWay === null;
+    if (isFree && before !== null && this.#isThere(before) && this.#isKnown(before)) return ok(before);
+    // Attempts that are prepared together wait for one answer, and for one trial.
     this.#underWay ??= this.#admitNext(accepted, before).finally(() => {
       this.#underWay = null;
     });
     return this.#underWay;
+  }
+
+  /** Whether the file is the one that was admitted, and its name, where that matters, still leads to it. */
+  #isThere({ program, file }: Admitted): boolean {
+    const now = programFile(this.#world, program);
+    return now !== null && isSameFile(now, file);
+  }
+
+  /** What only starts another program may start a newer one by now, and is asked, but not by each of many at once. */
+  #isKnown({ file, byName }: Admitted): boolean {
+    const age = this.#world.clock.now() - this.#askedAtMs;
+    return (isWholeProgram(file) && !byName) || (age >= 0 && age < freshMs);
+  }
+
+  async #isStill(before: Admitted): Promise<boolean> {
+    if (!this.#isThere(before)) return false;
+    const version = await this.#ask(before.program);
+    return version.ok && version.value === before.version;
+  }
+
+  #ask(program: string): ReturnType<typeof versionOf> {
+    this.#askedAtMs = this.#world.clock.now();
+    return versionOf(this.#world, program, this.#options.caller);
+  }
+
+  /** Of the program that would be tried now. Fails with `claude-missing`. */
+  async version(): Promise<Result<string>> {
+    const candidate = await this.#candidate();
+    return candidate.ok ? ok(candidate.value.version) : candidate;
   }
 
   /** Resolves when no trial is under way. */
@@ -84,13 +117,16 @@ export class TrialGate {
   }
 
   async #admitNext(accepted: string | undefined, before: Admitted | null): Promise<Result<Admitted>> {
-    const lost = before === null ? '' : `claude ${before.version}, with which the run began, was replaced or is gone.`;
-    if (lost !== '') this.#options.say(lost);
+    if (before !== null && (await this.#isStill(before))) return ok(before);
     const admitted = await this.#admitNow(accepted);
-    if (admitted.ok) this.#admitted = admitted.value;
-    if (admitted.ok || lost === '') return admitted;
+    const lost = before === null ? '' : `claude ${before.version}, which was in use, was replaced or is gone`;
+    if (admitted.ok) {
+      this.#admitted = admitted.value;
+      if (lost !== '') this.#options.say(`${lost}; from now on ${admitted.value.version} is used.`);
+      return admitted;
+    }
     const { failure } = admitted;
-    return { ok: false, failure: { ...failure, message: `${lost} ${failure.message}` } };
+    return lost === '' ? admitted : { ok: false, failure: { ...failure, message: `${lost}. ${failure.message}` } };
   }
 
   async #admitNow(accepted: string | undefined): Promise<Result<Admitted>> {
@@ -136,10 +172,10 @@ export class TrialGate {
     if (known !== undefined && !known.byName && isWholeProgram(file)) {
       return ok({ file, version: known.version, program: file.path });
     }
-    const version = await versionOf(world, file.path, caller);
+    const version = await this.#ask(file.path);
     if (version.ok) return ok({ program: file.path, file, version: version.value });
     // What a version manager puts there starts claude only under that name.
-    const named = file.path === program ? version : await versionOf(world, program, caller);
+    const named = file.path === program ? version : await this.#ask(program);
     if (named.ok) return ok({ program, file, version: named.value, byName: true });
     return version;
   }

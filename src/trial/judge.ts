@@ -56,6 +56,14 @@ function refuseTrial(version: string, why: string): { readonly ok: false; readon
   return fail('claude-unproven', message, `${look} Use another version of Claude Code, update this program, ${risk}`);
 }
 
+/** Whether the version that a user accepts is the one that would be started. Fails with `usage`. */
+export function checkAccepted(installed: string, accepted: string | undefined): Result<void> {
+  if (accepted === undefined || accepted === installed) return ok(undefined);
+  const message = `--accept-claude names ${accepted}, but the claude that is installed is ${installed}.`;
+  const next = `Leave it out to hear whether ${installed} needs it, or accept that one: --accept-claude ${installed}`;
+  return fail('usage', message, next);
+}
+
 /** A trial that did not take place shows nothing, good or bad. */
 export function refuseUntried(version: string, { message, next }: Failure): ReturnType<typeof fail> {
   const cure = next === '' ? 'Try again with: claude-code-agent doctor --claude' : next;

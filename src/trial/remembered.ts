@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Abilities } from '../claude/abilities.ts';
-import { isSameFile, type ProgramFile, programFile } from '../claude/program-file.ts';
+import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../claude/program-file.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';
 import { systemFailure } from '../store/system-failure.ts';
@@ -93,8 +93,19 @@ export function hasShown({ seen }: Pick<Tried, 'seen'>, id: ClaimId): boolean | 
   return verdict === undefined || verdict === 'untried' ? undefined : verdict === 'holds';
 }
 
-/** The last trial of the program at this path, which may be a link; undefined when it is new here. */
-export function trialOf(world: World, root: string, program: string): Tried | undefined {
+/**
+ * The last trial of the program at this path, which may be a link; undefined when it is new here. What only starts
+ * another program is asked for its version.
+ */
+export async function trialOf(
+  world: World,
+  root: string,
+  program: string,
+  caller: Readonly<Record<string, string | undefined>>,
+): Promise<Tried | undefined> {
   const file = programFile(world, program);
-  return file === null ? undefined : recall(readTried(world, root), file);
+  const known = file === null ? undefined : recall(readTried(world, root), file);
+  if (known === undefined || (isWholeProgram(known.file) && !known.byName)) return known;
+  const version = await versionOf(world, program, caller);
+  return version.ok && version.value === known.version ? known : undefined;
 }

@@ -162,6 +162,8 @@ export interface SessionOptions {
   readonly model?: string;
   readonly untrusted?: boolean;
   readonly memoryBytes?: number;
+  /** What it is told about Git; claude's own words when it is not given. */
+  readonly git?: string;
   /** Instead of one that prints CONTEXT of the session. */
   readonly hook?: HookProgram;
 }
@@ -199,7 +201,7 @@ export function prepareSession(rig: Rig, options: SessionOptions = {}): Session 
       shared: [],
       rules: [],
       own: true,
-      git: null,
+      git: options.git ?? null,
     },
     settings: { hooks: [{ event: 'SessionStart', program: options.hook ?? sayContext }] },
     files: [],

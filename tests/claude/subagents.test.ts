@@ -1,11 +1,13 @@
 /**
  * Promises: what sub-agents say stands in the stream when `--help` of the claude in use knows the option for it, is
- * shown below the call that runs them, and counts neither as the session's own words nor anew as cost.
+ * shown below the call that runs them, and counts neither as the session's own words nor anew as cost. They do not see
+ * the end of the system prompt, but they see what CLAUDE.md says of Git.
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { abilitiesIn } from '../../src/claude/abilities.ts';
 import { forwardOption } from '../../src/claude/argv.ts';
 import { userMessage } from '../../src/claude/control.ts';
+import { gitForSubagents, gitGuidance } from '../../src/claude/git-guidance.ts';
 import { emptyStream, foldMessage, usageOf } from '../../src/claude/stream.ts';
 import { TranscriptReader } from '../../src/claude/transcript-entries.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
@@ -19,11 +21,13 @@ afterEach(async () => {
 
 const told = 'I looked into it; there is nothing to add.';
 
+const task = 'Look around.';
+
 async function sessionWith(...more: readonly string[]) {
-  const input = { description: 'look', prompt: 'Look around.', subagent_type: 'general-purpose' };
+  const input = { description: 'look', prompt: task, subagent_type: 'general-purpose' };
   const rig = openRig([{ tool: 'Agent', input }, { text: 'done' }]);
   rigs.push(rig);
-  const session = prepareSession(rig, { allowedTools: ['Agent'] });
+  const session = prepareSession(rig, { allowedTools: ['Agent'], git: gitGuidance({}) as string });
   const claude = startClaude(rig, [...session.args, ...more], session.env);
   claude.send(userMessage('go'));
   await claude.until((m) => m.kind === 'result');
@@ -34,7 +38,9 @@ async function sessionWith(...more: readonly string[]) {
     .text()
     .split('\n')
     .flatMap((line) => reader.read(line));
+  const asked = rig.api.requests.filter(({ kind }) => kind === 'step').map(({ body }) => JSON.stringify(body));
   return {
+    asked,
     usage: { costUsd, tokens, turns, estimated },
     said: entries.flatMap((entry) => (entry.kind === 'said' ? [[entry.depth, entry.text]] : [])),
     outcomes: entries.flatMap((entry) => (entry.kind === 'outcome' ? [entry.text.includes(told)] : [])),
@@ -48,6 +54,20 @@ test.skipIf(claudeBinary === undefined)('without the option only their answer to
   const { said, outcomes } = await sessionWith();
   expect(said).toEqual([[0, 'done']]);
   expect(outcomes).toEqual([true]);
+});
+
+test.skipIf(claudeBinary === undefined)('they are told about Git what a session is not to have done', async () => {
+  const { asked } = await sessionWith();
+  const words = (text: string) => text.includes(gitForSubagents);
+  const guidance = (text: string) => text.includes('# Sessions of a session runner');
+  // The session, its sub-agent, and the session with the answer.
+  expect(asked.map((text) => [words(text), guidance(text)])).toEqual([
+    [true, true],
+    [true, false],
+    [true, true],
+  ]);
+  // Nobody else says it: claude's own words on Git are switched off for both.
+  expect(asked[1]).not.toContain('git commit');
 });
 
 test.skipIf(!isAble)('with it they speak for themselves, at no other price', async () => {

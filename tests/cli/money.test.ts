@@ -98,13 +98,20 @@ test('the cap holds; raised to ten dollars all complete, and the total is what w
 
   await user.ok('group', 'budget', group, '--raise-to', '10');
   expect((await user.run('group', 'resume', group, '--output', 'quiet')).code).toBe(0);
-  const { status, progress } = await user.json<{ status: string; progress: { totalCost: number; completed: number } }>(
-    'group',
-    'show',
-    group,
-  );
+  interface Shown {
+    readonly status: string;
+    readonly cost: number;
+    readonly sessions: readonly { readonly id: string; readonly cost: number }[];
+    readonly progress: { readonly totalCost: number; readonly completed: number };
+  }
+  const { status, cost, sessions: listed, progress } = await user.json<Shown>('group', 'show', group);
   expect({ status, completed: progress.completed }).toEqual({ status: 'completed', completed: count });
   expect(progress.totalCost).toBeCloseTo(api.served.total.costUsd, 6);
+  const costs = await Promise.all(
+    listed.map(async ({ id }) => (await user.json<{ cost: number }>('session', 'show', `${group}/${id}`)).cost),
+  );
+  expect(listed.map((session) => session.cost)).toEqual(costs);
+  expect(costs.reduce((sum, one) => sum + one, 0)).toBeCloseTo(cost, 6);
   expect(api.served.total.costUsd).toBeCloseTo(count * 0.5, 6);
 }, 120_000);
 

@@ -65,14 +65,25 @@ class Place {
     symlinkSync(path, join(this.bin, 'claude'));
   }
 
+  /** A whole program that is claude only by the name of a link to it. */
+  installShim(): void {
+    const shim = join(this.folder, 'shim');
+    const asClaude = 'case $0 in */claude) echo "2.1.400 (Claude Code)"; exit;; esac';
+    writeFileSync(shim, `#!/bin/sh\n${asClaude}\necho "shim 1.0"\nexit 1\n`);
+    truncateSync(shim, 1 << 20);
+    chmodSync(shim, 0o755);
+    rmSync(join(this.bin, 'claude'));
+    symlinkSync(shim, join(this.bin, 'claude'));
+  }
+
   /** How often any program was started. */
   get asked(): number {
     const file = join(this.folder, 'asked');
     return existsSync(file) ? readFileSync(file, 'utf8').length / 2 : 0;
   }
 
-  gate(more: Partial<GateOptions> = {}): TrialGate {
-    return new TrialGate(world, {
+  gate(more: Partial<GateOptions> = {}, own = world): TrialGate {
+    return new TrialGate(own, {
       root: this.root,
       caller: { PATH: `${this.bin}:/usr/bin:/bin`, ANTHROPIC_API_KEY: 'test-key' },
       packageRoot: join(this.folder, 'package'),
@@ -105,7 +116,8 @@ test('what is remembered is found by a link as well, and says what was shown', a
   const place = new Place();
   place.seen = ok(without(broken('untrusted', 'x'), untried('memory', 'y')));
   await place.gate().admit(undefined);
-  const tried = trialOf(world, place.root, join(place.bin, 'claude'));
+  const caller = { PATH: '/usr/bin:/bin' };
+  const tried = await trialOf(world, place.root, join(place.bin, 'claude'), caller);
   if (tried === undefined) throw new Error('nothing is remembered');
   expect([hasShown(tried, 'fork'), hasShown(tried, 'untrusted'), hasShown(tried, 'memory')]).toEqual([
     true,
@@ -113,7 +125,7 @@ test('what is remembered is found by a link as well, and says what was shown', a
     undefined,
   ]);
   expect(abilitiesOf(tried)).toEqual({ untrusted: false, forwardsSubagents: true });
-  expect(trialOf(world, place.root, '/nowhere/claude')).toBeUndefined();
+  expect(await trialOf(world, place.root, '/nowhere/claude', caller)).toBeUndefined();
 });
 
 test.each([
@@ -183,13 +195,7 @@ test('a script, whose file says nothing of what it starts, is asked for its vers
 
 test('what answers only to its name, as shims of version managers do, is started by that name', async () => {
   const place = new Place();
-  const shim = join(place.folder, 'shim');
-  const asClaude = 'case $0 in */claude) echo "2.1.400 (Claude Code)"; exit;; esac';
-  writeFileSync(shim, `#!/bin/sh\n${asClaude}\necho "shim 1.0"\nexit 1\n`);
-  truncateSync(shim, 1 << 20);
-  chmodSync(shim, 0o755);
-  rmSync(join(place.bin, 'claude'));
-  symlinkSync(shim, join(place.bin, 'claude'));
+  place.installShim();
   for (let run = 1; run <= 2; run += 1) {
     const admitted = await place.gate().admit(undefined);
     expect(admitted).toMatchObject({ ok: true, value: { program: join(place.bin, 'claude') } });
@@ -260,11 +266,55 @@ test('a run stays with its file when a link moves on, and tries the new one when
   const both = await Promise.all([gate.admit(undefined), gate.admit(undefined)]);
   for (const refused of both) {
     expect(!refused.ok && refused.failure.message).toStartWith(
-      'claude 2.1.400, with which the run began, was replaced',
+      'claude 2.1.400, which was in use, was replaced or is gone. claude 2.1.401 was tried',
     );
   }
   expect(place.trials.length).toBe(2);
   expect(await gate.admit('2.1.401')).toMatchObject({ ok: true, value: { version: '2.1.401' } });
+  expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
+  const replaced = 'claude 2.1.400, which was in use, was replaced or is gone; from now on 2.1.401 is used.';
+  expect(place.said.filter((line) => line.includes('which was in use'))).toEqual([replaced]);
+});
+
+test('what only starts another program is asked again in the middle of a run', async () => {
+  const place = new Place();
+  // The script stays as it is; what it starts does not.
+  const behind = join(place.folder, 'behind');
+  writeFileSync(behind, '2.1.400');
+  const script = `#!/bin/sh\necho x >> '${place.folder}/asked'\necho "$(cat '${behind}') (Claude Code)"\n`;
+  writeFileSync(place.versionFile('2.1.400'), script);
+  let nowMs = world.clock.now();
+  const { after } = world.clock;
+  const gate = place.gate({}, { ...world, clock: { now: () => nowMs, after } });
+  await gate.admit(undefined);
+  const { asked } = place;
+  // Sessions that start together ask once.
+  await Promise.all([gate.admit(undefined), gate.admit(undefined)]);
+  expect(place.asked).toBe(asked);
+  nowMs += 60_000;
+  expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
+  expect(place.asked).toBe(asked + 1);
+  expect(place.trials.length).toBe(1);
+
+  const remembered = () => trialOf(world, place.root, join(place.bin, 'claude'), { PATH: '/usr/bin:/bin' });
+  expect(await remembered()).toMatchObject({ version: '2.1.400' });
+  writeFileSync(behind, '2.1.401');
+  // Nor does a doctor say of the new one what was seen of the old.
+  expect(await remembered()).toBeUndefined();
+  nowMs += 60_000;
+  const both = await Promise.all([gate.admit(undefined), gate.admit(undefined)]);
+  for (const admitted of both) expect(admitted).toMatchObject({ ok: true, value: { version: '2.1.401' } });
+  expect(place.trials.length).toBe(2);
+  expect(place.said.at(-1)).toContain('from now on 2.1.401 is used');
+});
+
+test('a name that only its link answers to is looked at by that link', async () => {
+  const place = new Place();
+  place.installShim();
+  const gate = place.gate();
+  expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { program: join(place.bin, 'claude') } });
+  // The version manager was left; its program is still there.
+  place.install('2.1.401');
   expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
 });
 

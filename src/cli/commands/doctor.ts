@@ -61,7 +61,8 @@ async function examine(context: Context, { claude, worktrees, fix, json }: Given
 
 async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {
   const findings = await checkMachine(context, root);
-  if (root.ok) findings.push(...(await import('../doctor/claude.ts')).rememberedTrial(context, root.value));
+  const { rememberedTrial } = await import('../doctor/claude.ts');
+  if (root.ok) findings.push(...(await rememberedTrial(context, root.value)));
   const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
   return isReadable ? [...findings, ...checkGroups(context.world, root.value)] : findings;
 }

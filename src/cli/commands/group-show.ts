@@ -16,7 +16,8 @@ import { resumeCostSentence } from '../resume-cost.ts';
 const example = `
 Example:
   $ claude-code-agent group show auth-refactor
-  $ claude-code-agent group show auth-refactor --json | jq .progress.totalCost`;
+  $ claude-code-agent group show auth-refactor --json | jq .progress.totalCost
+  $ claude-code-agent group show auth-refactor --json | jq '.sessions[] | {name, status, cost}'`;
 
 export function define(command: Command, context: Context): void {
   command

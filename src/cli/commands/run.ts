@@ -48,9 +48,8 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   if (!rehearsal.ok) return rehearsal;
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
-  const first = group.value.sessions.find(({ dependsOn }) => dependsOn.length === 0);
-  const claude =
-    rehearsal.value === undefined ? await gateForNewGroup(context, root.value, wish, first) : ok(undefined);
+  const isReal = rehearsal.value === undefined;
+  const claude = isReal ? await gateForNewGroup(context, root.value, wish, group.value) : ok(undefined);
   if (!claude.ok) return claude;
   if (claude.value === 'interrupted') return ok(exitCode.interrupted);
   const created = createNewGroup(context, root.value, group.value);

@@ -72,11 +72,11 @@ function documentOf({ version, at, durationMs }: Tried, rows: readonly Row[], pr
 }
 
 /** What the last trial of the claude that is installed has shown; nothing when there is no claude. */
-export function rememberedTrial({ world, env, packageRoot }: Context, root: string): Finding[] {
+export async function rememberedTrial({ world, env, packageRoot }: Context, root: string): Promise<Finding[]> {
   const found = findClaude(world, env, { packageRoot });
   if (!found.ok) return [];
   const check = 'trial';
-  const tried = trialOf(world, root, found.value.program);
+  const tried = await trialOf(world, root, found.value.program, env);
   if (tried === undefined) {
     return [
       fine(

@@ -1,0 +1,72 @@
+/** What sessions would fail of when they are started, told before anything is. */
+import { type Abilities, checkAbilities } from '../claude/abilities.ts';
+import { workerEnvironment } from '../claude/environment.ts';
+import { chooseLogin } from '../claude/login.ts';
+import { checkProjectSettings, sharedSettings } from '../claude/project-settings.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { SessionDefinition, SessionId } from '../core/group.ts';
+import { sessionLabel } from '../core/id.ts';
+import { isolationOf } from '../core/isolation.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import { safeLine } from '../report/terminal-text.ts';
+import { groupPaths, sessionPaths } from '../store/paths.ts';
+import type { Context } from './context.ts';
+
+/**
+ * Whether claude's settings in the project of a session would be let through, as far as the project folder tells: a
+ * worktree holds what is committed, most often not the settings of one person. Fails with `spawn-failed`.
+ */
+export function checkProject(
+  { world, env }: Context,
+  root: string,
+  state: GroupState,
+  id: SessionId,
+  isRehearsal = false,
+): Result<void> {
+  const { projectPath, untrusted } = (state.sessions.get(id) as SessionRecord).definition;
+  const { config, tmp } = sessionPaths(groupPaths(root, state.group.id), id);
+  const place = { attemptId: '', configDir: config, tmpDir: tmp, untrusted };
+  const rehearsal = isRehearsal ? { rehearsal: { baseUrl: 'http://127.0.0.1', home: tmp } } : {};
+  const worker = workerEnvironment({ caller: env, ...place, login: chooseLogin(env), ...rehearsal });
+  const files = isolationOf(state, id) === 'worktree' ? [sharedSettings] : undefined;
+  try {
+    return checkProjectSettings(world, projectPath, worker, files);
+  } catch {
+    // A project that cannot be read its session will tell.
+    return ok(undefined);
+  }
+}
+
+/** Whether claude can do what these sessions ask for. Fails with `usage` and the first for which it cannot. */
+export function checkAsked(sessions: readonly SessionDefinition[], can: Abilities): Result<void> {
+  for (const session of sessions) {
+    const able = checkAbilities(session, can);
+    if (able.ok) continue;
+    const { message, next } = able.failure;
+    return fail('usage', `Session ${sessionLabel(session.id, session.name)}: ${message}`, next);
+  }
+  return ok(undefined);
+}
+
+const columnsMax = 600;
+
+/** One line on standard error for each session whose project would keep it from starting. */
+export function sayRefusedProjects(context: Context, root: string, state: GroupState, ids: readonly SessionId[]): void {
+  for (const id of ids) {
+    const checked = checkProject(context, root, state, id);
+    if (checked.ok) continue;
+    const { name } = (state.sessions.get(id) as SessionRecord).definition;
+    const { message, next } = checked.failure;
+    context.stderr.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${message} ${next}`, columnsMax));
+  }
+}
+
+/** Fails with `usage` when no session of the group could begin for what its project says. */
+export function checkFirstProjects(context: Context, root: string, state: GroupState): Result<void> {
+  const first = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.length === 0);
+  const checked = first.map(({ definition }) => checkProject(context, root, state, definition.id));
+  const refused = checked.find((one) => !one.ok);
+  if (refused === undefined || refused.ok || checked.some(({ ok }) => ok)) return ok(undefined);
+  return fail('usage', refused.failure.message, refused.failure.next);
+}

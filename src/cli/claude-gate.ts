@@ -1,4 +1,10 @@
 /** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
+
+import { waitForShortCommands } from '../control/change-group.ts';
+import { draftState, type NewGroup } from '../control/create/new-group.ts';
+import { shortRunPrefix } from '../control/live-runner.ts';
+import type { GroupReference } from '../control/resolve.ts';
+import { onSignal } from '../control/signals.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
@@ -12,15 +18,10 @@ import { TrialGate } from '../trial/gate.ts';
 import { checkAccepted } from '../trial/judge.ts';
 import { abilitiesOf } from '../trial/remembered.ts';
 import type { World } from '../world/world.ts';
-import { waitForShortCommands } from './change-group.ts';
 import type { Context } from './context.ts';
 import { configOf } from './group-options.ts';
-import { shortRunPrefix } from './live-runner.ts';
-import { draftState, type NewGroup } from './new-group.ts';
-import type { GroupReference } from './resolve.ts';
 import { checkAsked, checkFirstProjects, sayRefusedProjects } from './run-check.ts';
 import type { RunWish } from './run-options.ts';
-import { onSignal } from './signals.ts';
 
 const columnsMax = 600;
 

@@ -1,10 +1,12 @@
 /** What every command gets: the world, the environment, the data root and the two output streams. */
+
+import { findDataRoot } from '../control/data-root.ts';
+import type { Place } from '../control/place.ts';
 import { errorText, type Failure, type Result } from '../core/failure.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { createRealWorld } from '../world/real-world.ts';
 import type { World } from '../world/world.ts';
-import { findDataRoot } from './data-root.ts';
 import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
 import { createOutput, type Output, type OutputStream } from './output.ts';
 import { standardError, standardInputIsTerminal, standardOutput } from './standard-streams.ts';
@@ -18,18 +20,10 @@ const problemsShownMax = 100;
 /** As problemsFailure words it. */
 const problemList = / has (?:a problem|\d+ problems):\n/;
 
-export interface Context {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folder in which the user typed the command. */
-  readonly cwd: string;
-  /** The folder of this package. */
-  readonly packageRoot: string;
+export interface Context extends Place {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly stdinIsTerminal: boolean;
-  readonly world: World;
-  /** Folder of all data; fails when the environment names none. */
-  root(): Result<string>;
   /** Runs a command's work: its exit code is kept, its failure is said in one sentence. */
   run(work: () => Work | Promise<Work>): Promise<void>;
   /** What the process will exit with. */
@@ -72,6 +66,7 @@ export function createContext(packageRoot: string, surroundings = ownSurrounding
     packageRoot,
     stdout: createOutput(surroundings.stdout, env),
     stderr,
+    notes: stderr,
     get stdinIsTerminal() {
       return surroundings.stdinIsTerminal();
     },

@@ -3,6 +3,9 @@
  * once it runs the group. What such a runner prints goes into a log file of the group.
  */
 import { join, resolve } from 'node:path';
+import { whileBusy } from '../control/busy.ts';
+import { LogReader } from '../control/log-reader.ts';
+import type { GroupReference } from '../control/resolve.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { GroupPaths } from '../store/paths.ts';
@@ -10,12 +13,9 @@ import { isObject, parseJson } from '../store/shape.ts';
 import { delay } from '../world/clock.ts';
 import { ownCommand } from '../world/own-program.ts';
 import type { ExitStatus, RunningProcess, World } from '../world/world.ts';
-import { whileBusy } from './busy.ts';
 import type { Context, Work } from './context.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
 import type { ConfigOptions } from './group-options.ts';
-import { LogReader } from './log-reader.ts';
-import type { GroupReference } from './resolve.ts';
 import type { RunWish } from './run-options.ts';
 
 const lookMs = 25;

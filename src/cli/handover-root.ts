@@ -1,8 +1,8 @@
 /** What the commands of the family `handover` share: the folder they look in. */
 import { resolve } from 'node:path';
+import { briefPath, lookAt, tryPath } from '../control/path-argument.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Context } from './context.ts';
-import { briefPath, lookAt, tryPath } from './path-argument.ts';
 
 /** Absolute, links resolved: the folder in which claude is started. Fails with `usage` when it is none. */
 export function handoverRoot(context: Context, typed: string | undefined): Result<string> {

@@ -1,5 +1,7 @@
 /** Gets the files of a template pack from where a user says it is: a git repository or a folder. */
 import { join, resolve } from 'node:path';
+import { whileBusy } from '../control/busy.ts';
+import { briefPath, lookAt } from '../control/path-argument.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { checkOut, commitIn } from '../git/checkout.ts';
 import { type Login, parseRef, parseRepository } from '../git/source.ts';
@@ -11,9 +13,7 @@ import { findPackRoot, type GatheredPack, gatherPack } from '../template/pack-fi
 import type { PackNote, PackOrigin } from '../template/pack-note.ts';
 import { powersOf } from '../template/pack-powers.ts';
 import { packsFolder, templatePlaces, userTemplates } from '../template/places.ts';
-import { whileBusy } from './busy.ts';
 import type { Context } from './context.ts';
-import { briefPath, lookAt } from './path-argument.ts';
 
 export interface PackSource {
   /** What is stored and shown: a URL without a password, or an absolute path. */

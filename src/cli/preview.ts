@@ -3,6 +3,8 @@ import { type Abilities, checkAbilities } from '../claude/abilities.ts';
 import { list, object } from '../claude/lenient.ts';
 import { chooseLogin } from '../claude/login.ts';
 import { findClaude } from '../claude/program.ts';
+import { readSamples } from '../control/history.ts';
+import { resumeCostSentence } from '../control/resume-cost.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { historyOf } from '../core/forecast.ts';
 import type { SessionId } from '../core/group.ts';
@@ -20,8 +22,6 @@ import { abilitiesOf, type Tried, trialOf } from '../trial/remembered.ts';
 import type { Context, Work } from './context.ts';
 import { checkClaudeLogin } from './doctor/machine.ts';
 import { exitCode } from './exit-code.ts';
-import { readSamples } from './history.ts';
-import { resumeCostSentence } from './resume-cost.ts';
 import { checkProject } from './run-check.ts';
 
 const sentenceColumnsMax = 600;

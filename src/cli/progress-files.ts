@@ -2,10 +2,10 @@
 import { resolve } from 'node:path';
 import { findProgress, type ProgressFile, readProgress } from '../context/cpm/progress-files.ts';
 import { hoursOf, legacyName, type ProgressHeader, progressFolder } from '../context/cpm/state.ts';
+import { briefPath, lookAt } from '../control/path-argument.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Context } from './context.ts';
-import { briefPath, lookAt } from './path-argument.ts';
 
 /** How users call the file that has no id in its name. */
 const legacyReference = 'legacy';

@@ -1,8 +1,9 @@
 /** Which output is asked for, and the reporter that makes it. */
+
+import type { GroupReference } from '../control/resolve.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { Context } from './context.ts';
-import type { GroupReference } from './resolve.ts';
 
 export const outputs = ['tui', 'text', 'json', 'quiet'] as const;
 export type OutputKind = (typeof outputs)[number];

@@ -1,27 +1,28 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
+import { waitForShortCommands } from '../control/change-group.ts';
+import { liveRunner } from '../control/live-runner.ts';
+import { briefPath, tryPath } from '../control/path-argument.ts';
+import { type GroupReference, resolveGroup } from '../control/resolve.ts';
+import { createRunHooks, type RunHookOptions } from '../control/run-hooks.ts';
+import { onSignal } from '../control/signals.ts';
+import { readUserConfig } from '../control/user-config.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { runLine } from '../report/wording.ts';
 import { frozenTemplates } from '../runner/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { hasMergeJournal } from '../store/merge-journal.ts';
-import { waitForShortCommands } from './change-group.ts';
 import { gateForGroup, type OpenGate } from './claude-gate.ts';
 import type { Context, Work } from './context.ts';
 import type { RunDisplay } from './dashboard/run-display.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
 import { type ConfigOptions, configOf } from './group-options.ts';
-import { liveRunner } from './live-runner.ts';
-import { briefPath, tryPath } from './path-argument.ts';
+import { notify } from './notify.ts';
 import type { PreviewWish } from './preview.ts';
 import { chooseOutput, createReporter, type OutputKind } from './reporters.ts';
-import { type GroupReference, resolveGroup } from './resolve.ts';
-import { createRunHooks } from './run-hooks.ts';
 import { type RunWish, runWish, withRunOptions } from './run-options.ts';
-import { onSignal } from './signals.ts';
-import { readUserConfig } from './user-config.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
 const takeTriesMax = 20;
@@ -99,7 +100,7 @@ export async function runHere(
   if (!ofUser.ok) return ofUser;
   // While the group runs the log could not be told of a merge that was cut off.
   if (hasMergeJournal(context.world, group.paths)) {
-    const finished = await (await import('./merge/finish.ts')).finishInterruptedMerge(context, group);
+    const finished = await (await import('../delivery/finish.ts')).finishInterruptedMerge(context, group);
     if (!finished.ok) return finished;
   }
   const output = chooseOutput(context, wish.output);
@@ -112,7 +113,7 @@ export async function runHere(
   if (claude === 'interrupted') return ok({ kind: 'interrupted' });
   const display = await openRunDisplay(context, group, output.value);
   if (output.value === 'tui') claude?.hush();
-  const hooks = createRunHooks(context, group, wish, ofUser.value.onEvent);
+  const hooks = createRunHooks(context, group, hookOptions(context, wish), ofUser.value.onEvent);
   let result: RunResult;
   try {
     result = await runWhenFree(context, group, {
@@ -210,6 +211,13 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
     case 'refused':
       return { ok: false, failure: result.failure };
   }
+}
+
+function hookOptions({ stdout, env }: Context, { notify: rings, rehearse }: RunWish): RunHookOptions {
+  return {
+    isRehearsal: rehearse !== undefined,
+    ...(rings ? { ring: (event, state) => notify(stdout, env, event, state) } : {}),
+  };
 }
 
 async function openRunDisplay(context: Context, group: GroupReference, output: OutputKind): Promise<RunDisplay> {

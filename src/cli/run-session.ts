@@ -1,11 +1,12 @@
 /** `session resume` and `session retry` of a group that nobody runs: the command becomes the runner for one session. */
+
+import type { LoadedSession } from '../control/resolve.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import { listTitles, resumeLine } from '../report/wording.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
-import type { LoadedSession } from './resolve.ts';
 import { concludeRun, runHere } from './run-command.ts';
 
 /** Fails when the session cannot start because others it depends on are not completed. */

@@ -1,13 +1,13 @@
 /** The options that say what is generated into a session's config dir, and what comes of them. */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
+import { briefPath } from '../control/path-argument.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionConfig } from '../core/group.ts';
 import { isObject } from '../store/shape.ts';
 import { findJsonFault } from '../template/json-text.ts';
 import { readTextFile } from '../template/text-file.ts';
 import type { Context } from './context.ts';
-import { briefPath } from './path-argument.ts';
 
 const overrideBytesMax = 1024 * 1024;
 

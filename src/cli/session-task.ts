@@ -2,6 +2,15 @@
  * The task of a session that is added by hand: a prompt, a prompt template, or both, with its variables filled in; and
  * the config template it names. Nothing is written here.
  */
+
+import { placesFor } from '../control/create/named-template.ts';
+import { referenceTo } from '../control/create/new-group.ts';
+import {
+  chooseClaudeMd,
+  chooseTemplates,
+  noTemplate,
+  type TemplateOptions,
+} from '../control/create/template-choice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupDefinition, SessionDefinition } from '../core/group.ts';
 import { problemsFailure } from '../store/yaml-text.ts';
@@ -20,10 +29,7 @@ import {
 } from '../template/render.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../template/variables.ts';
 import type { Context } from './context.ts';
-import { placesFor } from './named-template.ts';
-import { referenceTo } from './new-group.ts';
 import { type PromptOptions, readPrompt } from './prompt-source.ts';
-import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
 
 export interface TaskOptions extends PromptOptions, TemplateOptions {
   /** Of `--var`. */

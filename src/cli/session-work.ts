@@ -1,5 +1,6 @@
 /** The options that say where a session works and how its work is checked, and what comes of them. */
 import { type Command, Option } from '@commander-js/extra-typings';
+import { briefPath } from '../control/path-argument.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { type IsolationMode, isolationModes } from '../core/group.ts';
 import { quoted } from '../core/id.ts';
@@ -10,7 +11,6 @@ import type { ProjectCommand } from '../template/project-shelf.ts';
 import { type WorkSettings, type WorkWish, workFaults, workSettings } from '../template/work-settings.ts';
 import type { Context } from './context.ts';
 import { parseAcceptRetries, parseCommand, parseDuration } from './option-values.ts';
-import { briefPath } from './path-argument.ts';
 
 /** Files whose commands are told; nobody reads more at once. */
 const filesShownMax = 20;

@@ -1,8 +1,9 @@
 /** How differences are printed. */
+
+import type { WorkDiff } from '../delivery/work-diff.ts';
 import { diffLines } from '../report/diff-text.ts';
 import { safeJson } from '../report/terminal-text.ts';
 import type { Context } from './context.ts';
-import type { WorkDiff } from './work-diff.ts';
 
 /** What one program may print is cut there, see world/program-run.ts. */
 const cutBytes = 64 << 20;

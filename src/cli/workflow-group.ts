@@ -1,5 +1,8 @@
 /** From a workflow file to a group that could be created: found, loaded, given ids. Writes nothing. */
 import { basename, dirname, extname, resolve } from 'node:path';
+import { placesFor, placesHere } from '../control/create/named-template.ts';
+import { type NewGroup, referenceTo } from '../control/create/new-group.ts';
+import { briefPath } from '../control/path-argument.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../core/group.ts';
 import { makeSessionId, quoted } from '../core/id.ts';
@@ -13,9 +16,6 @@ import { type GivenVariables, parseGiven } from '../template/variables.ts';
 import { loadWorkflow } from '../template/workflow.ts';
 import type { SessionDraft, WorkflowDraft } from '../template/workflow-draft.ts';
 import { type Context, programName } from './context.ts';
-import { placesFor, placesHere } from './named-template.ts';
-import { type NewGroup, referenceTo } from './new-group.ts';
-import { briefPath } from './path-argument.ts';
 import { projectNotes } from './session-work.ts';
 
 const noteColumnsMax = 1000;

@@ -5,8 +5,8 @@
 import { expect, test } from 'bun:test';
 import type { WriteStream } from 'node:tty';
 import { Terminal } from '@xterm/headless';
-import { whileBusy } from '../../src/cli/busy.ts';
 import { createOutput } from '../../src/cli/output.ts';
+import { whileBusy } from '../../src/control/busy.ts';
 import type { World } from '../../src/world/world.ts';
 
 /** A clock that the test moves on. */
@@ -55,7 +55,7 @@ test('a line appears after a second, is brought up to date, and goes', async () 
   const { output: stderr, rows } = terminal(true);
   const { promise, resolve } = Promise.withResolvers<string>();
   let say = (_text: string): void => {};
-  const work = whileBusy({ world, stderr }, 'Fetching \u001b[31mhttps://example.org', (tell) => {
+  const work = whileBusy({ world, notes: stderr }, 'Fetching \u001b[31mhttps://example.org', (tell) => {
     say = tell;
     return promise;
   });
@@ -80,7 +80,7 @@ test('what fails takes its line away too', async () => {
   const { world, pass } = steppedClock();
   const { output: stderr, rows } = terminal(true);
   const { promise, reject } = Promise.withResolvers<void>();
-  const work = whileBusy({ world, stderr }, 'Working', () => promise);
+  const work = whileBusy({ world, notes: stderr }, 'Working', () => promise);
   pass(1000);
   expect((await rows())[0]).toBe('Working (1s)');
   reject(new Error('no'));
@@ -93,7 +93,7 @@ test('nothing is shown for short work, nor without a terminal that can take a li
   for (const { written, output: stderr } of [terminal(false), terminal(true, { TERM: 'dumb' })]) {
     const { world, pass } = steppedClock();
     const { promise, resolve } = Promise.withResolvers<void>();
-    const work = whileBusy({ world, stderr }, 'Working', () => promise);
+    const work = whileBusy({ world, notes: stderr }, 'Working', () => promise);
     pass(5000);
     resolve();
     await work;
@@ -101,6 +101,6 @@ test('nothing is shown for short work, nor without a terminal that can take a li
   }
   const { world } = steppedClock();
   const { output: stderr, written } = terminal(true);
-  await whileBusy({ world, stderr }, 'Working', async () => {});
+  await whileBusy({ world, notes: stderr }, 'Working', async () => {});
   expect(written()).toBe('');
 });

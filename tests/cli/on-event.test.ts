@@ -7,10 +7,10 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Context } from '../../src/cli/context.ts';
-import { EventCommands } from '../../src/cli/event-commands.ts';
 import { notify } from '../../src/cli/notify.ts';
 import type { Output } from '../../src/cli/output.ts';
-import { createRunHooks } from '../../src/cli/run-hooks.ts';
+import { EventCommands } from '../../src/control/event-commands.ts';
+import { createRunHooks } from '../../src/control/run-hooks.ts';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { sessionUuid } from '../../src/core/id.ts';
 import type { GroupState } from '../../src/core/state.ts';
@@ -226,7 +226,7 @@ describe('the commands', () => {
       stderr,
     } as unknown as Context;
     const wait = `while [ ! -e '${go}' ]; do sleep 0.02; done`;
-    const hooks = createRunHooks(context, { paths: groupPathsIn(folder) }, { rehearse: undefined }, wait);
+    const hooks = createRunHooks(context, { paths: groupPathsIn(folder) }, { isRehearsal: false }, wait);
     const nobody = { event() {}, progress() {}, waiting() {}, summarize() {} };
     const state = { group: { config: {} } } as GroupState;
     hooks.around(nobody).event(event(1), state, new Map());

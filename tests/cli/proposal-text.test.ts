@@ -1,8 +1,8 @@
 /** Promises: our part of a pull request's text replaces itself and nothing else, and what a model wrote stays text. */
 import { expect, test } from 'bun:test';
-import type { Piece } from '../../src/cli/merge/pieces.ts';
-import { proposalSection, proposalTitle, withSection } from '../../src/cli/merge/proposal-text.ts';
 import type { GroupState } from '../../src/core/state.ts';
+import type { Piece } from '../../src/delivery/pieces.ts';
+import { proposalSection, proposalTitle, withSection } from '../../src/delivery/proposal-text.ts';
 import { CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 import { fc } from '../support/property.ts';
 

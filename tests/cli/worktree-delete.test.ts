@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { leftoversOf, releaseWorktrees } from '../../src/cli/worktree-cleanup.ts';
+import { leftoversOf, releaseWorktrees } from '../../src/delivery/worktree-cleanup.ts';
 import { groupPaths } from '../../src/store/paths.ts';
 import { git } from '../git/repository.ts';
 import { quietContext, type WorktreeGroup, WorktreeUser } from './worktree-ground.ts';

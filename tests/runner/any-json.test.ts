@@ -10,7 +10,7 @@ import { judge } from '../../src/claude/outcome.ts';
 import { emptyStream, foldMessage, usageOf } from '../../src/claude/stream.ts';
 import { TranscriptReader } from '../../src/claude/transcript-entries.ts';
 import { checkGroups } from '../../src/cli/doctor/groups.ts';
-import { readLive } from '../../src/cli/live-view.ts';
+import { readLive } from '../../src/control/live-view.ts';
 import { draftOf } from '../../src/core/draft.ts';
 import { groupProgress } from '../../src/core/progress.ts';
 import { reduce } from '../../src/core/reduce.ts';

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readLive } from '../../src/cli/live-view.ts';
+import { readLive } from '../../src/control/live-view.ts';
 import { slotSentence } from '../../src/core/command-slot.ts';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { git, Repository } from '../git/repository.ts';

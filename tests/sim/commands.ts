@@ -1,11 +1,11 @@
 /** What people ask of a group from other processes: through its live runner, or by themselves when there is none. */
 
 import { userMessage } from '../../src/claude/control.ts';
-import { changeGroup } from '../../src/cli/change-group.ts';
-import { pauseGroup } from '../../src/cli/pause-group.ts';
-import { askRunner } from '../../src/cli/request.ts';
-import type { GroupReference } from '../../src/cli/resolve.ts';
-import { recordWish } from '../../src/cli/wish.ts';
+import { changeGroup } from '../../src/control/change-group.ts';
+import { pauseGroup } from '../../src/control/pause-group.ts';
+import { askRunner } from '../../src/control/request.ts';
+import type { GroupReference } from '../../src/control/resolve.ts';
+import { recordWish } from '../../src/control/wish.ts';
 import type { EventType } from '../../src/core/event.ts';
 import { ok, type Result } from '../../src/core/failure.ts';
 import { nextGroupStatus } from '../../src/core/status.ts';

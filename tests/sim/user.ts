@@ -2,7 +2,7 @@
  * The people at the keyboard and the mishaps of the machine: what a scenario says, and then whatever brings the group
  * to its end.
  */
-import type { GroupReference } from '../../src/cli/resolve.ts';
+import type { GroupReference } from '../../src/control/resolve.ts';
 import type { Result } from '../../src/core/failure.ts';
 import type { GroupConfig } from '../../src/core/group.ts';
 import type { RunnerSignal } from '../../src/runner/facts.ts';

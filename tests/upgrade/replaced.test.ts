@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { askRunner } from '../../src/cli/request.ts';
+import { askRunner } from '../../src/control/request.ts';
 import { groupPaths } from '../../src/store/paths.ts';
 import type { PauseRequestMode, RequestBody } from '../../src/store/requests.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';

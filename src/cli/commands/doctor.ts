@@ -1,9 +1,9 @@
 /** `doctor`: is this machine ready, and was anything left behind? Each trouble comes with its cure. */
 import type { Command } from '@commander-js/extra-typings';
+import { whileBusy } from '../../control/busy.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
-import { whileBusy } from '../busy.ts';
 import type { Context, Work } from '../context.ts';
 import type { Finding, FindingLevel } from '../doctor/finding.ts';
 import { checkGroups } from '../doctor/groups.ts';

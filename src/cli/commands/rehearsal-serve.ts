@@ -1,10 +1,10 @@
 /** `rehearsal-serve` (hidden): the process that serves the scripted API of one group; started by `group run`. */
 import type { Command } from '@commander-js/extra-typings';
+import { onSignal } from '../../control/signals.ts';
 import { ok } from '../../core/failure.ts';
 import { serveRehearsal } from '../../rehearsal/serve.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { onSignal } from '../signals.ts';
 
 export function define(command: Command, context: Context): void {
   command

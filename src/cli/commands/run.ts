@@ -1,17 +1,17 @@
-/** `run`: a workflow from its file to its end, in one step. */
+/** cli/commands/: one file for each command. This one: `run` takes a workflow from its file to its end in one step. */
 import { type Command, Option } from '@commander-js/extra-typings';
+import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../control/create/new-group.ts';
+import { readUserConfig } from '../../control/user-config.ts';
 import { ok } from '../../core/failure.ts';
 import { groupPaths } from '../../store/paths.ts';
 import { gateForNewGroup } from '../claude-gate.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { configOf } from '../group-options.ts';
-import { createNewGroup, draftState, type NewGroup, unfrozen } from '../new-group.ts';
 import { collect } from '../option-values.ts';
 import { chooseOutput } from '../reporters.ts';
 import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
 import { type RunWish, runWish, withRunOptions } from '../run-options.ts';
-import { readUserConfig } from '../user-config.ts';
 import { readWorkflow } from '../workflow-group.ts';
 
 const description = `Creates the group that a workflow describes and runs it.

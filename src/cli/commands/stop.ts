@@ -1,5 +1,11 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 import type { Command } from '@commander-js/extra-typings';
+import { stopDamagedGroup } from '../../control/leftovers.ts';
+import { liveRunner } from '../../control/live-runner.ts';
+import { tryPath } from '../../control/path-argument.ts';
+import { type PauseOutcome, pauseAndTell } from '../../control/pause-group.ts';
+import { whileWaiting } from '../../control/request.ts';
+import type { GroupReference } from '../../control/resolve.ts';
 import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../../store/group-store.ts';
@@ -7,12 +13,6 @@ import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeCommand } from '../go-on.ts';
-import { stopDamagedGroup } from '../leftovers.ts';
-import { liveRunner } from '../live-runner.ts';
-import { tryPath } from '../path-argument.ts';
-import { type PauseOutcome, pauseAndTell } from '../pause-group.ts';
-import { whileWaiting } from '../request.ts';
-import type { GroupReference } from '../resolve.ts';
 
 const example = `
 Example:

@@ -2,6 +2,8 @@
  * cli/dashboard/: the live dashboard of `group run` and `group watch`. This file takes state from a source, draws
  * frames, turns keys into what they ask for.
  */
+
+import type { GroupReference } from '../../control/resolve.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
@@ -16,7 +18,6 @@ import { watchRoom } from '../../runner/room.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
-import type { GroupReference } from '../resolve.ts';
 import { runningSetup } from '../set-up.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';

@@ -1,13 +1,14 @@
 /** The dashboard inside the process that runs the group; loaded only where there is a terminal to show it on. */
+
+import { isRequestPending } from '../../control/request.ts';
+import type { GroupReference } from '../../control/resolve.ts';
+import { onSignal } from '../../control/signals.ts';
 import { errorText } from '../../core/failure.ts';
 import type { Reporter } from '../../report/reporter.ts';
 import type { RunnerSignal } from '../../runner/facts.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
-import { isRequestPending } from '../request.ts';
-import type { GroupReference } from '../resolve.ts';
-import { onSignal } from '../signals.ts';
 import { Dashboard } from './dashboard.ts';
 import { lookOf } from './look.ts';
 import type { RunDisplay } from './run-display.ts';

@@ -1,12 +1,13 @@
 /** `group watch` on a terminal: the dashboard of a group that another process runs, ran or is going to run. */
+
+import type { LoadedGroup } from '../../control/resolve.ts';
+import { endOf, onSignal } from '../../control/signals.ts';
 import { type Failure, ok } from '../../core/failure.ts';
 import { nextSteps, totalsLine } from '../../report/summary.ts';
 import type { RunnerSignal } from '../../runner/facts.ts';
 import { delay } from '../../world/clock.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
-import type { LoadedGroup } from '../resolve.ts';
-import { onSignal } from '../signals.ts';
 import { Dashboard } from './dashboard.ts';
 import { lookOf } from './look.ts';
 import { loadScreen, type OpenScreen } from './screen.ts';
@@ -27,7 +28,7 @@ export async function watchOnScreen(context: Context, group: LoadedGroup): Promi
       throw end.error;
     case 'signal':
       // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
-      process.kill(process.pid, end.signal);
+      endOf(end.signal);
       await delay(context.world.clock, signalMs);
       return ok(exitCode.failed);
   }

@@ -1,4 +1,6 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
+
+import { inQueueOf } from '../../control/live-view.ts';
 import type { Circumstances, OtherGroups } from '../../core/decision.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { loggedGate } from '../../core/timed-wait.ts';
@@ -6,7 +8,6 @@ import { answeredOf } from '../../core/warm-cache.ts';
 import { type Why, whyAsker } from '../../core/why.ts';
 import type { Room } from '../../runner/room.ts';
 import type { World } from '../../world/world.ts';
-import { inQueueOf } from '../live-view.ts';
 import type { Source } from './source.ts';
 
 export interface Around {

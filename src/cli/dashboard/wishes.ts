@@ -1,4 +1,10 @@
 /** Carries out what a key asked for: the same requests that the commands send, without waiting in front of a screen. */
+
+import { liveRunner } from '../../control/live-runner.ts';
+import { LogReader } from '../../control/log-reader.ts';
+import { pauseAndTell, type ToldPause } from '../../control/pause-group.ts';
+import { askRunner } from '../../control/request.ts';
+import type { GroupReference } from '../../control/resolve.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -12,11 +18,6 @@ import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import { type Context, programName } from '../context.ts';
 import { startDetached } from '../detach.ts';
-import { liveRunner } from '../live-runner.ts';
-import { LogReader } from '../log-reader.ts';
-import { pauseAndTell, type ToldPause } from '../pause-group.ts';
-import { askRunner } from '../request.ts';
-import type { GroupReference } from '../resolve.ts';
 
 /** Wishes that concern the group and not the screen. */
 export type GroupWish = Extract<

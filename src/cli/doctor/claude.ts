@@ -1,6 +1,8 @@
 /** `doctor --claude`: tries the claude that is installed, now; and what is remembered of its last trial. */
 import { chooseLogin } from '../../claude/login.ts';
 import { findClaude } from '../../claude/program.ts';
+import { whileBusy } from '../../control/busy.ts';
+import { onSignal } from '../../control/signals.ts';
 import { ok } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
@@ -8,10 +10,8 @@ import { type Claim, claims, type Seen, type Weight, weightFor } from '../../tri
 import { TrialGate } from '../../trial/gate.ts';
 import { judgeTrial } from '../../trial/judge.ts';
 import { type Tried, trialOf } from '../../trial/remembered.ts';
-import { whileBusy } from '../busy.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { onSignal } from '../signals.ts';
 import { type Finding, fine } from './finding.ts';
 
 const tones: Readonly<Record<Seen['verdict'], Tone>> = { holds: 'good', broken: 'bad', untried: 'warn' };

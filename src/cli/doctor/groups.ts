@@ -1,5 +1,7 @@
 /** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
 import { attemptMark } from '../../claude/environment.ts';
+import { liveRunner } from '../../control/live-runner.ts';
+import { doesNotExist, lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
@@ -11,8 +13,6 @@ import { foldLog } from '../../store/fold.ts';
 import { groupIds, isGone } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
-import { liveRunner } from '../live-runner.ts';
-import { doesNotExist, lookAt, shellWord, tryPath } from '../path-argument.ts';
 import { type Finding, fine } from './finding.ts';
 
 /** Each attempt looked for costs a walk over all processes, so only the latest ones are. */

@@ -2,6 +2,8 @@
 import { join } from 'node:path';
 import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
 import { versionOf } from '../../claude/program-file.ts';
+import { shellWord } from '../../control/path-argument.ts';
+import { readUserConfig } from '../../control/user-config.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -9,8 +11,6 @@ import { isCompiled, ownCommand } from '../../world/own-program.ts';
 import type { Containment, World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { askLogin } from '../login-check.ts';
-import { shellWord } from '../path-argument.ts';
-import { readUserConfig } from '../user-config.ts';
 import { type Finding, fine } from './finding.ts';
 
 const timeoutMs = 20_000;

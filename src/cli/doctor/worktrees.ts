@@ -3,12 +3,26 @@
  * be lost is removed with --fix; branches never are.
  */
 import { relative } from 'node:path';
+import { changeGroup } from '../../control/change-group.ts';
+import { lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
+import type { GroupReference } from '../../control/resolve.ts';
 import { type Failure, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { finishMerge } from '../../delivery/finish.ts';
+import { wayOut } from '../../delivery/way-out.ts';
+import {
+  cleanUpSessions,
+  type Leftover,
+  leftoverOf,
+  leftoversOf,
+  ownBranches,
+  removeLeftover,
+  whyKept,
+} from '../../delivery/worktree-cleanup.ts';
 import {
   discard,
   forgetWorktree,
@@ -25,21 +39,7 @@ import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';
 import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
-import { changeGroup } from '../change-group.ts';
 import type { Context } from '../context.ts';
-import { finishMerge } from '../merge/finish.ts';
-import { wayOut } from '../merge/way-out.ts';
-import { lookAt, shellWord, tryPath } from '../path-argument.ts';
-import type { GroupReference } from '../resolve.ts';
-import {
-  cleanUpSessions,
-  type Leftover,
-  leftoverOf,
-  leftoversOf,
-  ownBranches,
-  removeLeftover,
-  whyKept,
-} from '../worktree-cleanup.ts';
 import { type Finding, fine } from './finding.ts';
 
 const check = 'worktree';

@@ -19,12 +19,12 @@ import { shippedFaber } from '../../context/faber/shipped.ts';
 import { inProgress, type Who } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
+import { briefPath, lookAt } from '../../control/path-argument.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../../core/values.ts';
 import { ignoredFiles } from '../../git/worktree.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import type { Context } from '../context.ts';
-import { briefPath, lookAt } from '../path-argument.ts';
 
 /** The project of `--project`, else of the folder the user is in. Fails with `usage` when that is no folder. */
 export function projectHere(context: Context, given: string | undefined): Result<FaberProject> {

@@ -5,6 +5,7 @@ import { activeRunPath, type FaberProject, runsPath } from '../../context/faber/
 import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorktrees, type TrackedWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
+import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import {
@@ -18,9 +19,7 @@ import {
   type Worktree,
 } from '../../git/worktree.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-
 import type { Context } from '../context.ts';
-import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 
 export interface Repository {
   /** The project in the first work tree: it keeps the list. */

@@ -7,13 +7,13 @@ import { dirname, join, resolve } from 'node:path';
 import { readBackCheck } from '../../claude/settings.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { uninstallHooks } from '../../context/install.ts';
+import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { contextNames } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { findJsonFault } from '../../template/json-text.ts';
 import type { FileAccess } from '../../world/world.ts';
 import type { Context } from '../context.ts';
-import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import { withMember } from './json-member.ts';
 
 export interface Place {

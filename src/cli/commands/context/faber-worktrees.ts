@@ -1,0 +1,119 @@
+/** `faber worktrees`: the work trees that were made for runs, and with --prune the removal of those that are over. */
+import type { Command } from '@commander-js/extra-typings';
+import { fail, ok } from '../../../core/failure.ts';
+import { formatTable, plural } from '../../../report/format.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { confirmed } from '../../confirm.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { projectHere } from '../../faber/here.ts';
+import {
+  type Repository,
+  removeFinished,
+  repositoryOf,
+  tidyWorktrees,
+  viewWorktrees,
+  type WorktreeView,
+} from '../../faber/worktrees.ts';
+
+const example = `
+Example:
+  $ claude-code-agent faber worktrees
+  $ claude-code-agent faber worktrees --prune`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(
+      'Lists the work trees of FABER runs. --prune removes those whose run is over or gone; changes that are not ' +
+        'committed keep a work tree, files that git ignores do not. Branches stay.',
+    )
+    .option('--prune', 'remove what is over')
+    .option('--merged', 'with --prune: only those whose branch is merged, without a question, as FABER does by itself')
+    .option('--force', 'do not ask, and do not wait for the end of sessions')
+    .option('--project <dir>', 'the project (default: the current folder)')
+    .option('--json', 'one JSON document: an array of work trees, or of what became of them')
+    .addHelpText('after', example)
+    .action((given) => context.run(() => worktrees(context, given)));
+}
+
+interface Given {
+  readonly prune?: true | undefined;
+  readonly merged?: true | undefined;
+  readonly force?: true | undefined;
+  readonly project?: string | undefined;
+  readonly json?: true | undefined;
+}
+
+async function worktrees(context: Context, given: Given): Promise<Work> {
+  if (given.merged === true && (given.prune !== true || given.force === true || given.json === true)) {
+    return fail('usage', '--merged goes with --prune alone.', 'Give --prune --merged, or leave it out.');
+  }
+  const project = projectHere(context, given.project);
+  if (!project.ok) return project;
+  if (given.merged === true) {
+    await tidyWorktrees(context, project.value);
+    return ok(exitCode.done);
+  }
+  const repository = await repositoryOf(context, project.value);
+  if (!repository.ok) return repository;
+  const views = viewWorktrees(context, repository.value);
+  if (!views.ok) return views;
+  if (given.prune === true) return prune(context, repository.value, views.value, given);
+  list(context, views.value, given.json === true);
+  return ok(exitCode.done);
+}
+
+function list({ stdout, stderr }: Context, views: readonly WorktreeView[], json: boolean): void {
+  if (json) {
+    const shown = views.map((view) => ({
+      work_id: view.workId,
+      run_id: view.runId,
+      status: view.status,
+      branch: view.branch,
+      path: view.path,
+      created_at: view.createdAt,
+    }));
+    stdout.line(safeJson(shown, 2));
+    return;
+  }
+  if (views.length === 0) {
+    stderr.line(
+      'There are no work trees of runs. Make one with: claude-code-agent faber start --work-id <id> --worktree',
+    );
+    return;
+  }
+  const columns = [{ title: 'WORK' }, { title: 'STATUS' }, { title: 'RUN' }, { title: 'BRANCH' }, { title: 'PATH' }];
+  const rows = views.map(({ workId, status, runId, branch, path }) =>
+    [workId, status, runId, branch, path].map((text) => safeLine(text, 300)),
+  );
+  for (const line of formatTable(columns, rows, stdout.style)) stdout.line(line);
+}
+
+async function prune(
+  context: Context,
+  repository: Repository,
+  views: readonly WorktreeView[],
+  { force, json }: Given,
+): Promise<Work> {
+  const over = views.filter(({ status }) => status !== 'in progress');
+  // An entry whose folder is gone holds nothing that could be lost.
+  const folders = over.filter(({ status }) => status !== 'missing');
+  if (folders.length > 0) {
+    const question = `Remove ${plural(folders.length, 'work tree')}: ${folders.map(({ path }) => path).join(', ')}?`;
+    const sure = await confirmed(context, question, force === true);
+    if (!sure.ok) return sure;
+    if (!sure.value) return ok(exitCode.failed);
+  }
+  const results = [];
+  for (const view of over) {
+    results.push(await removeFinished(context, repository, view, { openSessionsToo: force === true }));
+  }
+  if (json === true) context.stdout.line(safeJson(results, 2));
+  else if (results.length === 0) context.stdout.line('There is nothing to remove.');
+  else {
+    for (const { removed, path, why } of results) {
+      context.stdout.line(safeLine(`${removed ? 'Removed' : 'Kept'} ${path}. ${why}`, 600));
+    }
+  }
+  return ok(results.every(({ removed }) => removed) ? exitCode.done : exitCode.failed);
+}

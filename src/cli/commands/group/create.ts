@@ -1,0 +1,137 @@
+/** `group create`: a new group, empty or from a workflow; its id alone on stdout. */
+import type { Command } from '@commander-js/extra-typings';
+import { createNewGroup, type NewGroup } from '../../../control/create/new-group.ts';
+import { type GroupTemplates, groupTemplates } from '../../../control/create/template-choice.ts';
+import { fail, ok, type Result } from '../../../core/failure.ts';
+import { defaultGroupConfig, type GroupConfig } from '../../../core/group.ts';
+import { checkSlug } from '../../../core/id.ts';
+import { parseGiven, resolveVariables } from '../../../template/variables.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { configOf, options } from '../../group-options.ts';
+import { collect, parseText } from '../../option-values.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group create auth-refactor --name "Auth refactor" --max-budget-usd 10
+  20260104-143022-auth-refactor
+  $ claude-code-agent group create upgrade --from cross-repo-change.yaml --var ticket=ABC-12`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Creates a session group and prints its id. Add sessions with: session add.')
+    .argument('<slug>', 'short name in lower-case letters, digits and hyphens')
+    .option('--name <text>', 'name for people (default: the slug)', parseText)
+    .option('--description <text>', 'what the group is for', parseText)
+    .addOption(options.model())
+    .addOption(options.maxBudgetUsd())
+    .addOption(options.onBudgetExceeded())
+    .addOption(options.warningThreshold())
+    .addOption(options.concurrent())
+    .addOption(options.commandsAtOnce())
+    .addOption(options.errorThreshold())
+    .addOption(options.onLimit())
+    .addOption(options.warmCache())
+    .addOption(options.noWarmCache())
+    .addOption(options.minFreeMemory())
+    .addOption(options.pauseOnError())
+    .addOption(options.noPauseOnError())
+    .addOption(options.shareCheckouts())
+    .addOption(options.acceptClaude())
+    .option('--from <workflow>', 'path of a workflow file, or name of a workflow template')
+    .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
+    .option('--template <name>', 'prompt or config template for sessions that name none')
+    .option('--config-template <name>', 'config template that all sessions inherit')
+    .addHelpText('after', example)
+    .action((slug, given) => {
+      const { name, description, from, var: vars = [], template, configTemplate } = given;
+      const wanted = { slug, name, description, config: configOf(given), from, vars, template, configTemplate };
+      return context.run(() => create(context, wanted));
+    });
+}
+
+interface Wanted {
+  readonly slug: string;
+  readonly name: string | undefined;
+  readonly description: string | undefined;
+  readonly config: Partial<GroupConfig>;
+  readonly from: string | undefined;
+  readonly vars: readonly string[];
+  readonly template: string | undefined;
+  readonly configTemplate: string | undefined;
+}
+
+async function create(context: Context, wanted: Wanted): Promise<Work> {
+  const root = context.root();
+  if (!root.ok) return root;
+  const slug = checkSlug(wanted.slug);
+  if (!slug.ok) return slug;
+  const templates = groupTemplates(context, wanted);
+  if (!templates.ok) return templates;
+  const group = wanted.from === undefined ? emptyGroup(wanted) : await fromWorkflow(context, wanted, templates.value);
+  if (!group.ok) return group;
+  const { definition } = group.value;
+  const replaced = definition.configTemplate;
+  if (replaced !== undefined && templates.value.definition.configTemplate !== undefined) {
+    context.stderr.line(`The config template ${replaced.name} of the workflow is replaced by --config-template.`);
+  }
+  const created = createNewGroup(context, root.value, {
+    ...group.value,
+    definition: {
+      ...definition,
+      slug: slug.value,
+      ...(wanted.name === undefined ? {} : { name: wanted.name }),
+      ...(wanted.description === undefined ? {} : { description: wanted.description }),
+      config: { ...definition.config, ...wanted.config },
+      ...templates.value.definition,
+    },
+    configTemplates: [...group.value.configTemplates, ...templates.value.configTemplates],
+  });
+  if (!created.ok) return created;
+  context.stdout.line(created.value.group.id);
+  return ok(exitCode.done);
+}
+
+/** What the templates of the command line ask for may be given as well. The loader comes only when it is needed. */
+async function fromWorkflow(
+  context: Context,
+  { from = '', vars }: Wanted,
+  { configTemplates }: GroupTemplates,
+): Promise<Result<NewGroup>> {
+  const specs = configTemplates.flatMap(({ variables }) => variables);
+  const { readWorkflow } = await import('../../workflow-group.ts');
+  const group = readWorkflow(
+    context,
+    from,
+    vars,
+    specs.map(({ name }) => name),
+  );
+  if (!group.ok || specs.length === 0) return group;
+  const given = parseGiven(vars);
+  if (!given.ok) return given;
+  const { definition } = group.value;
+  const known = { ...definition.variables, ...given.value };
+  const { world, cwd } = context;
+  const { values, problems } = resolveVariables(specs, known, { world, folder: cwd });
+  if (problems.length > 0) {
+    return fail('usage', `The config template: ${problems.join('; ')}.`, 'Give variables as --var name=value.');
+  }
+  return ok({ ...group.value, definition: { ...definition, variables: { ...definition.variables, ...values } } });
+}
+
+function emptyGroup({ slug, vars }: Wanted): Result<NewGroup> {
+  const variables = parseGiven(vars);
+  if (!variables.ok) return variables;
+  const isEmpty = Object.keys(variables.value).length === 0;
+  return ok({
+    definition: {
+      slug,
+      name: slug,
+      description: '',
+      config: defaultGroupConfig,
+      ...(isEmpty ? {} : { variables: variables.value }),
+    },
+    sessions: [],
+    configTemplates: [],
+  });
+}

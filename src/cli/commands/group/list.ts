@@ -1,0 +1,130 @@
+/** `group list`: all groups, newest first. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { standingOf } from '../../../control/live-view.ts';
+import { loadWithRunner } from '../../../control/resolve.ts';
+import { describeFailure, type Failure, ok } from '../../../core/failure.ts';
+import { addUsage } from '../../../core/group.ts';
+import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
+import { type Cell, formatAge, formatMoney, formatTable } from '../../../report/format.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { conditionOf, statusTone } from '../../../report/wording.ts';
+import { type GroupListing, listGroups } from '../../../store/group-store.ts';
+import { type GroupMeta, groupMeta } from '../../../store/meta.ts';
+import { groupPaths } from '../../../store/paths.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group list --status active
+  $ claude-code-agent group list --json | jq -r '.[].id'`;
+
+const description = `Lists session groups, newest first. Active groups are created, running or paused ones.
+What a rehearsal cost is play money, and marked.`;
+
+const statuses = [...groupStatuses, 'active'] as const;
+type StatusFilter = (typeof statuses)[number];
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(description)
+    .addOption(new Option('--status <status>', 'only groups of this status').choices(statuses))
+    .option(
+      '--json',
+      'one JSON document: an array of meta.json contents as of now, with a "problem" where the log cannot be read',
+    )
+    .addHelpText('after', example)
+    .action(({ status, json }) => context.run(() => list(context, status, json === true)));
+}
+
+function list(context: Context, status: StatusFilter | undefined, json: boolean): Work {
+  const root = context.root();
+  if (!root.ok) return root;
+  const listings = listGroups(context.world, root.value).filter((listing) => isWanted(listing, status));
+  if (json) {
+    context.stdout.line(
+      safeJson(
+        listings.map((listing) => plain(context, root.value, listing)),
+        2,
+      ),
+    );
+    return ok(exitCode.done);
+  }
+  if (listings.length === 0) {
+    const which = status === undefined ? '' : `${status} `;
+    context.stderr.line(`There are no ${which}groups. Make one with: claude-code-agent group create <slug>`);
+  } else {
+    // At once: thousands of lines take longer to hand over one by one than to put together.
+    context.stdout.line(table(context, root.value, listings).join('\n'));
+  }
+  for (const listing of listings) {
+    const { id, problem } = listing;
+    if (problem !== undefined) context.stderr.line(`${id}: ${safeLine(describeFailure(problem), 400)}`);
+  }
+  return ok(exitCode.done);
+}
+
+/** Groups of which nothing is known are always shown: whatever is looked for, it may be in them. */
+function isWanted({ meta }: GroupListing, status: StatusFilter | undefined): boolean {
+  if (status === undefined || meta === undefined) return true;
+  return status === 'active' ? activeGroupStatuses.has(meta.status) : meta.status === status;
+}
+
+function plain(context: Context, root: string, { id, meta, problem }: GroupListing): object {
+  const present = meta === undefined ? {} : presentOf(context, root, meta).meta;
+  return { id, ...present, ...(problem === undefined ? {} : { problem }) };
+}
+
+function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {
+  const columns = [
+    { title: 'GROUP' },
+    { title: 'STATUS' },
+    { title: 'DONE', align: 'right' },
+    { title: 'COST', align: 'right' },
+    { title: 'AGE', align: 'right' },
+    { title: 'NAME' },
+  ] as const;
+  const nowMs = context.world.clock.now();
+  const rows = listings.map((listing): Cell[] => {
+    if (listing.meta === undefined) return [listing.id, troubled(listing.problem)];
+    const { id, problem } = listing;
+    const { meta, status } = presentOf(context, root, listing.meta);
+    const done = meta.sessions.filter((session) => session.status === 'completed').length;
+    return [
+      id,
+      problem === undefined ? { text: status, tone: statusTone(status.split(' ')[0] ?? '') } : troubled(problem),
+      `${done}/${meta.sessions.length}`,
+      // Nobody is to add up what was spent with what was not.
+      `${formatMoney(meta.cost, meta.estimated)}${meta.rehearsal ? ' play' : ''}`,
+      formatAge(nowMs - Date.parse(listing.meta.createdAt)),
+      meta.name === meta.slug ? '' : safeLine(meta.name, 60),
+    ];
+  });
+  return formatTable(columns, rows, context.stdout.style);
+}
+
+/** In the place of a status, which nobody can tell. */
+function troubled({ reason }: Failure): Cell {
+  return reason === 'newer-version' ? { text: 'newer version', tone: 'warn' } : { text: 'damaged', tone: 'bad' };
+}
+
+/** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
+function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: GroupMeta; status: string } {
+  if (meta.status !== 'running') return { meta, status: meta.status };
+  const loaded = loadWithRunner(world, { root, groupId: meta.id, paths: groupPaths(root, meta.id) });
+  if (!loaded.ok) return { meta, status: meta.status };
+  const { state } = loaded.value;
+  const { live, isInterrupted } = standingOf(world, loaded.value);
+  const usage = [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
+  const condition = conditionOf(state, world.clock.now());
+  const running = condition === null ? state.status : `${state.status} (${condition})`;
+  return {
+    meta: {
+      ...groupMeta(state),
+      cost: usage.costUsd,
+      ...(usage.estimated ? { estimated: true } : {}),
+      tokens: usage.tokens,
+    },
+    status: isInterrupted ? 'interrupted' : running,
+  };
+}

@@ -1,0 +1,53 @@
+/** `group merge`: hands the work of a group over to the branches it came from, in every repository or in none. */
+import type { Command } from '@commander-js/extra-typings';
+import { changeGroup } from '../../../control/change-group.ts';
+import { resolveGroup } from '../../../control/resolve.ts';
+import { ok } from '../../../core/failure.ts';
+import { type MergeWish, mergeGroup } from '../../../delivery/merge.ts';
+import { isIncomplete } from '../../../delivery/plan.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { showMerge } from '../../merge-report.ts';
+
+const example = `
+Everything is merged in scratch worktrees first, and each session's acceptance command is run there. Only if all of
+that goes well the branches move; a checkout of such a branch follows, or is refused while it holds changes.
+
+Example:
+  $ claude-code-agent group merge auth-refactor --dry-run
+  $ claude-code-agent group merge auth-refactor
+  $ claude-code-agent group merge auth-refactor --into integration`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Merges the work of all sessions, in the order of the graph: in all repositories, or in none.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--into <branch>', 'branch that takes the work in every repository; else the one it began from')
+    .option('--partial', 'merge what is completed although other sessions are not')
+    .option('--dry-run', 'say what would be merged into what, and do nothing')
+    .option('--json', 'one JSON document')
+    .addHelpText('after', example)
+    .action((reference, { into, partial, dryRun, json }) =>
+      context.run(() =>
+        merge(
+          context,
+          reference,
+          { ...(into === undefined ? {} : { into }), partial: partial === true, dryRun: dryRun === true },
+          json === true,
+        ),
+      ),
+    );
+}
+
+async function merge(context: Context, reference: string, wish: MergeWish, json: boolean): Promise<Work> {
+  const group = resolveGroup(context, reference);
+  if (!group.ok) return group;
+  const report = await changeGroup(context.world, group.value, {
+    direct: (writer) => mergeGroup(context, writer, wish),
+  });
+  if (!report.ok) return report;
+  showMerge(context, group.value.groupId, report.value, json);
+  const { outcome, handOver } = report.value;
+  if (outcome === 'interrupted') return ok(exitCode.interrupted);
+  return ok(isIncomplete(handOver, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
+}

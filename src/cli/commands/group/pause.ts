@@ -1,0 +1,110 @@
+/** `group pause`: stops all sessions of a group so that they can be resumed. */
+import type { Command } from '@commander-js/extra-typings';
+import { whileBusy } from '../../../control/busy.ts';
+import { type PauseOutcome, pauseAndTell } from '../../../control/pause-group.ts';
+import { whileWaiting } from '../../../control/request.ts';
+import { type GroupReference, resolveGroup } from '../../../control/resolve.ts';
+import { fail, ok, type Result } from '../../../core/failure.ts';
+import type { GroupId } from '../../../core/group.ts';
+import type { GroupStatus } from '../../../core/status.ts';
+import { formatClock } from '../../../report/format.ts';
+import { loadGroup } from '../../../store/group-store.ts';
+import type { PauseRequestMode } from '../../../store/requests.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { resumeCommand } from '../../go-on.ts';
+import { concludeRun, runHere } from '../../run-command.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group pause auth-refactor               everything stops now; group resume goes on
+  $ claude-code-agent group pause auth-refactor --drain       running sessions finish first
+  $ claude-code-agent group pause auth-refactor --freeze      for a minute at most; group resume thaws it`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(`Pauses a group and returns when it is paused, from any process, also when its runner is gone.
+Every session keeps its conversation; nothing of it is left running.`)
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--drain', 'start nothing new and wait until running sessions have finished')
+    .option('--freeze', 'halt every process where it stands; after 60 s that becomes a pause')
+    .addHelpText('after', example)
+    .action((reference, given) => context.run(() => pause(context, reference, given)));
+}
+
+interface Given {
+  readonly drain?: true | undefined;
+  readonly freeze?: true | undefined;
+}
+
+async function pause(context: Context, reference: string, { drain, freeze }: Given): Promise<Work> {
+  if (drain && freeze) return fail('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
+  const group = resolveGroup(context, reference);
+  if (!group.ok) return group;
+  const mode = drain ? 'drain' : freeze ? 'freeze' : 'now';
+  const words =
+    mode === 'drain' ? 'Waiting until running sessions have finished' : 'Waiting until everything has stopped';
+  const paused = await whileBusy(context, words, () =>
+    whileWaiting(context, group.value, pauseAndTell(context, group.value, mode)),
+  );
+  if (!paused.ok) return paused;
+  const { outcome, warnings } = paused.value;
+  for (const warning of warnings) context.stderr.line(warning);
+  return conclude(context, group.value, mode, outcome);
+}
+
+function conclude(
+  context: Context,
+  group: GroupReference,
+  mode: PauseRequestMode,
+  outcome: PauseOutcome,
+): Work | Promise<Work> {
+  const { stdout } = context;
+  const { groupId } = group;
+  switch (outcome.kind) {
+    case 'unchanged':
+      if (outcome.status !== 'paused') return nothingToPause(groupId, outcome.status);
+      stdout.line(`Group ${groupId} is paused already.`);
+      return ok(exitCode.done);
+    case 'frozen':
+      stdout.line(
+        `Group ${groupId} is frozen until ${formatClock(outcome.until)}; then it becomes a pause. ` +
+          `Before that, claude-code-agent group resume ${groupId} lets it go on where it stands.`,
+      );
+      return ok(exitCode.done);
+    case 'runner-gone':
+      return drainHere(context, group);
+    case 'settled':
+      if (mode === 'freeze' && outcome.had === 'workers') {
+        context.stderr.line(`The runner of ${groupId} is gone and nobody could end a freeze, so it was paused.`);
+      }
+      if (outcome.status === 'paused') stdout.line(`Paused ${groupId}. Go on: ${resumeCommand(context.world, group)}`);
+      else stdout.line(`Group ${groupId} ${outcome.status} before it could be paused.`);
+      return ok(outcome.status === 'failed' ? exitCode.failed : exitCode.done);
+  }
+}
+
+/** Somebody must be there when the sessions end: this command becomes their runner and starts nothing. */
+async function drainHere(context: Context, group: GroupReference): Promise<Work> {
+  const { groupId } = group;
+  const state = loadGroup(context.world, group.root, groupId);
+  if (!state.ok) return state;
+  context.stderr.line(`The runner of ${groupId} is gone; this command waits for what it left running.`);
+  const rehearse = state.value.run?.rehearsal;
+  const wish = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
+  const drained = await runHere(context, group, wish);
+  if (!drained.ok) return drained;
+  const { value: result } = drained;
+  return result.kind === 'settled' && result.status === 'paused'
+    ? ok(exitCode.done)
+    : concludeRun(context, group, result);
+}
+
+function nothingToPause(groupId: GroupId, status: GroupStatus): Result<never> {
+  if (status === 'created') {
+    const next = `Start it with: claude-code-agent group run ${groupId}`;
+    return fail('usage', `Group ${groupId} was not started yet; there is nothing to pause.`, next);
+  }
+  const next = `See: claude-code-agent group show ${groupId}`;
+  return fail('usage', `Group ${groupId} is ${status}; there is nothing to pause.`, next);
+}

@@ -1,0 +1,61 @@
+/** `group pr`: pushes the work of a group, one branch for each repository, and creates pull requests with gh. */
+import type { Command } from '@commander-js/extra-typings';
+import { changeGroup } from '../../../control/change-group.ts';
+import { resolveGroup } from '../../../control/resolve.ts';
+import { ok } from '../../../core/failure.ts';
+import { isIncomplete } from '../../../delivery/plan.ts';
+import { type ProposalWish, proposeGroup } from '../../../delivery/pull-request.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { showCommands, showProposal } from '../../proposal-report.ts';
+
+const example = `
+The work is merged and accepted in a scratch worktree, as group merge does it, and pushed to the branch cca/<slug>. No
+branch of yours moves. Run again, it adds what is new and brings the text of its pull requests up to date.
+
+Example:
+  $ claude-code-agent group pr auth-refactor --dry-run
+  $ claude-code-agent group pr auth-refactor --draft`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Pushes the work of all sessions and creates one pull request for each repository, through gh.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--draft', 'create drafts')
+    .option('--into <branch>', 'branch for which it is proposed in every repository; else the one it began from')
+    .option('--partial', 'propose what is completed although other sessions are not')
+    .option('--dry-run', 'print the commands and do nothing')
+    .option('--json', 'one JSON document')
+    .addHelpText('after', example)
+    .action((reference, { draft, into, partial, dryRun, json }) =>
+      context.run(() =>
+        propose(
+          context,
+          reference,
+          {
+            ...(into === undefined ? {} : { into }),
+            partial: partial === true,
+            dryRun: dryRun === true,
+            draft: draft === true,
+          },
+          json === true,
+        ),
+      ),
+    );
+}
+
+async function propose(context: Context, reference: string, wish: ProposalWish, json: boolean): Promise<Work> {
+  const group = resolveGroup(context, reference);
+  if (!group.ok) return group;
+  return changeGroup(context.world, group.value, {
+    direct: async (writer): Promise<Work> => {
+      const report = await proposeGroup(context, writer, wish);
+      if (!report.ok) return report;
+      const { outcome } = report.value;
+      if (outcome === 'planned') showCommands(context, writer, report.value, { draft: wish.draft, json });
+      else showProposal(context, group.value.groupId, report.value, json);
+      if (outcome === 'interrupted') return ok(exitCode.interrupted);
+      return ok(isIncomplete(report.value.handOver, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
+    },
+  });
+}

@@ -1,0 +1,117 @@
+/** `group report`: what became of a group, as one HTML file, as Markdown for a pull request, or as JSON. */
+import { dirname, resolve } from 'node:path';
+import { type Command, Option } from '@commander-js/extra-typings';
+import { attemptUsages } from '../../../control/attempt-usage.ts';
+import { liveRunner } from '../../../control/live-runner.ts';
+import { tryPath } from '../../../control/path-argument.ts';
+import { resolveGroup } from '../../../control/resolve.ts';
+import { fail, ok, type Result } from '../../../core/failure.ts';
+import { quoted } from '../../../core/id.ts';
+import type { GroupState } from '../../../core/state.ts';
+import type { ReportModel } from '../../../report/html/model.ts';
+import { safeJson } from '../../../report/terminal-text.ts';
+import { readLog } from '../../../store/event-log.ts';
+import { foldLog } from '../../../store/fold.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group report auth-refactor --html report.html
+  $ claude-code-agent group report auth-refactor --markdown | gh pr create --body-file - --title "Auth"
+  $ claude-code-agent group report auth-refactor --json | jq '.sessions[] | {title, status, costUsd}'`;
+
+interface Wish {
+  readonly html?: string | undefined;
+  readonly json: boolean;
+  readonly force: boolean;
+}
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(`Tells what became of a group: results, changes, failures with their cure, waits, cost and tokens.
+The HTML file needs nothing else and loads nothing. Without an option the report is Markdown.`)
+    .argument('<group>', 'id, unique prefix or slug')
+    .addOption(
+      new Option('--html <file>', 'write one self-contained HTML file ("-" = standard output)').conflicts([
+        'markdown',
+        'json',
+      ]),
+    )
+    .addOption(new Option('--markdown', 'Markdown for the body of a pull request').conflicts('json'))
+    .option('--json', 'one JSON document: everything the report is made from')
+    .option('--force', 'with --html: replace a file that is no report')
+    .addHelpText('after', example)
+    .action((reference, { html, json, force }) =>
+      context.run(() => report(context, reference, { html, json: json === true, force: force === true })),
+    );
+}
+
+async function report(context: Context, reference: string, { html, json, force }: Wish): Promise<Work> {
+  const loaded = await loadModel(context, reference);
+  if (!loaded.ok) return loaded;
+  const { state, model } = loaded.value;
+  if (json) {
+    context.stdout.line(safeJson(model, 2));
+    return ok(exitCode.done);
+  }
+  if (html === undefined) {
+    const { reportMarkdown } = await import('../../../report/markdown.ts');
+    context.stdout.write(reportMarkdown(state, model));
+    return ok(exitCode.done);
+  }
+  // Loaded only now: the layout of graphs is large.
+  const { pageStart, reportPage } = await import('../../../report/html/page.ts');
+  if (html === '-') {
+    context.stdout.write(reportPage(state, model));
+    return ok(exitCode.done);
+  }
+  const path = resolve(context.cwd, html);
+  const free = checkTarget(context, path, force ? null : pageStart);
+  if (!free.ok) return free;
+  context.world.files.writeAtomic(path, reportPage(state, model));
+  context.stdout.line(path);
+  return ok(exitCode.done);
+}
+
+interface Loaded {
+  readonly state: GroupState;
+  readonly model: ReportModel;
+}
+
+/** One reading of the log makes both, so that they cannot differ however busy the group's runner is. */
+async function loadModel(context: Context, reference: string): Promise<Result<Loaded>> {
+  const group = resolveGroup(context, reference);
+  if (!group.ok) return group;
+  const { world } = context;
+  const { paths, groupId } = group.value;
+  const events = readLog(world, paths.events);
+  if (!events.ok) return events;
+  const state = foldLog(paths.events, groupId, events.value);
+  if (!state.ok) return state;
+  const { reportModel } = await import('../../../report/html/model.ts');
+  const hasRunner = liveRunner(world, group.value) !== null;
+  const live = attemptUsages(world, paths, state.value, hasRunner);
+  return ok({
+    state: state.value,
+    model: reportModel(state.value, events.value, world.clock.now(), { live, hasRunner }),
+  });
+}
+
+/** An earlier report may be replaced, anything else only by force. `start`: how reports begin. */
+function checkTarget({ world }: Context, path: string, start: string | null): Result<void> {
+  const shown = quoted(path);
+  const next = 'Give --html the name of a file in a folder that exists.';
+  const folder = tryPath(() => world.files.info(dirname(path)));
+  if (!folder.ok) return fail('usage', `The folder of ${shown} ${folder.trouble}.`, next);
+  if (folder.value?.kind !== 'folder') return fail('usage', `There is no folder for ${shown}.`, next);
+  const there = tryPath(() => world.files.info(path));
+  if (!there.ok) return fail('usage', `The path ${shown} ${there.trouble}.`, next);
+  if (there.value === null) return ok(undefined);
+  if (there.value.kind !== 'file') return fail('usage', `${shown} is no file that could be replaced.`, next);
+  if (start === null || there.value.size === 0) return ok(undefined);
+  const head = tryPath(() => world.files.readBytes(path, 0, start.length));
+  const isReport = head.ok && new TextDecoder().decode(head.value) === start;
+  if (isReport) return ok(undefined);
+  return fail('usage', `${shown} exists and is no report.`, 'Give another name, or replace it with --force.');
+}

@@ -1,0 +1,54 @@
+/** `group resume`: like `group run`, and failed sessions are tried again; a frozen group goes on where it stands. */
+import type { Command } from '@commander-js/extra-typings';
+import { liveRunner } from '../../../control/live-runner.ts';
+import { askRunner, whileWaiting } from '../../../control/request.ts';
+import type { GroupReference } from '../../../control/resolve.ts';
+import { resumeCostSentence } from '../../../control/resume-cost.ts';
+import { ok } from '../../../core/failure.ts';
+import { loadGroup } from '../../../store/group-store.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { type ConfigOptions, configOf } from '../../group-options.ts';
+import { defineRun } from '../../run-command.ts';
+
+const description = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.
+Paused sessions continue their conversation. Options and exit codes are those of: group run.
+A group that was frozen goes on under its own runner; the command returns at once.`;
+
+const example = `
+Example:
+  $ claude-code-agent group resume auth-refactor
+  $ claude-code-agent group resume auth-refactor --max-budget-usd 20      after the budget was used up`;
+
+export function define(command: Command, context: Context): void {
+  defineRun(command, context, { description, example, retriesFailed: true, before: thawOrTell });
+}
+
+/** What it costs to go on is told before it costs anything. */
+async function thawOrTell(context: Context, group: GroupReference, config: ConfigOptions): Promise<Work | null> {
+  const thawed = await thaw(context, group, config);
+  if (thawed !== null) return thawed;
+  const state = loadGroup(context.world, group.root, group.groupId);
+  const sentence = state.ok ? resumeCostSentence(context.world, group.paths, state.value) : null;
+  if (sentence !== null) context.stderr.line(sentence);
+  return null;
+}
+
+/** null when the group is not frozen under a live runner, so that it has to be run. */
+async function thaw(context: Context, group: GroupReference, config: ConfigOptions): Promise<Work | null> {
+  const { world } = context;
+  const runId = liveRunner(world, group);
+  if (runId === null) return null;
+  const state = loadGroup(world, group.root, group.groupId);
+  if (!state.ok) return state;
+  if (state.value.frozenUntil === undefined) return null;
+  const answer = await whileWaiting(context, group, askRunner(world, group, runId, { kind: 'thaw' }));
+  // The runner died while everything was frozen: what it left is taken over and thawed by a run.
+  if (answer === 'runner-gone') return null;
+  if (!answer.ok) return answer;
+  context.stdout.line(`Group ${group.groupId} goes on. Watch it: claude-code-agent group watch ${group.groupId}`);
+  if (Object.keys(configOf(config)).length > 0) {
+    context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
+  }
+  return ok(exitCode.done);
+}

@@ -1,0 +1,98 @@
+/**
+ * cli/commands/group/: the commands of groups. This one: `group show` shows how a group stands, session by session, and
+ * what to do next.
+ */
+import type { Command } from '@commander-js/extra-typings';
+import { type Standing, standingOf } from '../../../control/live-view.ts';
+import { type LoadedGroup, loadReferredGroup } from '../../../control/resolve.ts';
+import { resumeCostSentence } from '../../../control/resume-cost.ts';
+import { ok } from '../../../core/failure.ts';
+import { planOf } from '../../../core/plan.ts';
+import { groupProgress } from '../../../core/progress.ts';
+import { formatDate, formatMoney, plural } from '../../../report/format.ts';
+import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../report/summary.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { groupMeta } from '../../../store/meta.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group show auth-refactor
+  $ claude-code-agent group show auth-refactor --json | jq .progress.totalCost
+  $ claude-code-agent group show auth-refactor --json | jq '.sessions[] | {name, status, cost}'`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Shows a group: its status, its sessions in dependency order, and what to do next.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .option('--json', 'one JSON document: meta.json plus `progress`')
+    .addHelpText('after', example)
+    .action((reference, { json }) => context.run(() => show(context, reference, json === true)));
+}
+
+function show(context: Context, reference: string, json: boolean): Work {
+  const group = loadReferredGroup(context, reference);
+  if (!group.ok) return group;
+  const standing = standingOf(context.world, group.value);
+  const { state } = group.value;
+  if (json) {
+    const progress = groupProgress(state, standing.live, standing.atMs, standing.isInterrupted);
+    context.stdout.line(safeJson({ ...groupMeta(state), ...conditions(state), progress }, 2));
+  } else {
+    for (const line of describe(context, group.value, standing)) context.stdout.line(line);
+  }
+  return ok(exitCode.done);
+}
+
+function describe(context: Context, { state, paths }: LoadedGroup, standing: Standing): string[] {
+  const { style, isTerminal, columns } = context.stdout;
+  const { group } = state;
+  const order = planOf(state).graph.order;
+  const trouble = troubleLines(state, style);
+  const goingOn = resumeCostSentence(context.world, paths, state);
+  const nowMs = standing.isInterrupted ? undefined : standing.atMs;
+  return [
+    `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
+    ...(group.description === '' ? [] : [safeLine(group.description, 400)]),
+    `Created: ${formatDate(group.createdAt)}`,
+    `Settings: ${settings(state.group.config)}`,
+    `Folder: ${safeLine(paths.folder, 1000)}`,
+    '',
+    ...sessionTable(state, standing.live, order, { style, columns: isTerminal ? columns : undefined, nowMs }),
+    '',
+    totalsLine(state, standing.live, standing.atMs, style, !standing.isInterrupted),
+    ...(goingOn === null ? [] : [goingOn]),
+    ...(trouble.length > 0 ? ['', ...trouble] : []),
+    '',
+    ...nextSteps(state, !standing.isInterrupted),
+  ];
+}
+
+/** Only while they hold. */
+function conditions(state: LoadedGroup['state']): object {
+  const { pausing, draining, frozenUntil, limitResetsAt, limitType } = state;
+  return {
+    ...(pausing === undefined ? {} : { pausing: draining ? 'drain' : pausing }),
+    ...(frozenUntil === undefined ? {} : { frozenUntil }),
+    ...(limitResetsAt === undefined ? {} : { limitResetsAt }),
+    ...(limitType === undefined ? {} : { limitType }),
+  };
+}
+
+function settings(config: LoadedGroup['state']['group']['config']): string {
+  return [
+    `${config.maxConcurrentSessions} at once`,
+    ...(config.commandsAtOnce === undefined ? [] : [`${plural(config.commandsAtOnce, 'command')} at once`]),
+    config.maxBudgetUsd === undefined
+      ? 'no budget'
+      : `budget ${formatMoney(config.maxBudgetUsd)} (then ${config.onBudgetExceeded})`,
+    `stops starting after ${config.errorThreshold} failed`,
+    ...(config.model === undefined ? [] : [`model ${safeLine(config.model, 60)}`]),
+    ...(config.onLimit === 'pause' ? ['pauses at a usage limit'] : []),
+    ...(config.warmCache === false ? ['similar sessions start at once'] : []),
+    ...(config.acceptClaude === undefined ? [] : [`uses claude ${config.acceptClaude} whatever its trial says`]),
+    ...(config.minFreeMemoryBytes === undefined ? [] : [`keeps ${config.minFreeMemoryBytes / 1_000_000} MB free`]),
+    ...(config.respectDependencies ? [] : ['dependencies ignored']),
+  ].join(', ');
+}

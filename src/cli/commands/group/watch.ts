@@ -1,0 +1,134 @@
+/** `group watch`: what happened so far, and then what happens, until nobody runs the group any more. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { attemptUsages } from '../../../control/attempt-usage.ts';
+import { followGroup } from '../../../control/follow-group.ts';
+import { liveRunner } from '../../../control/live-runner.ts';
+import { readLive, withoutRunner } from '../../../control/live-view.ts';
+import { type GroupReference, loadReferredGroup } from '../../../control/resolve.ts';
+import { ok } from '../../../core/failure.ts';
+import type { SessionId } from '../../../core/group.ts';
+import type { GroupState } from '../../../core/state.ts';
+import type { LiveView, Reporter } from '../../../report/reporter.ts';
+import { runLine } from '../../../report/wording.ts';
+import type { Context, Work } from '../../context.ts';
+import { watchOnScreen } from '../../dashboard/watch-display.ts';
+import { exitCode, exitCodeForStatus } from '../../exit-code.ts';
+import { chooseOutput, createReporter } from '../../reporters.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group watch auth-refactor
+  $ claude-code-agent group watch auth-refactor --output json | jq -r 'select(.type == "session_failed") | .reason'`;
+
+const outputs = ['tui', 'text', 'json'] as const;
+type WatchOutput = (typeof outputs)[number];
+
+/** How often progress.json and the runner are looked at, besides the hints of the file system. */
+const lookEveryMs = 500;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(`Follows a group from any other process: first what happened, then what happens.
+On a terminal a dashboard, before, during and after a run, until it is left with q; keys pause, resume, retry and say.
+Elsewhere lines, until the group is not running any more; one that was not started yet is waited for.
+Exit codes: 0 completed (or left while it runs), 1 failed, 3 paused or not finished.`)
+    .argument('<group>', 'id, unique prefix or slug')
+    .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs))
+    .addHelpText('after', example)
+    .action((reference, { output }) => context.run(() => watch(context, reference, output)));
+}
+
+async function watch(context: Context, reference: string, wished: WatchOutput | undefined): Promise<Work> {
+  const output = chooseOutput(context, wished);
+  if (!output.ok) return output;
+  // Read as a whole first: a damaged log is refused before anything of it is shown.
+  const group = loadReferredGroup(context, reference);
+  if (!group.ok) return group;
+  if (output.value === 'tui') return watchOnScreen(context, group.value);
+  const reporter = await createReporter(context, group.value, output.value);
+  return new Promise((resolve, reject) => follow(context, group.value, reporter, { resolve, reject }));
+}
+
+interface Promised {
+  readonly resolve: (work: Work) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+function follow(context: Context, group: GroupReference, reporter: Reporter, promised: Promised): void {
+  const { world, stdout } = context;
+  let live: LiveView = new Map();
+  let isOver = false;
+  let isAwaited = false;
+  let cancel = (): void => {};
+  const end = (work: Work): void => {
+    if (isOver) return;
+    isOver = true;
+    cancel();
+    unwatch();
+    follower.close();
+    promised.resolve(work);
+  };
+  const follower = followGroup(
+    world,
+    group,
+    (event, state) => reporter.event(event, state, live),
+    (failure) => end({ ok: false, failure }),
+  );
+  const look = (): void => {
+    if (isOver) return;
+    // Asked before the log is read: what a runner logged before it ended is then read for certain.
+    const hasRunner = liveRunner(world, group) !== null;
+    if (!hasRunner) follower.catchUp();
+    const { state } = follower;
+    if (state === null || isOver) return;
+    const { progress } = group.paths;
+    const now = hasRunner ? readLive(world, progress, state) : withoutRunner(attemptUsages(world, group.paths, state));
+    live = showLive(reporter, state, live, now);
+    if (state.status === 'created') {
+      // Who wants to see all of a run has to be there before it.
+      if (!isAwaited) context.stderr.line(`Waiting until the group is started with: ${runLine(state)}`);
+      isAwaited = true;
+    } else if (!hasRunner) end(conclude(context, state, reporter, live));
+  };
+  const lookAgain = (): void => {
+    cancel = world.clock.after(lookEveryMs, () => {
+      try {
+        look();
+      } catch (error) {
+        promised.reject(error);
+        return;
+      }
+      if (!isOver) lookAgain();
+    });
+  };
+  const unwatch = world.files.watch(group.paths.folder, look);
+  // `| head -1`: nobody reads any more.
+  stdout.onClosed(() => end(ok(exitCode.done)));
+  lookAgain();
+  world.clock.after(0, look);
+}
+
+/** Tells the reporter which running sessions do something else than before. */
+function showLive(reporter: Reporter, state: GroupState, before: LiveView, now: LiveView): LiveView {
+  const changed = (id: SessionId): boolean => {
+    const [old, current] = [before.get(id), now.get(id)];
+    return (
+      old?.currentTool !== current?.currentTool ||
+      old?.lastText !== current?.lastText ||
+      old?.usage.costUsd !== current?.usage.costUsd ||
+      old?.usage.tokens.output !== current?.usage.tokens.output
+    );
+  };
+  for (const id of now.keys()) if (changed(id)) reporter.progress(id, state, now);
+  return now;
+}
+
+function conclude(context: Context, state: GroupState, reporter: Reporter, live: LiveView): Work {
+  const { id } = state.group;
+  const isRunning = state.status === 'running';
+  reporter.summarize(state, live, isRunning ? Date.parse(state.updatedAt) : context.world.clock.now());
+  if (isRunning) {
+    context.stderr.line(`The runner of ${id} is gone: \`${runLine(state)}\` continues.`);
+  }
+  return ok(exitCodeForStatus(state.status));
+}

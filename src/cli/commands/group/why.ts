@@ -1,0 +1,219 @@
+/** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
+import type { Command } from '@commander-js/extra-typings';
+import { attemptUsages } from '../../../control/attempt-usage.ts';
+import { inQueueOf, type Standing, standingOf } from '../../../control/live-view.ts';
+import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
+import { slotReason, slotSentence } from '../../../core/command-slot.ts';
+import type { Circumstances, Gate } from '../../../core/decision.ts';
+import { ok, type Result } from '../../../core/failure.ts';
+import type { SessionId } from '../../../core/group.ts';
+import { planOf } from '../../../core/plan.ts';
+import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
+import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
+import { isThrottled } from '../../../core/state.ts';
+import { loggedGate } from '../../../core/timed-wait.ts';
+import { answeredOf } from '../../../core/warm-cache.ts';
+import { whyNot } from '../../../core/why.ts';
+import { formatClock, formatTable } from '../../../report/format.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import {
+  retrySentence,
+  runLine,
+  sessionTitle,
+  setupSentence,
+  statusTone,
+  withCommands,
+  withLocalTimes,
+} from '../../../report/wording.ts';
+import { otherGroups } from '../../../runner/checkouts.ts';
+import { gateKey, openLimitGate, rehearsalGateKey } from '../../../runner/limit-gate.ts';
+import { watchRoom } from '../../../runner/room.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { runningSetup } from '../../set-up.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group why auth-refactor
+  $ claude-code-agent group why auth-refactor web
+  $ claude-code-agent group why auth-refactor --json | jq -r '.sessions[] | select(.reason == "blocked") | .id'`;
+
+const sentenceColumnsMax = 1_000;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Says of each session why it is not running, with a reason code and what to do about it.')
+    .argument('<group>', 'id, unique prefix or slug')
+    .argument('[session]', 'id, unique prefix, number or name; all otherwise')
+    .option('--json', 'one JSON document')
+    .addHelpText('after', example)
+    .action((reference, session, { json }) => context.run(() => why(context, reference, session, json === true)));
+}
+
+/** `reason` is a code, `message` a sentence. */
+interface Answer {
+  readonly id: SessionId;
+  readonly name?: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+function why(context: Context, reference: string, wanted: string | undefined, json: boolean): Work {
+  const group = loadReferredGroup(context, reference);
+  if (!group.ok) return group;
+  const only = wanted === undefined ? ok(undefined) : findWanted(group.value, wanted);
+  if (!only.ok) return only;
+  const answers = answersFor(context, group.value);
+  const { state, groupId } = group.value;
+  if (json) {
+    const sessions = answers.filter(({ id }) => only.value === undefined || id === only.value);
+    context.stdout.line(safeJson({ groupId, status: state.status, sessions }, 2));
+    return ok(exitCode.done);
+  }
+  const shown = answers.filter(({ id, status }) =>
+    only.value === undefined ? status !== 'completed' : id === only.value,
+  );
+  for (const line of lines(context, group.value, shown)) context.stdout.line(line);
+  return ok(exitCode.done);
+}
+
+/** The group is known already, but a reference that names it again is no mistake. */
+function findWanted(group: LoadedGroup, wanted: string): Result<SessionId> {
+  const found = sessionOf(group, wanted.slice(wanted.indexOf('/') + 1));
+  return found.ok ? ok(found.value.sessionId) : found;
+}
+
+function lines(context: Context, { state }: LoadedGroup, answers: readonly Answer[]): string[] {
+  if (answers.length === 0) {
+    const { size } = state.sessions;
+    return [size === 0 ? 'The group has no sessions.' : `All sessions are completed (${size}).`];
+  }
+  const nowMs = context.world.clock.now();
+  const shown = answers.map((answer) => ({ ...answer, message: withLocalTimes(answer.message, nowMs) }));
+  const shared = sharedSentences(shown);
+  const columns = [{ title: 'SESSION' }, { title: 'STATUS' }, { title: 'REASON' }, { title: 'WHY' }];
+  const rows = shown.map(({ id, name, status, reason, message }) => [
+    sessionTitle(id, name),
+    { text: status, tone: statusTone(status) },
+    reason,
+    shared.has(message) ? '' : safeLine(message, sentenceColumnsMax),
+  ]);
+  const heads = [...shared].map(([message, reason]) => `${reason}: ${safeLine(message, sentenceColumnsMax)}`);
+  return [...heads, ...(heads.length > 0 ? [''] : []), ...formatTable(columns, rows, context.stdout.style)];
+}
+
+/** Shorter ones can stand in every row. */
+const sharedLengthMin = 40;
+
+/** What holds for several sessions alike is said once, above them, with the reason that stands in their rows. */
+function sharedSentences(answers: readonly Answer[]): ReadonlyMap<string, string> {
+  const shared = new Map<string, string>();
+  for (const [reason, alike = []] of Map.groupBy(answers, (answer) => answer.reason)) {
+    const messages = new Set(alike.map(({ message }) => message));
+    const [message = ''] = messages;
+    if (alike.length > 1 && messages.size === 1 && message.length >= sharedLengthMin) shared.set(message, reason);
+  }
+  return shared;
+}
+
+function answersFor(context: Context, group: LoadedGroup): Answer[] {
+  const { state } = group;
+  const standing = standingOf(context.world, group);
+  const notRunning = new Map(
+    whyNot(state, circumstancesOf(context, group, standing)).map((one) => [one.sessionId, one]),
+  );
+  // Without a runner nothing starts, whatever the rules would allow.
+  const idle = new Set(standing.isInterrupted ? planOf(state).ready : []);
+  return [...state.sessions.values()].map((record): Answer => {
+    const { id, name } = record.definition;
+    const head = { id, ...(name === undefined ? {} : { name }), status: record.state.status };
+    if (record.state.status === 'running') {
+      return { ...head, ...whatItDoes(context, group, standing, record, record.state.attempt) };
+    }
+    if (idle.has(id)) return { ...head, ...runnerGone(group) };
+    const answer = notRunning.get(id);
+    return answer === undefined
+      ? { ...head, reason: 'completed', message: 'It is completed.' }
+      : { ...head, reason: answer.reason, message: withCommands(state, answer.message, record) };
+  });
+}
+
+type Said = Pick<Answer, 'reason' | 'message'>;
+
+function runnerGone({ state }: LoadedGroup): Said {
+  const message = `The group's runner is gone. Go on with: ${runLine(state)}`;
+  return { reason: 'runner-gone', message };
+}
+
+function whatItDoes(
+  { world }: Context,
+  group: LoadedGroup,
+  { isInterrupted, live }: Standing,
+  record: SessionRecord,
+  { process, stopping, identified }: Attempt,
+): Said {
+  if (isInterrupted) {
+    const { reason, message } = runnerGone(group);
+    const lives = process !== undefined && world.processes.isAlive(process);
+    const doing = group.state.frozenUntil === undefined ? 'works on by itself' : 'is halted where it stood';
+    const what = lives ? `It ${doing} (process ${process.pid}).` : 'Its process has ended.';
+    return { reason, message: `${what} ${message}` };
+  }
+  if (stopping !== undefined) return { reason: 'stopping', message: `It is being stopped (${stopping}).` };
+  const { frozenUntil } = group.state;
+  if (frozenUntil !== undefined) {
+    return { reason: 'frozen', message: `It is halted where it stood until ${formatClock(frozenUntil)}.` };
+  }
+  const now = live.get(record.definition.id);
+  if (now?.slot !== undefined) return { reason: slotReason, message: slotSentence(group.state, now.slot) };
+  const setupLog = runningSetup(world, group.paths, record);
+  if (setupLog !== null) return { reason: 'preparing', message: setupSentence(setupLog) };
+  return {
+    reason: identified ? 'working' : 'preparing',
+    message: activity(now, identified),
+  };
+}
+
+function activity(now: LiveSession | undefined, identified: boolean): string {
+  const doing = doingNow(now, identified);
+  return now?.denied === undefined ? doing : `${doing.replace(/(?<![.!?…])$/, '.')} ${deniedSentence(now.denied)}`;
+}
+
+function doingNow(now: LiveSession | undefined, identified: boolean): string {
+  if (now?.retry !== undefined) return retrySentence(now.retry);
+  if (now?.currentTool !== undefined) return `It uses a tool: ${now.currentTool}`;
+  if (now?.lastText !== undefined) return `It said last: ${now.lastText}`;
+  return identified ? 'It waits for the model.' : 'claude is starting.';
+}
+
+/** What the runner knows besides the log, looked at from outside; nothing is claimed. */
+function circumstancesOf(context: Context, group: LoadedGroup, { live }: Standing): Circumstances {
+  const { world } = context;
+  const { state, root, paths } = group;
+  const nowMs = world.clock.now();
+  const gate = gateOf(context, group, nowMs);
+  const room = watchRoom(world, root).forStarts(state.group.config, 0);
+  const usages = attemptUsages(world, paths, state);
+  return {
+    preparingMax: 2 * world.machine.cores,
+    nowMs,
+    liveUsd: new Map([...usages].map(([id, usage]) => [id, usage.costUsd])),
+    inQueue: inQueueOf(live),
+    answered: answeredOf(usages),
+    ...(gate === null ? {} : { gate }),
+    ...(room === undefined ? {} : { room }),
+    others: otherGroups(world, root, group.groupId),
+  };
+}
+
+/** The limit as its file tells it; as the log does when this command is called with another login than the run. */
+function gateOf({ world, env }: Context, { root, groupId, state }: LoadedGroup, nowMs: number): Gate | null {
+  const key = state.run?.rehearsal ? rehearsalGateKey(groupId) : gateKey(env);
+  const reading = openLimitGate(world, { root, key, runId: world.random.uuid() }).read();
+  if (reading !== null) {
+    const mayProbe = nowMs >= reading.untilMs && reading.probe === 'nobody';
+    return { untilMs: reading.untilMs, mayProbe, isThrottled: isThrottled(reading) };
+  }
+  return state.status === 'running' ? loggedGate(state) : null;
+}

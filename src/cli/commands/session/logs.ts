@@ -1,0 +1,141 @@
+/** `session logs`: the transcript of a session, readable or as it is, up to now or as it grows. */
+
+import type { Command } from '@commander-js/extra-typings';
+import { liveRunner } from '../../../control/live-runner.ts';
+import { LogReader } from '../../../control/log-reader.ts';
+import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
+import { fail, ok } from '../../../core/failure.ts';
+import type { GroupState } from '../../../core/state.ts';
+import { nextSteps } from '../../../report/summary.ts';
+import { runLine, titleOf } from '../../../report/wording.ts';
+import { delay } from '../../../world/clock.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { parsePattern } from '../../option-values.ts';
+import { TranscriptMarks } from '../../transcript-marks.ts';
+import { TranscriptPrinter } from '../../transcript-printer.ts';
+import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../../transcript-sinks.ts';
+
+const description = `Prints the transcript of a session for reading: what claude and you said, its
+tool calls and what came of them, its edits, and where each attempt begins and
+ends. Sub-agents are indented.`;
+
+const example = `
+Example:
+  $ claude-code-agent session logs auth-refactor/api --follow
+  $ claude-code-agent session logs auth-refactor/api --grep 'npm (test|run)'
+  $ claude-code-agent session logs auth-refactor/api --json | jq -r '.entries[] | select(.kind == "said") | .text'
+  $ claude-code-agent session logs auth-refactor/api --raw | jq -r 'select(.type == "result").total_cost_usd'`;
+
+const lookEveryMs = 250;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(description)
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('--follow', 'go on until the session is over, over all its attempts, while its group is run')
+    .option('--raw', 'the stream-json lines, byte for byte as claude printed them')
+    .option('--grep <regexp>', 'only lines that match', parsePattern)
+    .option('--json', 'print one JSON document')
+    .addHelpText('after', example)
+    .action((reference, given) => context.run(() => logs(context, reference, given)));
+}
+
+interface Wish {
+  readonly follow?: true | undefined;
+  readonly raw?: true | undefined;
+  readonly json?: true | undefined;
+  readonly grep?: RegExp | undefined;
+}
+
+async function logs(context: Context, reference: string, wish: Wish): Promise<Work> {
+  if (wish.json && wish.raw) return fail('usage', 'Both --json and --raw were given.', 'Give one of them.');
+  if (wish.json && wish.follow) {
+    return fail(
+      'usage',
+      'A JSON document has an end, so --json cannot follow.',
+      'Use --raw --follow: one JSON a line.',
+    );
+  }
+  const session = loadReferredSession(context, reference);
+  if (!session.ok) return session;
+  const { log, printer, look } = openTranscript(context, session.value, sinkFor(context, session.value, wish));
+  const title = titleOf(session.value.state, session.value.sessionId);
+  let goesOn = await look();
+  if (wish.follow && goesOn && session.value.state.status === 'created') {
+    context.stderr.line(
+      `Waiting until session ${title} begins; its group is started with: ${runLine(session.value.state)}`,
+    );
+  }
+  while (wish.follow && goesOn && !context.stdout.isClosed) {
+    await delay(context.world.clock, lookEveryMs);
+    goesOn = await look();
+  }
+  printer.finish(goesOn);
+  if (printer.isEmpty) context.stderr.line(`Session ${title} has not printed anything yet.`);
+  if (!wish.follow || goesOn) return ok(exitCode.done);
+  if (log.isBroken) {
+    return fail(
+      'gone',
+      `Session ${title} cannot be followed: its group was deleted, or its log is damaged.`,
+      seeGroups,
+    );
+  }
+  for (const line of leftBehind(session.value, log.state)) context.stderr.line(line);
+  return ok(exitCode.done);
+}
+
+const seeGroups = 'See: claude-code-agent group list';
+
+/** Why following ended before the session did, and what lets it go on; nothing when the session is over. */
+function leftBehind({ sessionId }: LoadedSession, state: GroupState | null): readonly string[] {
+  const status = state?.sessions.get(sessionId)?.state.status;
+  if (state === null || status === undefined) return ['The session was removed.'];
+  if (status === 'completed' || status === 'failed') return [];
+  return [`Session ${titleOf(state, sessionId)} is ${status}, and nobody runs its group.`, ...nextSteps(state)];
+}
+
+function sinkFor({ stdout }: Context, session: LoadedSession, { raw, json, grep }: Wish): TranscriptSink {
+  if (json) return jsonSink(stdout, grep, session);
+  return raw ? rawSink(stdout, grep) : readableSink(stdout, grep);
+}
+
+/** `look` prints what is new; true = more may follow. */
+function openTranscript({ world, stdout }: Context, session: LoadedSession, sink: TranscriptSink) {
+  const log = new LogReader(world, session.paths.events);
+  const marks = new TranscriptMarks(session.sessionId);
+  const printer = new TranscriptPrinter(world, session, { stdout, sink, marks: marks.list });
+  const look = async (): Promise<boolean> => {
+    const hasRunner = liveRunner(world, session) !== null;
+    // The size first, then the log: every attempt that has printed something by then is in it.
+    const size = printer.size;
+    marks.take(log.read());
+    const goesOn = !log.isBroken && canGoOn(session, log, hasRunner, world);
+    // A session that is over prints nothing more, nor does another attempt begin without a runner.
+    await printer.printTo(goesOn ? size : printer.size);
+    return goesOn;
+  };
+  return { log, printer, look };
+}
+
+/** False when the session has ended, or when nobody is left who could make it go on. */
+function canGoOn(session: LoadedSession, log: LogReader, hasRunner: boolean, world: Context['world']): boolean {
+  const record = log.state?.sessions.get(session.sessionId);
+  if (record === undefined) return false;
+  // Who wants to read all of it has to be there before it begins.
+  if (log.state?.status === 'created') return true;
+  switch (record.state.status) {
+    case 'running': {
+      const { process } = record.state.attempt;
+      return hasRunner || (process !== undefined && world.processes.isAlive(process));
+    }
+    case 'completed':
+      return false;
+    case 'failed':
+      return hasRunner && record.queued;
+    // Whoever paused it by itself may let it go on for as long as its group is run.
+    case 'pending':
+    case 'paused':
+      return hasRunner;
+  }
+}

@@ -1,0 +1,190 @@
+/** cli/commands/session/: the commands of sessions. This one: `session show` shows everything about one session. */
+import type { Command } from '@commander-js/extra-typings';
+import { configLines, configView } from '../../../control/config-view.ts';
+import { type Standing, standingOf } from '../../../control/live-view.ts';
+import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
+import { resumeCost, resumeCostText, resumeNoteText } from '../../../control/resume-cost.ts';
+import { slotSentence } from '../../../core/command-slot.ts';
+import { ok } from '../../../core/failure.ts';
+import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
+import { planOf } from '../../../core/plan.ts';
+import { type Denied, deniedSentence, explanation } from '../../../core/progress.ts';
+import { type TimedWait, timedWait } from '../../../core/timed-wait.ts';
+import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../report/format.ts';
+import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
+import {
+  goesOnAt,
+  listTitles,
+  retrySentence,
+  sessionTitle,
+  setupSentence,
+  statusTone,
+  withCommands,
+} from '../../../report/wording.ts';
+import { acceptText, isolationWhy, memoryText, placeText, setupText, trustText } from '../../../report/work-plan.ts';
+import { sessionMeta } from '../../../store/meta.ts';
+import { sessionPaths } from '../../../store/paths.ts';
+import { diffStatText } from '../../../template/knowledge.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { runningSetup } from '../../set-up.ts';
+
+const example = `
+Example:
+  $ claude-code-agent session show auth-refactor/002
+  $ claude-code-agent session show auth-refactor/api --config
+  $ claude-code-agent session show auth-refactor/api --json | jq .cost`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Shows one session: its task, its status and why, cost, and where its files are.')
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('--config', 'show what it gets in its config dir, each part with the layer it comes from')
+    .option('--json', 'one JSON document: meta.json of the session, or its config')
+    .addHelpText('after', example)
+    .action((reference, { config, json }) => {
+      const view = config === true ? showConfig : show;
+      return context.run(() => view(context, reference, json === true));
+    });
+}
+
+function showConfig(context: Context, reference: string, json: boolean): Work {
+  const session = loadReferredSession(context, reference);
+  if (!session.ok) return session;
+  const view = configView(context, session.value);
+  if (!view.ok) return view;
+  if (json) context.stdout.line(safeJson(view.value, 2));
+  else for (const line of configLines(view.value, context.stdout.style)) context.stdout.line(line);
+  return ok(exitCode.done);
+}
+
+function show(context: Context, reference: string, json: boolean): Work {
+  const session = loadReferredSession(context, reference);
+  if (!session.ok) return session;
+  const { record, sessionId, state } = session.value;
+  const standing = standingOf(context.world, session.value);
+  const now = standing.live.get(sessionId);
+  const usage = addUsage(record.usage, now?.usage ?? noUsage);
+  const wait = standing.isInterrupted ? null : timedWait(state, planOf(state), record, standing.atMs);
+  if (json) {
+    const retryAt = wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() };
+    context.stdout.line(safeJson({ ...sessionMeta({ ...record, usage }), ...retryAt }, 2));
+  } else {
+    const seen = { used: usage, now: doing(context, session.value, standing), denied: now?.denied, wait };
+    for (const line of describe(context, session.value, seen)) context.stdout.line(line);
+  }
+  return ok(exitCode.done);
+}
+
+function doing({ world }: Context, session: LoadedSession, { live, isInterrupted }: Standing): string | undefined {
+  const now = live.get(session.sessionId);
+  if (now?.slot !== undefined) return slotSentence(session.state, now.slot);
+  const setupLog = isInterrupted ? null : runningSetup(world, session.paths, session.record);
+  if (setupLog !== null) return setupSentence(setupLog);
+  return now?.retry === undefined ? now?.currentTool : retrySentence(now.retry);
+}
+
+interface Seen {
+  /** Of all attempts, the running one included. */
+  readonly used: Usage;
+  readonly now: string | undefined;
+  readonly denied: Denied | undefined;
+  readonly wait: TimedWait | null;
+}
+
+function describe(context: Context, session: LoadedSession, { used, now, denied, wait }: Seen): string[] {
+  const { record, state, sessionId } = session;
+  const { definition } = record;
+  const { style } = context.stdout;
+  const why = explanation(state, planOf(state), record);
+  const { status } = record.state;
+  const until = wait === null ? [] : [goesOnAt(wait.untilMs, context.world.clock.now())];
+  const reasons = [why.reason ?? wait?.reason ?? [], until].flat().join(', ');
+  const cost = formatMoney(used.costUsd, used.estimated);
+  const lines: [string, string | undefined][] = [
+    ['Group', state.group.id],
+    ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
+    ['Why', why.message === undefined ? undefined : withCommands(state, why.message, record)],
+    ['Now', now],
+    ['Going on', goingOn(context, session)],
+    ['Project', definition.projectPath],
+    ...workLines(session),
+    ['Description', definition.description === '' ? undefined : definition.description],
+    ['Depends on', definition.dependsOn.length > 0 ? listTitles(state, definition.dependsOn) : undefined],
+    ['Model', record.model ?? definition.model],
+    ['Template', definition.template],
+    ['Config', definition.configTemplate?.name ?? state.group.configTemplate?.name],
+    ['Permissions', permissions(session)],
+    ['Untrusted', trustText(definition)],
+    ['Memory', memoryText(definition)],
+    ['Budget', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
+    ['Limits', limits(session)],
+    ['Attempts', String(record.attempts)],
+    ['Cost', `${cost}, ${formatTokens(used.tokens)}`],
+    ['Time', formatDuration(used.durationMs)],
+    ['Started', record.startedAt === undefined ? undefined : formatDate(record.startedAt)],
+    ['Ended', record.endedAt === undefined ? undefined : formatDate(record.endedAt)],
+    ['Claude session', record.claudeSessionIds.at(-1)],
+    ['Files', sessionPaths(session.paths, sessionId).folder],
+  ];
+  return [
+    `${style('strong', sessionTitle(sessionId, definition.name))}  ${sessionId}`,
+    ...lines.flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${shown(name, value)}`])),
+    ...[
+      ...record.warnings.map(({ message }) => message),
+      ...(denied === undefined ? [] : [deniedSentence(denied)]),
+    ].map((message) => `${style('warn', 'Warning')}: ${safeLine(message, 400)}`),
+    '',
+    style('dim', 'Task:'),
+    safeText(definition.prompt),
+    ...rejected(record.rejection?.output ?? '', style),
+    ...(record.state.status === 'completed' ? ['', style('dim', 'Result:'), safeText(record.state.result)] : []),
+  ];
+}
+
+function rejected(output: string, style: Style): string[] {
+  const printed = safeText(output).trimEnd();
+  return printed === '' ? [] : ['', style('dim', 'The acceptance command printed, in the end:'), printed];
+}
+
+function goingOn({ world }: Context, { paths, state, record }: LoadedSession): string | undefined {
+  const cost = resumeCost(world, paths, state, record);
+  return cost === null ? (resumeNoteText(world, paths, record) ?? undefined) : resumeCostText(cost);
+}
+
+/** Where it works, what it left there and how that is checked. */
+function workLines({ state, record, sessionId }: LoadedSession): [string, string | undefined][] {
+  const { definition, workspace, mergedInto } = record;
+  const { mode, why } = isolationWhy(state, sessionId);
+  const planned = definition.repository === undefined ? undefined : `${placeText(mode)}, because ${why}`;
+  const setup = setupText(definition);
+  const work = record.state.status === 'completed' ? record.state.work : undefined;
+  return [
+    ['Works in', workspace?.folder ?? planned],
+    ['Branch', workspace === undefined ? undefined : `${workspace.branch}, from ${workspace.base.slice(0, 12)}`],
+    ['Changed', work === undefined ? undefined : diffStatText(work)],
+    ['Merged into', mergedInto],
+    ['Set-up', setup !== undefined && mode === 'none' ? `${setup}; not run without a worktree` : setup],
+    ['Accept', acceptText(definition)],
+  ];
+}
+
+/** Only the status carries colours of ours; everything else came from outside. */
+function shown(name: string, value: string): string {
+  return name === 'Status' ? value : safeLine(value, 1000);
+}
+
+function limits({ record }: LoadedSession): string {
+  const { retries = defaultRetries, timeoutMs, stallTimeoutMs = defaultStallTimeoutMs } = record.definition;
+  return [
+    timeoutMs === undefined ? 'no timeout' : `timeout ${formatDuration(timeoutMs)}`,
+    `stalled after ${formatDuration(stallTimeoutMs)} without progress`,
+    `${retries === 1 ? '1 retry' : `${retries} retries`} after transient failures`,
+  ].join(', ');
+}
+
+function permissions({ record }: LoadedSession): string | undefined {
+  const { permissionMode, allowedTools } = record.definition;
+  const parts = [...(permissionMode === undefined ? [] : [permissionMode]), ...(allowedTools ?? [])];
+  return parts.length > 0 ? parts.join(', ') : undefined;
+}

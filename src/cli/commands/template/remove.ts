@@ -1,0 +1,58 @@
+/** `template remove`: takes an installed pack away. */
+import type { Command } from '@commander-js/extra-typings';
+import { ok } from '../../../core/failure.ts';
+import { plural } from '../../../report/format.ts';
+import { findPack, handEdits, type InstalledPack, removePack, withPacks } from '../../../template/pack.ts';
+import { confirmed } from '../../confirm.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { packsOf } from '../../pack-fetch.ts';
+
+const example = `
+Example:
+  $ claude-code-agent template remove team
+  $ claude-code-agent template remove team --force`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(
+      'Removes a template pack. Groups keep the templates they were made with. Asks first, unless --force is given.',
+    )
+    .argument('<name>', 'name of the pack')
+    .option('--force', 'do not ask')
+    .addHelpText('after', example)
+    .action((name, { force }) => context.run(() => remove(context, name, force === true)));
+}
+
+async function remove(context: Context, name: string, force: boolean): Promise<Work> {
+  const packs = packsOf(context);
+  if (!packs.ok) return packs;
+  const asked = await withPacks(context.world, packs.value, () => {
+    const found = findPack(context.world, packs.value, name);
+    return found.ok ? ok(question(context, found.value)) : found;
+  });
+  if (!asked.ok) return asked;
+  const sure = await confirmed(context, asked.value, force);
+  if (!sure.ok) return sure;
+  if (!sure.value) {
+    context.stderr.line('Nothing was removed.');
+    return ok(exitCode.done);
+  }
+  // It is looked for again: another command may have been faster while the question stood.
+  const removed = await withPacks(context.world, packs.value, () => {
+    const found = findPack(context.world, packs.value, name);
+    if (found.ok) removePack(context.world, packs.value, name);
+    return found;
+  });
+  if (!removed.ok) return removed;
+  context.stderr.line(`Removed pack ${name}.`);
+  return ok(exitCode.done);
+}
+
+function question(context: Context, pack: InstalledPack): string {
+  const edits = handEdits(context.world, pack);
+  if (pack.note === null || edits === null) return `Remove the folder ${pack.folder}, whose source is not known?`;
+  const from = `${plural(pack.note.files.length, 'file')} from ${pack.note.source}`;
+  const changed = edits.length === 0 ? '' : `, ${edits.length} of them changed by hand`;
+  return `Remove pack ${pack.name} (${from}${changed})?`;
+}

@@ -1,0 +1,104 @@
+/** What a merge did, or would do, for people and as JSON. */
+
+import type { MergeReport } from '../delivery/merge.ts';
+import { type Piece, titleOfPiece } from '../delivery/pieces.ts';
+import { leftOutLines, placeName } from '../delivery/plan.ts';
+import { shortCommit } from '../git/scratch.ts';
+import { plural } from '../report/format.ts';
+import { safeJson, safeLine } from '../report/terminal-text.ts';
+import type { Context } from './context.ts';
+
+const lineColumns = 1000;
+
+export function showMerge(context: Context, groupId: string, report: MergeReport, json: boolean): void {
+  const { stdout } = context;
+  if (json) stdout.line(safeJson(mergeDocument(groupId, report), 2));
+  else for (const line of mergeLines(groupId, report)) stdout.line(safeLine(line, lineColumns));
+}
+
+function mergeDocument(
+  groupId: string,
+  { outcome, handOver, prepared, moves, contained, cleanUp, notes }: MergeReport,
+) {
+  return {
+    groupId,
+    outcome,
+    repositories: prepared.map(({ plan, target }) => {
+      const move = moves.find(({ repository }) => repository === plan.repository);
+      return {
+        repository: plan.repository,
+        into: plan.into,
+        from: target.commit,
+        ...(move === undefined ? {} : { to: move.to }),
+        checkouts: move?.checkouts ?? target.checkouts,
+        sessions: plan.pieces.map((piece) => ({
+          id: piece.record.definition.id,
+          ...(piece.record.definition.name === undefined ? {} : { name: piece.record.definition.name }),
+          branch: piece.workspace.branch,
+          commit: piece.source,
+          ...(move === undefined ? {} : { contained: contained.has(piece.record.definition.id) }),
+        })),
+      };
+    }),
+    mergedBefore: handOver.merged,
+    leftOut: handOver.leftOut.map(({ sessionId, why }) => ({ sessionId, why })),
+    cleaned: cleanUp.cleaned,
+    kept: cleanUp.kept,
+    notes: [...notes, ...cleanUp.notes],
+  };
+}
+
+function mergeLines(groupId: string, report: MergeReport): string[] {
+  const { outcome, handOver, prepared, moves, contained, cleanUp, notes } = report;
+  const left = leftOutLines(handOver);
+  switch (outcome) {
+    case 'interrupted':
+      return ['Interrupted: no branch was moved.'];
+    case 'nothing':
+      return [nothingToMerge(groupId, report), ...left, ...keptLines(report)];
+    case 'planned':
+      return [
+        ...prepared.flatMap(({ plan, target }) => [
+          `Into ${plan.into} of ${placeName(plan.repository)} (${shortCommit(target.commit)}):`,
+          ...plan.pieces.map(pieceLine),
+        ]),
+        ...left,
+        'Nothing was done.',
+      ];
+    case 'merged':
+      return [
+        ...moves.map(({ repository, into, from, to, sessionIds }) => {
+          const there = sessionIds.filter((id) => contained.has(id)).length;
+          const known = there === 0 ? '' : `, ${there} of them there already`;
+          const step = from === to ? '' : ` (${shortCommit(from)} -> ${shortCommit(to)})`;
+          const where = `${into} of ${placeName(repository)}`;
+          return `Merged ${plural(sessionIds.length, 'session')} into ${where}${known}${step}.`;
+        }),
+        ...left,
+        ...keptLines(report),
+        ...[...notes, ...cleanUp.notes],
+      ];
+  }
+}
+
+function nothingToMerge(groupId: string, { handOver }: MergeReport): string {
+  const { leftOut, merged, mergedInto } = handOver;
+  if (leftOut.some(({ work }) => work === 'uncommitted')) {
+    return `Nothing of ${groupId} was merged: what is left of it is in no commit.`;
+  }
+  if (merged.length > 0) return `Everything of ${groupId} is merged already, into ${mergedInto.join(' and ')}.`;
+  if (leftOut.some(({ work }) => work === 'elsewhere')) {
+    return `Nothing of ${groupId} was merged: no work of a completed session is on a branch of its own.`;
+  }
+  return `${groupId} has nothing to merge: no session left work in a worktree of its own.`;
+}
+
+function pieceLine(piece: Piece): string {
+  const { accept } = piece.record.definition;
+  const then = accept === undefined ? '' : `, then: ${accept}`;
+  return `  ${titleOfPiece(piece)}: merge ${piece.workspace.branch} (${shortCommit(piece.source)})${then}`;
+}
+
+function keptLines({ cleanUp, handOver: { titles } }: MergeReport): string[] {
+  return cleanUp.kept.map(({ sessionId, why }) => `Kept the worktree of ${titles.get(sessionId) ?? sessionId}: ${why}`);
+}

@@ -1,0 +1,83 @@
+/** The template that an argument of `template show` or `template render` means: a name of any kind, or a path. */
+import { extname, resolve } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import {
+  type FoundTemplate,
+  findTemplate,
+  type TemplateKind,
+  type TemplatePlace,
+  templateKinds,
+  templatePlaces,
+  upToRepository,
+} from '../../template/places.ts';
+import { briefPath, lookAt } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+
+/** A template without a place was named by its path. */
+export type NamedTemplate = Omit<FoundTemplate, 'place'> & { readonly place?: TemplatePlace };
+
+/**
+ * Where templates are looked for on behalf of these folders, the nearest first. A folder inside a repository has those
+ * of the folders above it as well, up to the repository's own.
+ */
+export function placesFor({ env, packageRoot, world }: Place, folders: readonly string[]): readonly TemplatePlace[] {
+  return templatePlaces({ env, packageRoot, projects: folders.flatMap((folder) => upToRepository(world, folder)) });
+}
+
+/** Where templates are looked for by somebody who stands in the current folder. */
+export function placesHere(place: Place): readonly TemplatePlace[] {
+  return placesFor(place, [place.cwd]);
+}
+
+/** Fails when nothing goes by the name, or more than one kind of template and `kind` does not say which is meant. */
+export function findNamed(
+  place: Place,
+  places: readonly TemplatePlace[],
+  name: string,
+  kind: TemplateKind | undefined,
+): Result<NamedTemplate> {
+  if (name.includes('/')) return atPath(place, name);
+  const kinds = kind === undefined ? templateKinds : [kind];
+  const results = kinds.map((one) => findTemplate(place.world, places, one, name));
+  const found = results.flatMap((result) => (result.ok ? [result.value] : []));
+  const [first, second] = found;
+  if (first === undefined) return unknownName(name, kind, results);
+  if (second === undefined) return ok(first);
+  const which = found.map((one) => `a ${one.kind} (${one.path})`).join(' and ');
+  return fail(
+    'ambiguous',
+    `"${name}" is ${which}.`,
+    `Say which one you mean with --kind ${first.kind} or --kind ${second.kind}.`,
+  );
+}
+
+/** Any refusal says what is wrong with the name; of several kinds the one with a suggestion helps most. */
+function unknownName(
+  name: string,
+  kind: TemplateKind | undefined,
+  results: readonly Result<FoundTemplate>[],
+): Result<never> {
+  const failures = results.flatMap((result) => (result.ok ? [] : [result.failure]));
+  const usage = failures.find(({ reason }) => reason === 'usage');
+  const hinted = failures.find(({ message }) => message.includes('did you mean'));
+  const chosen = usage ?? hinted ?? (kind === undefined ? undefined : failures[0]);
+  if (chosen !== undefined) return { ok: false, failure: chosen };
+  return fail('not-found', `There is no template "${name}".`, 'See: claude-code-agent template list');
+}
+
+function atPath(place: Place, typed: string): Result<NamedTemplate> {
+  const path = resolve(place.cwd, typed);
+  const kind = kindOfPath(place, path);
+  return kind.ok ? ok({ kind: kind.value, name: typed, path }) : kind;
+}
+
+/** What a file or folder would be as a template. Fails with `usage`. */
+export function kindOfPath(place: Place, path: string): Result<TemplateKind> {
+  const next = 'Give a .md file (a prompt), a folder (a config) or a .yaml file (a workflow).';
+  const found = lookAt(place.world.files, path);
+  if (!found.ok) return fail('usage', `${briefPath(path)} ${found.trouble}.`, next);
+  if (found.value === 'folder') return ok('config');
+  if (extname(path) === '.md') return ok('prompt');
+  if (/^\.ya?ml$/.test(extname(path))) return ok('workflow');
+  return fail('usage', `${briefPath(path)} is no template.`, next);
+}

@@ -1,0 +1,123 @@
+/** Which templates a command line means: `--template` names a prompt or a config, `--config-template` a config. */
+import { extname, resolve } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupDefinition } from '../../core/group.ts';
+import { quoted } from '../../core/id.ts';
+import { problemsFailure } from '../../store/yaml-text.ts';
+import { type ConfigTemplate, loadConfigTemplate } from '../../template/config-template.ts';
+import { findTemplate, type TemplatePlace } from '../../template/places.ts';
+import { loadPromptTemplate, type PromptTemplate } from '../../template/prompt-template.ts';
+import type { Place } from '../place.ts';
+import { placesHere } from './named-template.ts';
+import { referenceTo } from './new-group.ts';
+
+/** Says that the group's own template is not wanted. */
+export const noTemplate = 'none';
+
+export interface TemplateOptions {
+  readonly template?: string | undefined;
+  readonly configTemplate?: string | undefined;
+}
+
+export interface ChosenTemplates {
+  readonly prompt?: PromptTemplate;
+  /** As it was named: a name, or an absolute path. */
+  readonly promptReference?: string;
+  readonly config?: ConfigTemplate;
+}
+
+const next = 'See: claude-code-agent template list';
+
+/** Loads what is named. Fails when nothing or two things go by the name, or with the problems of the template. */
+export function chooseTemplates(
+  place: Place,
+  places: readonly TemplatePlace[],
+  { template, configTemplate }: TemplateOptions,
+): Result<ChosenTemplates> {
+  const config = configTemplate === undefined ? ok(undefined) : loadConfig(place, places, configTemplate);
+  if (!config.ok) return config;
+  const named: Result<ChosenTemplates> =
+    template === undefined || template === noTemplate ? ok({}) : eitherKind(place, places, template);
+  if (!named.ok) return named;
+  if (config.value === undefined) return named;
+  if (named.value.config !== undefined) {
+    const message = `Both --template ${template} and --config-template ${configTemplate} are config templates.`;
+    return fail('usage', message, 'Name one of them.');
+  }
+  return ok({ ...named.value, config: config.value });
+}
+
+/** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
+export function chooseClaudeMd(place: Place, places: readonly TemplatePlace[], given: string): Result<PromptTemplate> {
+  const path = given.endsWith('.md') ? resolve(place.cwd, given) : pathOf(place, given);
+  const found = path === null ? findTemplate(place.world, places, 'prompt', given) : ok({ path });
+  if (!found.ok) return found;
+  const loaded = loadPromptTemplate(place.world, found.value.path);
+  return loaded.ok ? ok(loaded.value) : problemsFailure('The text for CLAUDE.md', loaded.problems);
+}
+
+/** Looked up as a prompt, then as a config; one that is both is a clash. */
+function eitherKind(place: Place, places: readonly TemplatePlace[], name: string): Result<ChosenTemplates> {
+  const path = pathOf(place, name);
+  if (path !== null) return byPath(place, path);
+  const prompt = findTemplate(place.world, places, 'prompt', name);
+  const config = findTemplate(place.world, places, 'config', name);
+  if (prompt.ok && config.ok) {
+    const both = `a prompt template (${prompt.value.path}) and a config template (${config.value.path})`;
+    const message = `${quoted(name)} is ${both}.`;
+    return fail('ambiguous', message, 'Give the path of the one you mean; a config can be named by --config-template.');
+  }
+  if (config.ok) return configAt(place, config.value.path);
+  return prompt.ok ? promptAt(place, prompt.value.path, name) : prompt;
+}
+
+/** The absolute path that a reference is; null for a name. */
+function pathOf(place: Place, reference: string): string | null {
+  return reference.includes('/') ? resolve(place.cwd, reference) : null;
+}
+
+function byPath(place: Place, path: string): Result<ChosenTemplates> {
+  const kind = place.world.files.info(path)?.kind;
+  if (kind === 'folder') return configAt(place, path);
+  if (kind === 'file' && extname(path) === '.md') return promptAt(place, path, path);
+  return fail('not-found', `${path} is neither a prompt template (a .md file) nor a config template (a folder).`, next);
+}
+
+function promptAt(place: Place, path: string, promptReference: string): Result<ChosenTemplates> {
+  const prompt = loadPromptTemplate(place.world, path);
+  if (prompt.ok) return ok({ prompt: prompt.value, promptReference });
+  return problemsFailure('The prompt template', prompt.problems);
+}
+
+function configAt(place: Place, path: string): Result<ChosenTemplates> {
+  const config = loadConfigTemplate(place.world, path);
+  if (config.ok) return ok({ config: config.value });
+  return problemsFailure('The config template', config.problems);
+}
+
+function loadConfig(place: Place, places: readonly TemplatePlace[], name: string) {
+  const path = pathOf(place, name);
+  const found = path === null ? findTemplate(place.world, places, 'config', name) : ok({ path });
+  if (!found.ok) return found;
+  const chosen = configAt(place, found.value.path);
+  return chosen.ok ? ok(chosen.value.config) : chosen;
+}
+
+export interface GroupTemplates {
+  readonly definition: Pick<GroupDefinition, 'template' | 'configTemplate'>;
+  readonly configTemplates: readonly ConfigTemplate[];
+}
+
+/** The defaults of a group. A prompt is kept by name, because a session's project may have one of its own. */
+export function groupTemplates(place: Place, given: TemplateOptions): Result<GroupTemplates> {
+  const chosen = chooseTemplates(place, placesHere(place), given);
+  if (!chosen.ok) return chosen;
+  const { promptReference, config } = chosen.value;
+  return ok({
+    definition: {
+      ...(promptReference === undefined ? {} : { template: promptReference }),
+      ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
+    },
+    configTemplates: config === undefined ? [] : [config],
+  });
+}

@@ -1,0 +1,129 @@
+/** From what users type to ids: groups by id, prefix or slug; sessions by id, prefix or `<group>/<number-or-name>`. */
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { GroupId, SessionId } from '../core/group.ts';
+import { findGroup, findSession, quoted } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
+import { type GroupPaths, groupPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { liveRunner } from './live-runner.ts';
+import type { Place } from './place.ts';
+
+export interface GroupReference {
+  readonly root: string;
+  readonly groupId: GroupId;
+  readonly paths: GroupPaths;
+}
+
+/** Fails with `not-found`, `ambiguous` or `usage` (no data root). */
+export function resolveGroup(place: Place, reference: string): Result<GroupReference> {
+  const root = place.root();
+  if (!root.ok) return root;
+  const found = findGroup(groupIds(place.world, root.value), reference);
+  if (!found.ok) return found;
+  return ok({ root: root.value, groupId: found.value, paths: groupPaths(root.value, found.value) });
+}
+
+export interface LoadedGroup extends GroupReference {
+  readonly state: GroupState;
+  /** A runner held the group just before its log was read: one that says it runs was not interrupted. */
+  readonly hadRunner: boolean;
+}
+
+/** The group with its state, read without changing anything. */
+export function loadReferredGroup(place: Place, reference: string): Result<LoadedGroup> {
+  const group = resolveGroup(place, reference);
+  if (!group.ok) return group;
+  return loadWithRunner(place.world, group.value);
+}
+
+/** In this order, so that what a runner logged before it ended is read for certain. */
+export function loadWithRunner(world: World, group: GroupReference): Result<LoadedGroup> {
+  const hadRunner = isHeld(world, group);
+  const state = loadGroup(world, group.root, group.groupId);
+  return state.ok ? ok({ ...group, state: state.value, hadRunner }) : state;
+}
+
+/** A lock that cannot be read counts as free: reading the log says better what is the matter. */
+export function isHeld(world: World, group: GroupReference): boolean {
+  try {
+    return liveRunner(world, group) !== null;
+  } catch {
+    return false;
+  }
+}
+
+export interface LoadedSession extends LoadedGroup {
+  readonly sessionId: SessionId;
+  readonly record: SessionRecord;
+}
+
+/** `<group>/<session>`, or an id or unique prefix that is looked for in all groups. */
+export function loadReferredSession(place: Place, reference: string): Result<LoadedSession> {
+  const slash = reference.indexOf('/');
+  const split =
+    slash >= 0
+      ? ok({ group: reference.slice(0, slash), session: reference.slice(slash + 1) })
+      : searchAllGroups(place, reference);
+  if (!split.ok) return split;
+  const group = loadReferredGroup(place, split.value.group);
+  if (!group.ok) return group;
+  return sessionOf(group.value, split.value.session);
+}
+
+/** A session of a group that is known already. */
+export function sessionOf(group: LoadedGroup, reference: string): Result<LoadedSession> {
+  const found = findSessionOf(group.state, reference);
+  if (!found.ok) return found;
+  const record = group.state.sessions.get(found.value);
+  if (record === undefined) throw new Error(`Internal error: ${found.value} was found and is gone`);
+  return ok({ ...group, sessionId: found.value, record });
+}
+
+/** The id of a session of this group by id, number, name or unique prefix. */
+export function findSessionOf(state: GroupState, reference: string): Result<SessionId> {
+  const sessions = [...state.sessions.values()].map(({ definition }) => definition);
+  const found = findSession(sessions, reference);
+  if (found.ok || found.failure.reason !== 'not-found') return found;
+  return fail(
+    'not-found',
+    `There is no session ${quoted(reference)} in the group ${state.group.id}.`,
+    `See: claude-code-agent session list ${state.group.id}`,
+  );
+}
+
+function isNumber(reference: string): boolean {
+  return /^\d{1,6}$/.test(reference);
+}
+
+interface Split {
+  readonly group: string;
+  readonly session: string;
+}
+
+function searchAllGroups(place: Place, reference: string): Result<Split> {
+  const root = place.root();
+  if (!root.ok) return root;
+  const owners = new Map<SessionId, GroupId>();
+  for (const listing of listGroups(place.world, root.value)) {
+    if (!('meta' in listing)) continue;
+    for (const session of listing.meta.sessions) owners.set(session.id, listing.id);
+  }
+  // Numbers and names repeat from group to group, so here only ids and their beginnings count.
+  if (isNumber(reference)) return needsGroup(reference);
+  const found = findSession(
+    [...owners.keys()].map((id) => ({ id })),
+    reference,
+  );
+  if (!found.ok) return found.failure.reason === 'not-found' ? needsGroup(reference) : found;
+  return ok({ group: owners.get(found.value) as GroupId, session: found.value });
+}
+
+function needsGroup(reference: string): Result<never> {
+  return fail(
+    'not-found',
+    `There is no session with the id ${quoted(reference)}.`,
+    'Give numbers and names with their group: <group>/<number-or-name>.',
+  );
+}

@@ -1,0 +1,48 @@
+/** The form of the user's `config.yaml`. */
+import type { z as Z } from 'zod';
+import { ok, type Result } from '../core/failure.ts';
+import { zod } from '../store/schema.ts';
+import { checkYaml, problemsFailure, readYaml } from '../store/yaml-text.ts';
+import { checkedCommand } from '../template/command-text.ts';
+
+const z = zod();
+
+/** US dollars per million tokens. */
+const usd = z.number().min(0).max(100_000);
+
+const price = z
+  .strictObject({ input: usd, output: usd, cacheCreation: usd.optional(), cacheRead: usd.optional() })
+  // As the service prices its cache: writing costs a quarter more than input, reading a tenth.
+  .transform(({ input, output, cacheCreation = input * 1.25, cacheRead = input / 10 }) => ({
+    input,
+    output,
+    cacheCreation,
+    cacheRead,
+  }));
+
+const userConfig = z.strictObject({
+  /** By a word that the ids of the models contain. */
+  prices: z.record(z.string().min(1).max(100), price).optional(),
+  /** Shell command that is told when a group completes, fails, is paused or reaches a limit. */
+  onEvent: z
+    .string()
+    .transform((text, place) => {
+      const found = checkedCommand(text);
+      if (found.ok) return found.command;
+      place.addIssue({ code: 'custom', message: found.problem });
+      return z.NEVER;
+    })
+    .optional(),
+});
+
+export type UserConfig = Z.output<typeof userConfig>;
+
+/** Fails with `usage` and every problem at its line and column. An empty file says nothing. */
+export function parseUserConfig(text: string, file: string): Result<UserConfig> {
+  const yaml = readYaml({ text, file });
+  if (yaml.ok && (yaml.value.value ?? null) === null) return ok({});
+  const checked = yaml.ok ? checkYaml(yaml.value, userConfig, 'config.yaml') : yaml;
+  return checked.ok
+    ? ok(checked.value)
+    : problemsFailure('The user’s config', checked.problems, 'Correct it and try again.');
+}

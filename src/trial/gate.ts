@@ -94,15 +94,18 @@ export class TrialGate {
     return (isWholeProgram(file) && !byName) || (age >= 0 && age < freshMs);
   }
 
-  async #isStill(before: Admitted): Promise<boolean> {
-    if (!this.#isThere(before)) return false;
+  /** Null when it is another one by now. Fails when it could not be asked, which says nothing about it. */
+  async #still(before: Admitted): Promise<Result<Admitted> | null> {
+    if (!this.#isThere(before)) return null;
     const version = await this.#ask(before.program);
-    return version.ok && version.value === before.version;
+    if (version.ok) return version.value === before.version ? ok(before) : null;
+    return version.failure.reason === 'claude-missing' ? null : version;
   }
 
-  #ask(program: string): ReturnType<typeof versionOf> {
-    this.#askedAtMs = this.#world.clock.now();
-    return versionOf(this.#world, program, this.#options.caller);
+  async #ask(program: string): Promise<Result<string>> {
+    const version = await versionOf(this.#world, program, this.#options.caller);
+    if (version.ok) this.#askedAtMs = this.#world.clock.now();
+    return version;
   }
 
   /** Of the program that would be tried now. Fails with `claude-missing`. */
@@ -117,7 +120,8 @@ export class TrialGate {
   }
 
   async #admitNext(accepted: string | undefined, before: Admitted | null): Promise<Result<Admitted>> {
-    if (before !== null && (await this.#isStill(before))) return ok(before);
+    const still = before === null ? null : await this.#still(before);
+    if (still !== null) return still;
     const admitted = await this.#admitNow(accepted);
     const lost = before === null ? '' : `claude ${before.version}, which was in use, was replaced or is gone`;
     if (admitted.ok) {

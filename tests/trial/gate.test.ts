@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/attempt-mark.ts';
-import { ok, type Result } from '../../src/core/failure.ts';
+import { fail, ok, type Result } from '../../src/core/failure.ts';
 import { broken, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
 import { type GateOptions, TrialGate } from '../../src/trial/gate.ts';
 import { launchDigest } from '../../src/trial/launch.ts';
@@ -306,6 +306,24 @@ test('what only starts another program is asked again in the middle of a run', a
   for (const admitted of both) expect(admitted).toMatchObject({ ok: true, value: { version: '2.1.401' } });
   expect(place.trials.length).toBe(2);
   expect(place.said.at(-1)).toContain('from now on 2.1.401 is used');
+});
+
+test('a machine on which nothing can be asked is not taken for a claude that was replaced', async () => {
+  const place = new Place();
+  place.install('2.1.400', 0);
+  const own = createRealWorld();
+  let nowMs = own.clock.now();
+  const { after } = own.clock;
+  const gate = place.gate({}, { ...own, clock: { now: () => nowMs, after } });
+  await gate.admit(undefined);
+  const { run } = own.processes;
+  own.processes.run = async () => fail('timeout', 'It did not answer.', '');
+  nowMs += 60_000;
+  expect(await gate.admit(undefined)).toEqual(fail('timeout', 'It did not answer.', ''));
+  own.processes.run = run;
+  nowMs += 60_000;
+  expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
+  expect(place.trials.length).toBe(1);
 });
 
 test('a name that only its link answers to is looked at by that link', async () => {

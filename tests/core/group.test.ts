@@ -1,6 +1,6 @@
 /** Promises: usages add up in any order and grouping, model by model, and an estimate stays one. */
 import { expect, test } from 'bun:test';
-import { addUsage, noUsage, type Usage } from '../../src/core/group.ts';
+import { addUsage, defaultGroupConfig, noUsage, type Usage } from '../../src/core/group.ts';
 import { fc } from '../support/core-check.ts';
 
 const counts = fc.nat({ max: 1e6 });
@@ -17,6 +17,17 @@ const usages: fc.Arbitrary<Usage> = fc
     models: fc.dictionary(fc.constantFrom('opus', 'sonnet', 'haiku'), modelUsages),
   })
   .map(({ estimated, ...usage }) => ({ ...usage, ...(estimated ? { estimated: true as const } : {}) }));
+
+test('S18: the defaults are those of the specification', () => {
+  expect(defaultGroupConfig).toEqual({
+    maxConcurrentSessions: 3,
+    respectDependencies: true,
+    pauseOnError: true,
+    errorThreshold: 2,
+    onBudgetExceeded: 'pause',
+    warningThreshold: 0.8,
+  });
+});
 
 test('nothing added is nothing changed', () => {
   fc.assert(fc.property(usages, (usage) => expect(addUsage(usage, noUsage)).toEqual(usage)));

@@ -112,6 +112,20 @@ describe('figures', () => {
     expect([progress.totalCost, progress.totalTokens.output]).toEqual([1.5, 15]);
   });
 
+  test('S18: the fields of the specification are there, with its names and types', () => {
+    const progress = progressOf(fourSessions().start(a), { [a]: { usage: usage(1, 10), currentTool: 'Bash' } });
+    const counts = { totalSessions: 4, completed: 0, running: 1, pending: 3, failed: 0 };
+    expect(progress).toMatchObject({ ...counts, totalCost: 1 });
+    expect(typeof progress.elapsedTime).toBe('number');
+    for (const { input, output } of [progress.totalTokens, ...progress.sessions.map(({ tokens }) => tokens)]) {
+      expect([typeof input, typeof output]).toEqual(['number', 'number']);
+    }
+    for (const { id, projectPath, cost } of progress.sessions) {
+      expect([typeof id, typeof projectPath, typeof cost]).toEqual(['string', 'string', 'number']);
+    }
+    expect(byId(progress)[a]).toMatchObject({ status: 'running', currentTool: 'Bash' });
+  });
+
   test('that the API does not answer, and what is denied, is told while the attempt runs', () => {
     const retry = { attempt: 5, attemptsMax: 6, error: 'server_error', errorStatus: 503 };
     const denied = { calls: 2, tools: ['Bash'] };

@@ -126,6 +126,11 @@ describe('trouble', () => {
     expect(decide(log.state, capacity)).toMatchObject([{ status: 'paused', reason: 'error-threshold' }]);
   });
 
+  test('S18: at the threshold the group fails when it is not to pause', () => {
+    const log = threeSessions({ errorThreshold: 1, pauseOnError: false }).run().start(a).fail(a);
+    expect(decide(log.state, capacity)).toMatchObject([{ status: 'failed', reason: 'error-threshold' }]);
+  });
+
   test('F14: one session that fails twice is one failed session', () => {
     const log = threeSessions({ errorThreshold: 2 }).run().start(a).start(b).fail(a);
     log.add({ type: 'session_queued', sessionId: a, queued: true }).start(a).fail(a);

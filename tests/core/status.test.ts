@@ -120,6 +120,18 @@ describe('tables', () => {
   }
 });
 
+test('S18: every transition of the specification is there, and leads where it says', () => {
+  const moves: [GroupStatus, EventType, GroupStatus][] = [
+    ['created', 'group_started', 'running'],
+    ['running', 'group_completed', 'completed'],
+    ['running', 'group_paused', 'paused'],
+    ['running', 'group_failed', 'failed'],
+    ['paused', 'group_resumed', 'running'],
+    ['completed', 'group_archived', 'archived'],
+  ];
+  for (const [from, type, to] of moves) expect([from, type, nextGroupStatus(from, type)]).toEqual([from, type, to]);
+});
+
 /** Which sessions there can be in a group of each status. */
 const inhabitants: Record<GroupStatus, readonly SessionStatus[]> = {
   created: ['pending'],

@@ -65,6 +65,16 @@ test('what is there is what the documentation says, and findable under its names
   for (const name of [...prompts, ...configs, ...workflows]) expect(docs).toContain(`\`${name}\``);
 });
 
+test('S18: those of the specification are there under its names', () => {
+  const named = [
+    ...(['code-review', 'implement-feature'] as const).map((name) => ['prompt', name] as const),
+    ...(['strict-typescript', 'typescript-strict', 'documentation'] as const).map((name) => ['config', name] as const),
+    ['workflow', 'feature-implementation'] as const,
+  ];
+  for (const [kind, name] of named)
+    expect([name, findTemplate(world, places([]), kind, name).ok]).toEqual([name, true]);
+});
+
 test('code-review has the variables of the specification', () => {
   const [path, areas, ...others] = loadPrompt('code-review').variables;
   expect(others).toEqual([]);

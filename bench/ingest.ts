@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseLine } from '../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../src/claude/stream.ts';
-import { TranscriptFollower } from '../src/runner/transcript-follower.ts';
+import { TranscriptFollower } from '../src/runner/attempt/transcript-follower.ts';
 import { createRealWorld } from '../src/world/real-world.ts';
 import {
   atLeast,

@@ -1,7 +1,7 @@
 /** How long a user waits for the commands that only look: with no group, many groups, and one large group. */
 import { mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { planOf } from '../src/core/plan.ts';
+import { planOf } from '../src/core/plan/plan.ts';
 import { loadGroup } from '../src/store/group-store.ts';
 import { openGroupWriter } from '../src/store/group-writer.ts';
 import { groupPaths, groupsFolder } from '../src/store/paths.ts';

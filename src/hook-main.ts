@@ -3,7 +3,7 @@
  * claude runs it often, so it imports nothing heavy; it always exits with 0, because a hook must never stop a session.
  */
 import { dirname, join } from 'node:path';
-import { attemptMark } from './claude/attempt-mark.ts';
+import { attemptMark } from './claude/launch/attempt-mark.ts';
 import {
   type ContextSystem,
   type HookAnswer,

@@ -46,6 +46,7 @@ describe('the tree', () => {
   test('hooks start light', () => expect(rules.checkHookWeight(src)).toEqual([]));
   test('every file says what it is', () => expect(rules.checkHeaders(all)).toEqual([]));
   test('every folder says what it is for', () => expect(rules.checkFolders(src)).toEqual([]));
+  test('no folder is a drawer', () => expect(rules.checkRooms(src)).toEqual([]));
   test('the table of folders is true', () => expect(rules.checkArchitecture(src, architecture)).toEqual([]));
   test('every event and failure has a doc line', () => expect(rules.checkUnions(src)).toEqual([]));
   test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
@@ -243,6 +244,17 @@ describe('the other rules see a violation', () => {
     expect(rules.checkFolders(tree({ 'src/core/a/b.ts': said, 'src/main.ts': '' }))).toEqual([]);
     expect(rules.checkFolders(tree({ 'src/core/a/b.ts': '/** Things. */' }))).toHaveLength(1);
     expect(rules.checkFolders(tree({ 'src/core/a/b.ts': said, 'src/core/a/c.ts': said }))).toHaveLength(1);
+  });
+
+  test('a folder of 26 files, a room that is a quarter of the house', () => {
+    const folder = (room: string, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, nth) => [`src/${room}/${nth}.ts`, '']));
+    const rooms = (a: number) => tree({ ...folder('a', a), ...folder('b', 12), ...folder('c', 12) });
+    const five = { ...folder('d', 5), ...folder('e', 5), ...folder('f', 5), ...folder('g', 5), ...folder('h', 5) };
+    expect(rules.checkRooms(tree(five))).toEqual([]);
+    expect(rules.checkRooms(rooms(8)).map((problem) => problem.slice(0, 5))).toEqual(['src/a', 'src/b', 'src/c']);
+    const drawer = Object.fromEntries(Array.from({ length: 26 }, (_, nth) => [`src/core/plan/${nth}.ts`, '']));
+    expect(rules.checkRooms(tree(drawer))).toContainEqual(expect.stringMatching(/^src\/core\/plan: 26 files/));
   });
 
   test('undocumented members', () => {

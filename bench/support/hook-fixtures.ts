@@ -1,7 +1,7 @@
 /** What the hooks of the benchmark find: a project with state of every context system, and the folder of a worker. */
 import { mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { attemptMark } from '../../src/claude/attempt-mark.ts';
+import { attemptMark } from '../../src/claude/launch/attempt-mark.ts';
 import type { JsonObject } from '../../src/context/faber/json-text.ts';
 import { activeRunPath, statePath } from '../../src/context/faber/project.ts';
 import { shippedFaber } from '../../src/context/faber/shipped.ts';

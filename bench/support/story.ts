@@ -1,7 +1,7 @@
 /** A run without workers: what a runner logs of it, and decides, as fast as it can. */
 import type { EventBody } from '../../src/core/event.ts';
 import { noUsage, type SessionId } from '../../src/core/group.ts';
-import { decide } from '../../src/core/schedule.ts';
+import { decide } from '../../src/core/plan/schedule.ts';
 import type { GroupWriter } from '../../src/store/group-writer.ts';
 import type { CountingWorld } from './counting-world.ts';
 import { timed } from './figures.ts';

@@ -3,7 +3,7 @@
  */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition } from '../core/group.ts';
-import { forwardOption } from './argv.ts';
+import { forwardOption } from './launch/argv.ts';
 
 /** Absent = nobody has tried. */
 export interface Abilities {

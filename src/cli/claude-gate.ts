@@ -9,7 +9,7 @@ import { ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
-import type { ClaudeGate } from '../runner/attempt-setup.ts';
+import type { ClaudeGate } from '../runner/attempt/attempt-setup.ts';
 import { startEvents } from '../runner/run-start.ts';
 import { sightOf } from '../runner/sight.ts';
 import { loadGroup } from '../store/group-store.ts';
@@ -19,9 +19,9 @@ import { checkAccepted } from '../trial/judge.ts';
 import { abilitiesOf } from '../trial/remembered.ts';
 import type { World } from '../world/world.ts';
 import type { Context } from './context.ts';
-import { configOf } from './group-options.ts';
+import { configOf } from './options/group-options.ts';
+import type { RunWish } from './options/run-options.ts';
 import { checkAsked, checkFirstProjects, sayRefusedProjects } from './run-check.ts';
-import type { RunWish } from './run-options.ts';
 
 const columnsMax = 600;
 
@@ -119,7 +119,7 @@ export async function gateForNewGroup(
   const chosen = await gate.open.choose(acceptClaude);
   if (!chosen.ok) return chosen;
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
-  const asked = await (await import('./login-check.ts')).askLogin(context, chosen.value.program, first);
+  const asked = await (await import('../control/login-check.ts')).askLogin(context, chosen.value.program, first);
   return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
 }
 

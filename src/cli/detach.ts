@@ -4,8 +4,8 @@
  */
 import { join, resolve } from 'node:path';
 import { whileBusy } from '../control/busy.ts';
-import { LogReader } from '../control/log-reader.ts';
 import type { GroupReference } from '../control/resolve.ts';
+import { LogReader } from '../control/watch/log-reader.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { GroupPaths } from '../store/paths.ts';
@@ -15,8 +15,8 @@ import { ownCommand } from '../world/own-program.ts';
 import type { ExitStatus, RunningProcess, World } from '../world/world.ts';
 import type { Context, Work } from './context.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
-import type { ConfigOptions } from './group-options.ts';
-import type { RunWish } from './run-options.ts';
+import type { ConfigOptions } from './options/group-options.ts';
+import type { RunWish } from './options/run-options.ts';
 
 const lookMs = 25;
 /** Of what a runner that was refused has printed. */

@@ -3,7 +3,7 @@
 import type { MergeReport } from '../delivery/merge.ts';
 import { type Piece, titleOfPiece } from '../delivery/pieces.ts';
 import { leftOutLines, placeName } from '../delivery/plan.ts';
-import { shortCommit } from '../git/scratch.ts';
+import { shortCommit } from '../git/worktrees/scratch.ts';
 import { plural } from '../report/format.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { Context } from './context.ts';

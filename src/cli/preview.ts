@@ -1,20 +1,20 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
 import { type Abilities, checkAbilities } from '../claude/abilities.ts';
+import { chooseLogin } from '../claude/launch/login.ts';
+import { findClaude } from '../claude/launch/program.ts';
 import { list, object } from '../claude/lenient.ts';
-import { chooseLogin } from '../claude/login.ts';
-import { findClaude } from '../claude/program.ts';
-import { readSamples } from '../control/history.ts';
-import { resumeCostSentence } from '../control/resume-cost.ts';
+import { readSamples } from '../control/watch/history.ts';
+import { resumeCostSentence } from '../control/watch/resume-cost.ts';
 import { ok, type Result } from '../core/failure.ts';
-import { historyOf } from '../core/forecast.ts';
 import type { SessionId } from '../core/group.ts';
-import { type Preview, previewOf } from '../core/preview.ts';
+import { historyOf } from '../core/plan/forecast.ts';
+import { type Preview, previewOf } from '../core/plan/preview.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Missing, textPlan } from '../report/plan.ts';
 import { safeJson, safeLine, safeText } from '../report/terminal-text.ts';
 import { isolationWhy } from '../report/work-plan.ts';
-import { generatedConfig, permissionModeOf, type TemplateStore } from '../runner/generated-config.ts';
+import { generatedConfig, permissionModeOf, type TemplateStore } from '../runner/place/generated-config.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { ResolvedConfig } from '../template/config-layers.ts';
 import { checkAccepted, judgeTrial } from '../trial/judge.ts';

@@ -7,7 +7,7 @@ import { proposalSection, proposalTitle } from '../delivery/proposal-text.ts';
 import { bodyFileOf, type Destination, type ProposalReport } from '../delivery/pull-request.ts';
 import { mergeMessage, scratchPlace } from '../delivery/workbench.ts';
 import { pushArgs } from '../git/push.ts';
-import { askedIn, mergeArgs, scratchArgs, shortCommit } from '../git/scratch.ts';
+import { askedIn, mergeArgs, scratchArgs, shortCommit } from '../git/worktrees/scratch.ts';
 import { safeJson, safeLine, safeText } from '../report/terminal-text.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { Context } from './context.ts';

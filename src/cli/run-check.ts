@@ -1,12 +1,12 @@
 /** What sessions would fail of when they are started, told before anything is. */
 import { type Abilities, checkAbilities } from '../claude/abilities.ts';
-import { workerEnvironment } from '../claude/environment.ts';
-import { chooseLogin } from '../claude/login.ts';
-import { checkProjectSettings, sharedSettings } from '../claude/project-settings.ts';
+import { workerEnvironment } from '../claude/launch/environment.ts';
+import { chooseLogin } from '../claude/launch/login.ts';
+import { checkProjectSettings, sharedSettings } from '../claude/launch/project-settings.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
-import { isolationOf } from '../core/isolation.ts';
+import { isolationOf } from '../core/plan/isolation.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';

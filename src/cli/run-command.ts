@@ -10,7 +10,7 @@ import { onSignal } from '../control/signals.ts';
 import { readUserConfig } from '../control/user-config.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { runLine } from '../report/wording.ts';
-import { frozenTemplates } from '../runner/generated-config.ts';
+import { frozenTemplates } from '../runner/place/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { hasMergeJournal } from '../store/merge-journal.ts';
@@ -18,11 +18,11 @@ import { gateForGroup, type OpenGate } from './claude-gate.ts';
 import type { Context, Work } from './context.ts';
 import type { RunDisplay } from './dashboard/run-display.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
-import { type ConfigOptions, configOf } from './group-options.ts';
 import { notify } from './notify.ts';
+import { type ConfigOptions, configOf } from './options/group-options.ts';
+import { type RunWish, runWish, withRunOptions } from './options/run-options.ts';
 import type { PreviewWish } from './preview.ts';
 import { chooseOutput, createReporter, type OutputKind } from './reporters.ts';
-import { type RunWish, runWish, withRunOptions } from './run-options.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
 const takeTriesMax = 20;
@@ -163,7 +163,7 @@ export async function rehearsalFor(
   rehearse: string | true | undefined,
 ): Promise<Result<Rehearsal | undefined>> {
   if (rehearse === undefined) return ok(undefined);
-  const { createRehearsal } = await import('./rehearsal-process.ts');
+  const { createRehearsal } = await import('../control/rehearsal-process.ts');
   const { world, packageRoot, env } = context;
   if (rehearse === true) return createRehearsal(world, { packageRoot, env });
   const scriptFile = resolve(context.cwd, rehearse);

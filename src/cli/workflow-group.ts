@@ -13,10 +13,10 @@ import type { ConfigTemplate } from '../template/config-template.ts';
 import { findTemplate } from '../template/places.ts';
 import { readTextFile } from '../template/text-file.ts';
 import { type GivenVariables, parseGiven } from '../template/variables.ts';
+import type { SessionDraft, WorkflowDraft } from '../template/workflow/draft.ts';
 import { loadWorkflow } from '../template/workflow.ts';
-import type { SessionDraft, WorkflowDraft } from '../template/workflow-draft.ts';
 import { type Context, programName } from './context.ts';
-import { projectNotes } from './session-work.ts';
+import { projectNotes } from './options/session-work.ts';
 
 const noteColumnsMax = 1000;
 

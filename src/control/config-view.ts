@@ -1,15 +1,15 @@
 /** `session show --config`: what a session really gets, each part with the layer that it comes from. */
 import { basename } from 'node:path';
-import { instructions } from '../claude/instructions.ts';
+import { instructions } from '../claude/launch/instructions.ts';
+import { projectInstructions, sharedName } from '../claude/launch/project-instructions.ts';
+import { overriddenPaths } from '../claude/launch/settings.ts';
+import { isSecret } from '../claude/launch/variables.ts';
 import { type JsonObject, object } from '../claude/lenient.ts';
-import { projectInstructions, sharedName } from '../claude/project-instructions.ts';
-import { overriddenPaths } from '../claude/settings.ts';
-import { isSecret } from '../claude/variables.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { Style } from '../report/format.ts';
 import { safeLine, safeText } from '../report/terminal-text.ts';
-import { ownInstructions } from '../runner/attempt-setup.ts';
-import { frozenTemplates, generatedConfig, permissionModeOf } from '../runner/generated-config.ts';
+import { ownInstructions } from '../runner/attempt/attempt-setup.ts';
+import { frozenTemplates, generatedConfig, permissionModeOf } from '../runner/place/generated-config.ts';
 import { sessionPaths } from '../store/paths.ts';
 import { fillPrompt } from '../template/knowledge.ts';
 import type { Place } from './place.ts';

@@ -3,13 +3,13 @@
  * as one line of JSON on its input. Whatever becomes of them, the run is not harmed; what they start ends with them.
  */
 import { join } from 'node:path';
-import type { Environment } from '../claude/variables.ts';
+import type { Environment } from '../claude/launch/variables.ts';
 import type { EventType, GroupEvent } from '../core/event.ts';
 import { errorText } from '../core/failure.ts';
 import { publicEvent } from '../report/json-reporter.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
+import { type CommandEnd, type RunningCommand, runShellCommand } from '../runner/attempt/shell-command.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
-import { type CommandEnd, type RunningCommand, runShellCommand } from '../runner/shell-command.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 

@@ -2,7 +2,7 @@
 
 import { isSessionId } from '../core/id.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
-import { readNote } from '../runner/noted-processes.ts';
+import { readNote } from '../runner/attempt/noted-processes.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
 import { refuseForeignWorkers } from '../runner/run-start.ts';
 import { sightOf } from '../runner/sight.ts';

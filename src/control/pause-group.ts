@@ -1,7 +1,7 @@
 /** Pausing a whole group, whoever runs it: what `group pause` and `stop --all` share. */
 import type { EventBody, GroupEvent } from '../core/event.ts';
 import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
-import { decide } from '../core/schedule.ts';
+import { decide } from '../core/plan/schedule.ts';
 import type { GroupState } from '../core/state.ts';
 import type { GroupStatus } from '../core/status.ts';
 import { safeLine } from '../report/terminal-text.ts';
@@ -10,7 +10,6 @@ import { readLog } from '../store/event-log.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
-import { awaitRelease, awaitState } from './await-state.ts';
 import { changeGroup } from './change-group.ts';
 import { foreignWorker, stopRehearsal } from './leftovers.ts';
 import type { Place } from './place.ts';
@@ -18,6 +17,7 @@ import { askRunner } from './request.ts';
 import type { GroupReference } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';
 import { readUserConfig } from './user-config.ts';
+import { awaitRelease, awaitState } from './watch/await-state.ts';
 
 const sentenceColumnsMax = 1_000;
 

@@ -1,6 +1,6 @@
 /** What else happens when a group comes to a point that a user may wait for: `--notify` and `onEvent`. */
 import { join } from 'node:path';
-import { commandEnvironment } from '../claude/environment.ts';
+import { commandEnvironment } from '../claude/launch/environment.ts';
 import type { GroupEvent } from '../core/event.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';

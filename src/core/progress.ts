@@ -1,12 +1,13 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
-import { type SlotWait, slotReason, slotSentence } from './command-slot.ts';
+
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
-import { allBlockers, isHeldBack, isHopeless, type Plan, planOf } from './plan.ts';
+import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
+import { allBlockers, isHeldBack, isHopeless, type Plan, planOf } from './plan/plan.ts';
+import { timedWait } from './plan/timed-wait.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
-import { timedWait } from './timed-wait.ts';
 
 /** claude asked the API in vain, and asks again after a while. */
 export interface ApiRetry {

@@ -2,7 +2,8 @@
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
 import { unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
-import { noteSaid, noteTight } from './own-budget.ts';
+import { noteSaid, noteTight } from './plan/own-budget.ts';
+import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
   type Answer,
   type Attempt,
@@ -14,7 +15,6 @@ import {
 } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import { nextSessionStatus } from './status.ts';
-import { cacheKind, isAnswered } from './warm-cache.ts';
 
 export type SessionEvent = Extract<GroupEvent, { sessionId: SessionId }>;
 

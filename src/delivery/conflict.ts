@@ -5,8 +5,8 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from '../git/git.ts';
 import { isAncestor, nameFiles } from '../git/own.ts';
 import { gitDirOf } from '../git/repository.ts';
-import { askedIn, changedSince, listed } from '../git/scratch.ts';
 import { tipOf } from '../git/target.ts';
+import { askedIn, changedSince, listed } from '../git/worktrees/scratch.ts';
 import { isWorktree, type Piece, titleOfPiece, uncommittedOf } from './pieces.ts';
 
 /** What was put together before the work that does not fit, or a part of it. */

@@ -5,8 +5,8 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
-import { askedIn, listed } from '../git/scratch.ts';
 import { readTarget, tipOf } from '../git/target.ts';
+import { askedIn, listed } from '../git/worktrees/scratch.ts';
 import { titleOfPiece } from './pieces.ts';
 
 const titlesShown = 5;

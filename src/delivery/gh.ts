@@ -1,5 +1,5 @@
 /** The GitHub command line, as the user has installed it and logged in. */
-import { repositoryVariables } from '../claude/variables.ts';
+import { repositoryVariables } from '../claude/launch/variables.ts';
 import type { Place } from '../control/place.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { safeLine } from '../report/terminal-text.ts';

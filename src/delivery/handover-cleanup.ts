@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
-import { carryBack, copiesOf, freshFiles, type HandoverCopies } from '../runner/handover.ts';
+import { carryBack, copiesOf, freshFiles, type HandoverCopies } from '../runner/place/handover.ts';
 import type { SessionPaths } from '../store/paths.ts';
 
 /** Brings it into the project. Fails with `illegal-transition` when that is impossible, and it would be lost. */

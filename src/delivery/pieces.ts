@@ -8,9 +8,9 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
 import { isAncestor, nameFiles } from '../git/own.ts';
 import { findRepository } from '../git/repository.ts';
-import { askedIn } from '../git/scratch.ts';
 import { uncommittedIn } from '../git/stage.ts';
 import { tipOf } from '../git/target.ts';
+import { askedIn } from '../git/worktrees/scratch.ts';
 import { sessionTitle } from '../report/wording.ts';
 
 /** The work of one session. */

@@ -3,7 +3,7 @@
 import { briefPath, shellWord } from '../control/path-argument.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
-import { askedIn } from '../git/scratch.ts';
+import { askedIn } from '../git/worktrees/scratch.ts';
 import type { Leftover } from './worktree-cleanup.ts';
 
 /** The beginning of a sentence, without a dot. */

@@ -10,7 +10,7 @@ import type { SessionStatus } from '../core/status.ts';
 import { type DiffStat, diffStat, diffText, worktreeStat } from '../git/diff.ts';
 import { commitOf } from '../git/own.ts';
 import { findRepository } from '../git/repository.ts';
-import { askedIn } from '../git/scratch.ts';
+import { askedIn } from '../git/worktrees/scratch.ts';
 import { runLine, titleOf } from '../report/wording.ts';
 import { readLog } from '../store/event-log.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import { join, relative } from 'node:path';
-import { attemptMark, commandEnvironment } from '../claude/environment.ts';
+import { attemptMark, commandEnvironment } from '../claude/launch/environment.ts';
 import type { Place } from '../control/place.ts';
 import { endOf, onSignal } from '../control/signals.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
@@ -13,9 +13,14 @@ import type { GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import { copyIncluded } from '../git/include.ts';
 import { isAncestor } from '../git/own.ts';
-import { askedIn, makeScratch, mergeInto, removeScratch, restore } from '../git/scratch.ts';
+import { askedIn, makeScratch, mergeInto, removeScratch, restore } from '../git/worktrees/scratch.ts';
+import {
+  type CommandEnd,
+  commandFailure,
+  type RunningCommand,
+  runShellCommand,
+} from '../runner/attempt/shell-command.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
-import { type CommandEnd, commandFailure, type RunningCommand, runShellCommand } from '../runner/shell-command.ts';
 import type { ScratchPlace } from '../store/merge-journal.ts';
 import { scratchFolder } from '../store/merge-journal.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';

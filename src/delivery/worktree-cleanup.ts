@@ -13,10 +13,17 @@ import { isSessionId } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
-import { type Doomed, discard, discardFolder, halfRemoved, type Standing, standingOf } from '../git/discard.ts';
 import { findRepository } from '../git/repository.ts';
-import { rescue } from '../git/rescue.ts';
-import { readIntent, type WorkspaceIntent } from '../git/workspace-intent.ts';
+import {
+  type Doomed,
+  discard,
+  discardFolder,
+  halfRemoved,
+  type Standing,
+  standingOf,
+} from '../git/worktrees/discard.ts';
+import { rescue } from '../git/worktrees/rescue.ts';
+import { readIntent, type WorkspaceIntent } from '../git/worktrees/workspace-intent.ts';
 import { plural } from '../report/format.ts';
 import { sessionTitle } from '../report/wording.ts';
 import type { GroupWriter } from '../store/group-writer.ts';

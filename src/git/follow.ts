@@ -10,8 +10,8 @@ import { systemFailure } from '../store/system-failure.ts';
 
 import type { Git } from './git.ts';
 import { askOwn, longTimeoutMs, refusal, runOwn } from './own.ts';
-import { listed } from './scratch.ts';
 import { type ChangedPath, changedPaths } from './target.ts';
+import { listed } from './worktrees/scratch.ts';
 
 /** The system takes only so much in one command line. */
 const pathsAtOnce = 200;

@@ -4,7 +4,6 @@
  */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
-import { registeredWorktrees } from './discard.ts';
 import type { Git } from './git.ts';
 import { readHeadLog } from './head-log.ts';
 import {
@@ -18,7 +17,8 @@ import {
   runOwn,
 } from './own.ts';
 import { commitAll, uncommittedIn } from './stage.ts';
-import { mergeCommit } from './workspace-make.ts';
+import { registeredWorktrees } from './worktrees/discard.ts';
+import { mergeCommit } from './worktrees/workspace-make.ts';
 
 export interface Home {
   /** The branch is checked out, so that what is uncommitted can be committed on it. */

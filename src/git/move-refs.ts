@@ -9,8 +9,8 @@ import type { MergeJournal, Move } from '../store/merge-journal.ts';
 import { followBranch } from './follow.ts';
 import type { Git } from './git.ts';
 import { askOwn, isAncestor, refusal } from './own.ts';
-import { askedIn } from './scratch.ts';
 import { tipOf } from './target.ts';
+import { askedIn } from './worktrees/scratch.ts';
 
 /** What the reflog says of the moves. */
 export interface Wording {

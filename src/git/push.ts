@@ -3,7 +3,7 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
 import { askOwn, longTimeoutMs, refusal, runOwn } from './own.ts';
-import { askedIn, listed } from './scratch.ts';
+import { askedIn, listed } from './worktrees/scratch.ts';
 
 export interface Remote {
   /** As `git remote` names it. */

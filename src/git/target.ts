@@ -8,8 +8,8 @@ import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
 import { isCheckoutState } from './our-files.ts';
 import { askOwn, refusal, runOwn } from './own.ts';
-import { askedIn, listed } from './scratch.ts';
-import { listWorktrees } from './worktree.ts';
+import { askedIn, listed } from './worktrees/scratch.ts';
+import { listWorktrees } from './worktrees/worktree.ts';
 
 export interface Target {
   /** As in SessionDefinition. */

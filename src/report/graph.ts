@@ -1,6 +1,6 @@
 /** The dependency graph as text for people, as Mermaid for Markdown, and as DOT for Graphviz. */
 import type { SessionId } from '../core/group.ts';
-import { planOf } from '../core/plan.ts';
+import { planOf } from '../core/plan/plan.ts';
 import type { GroupState } from '../core/state.ts';
 import { padColumns, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';

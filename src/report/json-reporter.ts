@@ -1,7 +1,8 @@
 /** `--output json` (CLI.md): a header line, then one public event a line. Scripts rely on the names used here. */
-import { slotReason, slotSentence } from '../core/command-slot.ts';
+
 import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
+import { slotReason, slotSentence } from '../core/plan/command-slot.ts';
 import { type LiveSession, sessionFigures } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';

@@ -1,7 +1,8 @@
 /** A preview for people: waves, the critical path, what is missing, what it may cost. */
-import type { Spread } from '../core/forecast.ts';
+
 import type { SessionId } from '../core/group.ts';
-import type { Preview } from '../core/preview.ts';
+import type { Spread } from '../core/plan/forecast.ts';
+import type { Preview } from '../core/plan/preview.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { formatDuration, formatMoney, formatTable, plural, type Style } from './format.ts';

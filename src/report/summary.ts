@@ -1,13 +1,13 @@
 /** The closing report of a run: a table of the sessions, totals, what went wrong and its cure, what to do next. */
 import { join } from 'node:path';
-import { isOwnDry } from '../core/budget.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
-import { allBlockers, type Plan, planOf } from '../core/plan.ts';
+import { isOwnDry } from '../core/plan/budget.ts';
+import { allBlockers, type Plan, planOf } from '../core/plan/plan.ts';
+import { timedWait } from '../core/plan/timed-wait.ts';
 import { explanation } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { timedWait } from '../core/timed-wait.ts';
 import {
   type Cell,
   type Column,

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { allDependentsOf } from '../core/graph.ts';
 import type { SessionId } from '../core/group.ts';
 import { sessionLabel, sessionNumber } from '../core/id.ts';
-import { planOf } from '../core/plan.ts';
+import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';

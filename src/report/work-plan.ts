@@ -7,7 +7,7 @@ import {
   type SessionDefinition,
   type SessionId,
 } from '../core/group.ts';
-import { buildsInPlace, isolationOf } from '../core/isolation.ts';
+import { buildsInPlace, isolationOf } from '../core/plan/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { formatDuration, plural, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';

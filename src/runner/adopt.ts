@@ -2,12 +2,12 @@
  * What to do with an attempt that an earlier runner left as running. The order of the checks is the order of certainty:
  * a living process, bytes in the transcript, a mark in some environment.
  */
-import { attemptMark } from '../claude/environment.ts';
+import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { RunningProcess, World } from '../world/world.ts';
+import { interruptGraceMs } from './attempt/worker.ts';
 import { gatherProcesses, reap } from './reap.ts';
-import { interruptGraceMs } from './worker.ts';
 
 type Way =
   /** It lives and has begun to work: follow it. */

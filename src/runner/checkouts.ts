@@ -3,10 +3,10 @@
  * several groups by a small file for each repository beside the groups, which names the group that works there.
  */
 import { join } from 'node:path';
-import type { Decision, OtherGroups } from '../core/decision.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
-import { checkoutsInUse } from '../core/isolation.ts';
+import type { Decision, OtherGroups } from '../core/plan/decision.ts';
+import { checkoutsInUse } from '../core/plan/isolation.ts';
 import type { GroupState } from '../core/state.ts';
 import { loadGroup } from '../store/group-store.ts';
 import type { World } from '../world/world.ts';

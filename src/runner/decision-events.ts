@@ -1,14 +1,14 @@
 /** What decisions become in the log, before anything is done about them. */
 
-import type { Decision, Start } from '../core/decision.ts';
 import type { EventBody } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
+import type { Decision, Start } from '../core/plan/decision.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { closeHalfLine } from './half-line.ts';
+import { closeHalfLine } from './attempt/half-line.ts';
 import { lastSpender } from './last-spender.ts';
 
 /** The events of all decisions, in their order; none for a wait. */

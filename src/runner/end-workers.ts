@@ -4,9 +4,9 @@ import type { GroupState } from '../core/state.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { LogLost } from '../store/log-lost.ts';
 import type { World } from '../world/world.ts';
+import type { Worker } from './attempt/worker.ts';
 import { runningAttempt } from './decision-events.ts';
 import { reap } from './reap.ts';
-import type { Worker } from './worker.ts';
 
 /** Throws LogLost when nothing can be recorded any more, also when there is nothing to record just now. */
 export function assertLog({ lost }: GroupWriter): void {

@@ -2,12 +2,12 @@
 import type { EventBody, PauseReason, Warning } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { defaultAcceptRetries, defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
-import { isAnswered } from '../core/warm-cache.ts';
-import { needsAcceptance } from './acceptance.ts';
+import { needsAcceptance } from './attempt/acceptance.ts';
+import { leftoverWarning, sessionFailure } from './attempt/outcomes.ts';
 import type { WorkerFact } from './facts.ts';
-import { leftoverWarning, sessionFailure } from './outcomes.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
 export type Adopted = ReadonlyMap<string, { readonly stopBegun: boolean }>;

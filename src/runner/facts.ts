@@ -2,7 +2,7 @@
 import type { Outcome } from '../claude/outcome.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { SessionId, Usage, Workspace } from '../core/group.ts';
-import type { Verdict } from './acceptance.ts';
+import type { Verdict } from './attempt/acceptance.ts';
 
 export type RunnerSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 

@@ -3,33 +3,33 @@
  * decide, act. Logged before reduced, reduced before shown.
  */
 
-import type { Decision } from '../core/decision.ts';
 import type { EventBody, GroupEvent, RunInfo } from '../core/event.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
+import type { Decision } from '../core/plan/decision.ts';
 import type { LiveSession } from '../core/progress.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { Acceptances } from './acceptances.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
-import type { AttemptPreparer } from './attempt-setup.ts';
-import { type ActiveWorker, endBlamed, recordFacts } from './blame.ts';
-import type { CommandSlots } from './command-slots.ts';
+import { Acceptances } from './attempt/acceptances.ts';
+import type { AttemptPreparer } from './attempt/attempt-setup.ts';
+import { type ActiveWorker, endBlamed, recordFacts } from './attempt/blame.ts';
+import type { CommandSlots } from './attempt/command-slots.ts';
+import { closeHalfLine } from './attempt/half-line.ts';
+import { overdueEvents } from './attempt/watchdog.ts';
+import { Worker } from './attempt/worker.ts';
+import { workerOptions } from './attempt/worker-options.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
 import { assertLog, endWorkers } from './end-workers.ts';
 import { eventsOf, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
-import { closeHalfLine } from './half-line.ts';
 import { LateSearch } from './late-search.ts';
 import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
 import { Surroundings, type SurroundingsOptions } from './surroundings.ts';
-import { overdueEvents } from './watchdog.ts';
-import { Worker } from './worker.ts';
-import { workerOptions } from './worker-options.ts';
 
 /** How often requests, timeouts and the surroundings are looked at, whatever else happens. */
 const tickMs = 500;

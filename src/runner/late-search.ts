@@ -3,7 +3,7 @@
  * started it for a tool, with the tool's environment. That takes a look at all processes of the machine, so it is done
  * once for all attempts that ended lately, and before the run is over.
  */
-import { attemptMark } from '../claude/attempt-mark.ts';
+import { attemptMark } from '../claude/launch/attempt-mark.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';

@@ -4,7 +4,7 @@
  * and its first answer opens the gate for the others.
  */
 import { join } from 'node:path';
-import { chooseLogin } from '../claude/login.ts';
+import { chooseLogin } from '../claude/launch/login.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { GroupId } from '../core/group.ts';
 import { isRegularFile } from '../store/regular-file.ts';

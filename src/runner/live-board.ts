@@ -4,9 +4,9 @@ import { groupProgress, type LiveSession } from '../core/progress.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { World } from '../world/world.ts';
-import type { ActiveWorker } from './blame.ts';
-import type { CommandSlots } from './command-slots.ts';
-import { liveNow } from './live.ts';
+import type { ActiveWorker } from './attempt/blame.ts';
+import type { CommandSlots } from './attempt/command-slots.ts';
+import { liveNow } from './attempt/live.ts';
 
 /** How often what running sessions do is shown at most; a tenth of a second, longer for large groups. */
 const showMs = 100;

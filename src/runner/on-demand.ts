@@ -17,9 +17,9 @@ export async function loadTheRest(): Promise<void> {
     import('../git/fingerprint.ts'),
     import('../git/leavings.ts'),
     import('../template/config-template.ts'),
-    import('./commit-message.ts'),
-    import('./handover.ts'),
-    import('./worktree-place.ts'),
+    import('./attempt/commit-message.ts'),
+    import('./place/handover.ts'),
+    import('./place/worktree-place.ts'),
     import('p-queue'),
   ]);
 }

@@ -3,7 +3,7 @@
  * environment, some leave the tree. So the mark in the environment and the tree gathered beforehand are both used.
  */
 
-import { attemptMark } from '../claude/environment.ts';
+import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { delay } from '../world/clock.ts';
 import { errorCode } from '../world/system-error.ts';

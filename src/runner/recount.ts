@@ -23,7 +23,7 @@ import { readLog } from '../store/event-log.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type SessionPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { LineSplitter } from './line-splitter.ts';
+import { LineSplitter } from './attempt/line-splitter.ts';
 
 /** An attempt that has ended, from the log. */
 interface PastAttempt {

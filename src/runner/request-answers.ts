@@ -2,12 +2,13 @@
  * What a wish of a user means for the log: asked of the live runner by another process, or carried out by a command
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
-import { isOwnDry } from '../core/budget.ts';
+
 import type { EventBody } from '../core/event.ts';
 import { errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
 import { roundUsd, type SessionDefinition, type SessionId } from '../core/group.ts';
 import { makeSessionId, sessionNumber } from '../core/id.ts';
+import { isOwnDry } from '../core/plan/budget.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import { moneyProblem, sessionProblem } from '../core/session-values.ts';
 import type { GroupState } from '../core/state.ts';

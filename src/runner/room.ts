@@ -1,7 +1,7 @@
 /** Whether the machine has room for workers: memory, disk, open files; each looked at no more than once a second. */
 
-import type { Circumstances } from '../core/decision.ts';
 import { defaultMinFreeMemoryBytes, type GroupConfig } from '../core/group.ts';
+import type { Circumstances } from '../core/plan/decision.ts';
 import { isTableFull } from '../world/system-error.ts';
 import type { ReadFile, World } from '../world/world.ts';
 

@@ -2,11 +2,11 @@
  * `group run` from the lock to the last summary. The flow: take the group's lock and log (store/group-writer), check
  * whether it may run (run-start), then the loop (group-runner) with one worker per attempt (worker).
  */
-import { attemptMark } from '../claude/attempt-mark.ts';
+import { attemptMark } from '../claude/launch/attempt-mark.ts';
 import type { ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
-import { chainOf } from '../core/plan.ts';
+import { chainOf } from '../core/plan/plan.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { type GroupWriter, type OpenFailure, takeGroup } from '../store/group-writer.ts';
@@ -14,9 +14,9 @@ import { LogLost } from '../store/log-lost.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
-import { type ClaudeGate, createPreparer } from './attempt-setup.ts';
+import { type ClaudeGate, createPreparer } from './attempt/attempt-setup.ts';
+import { CommandSlots } from './attempt/command-slots.ts';
 import { Checkouts } from './checkouts.ts';
-import { CommandSlots } from './command-slots.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';

@@ -6,11 +6,11 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { endSilently, judgeUnfinished } from './adopt.ts';
+import { Worker } from './attempt/worker.ts';
+import { workerOptions } from './attempt/worker-options.ts';
 import { eventsOf } from './fact-events.ts';
 import type { Fact } from './facts.ts';
 import { gatherProcesses, reap } from './reap.ts';
-import { Worker } from './worker.ts';
-import { workerOptions } from './worker-options.ts';
 
 /**
  * Stops every worker of the group (interrupt, SIGTERM, SIGKILL) and logs how each attempt ended. Returns when no

@@ -2,7 +2,7 @@
  * A worker that the log does not know: its last lines were lost, or somebody put an older one in its place. claude has
  * no lock of its own, so a second one would write the same conversation and work in the same folder.
  */
-import { tmpVariable } from '../claude/environment.ts';
+import { tmpVariable } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';

@@ -1,20 +1,20 @@
 /** What `decide` must know besides the state: costs so far, the gate of the login, room on the machine, the time. */
 
-import type { Circumstances, Decision, Gate } from '../core/decision.ts';
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
-import { planOf } from '../core/plan.ts';
-import { decide } from '../core/schedule.ts';
+import type { Circumstances, Decision, Gate } from '../core/plan/decision.ts';
+import { planOf } from '../core/plan/plan.ts';
+import { decide } from '../core/plan/schedule.ts';
 import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
 import type { World } from '../world/world.ts';
+import type { CommandSlots } from './attempt/command-slots.ts';
+import type { Worker } from './attempt/worker.ts';
 import type { Checkouts } from './checkouts.ts';
-import type { CommandSlots } from './command-slots.ts';
 import { isInOutage } from './fact-events.ts';
 import type { Fact } from './facts.ts';
 import type { GateReading, LimitGate } from './limit-gate.ts';
 import { type Room, watchRoom } from './room.ts';
-import type { Worker } from './worker.ts';
 
 type Workers = ReadonlyMap<SessionId, { readonly worker: Worker }>;
 

@@ -2,7 +2,7 @@
 import type { GroupEvent } from '../core/event.ts';
 import { errorText, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
-import { graphOf } from '../core/plan.ts';
+import { graphOf } from '../core/plan/plan.ts';
 import { reduce } from '../core/reduce.ts';
 import { IllegalEvent } from '../core/session-state.ts';
 import { type GroupState, initialState } from '../core/state.ts';

@@ -2,7 +2,7 @@
  * trial/: a claude that never ran here is tried before money depends on it, against the scripted API and at no cost.
  * This file: the promises that are tried, and what it means when one is broken.
  */
-import type { Login } from '../claude/login.ts';
+import type { Login } from '../claude/launch/login.ts';
 
 /**
  * `money`: somebody else may pay or read along, or the wrong amount is counted. `safety`: our hold on a worker. Both

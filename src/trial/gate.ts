@@ -3,10 +3,10 @@
  * The file that a run begins with is the one it goes on with, whatever a link to it says later.
  */
 import { basename, isAbsolute, join } from 'node:path';
-import { attemptMark } from '../claude/attempt-mark.ts';
-import { chooseLogin } from '../claude/login.ts';
-import { findClaude } from '../claude/program.ts';
-import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../claude/program-file.ts';
+import { attemptMark } from '../claude/launch/attempt-mark.ts';
+import { chooseLogin } from '../claude/launch/login.ts';
+import { findClaude } from '../claude/launch/program.ts';
+import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../claude/launch/program-file.ts';
 import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../world/clock.ts';

@@ -3,13 +3,13 @@
  * that were started there. Nothing of the user's is read but what a program needs to start.
  */
 import { join } from 'node:path';
-import { attemptMark } from '../claude/attempt-mark.ts';
 import { totalsBefore } from '../claude/conversation.ts';
+import { attemptMark } from '../claude/launch/attempt-mark.ts';
+import { chooseLogin } from '../claude/launch/login.ts';
+import type { Environment } from '../claude/launch/variables.ts';
+import { loaderVariables } from '../claude/launch/variables.ts';
 import type { JsonObject } from '../claude/lenient.ts';
-import { chooseLogin } from '../claude/login.ts';
 import { type Claim, noClaim } from '../claude/spending.ts';
-import type { Environment } from '../claude/variables.ts';
-import { loaderVariables } from '../claude/variables.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import { addTokens, noTokens, type Tokens } from '../core/group.ts';
 import type { RehearsalScript } from '../rehearsal/script.ts';

@@ -1,5 +1,5 @@
 /** What a trial means for a run. Pure. */
-import type { Login } from '../claude/login.ts';
+import type { Login } from '../claude/launch/login.ts';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { type Claim, claims, type Seen, type Weight, weightFor } from './claims.ts';
 

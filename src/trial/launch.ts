@@ -2,12 +2,13 @@
  * How the runner starts a claude and reads what it says: the very functions, so that a change of them is tried like a
  * change of claude. Tests hand in how it was done once.
  */
-import { workerArgs } from '../claude/argv.ts';
-import { prepareConfigDir } from '../claude/config-dir.ts';
+
 import { openingLines } from '../claude/control.ts';
-import { workerEnvironment } from '../claude/environment.ts';
-import { checkProjectSettings } from '../claude/project-settings.ts';
-import { configSettings, workerSettings } from '../claude/settings.ts';
+import { workerArgs } from '../claude/launch/argv.ts';
+import { prepareConfigDir } from '../claude/launch/config-dir.ts';
+import { workerEnvironment } from '../claude/launch/environment.ts';
+import { checkProjectSettings } from '../claude/launch/project-settings.ts';
+import { configSettings, workerSettings } from '../claude/launch/settings.ts';
 import { emptyStream, foldMessage } from '../claude/stream.ts';
 
 export interface Launch {

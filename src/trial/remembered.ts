@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Abilities } from '../claude/abilities.ts';
-import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../claude/program-file.ts';
+import { isSameFile, isWholeProgram, type ProgramFile, programFile, versionOf } from '../claude/launch/program-file.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { fields, isFlag, isInstant, isNumber, isText, listOf, oneOf, optional, parseJson } from '../store/shape.ts';
 import { systemFailure } from '../store/system-failure.ts';

@@ -4,9 +4,9 @@
  */
 import { join } from 'node:path';
 import { abilitiesIn } from '../claude/abilities.ts';
-import { attemptMark } from '../claude/attempt-mark.ts';
 import { answersInterrupt, interruptRequest, usageRequest } from '../claude/control.ts';
 import { conversationExists } from '../claude/conversation.ts';
+import { attemptMark } from '../claude/launch/attempt-mark.ts';
 import type { JsonObject } from '../claude/lenient.ts';
 import type { ClaudeMessage, InitMessage, ResultMessage } from '../claude/messages.ts';
 import { noTokens, type Tokens } from '../core/group.ts';

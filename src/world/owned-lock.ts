@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { hostName } from './host-name.ts';
-import { parseStat } from './proc-stat.ts';
+import { parseStat } from './processes/proc-stat.ts';
 import { errorCode, unlessMissing } from './system-error.ts';
 
 /**

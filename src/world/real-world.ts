@@ -7,8 +7,8 @@ import { watchPath } from './file-watch.ts';
 import { createFiles } from './files.ts';
 import { createLocks } from './lock.ts';
 import { freeMemoryBytes } from './memory.ts';
-import { createProcTable } from './proc-system.ts';
-import { createProcesses } from './processes.ts';
+import { createProcTable } from './processes/proc-system.ts';
+import { createProcesses } from './processes/processes.ts';
 import type { World } from './world.ts';
 
 /** Throws when the machine tells nothing about its processes: then nobody could say which workers are ours. */

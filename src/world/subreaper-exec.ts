@@ -53,7 +53,10 @@ for (const name of linuxNames) {
   }
 }
 if ((manner === 'supervise' || isKeeper) && program !== undefined) {
-  const [{ keptEnvironment }, { supervise }] = await Promise.all([import('./keeper.ts'), import('./supervise.ts')]);
+  const [{ keptEnvironment }, { supervise }] = await Promise.all([
+    import('./processes/keeper.ts'),
+    import('./processes/supervise.ts'),
+  ]);
   // Whoever wanted it has died, and nobody would know that it runs.
   if (isKeeper && process.ppid !== Number(given[0])) process.exit(127);
   const env = isKeeper ? keptEnvironment(process.env) : process.env;

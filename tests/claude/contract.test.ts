@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { versionOf } from '../../scripts/claude/versions.ts';
 import { answersBase, baseRequest, interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
 import { conversationExists } from '../../src/claude/conversation.ts';
-import { checkLogin } from '../../src/claude/login.ts';
+import { checkLogin } from '../../src/claude/launch/login.ts';
 import type { ClaudeMessage } from '../../src/claude/messages.ts';
 import { judge } from '../../src/claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage } from '../../src/claude/stream.ts';

@@ -17,12 +17,12 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/config-dir.ts';
 import { conversationExists, isCutOff, removeEmptyConversation, totalsBefore } from '../../src/claude/conversation.ts';
-import { gitGuidance } from '../../src/claude/git-guidance.ts';
-import { checkLogin } from '../../src/claude/login.ts';
-import { findClaude } from '../../src/claude/program.ts';
-import { checkProjectSettings, modelOfSettings } from '../../src/claude/project-settings.ts';
+import { type ConfigDirInput, prepareConfigDir } from '../../src/claude/launch/config-dir.ts';
+import { gitGuidance } from '../../src/claude/launch/git-guidance.ts';
+import { checkLogin } from '../../src/claude/launch/login.ts';
+import { findClaude } from '../../src/claude/launch/program.ts';
+import { checkProjectSettings, modelOfSettings } from '../../src/claude/launch/project-settings.ts';
 import { groupPathsIn, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 

@@ -4,11 +4,11 @@
  * every line into its stdin is one line.
  */
 import { describe, expect, test } from 'bun:test';
-import { type WorkerArgsInput, workerArgs } from '../../src/claude/argv.ts';
 import { answersInterrupt, interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
-import { attemptMark, commandEnvironment, workerEnvironment } from '../../src/claude/environment.ts';
-import { chooseLogin } from '../../src/claude/login.ts';
-import { repeatPrompt, resumePrompt } from '../../src/claude/resume-prompt.ts';
+import { type WorkerArgsInput, workerArgs } from '../../src/claude/launch/argv.ts';
+import { attemptMark, commandEnvironment, workerEnvironment } from '../../src/claude/launch/environment.ts';
+import { chooseLogin } from '../../src/claude/launch/login.ts';
+import { repeatPrompt, resumePrompt } from '../../src/claude/launch/resume-prompt.ts';
 
 import { fc } from '../support/property.ts';
 

@@ -7,7 +7,7 @@ import { afterAll, afterEach, expect, setDefaultTimeout } from 'bun:test';
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { userMessage } from '../../src/claude/control.ts';
-import { memoryVariable } from '../../src/claude/variables.ts';
+import { memoryVariable } from '../../src/claude/launch/variables.ts';
 import { longTestIf } from '../support/long.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';
 

@@ -4,9 +4,9 @@
  */
 import { chmodSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { workerArgs } from '../../src/claude/argv.ts';
 import { userMessage } from '../../src/claude/control.ts';
-import { checkProjectSettings } from '../../src/claude/project-settings.ts';
+import { workerArgs } from '../../src/claude/launch/argv.ts';
+import { checkProjectSettings } from '../../src/claude/launch/project-settings.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { openRig, type Probe, prepareSession, type Rig, type Session, startClaude } from './rig.ts';

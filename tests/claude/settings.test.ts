@@ -12,7 +12,7 @@ import {
   readBackCheck,
   unprotectedVariables,
   workerSettings,
-} from '../../src/claude/settings.ts';
+} from '../../src/claude/launch/settings.ts';
 
 /** What a shell sets by itself. */
 const shellNames = new Set(['PWD', 'OLDPWD', 'SHLVL', '_']);

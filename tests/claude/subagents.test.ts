@@ -5,9 +5,9 @@
  */
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { abilitiesIn } from '../../src/claude/abilities.ts';
-import { forwardOption } from '../../src/claude/argv.ts';
 import { userMessage } from '../../src/claude/control.ts';
-import { gitForSubagents, gitGuidance } from '../../src/claude/git-guidance.ts';
+import { forwardOption } from '../../src/claude/launch/argv.ts';
+import { gitForSubagents, gitGuidance } from '../../src/claude/launch/git-guidance.ts';
 import { emptyStream, foldMessage, usageOf } from '../../src/claude/stream.ts';
 import { TranscriptReader } from '../../src/claude/transcript-entries.ts';
 import { claudeBinary, openRig, patienceMs, prepareSession, type Rig, startClaude } from './rig.ts';

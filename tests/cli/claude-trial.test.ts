@@ -5,7 +5,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { attemptMark } from '../../src/claude/attempt-mark.ts';
+import { attemptMark } from '../../src/claude/launch/attempt-mark.ts';
 import { defaultScript } from '../../src/rehearsal/script.ts';
 import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { broken } from '../../src/trial/claims.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test';
 import type { Context } from '../../src/cli/context.ts';
 import { Dashboard } from '../../src/cli/dashboard/dashboard.ts';
 import type { Source } from '../../src/cli/dashboard/source.ts';
-import { GroupMarks } from '../../src/cli/transcript-marks.ts';
+import { GroupMarks } from '../../src/cli/transcript/transcript-marks.ts';
 import type { Painted } from '../../src/report/dashboard/app.ts';
 import { unicodeGlyphs } from '../../src/report/dashboard/glyphs.ts';
 import { groupPaths } from '../../src/store/paths.ts';

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
 import { runArguments } from '../../src/cli/detach.ts';
-import { type RunWish, runWish, withRunOptions } from '../../src/cli/run-options.ts';
+import { type RunWish, runWish, withRunOptions } from '../../src/cli/options/run-options.ts';
 import { budgetActions, limitActions } from '../../src/core/group.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { until } from '../support/cli.ts';

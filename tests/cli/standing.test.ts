@@ -4,8 +4,8 @@
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { utimesSync } from 'node:fs';
-import { standingOf } from '../../src/control/live-view.ts';
 import { type GroupReference, loadWithRunner } from '../../src/control/resolve.ts';
+import { standingOf } from '../../src/control/watch/live-view.ts';
 import type { EventBody } from '../../src/core/event.ts';
 import { readLog } from '../../src/store/event-log.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';

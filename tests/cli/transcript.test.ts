@@ -1,6 +1,6 @@
 /** Promises: a transcript reads as a conversation; no line of it can control the terminal, however odd it is. */
 import { expect, test } from 'bun:test';
-import { TranscriptRenderer } from '../../src/cli/transcript.ts';
+import { TranscriptRenderer } from '../../src/cli/transcript/transcript.ts';
 import { noUsage } from '../../src/core/group.ts';
 import { colourStyle, plainStyle } from '../../src/report/format.ts';
 import { wholeLine } from '../../src/report/transcript/line.ts';

@@ -3,7 +3,7 @@
  * second time changes nothing.
  */
 import { describe, expect, test } from 'bun:test';
-import { readBackCheck } from '../../src/claude/settings.ts';
+import { readBackCheck } from '../../src/claude/launch/settings.ts';
 import { withMember } from '../../src/cli/hooks/json-member.ts';
 import { installedHooks, installHooks, uninstallHooks } from '../../src/context/install.ts';
 import { contextNames } from '../../src/core/group.ts';

@@ -3,9 +3,16 @@
  * overshoots its own flag; own caps hold; slices are never too small to be of use; notices come once.
  */
 import { describe, expect, test } from 'bun:test';
-import { deservesNewSlice, isOwnDry, judgeBudget, ownNotices, type Slice, sliceFor } from '../../src/core/budget.ts';
 import { type BudgetAction, type GroupConfig, noUsage, roundUsd } from '../../src/core/group.ts';
-import { decide } from '../../src/core/schedule.ts';
+import {
+  deservesNewSlice,
+  isOwnDry,
+  judgeBudget,
+  ownNotices,
+  type Slice,
+  sliceFor,
+} from '../../src/core/plan/budget.ts';
+import { decide } from '../../src/core/plan/schedule.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
 import { fc } from '../support/core-check.ts';

@@ -4,9 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test';
 import type { IsolationMode, SessionDefinition } from '../../src/core/group.ts';
-import { checkoutsInUse, isolationOf } from '../../src/core/isolation.ts';
+import { checkoutsInUse, isolationOf } from '../../src/core/plan/isolation.ts';
+import { nextStarts } from '../../src/core/plan/schedule.ts';
 import { foldEvents } from '../../src/core/reduce.ts';
-import { nextStarts } from '../../src/core/schedule.ts';
 import type { GroupState } from '../../src/core/state.ts';
 import { attemptId, CoreLog, sessionDefinition } from '../support/core-events.ts';
 import { fc } from '../support/property.ts';

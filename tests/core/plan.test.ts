@@ -3,10 +3,10 @@
  * several runs, and when sessions come, go or change in between.
  */
 import { describe, expect, test } from 'bun:test';
-import { allBlockers, planOf } from '../../src/core/plan.ts';
+import { allBlockers, planOf } from '../../src/core/plan/plan.ts';
+import { decide } from '../../src/core/plan/schedule.ts';
 import { blockers } from '../../src/core/progress.ts';
 import { foldEvents } from '../../src/core/reduce.ts';
-import { decide } from '../../src/core/schedule.ts';
 import type { GroupState } from '../../src/core/state.ts';
 import { fc } from '../support/core-check.ts';
 import { CoreDriver } from '../support/core-driver.ts';

@@ -1,8 +1,8 @@
 /** Promises: a preview names waves, the longest way and caps that cannot hold, and guesses only from history. */
 import { describe, expect, test } from 'bun:test';
-import { historyOf, type Sample } from '../../src/core/forecast.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
-import { previewOf } from '../../src/core/preview.ts';
+import { historyOf, type Sample } from '../../src/core/plan/forecast.ts';
+import { previewOf } from '../../src/core/plan/preview.ts';
 import { foldEvents } from '../../src/core/reduce.ts';
 import type { GroupState } from '../../src/core/state.ts';
 import { fc } from '../support/property.ts';

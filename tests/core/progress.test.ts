@@ -4,11 +4,11 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { addTokens, noTokens } from '../../src/core/group.ts';
-import { planOf } from '../../src/core/plan.ts';
+import { planOf } from '../../src/core/plan/plan.ts';
+import { whyNot } from '../../src/core/plan/why.ts';
 import { explanation, type GroupProgress, groupProgress, type LiveSession } from '../../src/core/progress.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
-import { whyNot } from '../../src/core/why.ts';
 import { fc } from '../support/core-check.ts';
 import { CoreDriver } from '../support/core-driver.ts';
 import { CoreLog, type Outcome, sessionDefinition, sid, usage } from '../support/core-events.ts';

@@ -3,11 +3,11 @@
  * and budget.test.ts): pausing, trouble that needs a person, workers that are still preparing, and the sentences.
  */
 import { describe, expect, test } from 'bun:test';
-import type { Circumstances } from '../../src/core/decision.ts';
 import { noUsage } from '../../src/core/group.ts';
-import { decide, nextStarts } from '../../src/core/schedule.ts';
-import { holdReason } from '../../src/core/settle.ts';
-import { whyNot } from '../../src/core/why.ts';
+import type { Circumstances } from '../../src/core/plan/decision.ts';
+import { decide, nextStarts } from '../../src/core/plan/schedule.ts';
+import { holdReason } from '../../src/core/plan/settle.ts';
+import { whyNot } from '../../src/core/plan/why.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 
 const capacity: Circumstances = { preparingMax: 9 };

@@ -4,12 +4,12 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { type GroupConfig, noUsage, type SessionDefinition } from '../../src/core/group.ts';
-import { planOf } from '../../src/core/plan.ts';
+import { planOf } from '../../src/core/plan/plan.ts';
+import { decide } from '../../src/core/plan/schedule.ts';
+import { loggedGate, timedWait } from '../../src/core/plan/timed-wait.ts';
+import { whyNot } from '../../src/core/plan/why.ts';
 import { groupProgress } from '../../src/core/progress.ts';
-import { decide } from '../../src/core/schedule.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
-import { loggedGate, timedWait } from '../../src/core/timed-wait.ts';
-import { whyNot } from '../../src/core/why.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
 
 const nowMs = Date.parse('2026-01-02T03:10:00.000Z');

@@ -4,12 +4,12 @@
  * Does not promise anything about the server's cache. What similar sessions share is in claude/diamond.test.ts.
  */
 import { describe, expect, test } from 'bun:test';
-import type { Circumstances } from '../../src/core/decision.ts';
 import { type GroupConfig, noUsage, type SessionDefinition, type SessionId } from '../../src/core/group.ts';
-import { planOf } from '../../src/core/plan.ts';
-import { decide, nextStarts } from '../../src/core/schedule.ts';
-import { cacheKind } from '../../src/core/warm-cache.ts';
-import { whyNot } from '../../src/core/why.ts';
+import type { Circumstances } from '../../src/core/plan/decision.ts';
+import { planOf } from '../../src/core/plan/plan.ts';
+import { decide, nextStarts } from '../../src/core/plan/schedule.ts';
+import { cacheKind } from '../../src/core/plan/warm-cache.ts';
+import { whyNot } from '../../src/core/plan/why.ts';
 import { attemptId, CoreLog, groupDefinition, sessionDefinition, sid, usage } from '../support/core-events.ts';
 import { type Choices, everyGraph, forEveryChoice } from '../support/core-exhaustive.ts';
 

@@ -6,7 +6,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { decide } from '../../src/core/schedule.ts';
+import { decide } from '../../src/core/plan/schedule.ts';
 import { startEvents } from '../../src/runner/run-start.ts';
 import { sightOf } from '../../src/runner/sight.ts';
 import { loadGroup } from '../../src/store/group-store.ts';

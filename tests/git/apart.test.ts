@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Workspace } from '../../src/core/group.ts';
 import { commitWork } from '../../src/git/commit.ts';
-import { makeWorkspace } from '../../src/git/workspace.ts';
+import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { git, type Tree, writeTree } from './repository.ts';
 import { made, value, WorkspaceRig } from './workspace-rig.ts';
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
 import type { Workspace } from '../../src/core/group.ts';
 import { commitWork } from '../../src/git/commit.ts';
-import { makeWorkspace } from '../../src/git/workspace.ts';
+import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { isLongRun } from '../support/long.ts';
 import { git, type Tree, writeTree } from './repository.ts';
 import { Crash, crashingWorld, made, value, WorkspaceRig } from './workspace-rig.ts';

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { Workspace } from '../../src/core/group.ts';
 import { commitWork } from '../../src/git/commit.ts';
 import { exceptOurs, isOurFile } from '../../src/git/our-files.ts';
-import { makeWorkspace } from '../../src/git/workspace.ts';
+import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { fc } from '../support/property.ts';
 import { git, Repository, type Tree, writeTree } from './repository.ts';
 import { failure, made, value, WorkspaceRig } from './workspace-rig.ts';

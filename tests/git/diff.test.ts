@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import type { Workspace } from '../../src/core/group.ts';
 import { diffStat, diffText, worktreeStat } from '../../src/git/diff.ts';
-import { makeWorkspace } from '../../src/git/workspace.ts';
+import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { git, writeTree } from './repository.ts';
 import { failure, made, value, WorkspaceRig } from './workspace-rig.ts';
 

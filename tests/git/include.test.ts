@@ -8,7 +8,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, 
 import { join } from 'node:path';
 import type { Workspace } from '../../src/core/group.ts';
 import { copyIncluded } from '../../src/git/include.ts';
-import { makeWorkspace } from '../../src/git/workspace.ts';
+import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { git, type Tree, writeTree } from './repository.ts';
 import { failure, made, value, WorkspaceRig } from './workspace-rig.ts';
 

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeWorkspace } from '../../src/git/workspace.ts';
+import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { git } from './repository.ts';
 import { Crash, crashingWorld, failure, made, value, WorkspaceRig } from './workspace-rig.ts';
 

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeWorkspace } from '../../src/git/workspace.ts';
+import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { isLongRun } from '../support/long.ts';
 import { git } from './repository.ts';

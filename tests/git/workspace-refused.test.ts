@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeWorkspace } from '../../src/git/workspace.ts';
+import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { unprivileged } from '../support/unprivileged.ts';
 import { failure, WorkspaceRig } from './workspace-rig.ts';
 

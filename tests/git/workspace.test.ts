@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findRepository } from '../../src/git/repository.ts';
-import { branchName, makeWorkspace } from '../../src/git/workspace.ts';
+import { branchName, makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { fc } from '../support/property.ts';
 import { git, Repository } from './repository.ts';
 import { failure, made, value, WorkspaceRig } from './workspace-rig.ts';

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { attemptMark } from '../../src/claude/environment.ts';
+import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { SessionDefinition } from '../../src/core/group.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { until } from '../support/cli.ts';

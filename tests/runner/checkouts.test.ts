@@ -7,7 +7,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { attemptMark } from '../../src/claude/attempt-mark.ts';
+import { attemptMark } from '../../src/claude/launch/attempt-mark.ts';
 import type { GroupConfig } from '../../src/core/group.ts';
 import { otherGroups } from '../../src/runner/checkouts.ts';
 import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';

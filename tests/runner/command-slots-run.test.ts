@@ -5,9 +5,9 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readLive } from '../../src/control/live-view.ts';
-import { slotSentence } from '../../src/core/command-slot.ts';
+import { readLive } from '../../src/control/watch/live-view.ts';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
+import { slotSentence } from '../../src/core/plan/command-slot.ts';
 import { git, Repository } from '../git/repository.ts';
 import { until } from '../support/cli.ts';
 import { answerAll, expectSettled, expectWorkedOnce, markedProcesses, Runners } from '../support/crash-rig.ts';

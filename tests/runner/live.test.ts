@@ -2,9 +2,9 @@
 import { expect, test } from 'bun:test';
 import { parseLine } from '../../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
-import { liveSession } from '../../src/runner/live.ts';
-import type { Worker } from '../../src/runner/worker.ts';
-import { WorkerNotes } from '../../src/runner/worker-notes.ts';
+import { liveSession } from '../../src/runner/attempt/live.ts';
+import type { Worker } from '../../src/runner/attempt/worker.ts';
+import { WorkerNotes } from '../../src/runner/attempt/worker-notes.ts';
 
 const retry = { type: 'system', subtype: 'api_retry', attempt: 5, max_retries: 6, error: 'server_error' };
 const answer = { type: 'assistant', message: { id: 'm1', model: 'opus', content: [{ type: 'text', text: 'Hi.' }] } };

@@ -3,7 +3,7 @@
  * worker that was halted, and a command that was judging the work.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
-import { attemptMark } from '../../src/claude/environment.ts';
+import { attemptMark } from '../../src/claude/launch/environment.ts';
 import { stopGroup } from '../../src/runner/stop-group.ts';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { type Rig, resultLine, startRig } from '../support/fake-claude-rig.ts';

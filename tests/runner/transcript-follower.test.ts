@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TranscriptFollower } from '../../src/runner/transcript-follower.ts';
+import { TranscriptFollower } from '../../src/runner/attempt/transcript-follower.ts';
 import type { ReadFile } from '../../src/world/world.ts';
 import { type SteppedWorld, steppedWorld, temporaryFolder } from '../support/store-world.ts';
 

@@ -7,8 +7,8 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { ProcessIdentity } from '../../src/core/event.ts';
-import { createPsTable } from '../../src/world/proc-ps.ts';
-import { createProcesses } from '../../src/world/processes.ts';
+import { createPsTable } from '../../src/world/processes/proc-ps.ts';
+import { createProcesses } from '../../src/world/processes/processes.ts';
 import type { AppendFile, Fifos, Files, Locks, Processes, World } from '../../src/world/world.ts';
 
 export interface Alteration {

@@ -1,6 +1,6 @@
 /** Which claude the tests run: the one this package pins, or the one whose path is in TEST_CLAUDE. */
 import { resolve } from 'node:path';
-import { findClaude } from '../../src/claude/program.ts';
+import { findClaude } from '../../src/claude/launch/program.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 
 const packageRoot = resolve(import.meta.dir, '..', '..');

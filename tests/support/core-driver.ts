@@ -3,7 +3,6 @@
  * checks the promises of a run against books of its own. What it knows of a session it has not read from GroupState.
  */
 
-import type { Decision } from '../../src/core/decision.ts';
 import { buildGraph } from '../../src/core/graph.ts';
 import {
   type GroupConfig,
@@ -12,8 +11,9 @@ import {
   type SessionId,
   type Usage,
 } from '../../src/core/group.ts';
-import { planOf } from '../../src/core/plan.ts';
-import { decide } from '../../src/core/schedule.ts';
+import type { Decision } from '../../src/core/plan/decision.ts';
+import { planOf } from '../../src/core/plan/plan.ts';
+import { decide } from '../../src/core/plan/schedule.ts';
 import { CoreLog, type Outcome } from './core-events.ts';
 
 export type Settled = Extract<Decision, { do: 'settle' }>;

@@ -5,7 +5,7 @@
 import { expect } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { attemptMark } from '../../src/claude/environment.ts';
+import { attemptMark } from '../../src/claude/launch/environment.ts';
 import { loadGroup } from '../../src/store/group-store.ts';
 import { groupMeta, renderMeta, sessionMeta } from '../../src/store/meta.ts';
 import type { Alteration } from './altered-world.ts';

@@ -3,13 +3,13 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Abilities } from '../../src/claude/abilities.ts';
-import { findClaude } from '../../src/claude/program.ts';
+import { findClaude } from '../../src/claude/launch/program.ts';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { ok } from '../../src/core/failure.ts';
 import { defaultGroupConfig, type GroupConfig, type SessionDefinition } from '../../src/core/group.ts';
 import { makeGroupId, makeSessionId, sessionUuid } from '../../src/core/id.ts';
 import type { GroupState } from '../../src/core/state.ts';
-import type { ClaudeGate } from '../../src/runner/attempt-setup.ts';
+import type { ClaudeGate } from '../../src/runner/attempt/attempt-setup.ts';
 import type { RunnerSignal } from '../../src/runner/facts.ts';
 import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
 import { readLog } from '../../src/store/event-log.ts';
@@ -77,7 +77,7 @@ export interface RunningGroup {
   event(type: GroupEvent['type'], sessionId?: string): Promise<GroupEvent>;
 }
 
-/** The graces of a stop (runner/worker.ts): a fake obeys in real time, so these stay what they are. */
+/** The graces of a stop (runner/attempt/worker.ts): a fake obeys in real time, so these stay what they are. */
 const graces: ReadonlySet<number> = new Set([5_000, 8_000]);
 
 /** The real world in which time passes `speed` times as fast: waits of minutes can be sat through in a test. */

@@ -12,7 +12,7 @@ import {
   undocumentedMembers,
 } from './tidy-source.ts';
 
-export const limits = { fileLines: 400, functionLines: 70, lineLength: 120 };
+export const limits = { fileLines: 400, functionLines: 70, lineLength: 120, folderFiles: 25, roomShare: 0.2 };
 
 /** Which folders of src a folder may import from, besides itself. The last two are src/main.ts and src/hook-main.ts. */
 export const layers: Readonly<Record<string, readonly string[]>> = {
@@ -295,6 +295,27 @@ export function checkFolders(files: readonly SourceFile[]): string[] {
   return [...begins]
     .filter(([, count]) => count !== 1)
     .map(([folder, count]) => `src/${folder}: ${count} files begin with "${folder}/: ", one has to say what it is for`);
+}
+
+/** A folder is seen at a glance, and no room is the house. */
+export function checkRooms(files: readonly SourceFile[]): string[] {
+  const [counts, lines] = [new Map<string, number>(), new Map<string, number>()];
+  const add = (sums: Map<string, number>, key: string, more: number) => sums.set(key, (sums.get(key) ?? 0) + more);
+  let all = 0;
+  for (const { path, text } of files) {
+    const length = text.split('\n').length;
+    all += length;
+    add(counts, posix.dirname(path), 1);
+    add(lines, layerOf(path), length);
+  }
+  const full = [...counts].filter(([, count]) => count > limits.folderFiles);
+  const large = [...lines].filter(([, length]) => length > limits.roomShare * all);
+  return [
+    ...full.map(([folder, count]) => `${folder}: ${count} files, give some of them a folder of their own`),
+    ...large.map(
+      ([room, length]) => `src/${room}: ${((100 * length) / all).toFixed(1)} % of the house, split the room`,
+    ),
+  ];
 }
 
 /** One row: folder, the file in which it begins, what it may import. */

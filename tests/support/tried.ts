@@ -1,5 +1,5 @@
 /** Claudes of tests are remembered as tried, so that a run begins at once; what a trial does has tests of its own. */
-import { programFile } from '../../src/claude/program-file.ts';
+import { programFile } from '../../src/claude/launch/program-file.ts';
 import { type Claim, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
 import { launchDigest } from '../../src/trial/launch.ts';
 import { rememberTried } from '../../src/trial/remembered.ts';

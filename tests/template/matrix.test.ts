@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { expandBraces, isPattern, matchesSegment, matchFolders } from '../../src/template/workflow-glob.ts';
+import { expandBraces, isPattern, matchesSegment, matchFolders } from '../../src/template/workflow/glob.ts';
 import { packageRoot } from '../support/cli.ts';
 import { fc } from '../support/property.ts';
 import { unprivileged } from '../support/unprivileged.ts';
@@ -132,7 +132,7 @@ describe('names of sessions', () => {
 
 /** What somebody else runs to look through a closed folder. */
 const matchClosed = `
-  import { matchFolders } from ${JSON.stringify(join(packageRoot, 'src/template/workflow-glob.ts'))};
+  import { matchFolders } from ${JSON.stringify(join(packageRoot, 'src/template/workflow/glob.ts'))};
   import { createRealWorld } from ${JSON.stringify(join(packageRoot, 'src/world/real-world.ts'))};
   const start = (path) => ({ ok: true, path: process.argv[1] + '/' + path });
   console.log(matchFolders(createRealWorld(), 'closed/*', start, { folders: 0, entries: 0 }).trouble);`;

@@ -26,8 +26,8 @@ import {
   placePack,
   removePack,
   withPacks,
-} from '../../src/template/pack.ts';
-import { findPackRoot, gatherPack, type PackFile } from '../../src/template/pack-files.ts';
+} from '../../src/template/pack/pack.ts';
+import { findPackRoot, gatherPack, type PackFile } from '../../src/template/pack/pack-files.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import type { World } from '../../src/world/world.ts';
 import { type Tree, writeTree } from '../git/repository.ts';

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync, truncateSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isProjectFile, loadProjectFile, projectFileFor } from '../../src/template/project-file.ts';
+import { isProjectFile, loadProjectFile, projectFileFor } from '../../src/template/workflow/project-file.ts';
 import { fc } from '../support/property.ts';
 import { problemsIn, TemplateFolder, valid, world } from './rig.ts';
 

@@ -3,7 +3,7 @@
  * out, and refused where a session asks for it itself.
  */
 import { describe, expect, test } from 'bun:test';
-import { type WorkWish, workFaults, workSettings } from '../../src/template/work-settings.ts';
+import { type WorkWish, workFaults, workSettings } from '../../src/template/workflow/work-settings.ts';
 import { fc } from '../support/property.ts';
 
 const repository = '/p/.git';

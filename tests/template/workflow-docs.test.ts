@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { loadProjectFile, projectKeys } from '../../src/template/project-file.ts';
+import { loadProjectFile, projectKeys } from '../../src/template/workflow/project-file.ts';
+import { knownKeys } from '../../src/template/workflow/schema.ts';
 import { validateWorkflowFile } from '../../src/template/workflow.ts';
-import { knownKeys } from '../../src/template/workflow-schema.ts';
 import { valid, world } from './rig.ts';
 import { WorkflowFolder } from './workflow-rig.ts';
 

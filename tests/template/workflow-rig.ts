@@ -1,7 +1,7 @@
 /** Workflows over a few project folders and templates on the real disk. */
 import type { Checked } from '../../src/store/yaml-text.ts';
+import type { WorkflowDraft } from '../../src/template/workflow/draft.ts';
 import { loadWorkflow, validateWorkflowFile } from '../../src/template/workflow.ts';
-import type { WorkflowDraft } from '../../src/template/workflow-draft.ts';
 import { TemplateFolder, valid, world } from './rig.ts';
 
 /** The example of docs/workflows.md and of the format's description. */

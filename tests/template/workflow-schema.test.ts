@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { readYaml } from '../../src/store/yaml-text.ts';
-import { workflowJsonSchema } from '../../src/template/workflow-schema.ts';
+import { workflowJsonSchema } from '../../src/template/workflow/schema.ts';
 import { exampleWorkflow } from './workflow-rig.ts';
 
 const path = join(import.meta.dir, '../../templates/workflow.schema.json');

@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { attemptMark } from '../../src/claude/attempt-mark.ts';
+import { attemptMark } from '../../src/claude/launch/attempt-mark.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
 import { broken, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
 import { type GateOptions, TrialGate } from '../../src/trial/gate.ts';

@@ -2,9 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { userMessage } from '../../src/claude/control.ts';
-import { sessionStartSources } from '../../src/claude/settings.ts';
+import { sessionStartSources } from '../../src/claude/launch/settings.ts';
+import { hostLoginVariable, managedSwitch } from '../../src/claude/launch/variables.ts';
 import { emptyStream } from '../../src/claude/stream.ts';
-import { hostLoginVariable, managedSwitch } from '../../src/claude/variables.ts';
 import { ok } from '../../src/core/failure.ts';
 import { type Launch, launchOfRunner } from '../../src/trial/launch.ts';
 

@@ -5,10 +5,10 @@
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openCgroups } from '../../src/world/cgroup.ts';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { createProcTable } from '../../src/world/proc-system.ts';
-import { createProcesses } from '../../src/world/processes.ts';
+import { openCgroups } from '../../src/world/processes/cgroup.ts';
+import { createProcTable } from '../../src/world/processes/proc-system.ts';
+import { createProcesses } from '../../src/world/processes/processes.ts';
 import type { Processes, RunningProcess } from '../../src/world/world.ts';
 import { isLongRun } from '../support/long.ts';
 import { basePath, exitOf, makeTempFolder, sourceFolder, until, unwrap } from './rig.ts';

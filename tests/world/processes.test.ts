@@ -7,9 +7,9 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, constants, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFifos } from '../../src/world/fifo.ts';
-import { createProcTable } from '../../src/world/proc-system.ts';
-import { createProcesses } from '../../src/world/processes.ts';
-import { describeSpawnError } from '../../src/world/program.ts';
+import { createProcTable } from '../../src/world/processes/proc-system.ts';
+import { createProcesses } from '../../src/world/processes/processes.ts';
+import { describeSpawnError } from '../../src/world/processes/program.ts';
 import type { SpawnOptions } from '../../src/world/world.ts';
 import { basePath, exitOf, linesOf, makeTempFolder, Shell, until } from './rig.ts';
 

@@ -1,7 +1,7 @@
 /** Promises: a short program's output and exit code come back; a hanging one is ended with all its helpers. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { createProcTable } from '../../src/world/proc-system.ts';
-import { createProcesses } from '../../src/world/processes.ts';
+import { createProcTable } from '../../src/world/processes/proc-system.ts';
+import { createProcesses } from '../../src/world/processes/processes.ts';
 import type { RunOptions } from '../../src/world/world.ts';
 import { basePath, makeTempFolder, unwrap } from './rig.ts';
 

@@ -17,9 +17,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
-import { createProcTable } from '../../src/world/proc-system.ts';
-import { createProcesses } from '../../src/world/processes.ts';
-import { installSubreaper, subreaperImage } from '../../src/world/subreaper-image.ts';
+import { createProcTable } from '../../src/world/processes/proc-system.ts';
+import { createProcesses } from '../../src/world/processes/processes.ts';
+import { installSubreaper, subreaperImage } from '../../src/world/processes/subreaper-image.ts';
 import { basePath, exitOf, makeTempFolder, until, unwrap } from './rig.ts';
 
 const script = join(import.meta.dir, '..', '..', 'src', 'world', 'subreaper-exec.ts');

@@ -7,11 +7,11 @@ import { groupPaths } from '../../store/paths.ts';
 import { gateForNewGroup } from '../claude-gate.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { configOf } from '../group-options.ts';
-import { collect } from '../option-values.ts';
+import { configOf } from '../options/group-options.ts';
+import { collect } from '../options/option-values.ts';
+import { type RunWish, runWish, withRunOptions } from '../options/run-options.ts';
 import { chooseOutput } from '../reporters.ts';
 import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
-import { type RunWish, runWish, withRunOptions } from '../run-options.ts';
 import { readWorkflow } from '../workflow-group.ts';
 
 const description = `Creates the group that a workflow describes and runs it.

@@ -1,10 +1,10 @@
 /** Where the dashboard gets its state from: the files of a group that somebody else runs, or the runner itself. */
 
-import { AttemptUsages } from '../../control/attempt-usage.ts';
-import { followGroup, type GroupFollower } from '../../control/follow-group.ts';
 import { liveRunner } from '../../control/live-runner.ts';
-import { readLive, withoutRunner } from '../../control/live-view.ts';
 import type { LoadedGroup } from '../../control/resolve.ts';
+import { AttemptUsages } from '../../control/watch/attempt-usage.ts';
+import { followGroup, type GroupFollower } from '../../control/watch/follow-group.ts';
+import { readLive, withoutRunner } from '../../control/watch/live-view.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -12,7 +12,7 @@ import { type AttemptNotes, noteAttempt } from '../../report/dashboard/attempts.
 import type { Runner } from '../../report/dashboard/view.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
 import type { World } from '../../world/world.ts';
-import { GroupMarks } from '../transcript-marks.ts';
+import { GroupMarks } from '../transcript/transcript-marks.ts';
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
 const lookEveryMs = 500;

@@ -1,11 +1,11 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
 
-import { inQueueOf } from '../../control/live-view.ts';
-import type { Circumstances, OtherGroups } from '../../core/decision.ts';
+import { inQueueOf } from '../../control/watch/live-view.ts';
+import type { Circumstances, OtherGroups } from '../../core/plan/decision.ts';
+import { loggedGate } from '../../core/plan/timed-wait.ts';
+import { answeredOf } from '../../core/plan/warm-cache.ts';
+import { type Why, whyAsker } from '../../core/plan/why.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import { loggedGate } from '../../core/timed-wait.ts';
-import { answeredOf } from '../../core/warm-cache.ts';
-import { type Why, whyAsker } from '../../core/why.ts';
 import type { Room } from '../../runner/room.ts';
 import type { World } from '../../world/world.ts';
 import type { Source } from './source.ts';

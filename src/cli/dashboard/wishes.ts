@@ -1,10 +1,10 @@
 /** Carries out what a key asked for: the same requests that the commands send, without waiting in front of a screen. */
 
 import { liveRunner } from '../../control/live-runner.ts';
-import { LogReader } from '../../control/log-reader.ts';
 import { pauseAndTell, type ToldPause } from '../../control/pause-group.ts';
 import { askRunner } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
+import { LogReader } from '../../control/watch/log-reader.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';

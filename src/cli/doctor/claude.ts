@@ -1,6 +1,6 @@
 /** `doctor --claude`: tries the claude that is installed, now; and what is remembered of its last trial. */
-import { chooseLogin } from '../../claude/login.ts';
-import { findClaude } from '../../claude/program.ts';
+import { chooseLogin } from '../../claude/launch/login.ts';
+import { findClaude } from '../../claude/launch/program.ts';
 import { whileBusy } from '../../control/busy.ts';
 import { onSignal } from '../../control/signals.ts';
 import { ok } from '../../core/failure.ts';

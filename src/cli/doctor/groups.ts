@@ -1,5 +1,5 @@
 /** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
-import { attemptMark } from '../../claude/environment.ts';
+import { attemptMark } from '../../claude/launch/environment.ts';
 import { liveRunner } from '../../control/live-runner.ts';
 import { doesNotExist, lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
 import type { GroupEvent } from '../../core/event.ts';

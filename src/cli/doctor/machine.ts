@@ -1,7 +1,8 @@
 /** `doctor`: what this machine needs to run groups at all. */
 import { join } from 'node:path';
-import { type ClaudeProgram, findClaude } from '../../claude/program.ts';
-import { versionOf } from '../../claude/program-file.ts';
+import { type ClaudeProgram, findClaude } from '../../claude/launch/program.ts';
+import { versionOf } from '../../claude/launch/program-file.ts';
+import { askLogin } from '../../control/login-check.ts';
 import { shellWord } from '../../control/path-argument.ts';
 import { readUserConfig } from '../../control/user-config.ts';
 import type { Failure, Result } from '../../core/failure.ts';
@@ -10,7 +11,6 @@ import { systemFailure } from '../../store/system-failure.ts';
 import { isCompiled, ownCommand } from '../../world/own-program.ts';
 import type { Containment, World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
-import { askLogin } from '../login-check.ts';
 import { type Finding, fine } from './finding.ts';
 
 const timeoutMs = 20_000;

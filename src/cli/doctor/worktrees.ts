@@ -23,6 +23,7 @@ import {
   removeLeftover,
   whyKept,
 } from '../../delivery/worktree-cleanup.ts';
+import { findRepository } from '../../git/repository.ts';
 import {
   discard,
   forgetWorktree,
@@ -31,9 +32,8 @@ import {
   type Registered,
   registeredWorktrees,
   standingOf,
-} from '../../git/discard.ts';
-import { findRepository } from '../../git/repository.ts';
-import { askedIn } from '../../git/scratch.ts';
+} from '../../git/worktrees/discard.ts';
+import { askedIn } from '../../git/worktrees/scratch.ts';
 import { runLine, titleOf } from '../../report/wording.ts';
 import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';

@@ -22,7 +22,7 @@ import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/wor
 import { briefPath, lookAt } from '../../control/path-argument.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../../core/values.ts';
-import { ignoredFiles } from '../../git/worktree.ts';
+import { ignoredFiles } from '../../git/worktrees/worktree.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import type { Context } from '../context.ts';
 

@@ -17,7 +17,7 @@ import {
   pruneWorktrees,
   removeWorktree,
   type Worktree,
-} from '../../git/worktree.ts';
+} from '../../git/worktrees/worktree.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Context } from '../context.ts';
 

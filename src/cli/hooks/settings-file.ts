@@ -4,7 +4,7 @@
  */
 
 import { dirname, join, resolve } from 'node:path';
-import { readBackCheck } from '../../claude/settings.ts';
+import { readBackCheck } from '../../claude/launch/settings.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { uninstallHooks } from '../../context/install.ts';
 import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';

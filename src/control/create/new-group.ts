@@ -6,7 +6,7 @@ import { fail, ok, type Result } from '../../core/failure.ts';
 import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../../core/group.ts';
 import { makeGroupId, sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
-import { generatedConfig, type TemplateStore } from '../../runner/generated-config.ts';
+import { generatedConfig, type TemplateStore } from '../../runner/place/generated-config.ts';
 import { createGroup, draftGroup } from '../../store/group-store.ts';
 import type { GroupPaths } from '../../store/paths.ts';
 import type { Checked } from '../../store/yaml-text.ts';

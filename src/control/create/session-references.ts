@@ -5,8 +5,8 @@ import { sessionLabel, sessionNumber } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nearest } from '../../template/nearest.ts';
 import type { LaterPlace } from '../../template/render.ts';
-import { type Hint, parseAccess } from '../../template/session-references.ts';
-import { noBranchFault } from '../../template/work-settings.ts';
+import { type Hint, parseAccess } from '../../template/workflow/session-references.ts';
+import { noBranchFault } from '../../template/workflow/work-settings.ts';
 
 /**
  * The references of a session with these dependencies. Fails with `usage` for a session that is unknown, or that does

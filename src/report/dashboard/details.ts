@@ -1,6 +1,7 @@
 /** The details pane: what the selected session does and why, its log, its task, its settings and its attempts. */
-import { slotSentence } from '../../core/command-slot.ts';
+
 import type { SessionDefinition } from '../../core/group.ts';
+import { slotSentence } from '../../core/plan/command-slot.ts';
 import { deniedSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import {

@@ -3,11 +3,11 @@
  * that a terminal which measures it differently shifts nothing.
  */
 import { addUsage, type Usage } from '../../core/group.ts';
-import { isHeldBack, planOf } from '../../core/plan.ts';
+import { isHeldBack, planOf } from '../../core/plan/plan.ts';
+import { timedWait } from '../../core/plan/timed-wait.ts';
 import type { ApiRetry } from '../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import { timedWait } from '../../core/timed-wait.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
 import { listTitles, projectName, titleOf, withLocalTimes } from '../wording.ts';

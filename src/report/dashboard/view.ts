@@ -1,10 +1,10 @@
 /** What the dashboard shows, and the facts about single sessions that more than one part of it needs. */
 import type { SessionId } from '../../core/group.ts';
-import { allBlockers, planOf } from '../../core/plan.ts';
+import { allBlockers, planOf } from '../../core/plan/plan.ts';
+import type { Why } from '../../core/plan/why.ts';
 import { explanation } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
-import type { Why } from '../../core/why.ts';
 import { formatDuration, formatMoment, type Tone } from '../format.ts';
 import type { LiveView } from '../reporter.ts';
 import type { Line } from '../transcript/line.ts';

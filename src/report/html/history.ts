@@ -3,12 +3,13 @@
  * which moment, and what happened to the group as a whole. Made by folding the log once more and looking at the state
  * after each event. Times are ms since 1970 and never run backwards, whatever the machine's clock did.
  */
-import { isOwnDry } from '../../core/budget.ts';
+
 import type { AttemptKind, GroupEvent } from '../../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
+import { isOwnDry } from '../../core/plan/budget.ts';
+import { holdReason } from '../../core/plan/settle.ts';
 import { reduce } from '../../core/reduce.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import { holdReason } from '../../core/settle.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
 import { type Piece, type Span, Track } from './spans.ts';
 import { Warmth } from './warmth.ts';

@@ -5,7 +5,7 @@
 import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
 import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
-import { allBlockers, planOf } from '../../core/plan.ts';
+import { allBlockers, planOf } from '../../core/plan/plan.ts';
 import { explanation } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';

@@ -1,7 +1,7 @@
 /** When sessions of a kind waited for the first answer of one of them (warm-cache.ts), as far as the log tells it. */
 import type { SessionId } from '../../core/group.ts';
+import { cacheKind, warmingKinds, warmUpMs } from '../../core/plan/warm-cache.ts';
 import type { GroupState } from '../../core/state.ts';
-import { cacheKind, warmingKinds, warmUpMs } from '../../core/warm-cache.ts';
 import { type Span, subtract, Track, union } from './spans.ts';
 
 export class Warmth {

@@ -2,7 +2,7 @@
  * report/picture/: pictures as SVG. This file: the dependency graph of a group, a box for every session, coloured by
  * its status.
  */
-import { allBlockers, planOf } from '../../core/plan.ts';
+import { allBlockers, planOf } from '../../core/plan/plan.ts';
 import type { GroupState } from '../../core/state.ts';
 import { plural } from '../format.ts';
 import { graphNodes } from '../graph.ts';

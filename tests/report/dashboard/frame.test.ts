@@ -3,11 +3,11 @@
  * visible rows are made; filters, panes and questions show what they say.
  */
 import { describe, expect, test } from 'bun:test';
-import type { SlotWait } from '../../../src/core/command-slot.ts';
-import type { Circumstances } from '../../../src/core/decision.ts';
 import type { EventBody } from '../../../src/core/event.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
-import { whyAsker, whyNot } from '../../../src/core/why.ts';
+import type { SlotWait } from '../../../src/core/plan/command-slot.ts';
+import type { Circumstances } from '../../../src/core/plan/decision.ts';
+import { whyAsker, whyNot } from '../../../src/core/plan/why.ts';
 import { paintRow, plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';

@@ -2,6 +2,12 @@
 import type { Command } from '@commander-js/extra-typings';
 import { progressFolder } from '../../../context/cpm/state.ts';
 import { tryPath } from '../../../control/path-argument.ts';
+import {
+  findListed,
+  type ListedProgress,
+  loadProgress,
+  type ProjectProgress,
+} from '../../../control/progress-files.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { plural } from '../../../report/format.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
@@ -9,7 +15,6 @@ import type { Files } from '../../../world/world.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { findListed, type ListedProgress, loadProgress, type ProjectProgress } from '../../progress-files.ts';
 
 const example = `
 Example:

@@ -8,7 +8,7 @@ import type { WorkflowConfig } from '../../../context/faber/workflow-config.ts';
 import { trackWorktree, untrackWorktree } from '../../../context/faber/worktrees.ts';
 import { tryPath } from '../../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
-import { removeWorktree } from '../../../git/worktree.ts';
+import { removeWorktree } from '../../../git/worktrees/worktree.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

@@ -3,11 +3,11 @@ import type { Command } from '@commander-js/extra-typings';
 import { findBySession } from '../../../context/handover/find.ts';
 import { findProjects } from '../../../context/handover/projects.ts';
 import { sessionIdPattern } from '../../../context/handover/resume-file.ts';
+import { handoverRoot } from '../../../control/handover-root.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { handoverRoot } from '../../handover-root.ts';
 
 const example = `
 Example:

@@ -13,14 +13,14 @@ import {
 } from '../../../context/handover/projects.ts';
 import { newResumeFile } from '../../../context/handover/resume-file.ts';
 import { readProjectText } from '../../../context/hook-call.ts';
+import { handoverRoot } from '../../../control/handover-root.ts';
 import { briefPath, tryPath } from '../../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
 import { systemFailure } from '../../../store/system-failure.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { handoverRoot } from '../../handover-root.ts';
-import { parseText } from '../../option-values.ts';
+import { parseText } from '../../options/option-values.ts';
 
 const example = `
 Example:

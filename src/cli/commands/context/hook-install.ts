@@ -11,7 +11,7 @@ import { launcherIn } from '../../../world/own-program.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../../hooks/settings-file.ts';
-import { parseContext } from '../../option-values.ts';
+import { parseContext } from '../../options/option-values.ts';
 
 const example = `
 Example:

@@ -7,7 +7,7 @@ import { safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../../hooks/settings-file.ts';
-import { parseContext } from '../../option-values.ts';
+import { parseContext } from '../../options/option-values.ts';
 
 const example = `
 Example:

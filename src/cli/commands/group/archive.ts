@@ -9,7 +9,7 @@ import { nextGroupStatus } from '../../../core/status.ts';
 import { finishMerge } from '../../../delivery/finish.ts';
 import { wayOut } from '../../../delivery/way-out.ts';
 import { cleanUpSessions, type Leftover, leftoversOf, whyKept } from '../../../delivery/worktree-cleanup.ts';
-import { askedIn } from '../../../git/scratch.ts';
+import { askedIn } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../report/format.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
 import { runLine, titleOf } from '../../../report/wording.ts';

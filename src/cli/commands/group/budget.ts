@@ -1,9 +1,9 @@
 /** `group budget`: what is spent, reserved and left, by session and by model; raises the cap. */
 import type { Command } from '@commander-js/extra-typings';
-import { attemptUsages } from '../../../control/attempt-usage.ts';
 import { changeGroup } from '../../../control/change-group.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
+import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
@@ -15,7 +15,7 @@ import { wishEvents } from '../../../runner/request-answers.ts';
 import type { GroupWriter } from '../../../store/group-writer.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { parseMoney } from '../../option-values.ts';
+import { parseMoney } from '../../options/option-values.ts';
 
 const example = `
 Example:

@@ -8,8 +8,8 @@ import { checkSlug } from '../../../core/id.ts';
 import { parseGiven, resolveVariables } from '../../../template/variables.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { configOf, options } from '../../group-options.ts';
-import { collect, parseText } from '../../option-values.ts';
+import { configOf, options } from '../../options/group-options.ts';
+import { collect, parseText } from '../../options/option-values.ts';
 
 const example = `
 Example:

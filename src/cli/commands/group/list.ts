@@ -1,7 +1,7 @@
 /** `group list`: all groups, newest first. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { standingOf } from '../../../control/live-view.ts';
 import { loadWithRunner } from '../../../control/resolve.ts';
+import { standingOf } from '../../../control/watch/live-view.ts';
 import { describeFailure, type Failure, ok } from '../../../core/failure.ts';
 import { addUsage } from '../../../core/group.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';

@@ -1,7 +1,7 @@
 /** `group plan`: what a run would do and need, and what it may cost. Starts nothing. */
 import type { Command } from '@commander-js/extra-typings';
 import { loadReferredGroup } from '../../../control/resolve.ts';
-import { frozenTemplates } from '../../../runner/generated-config.ts';
+import { frozenTemplates } from '../../../runner/place/generated-config.ts';
 import type { Context, Work } from '../../context.ts';
 import { type PreviewWish, showPreview } from '../../preview.ts';
 

@@ -1,10 +1,10 @@
 /** `group report`: what became of a group, as one HTML file, as Markdown for a pull request, or as JSON. */
 import { dirname, resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
-import { attemptUsages } from '../../../control/attempt-usage.ts';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { tryPath } from '../../../control/path-argument.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
+import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { quoted } from '../../../core/id.ts';
 import type { GroupState } from '../../../core/state.ts';

@@ -3,12 +3,12 @@ import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import type { GroupReference } from '../../../control/resolve.ts';
-import { resumeCostSentence } from '../../../control/resume-cost.ts';
+import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
 import { loadGroup } from '../../../store/group-store.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { type ConfigOptions, configOf } from '../../group-options.ts';
+import { type ConfigOptions, configOf } from '../../options/group-options.ts';
 import { defineRun } from '../../run-command.ts';
 
 const description = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.

@@ -3,11 +3,11 @@
  * what to do next.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { type Standing, standingOf } from '../../../control/live-view.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../../control/resolve.ts';
-import { resumeCostSentence } from '../../../control/resume-cost.ts';
+import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
+import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
-import { planOf } from '../../../core/plan.ts';
+import { planOf } from '../../../core/plan/plan.ts';
 import { groupProgress } from '../../../core/progress.ts';
 import { formatDate, formatMoney, plural } from '../../../report/format.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../report/summary.ts';

@@ -1,10 +1,10 @@
 /** `group watch`: what happened so far, and then what happens, until nobody runs the group any more. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { attemptUsages } from '../../../control/attempt-usage.ts';
-import { followGroup } from '../../../control/follow-group.ts';
 import { liveRunner } from '../../../control/live-runner.ts';
-import { readLive, withoutRunner } from '../../../control/live-view.ts';
 import { type GroupReference, loadReferredGroup } from '../../../control/resolve.ts';
+import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
+import { followGroup } from '../../../control/watch/follow-group.ts';
+import { readLive, withoutRunner } from '../../../control/watch/live-view.ts';
 import { ok } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import type { GroupState } from '../../../core/state.ts';

@@ -1,19 +1,19 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
-import { attemptUsages } from '../../../control/attempt-usage.ts';
-import { inQueueOf, type Standing, standingOf } from '../../../control/live-view.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
-import { slotReason, slotSentence } from '../../../core/command-slot.ts';
-import type { Circumstances, Gate } from '../../../core/decision.ts';
+import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
+import { inQueueOf, type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
-import { planOf } from '../../../core/plan.ts';
+import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
+import type { Circumstances, Gate } from '../../../core/plan/decision.ts';
+import { planOf } from '../../../core/plan/plan.ts';
+import { loggedGate } from '../../../core/plan/timed-wait.ts';
+import { answeredOf } from '../../../core/plan/warm-cache.ts';
+import { whyNot } from '../../../core/plan/why.ts';
 import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
 import { isThrottled } from '../../../core/state.ts';
-import { loggedGate } from '../../../core/timed-wait.ts';
-import { answeredOf } from '../../../core/warm-cache.ts';
-import { whyNot } from '../../../core/why.ts';
 import { formatClock, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import {

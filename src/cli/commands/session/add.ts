@@ -24,7 +24,7 @@ import { quoted } from '../../../core/id.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
-import { frozenTemplates, generatedConfig } from '../../../runner/generated-config.ts';
+import { frozenTemplates, generatedConfig } from '../../../runner/place/generated-config.ts';
 import { additionProblem, nextSessionId } from '../../../runner/request-answers.ts';
 import { problemsFailure } from '../../../store/yaml-text.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../../template/config-template.ts';
@@ -42,10 +42,10 @@ import {
   parseSessionName,
   parseText,
   parseWord,
-} from '../../option-values.ts';
-import { type ConfigOptions, configOf, withConfigOptions } from '../../session-config.ts';
-import { readTask, type TaskOptions } from '../../session-task.ts';
-import { type WorkOptions, withWorkOptions, workOf } from '../../session-work.ts';
+} from '../../options/option-values.ts';
+import { type ConfigOptions, configOf, withConfigOptions } from '../../options/session-config.ts';
+import { readTask, type TaskOptions } from '../../options/session-task.ts';
+import { type WorkOptions, withWorkOptions, workOf } from '../../options/session-work.ts';
 
 const noteColumnsMax = 1000;
 

@@ -1,9 +1,9 @@
 /** `session list`: the sessions of one group, in dependency order. */
 import type { Command } from '@commander-js/extra-typings';
-import { standingOf } from '../../../control/live-view.ts';
 import { loadReferredGroup } from '../../../control/resolve.ts';
+import { standingOf } from '../../../control/watch/live-view.ts';
 import { ok } from '../../../core/failure.ts';
-import { planOf } from '../../../core/plan.ts';
+import { planOf } from '../../../core/plan/plan.ts';
 import { groupProgress } from '../../../core/progress.ts';
 import { sessionTable } from '../../../report/summary.ts';
 import { safeJson } from '../../../report/terminal-text.ts';

@@ -2,8 +2,8 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
-import { LogReader } from '../../../control/log-reader.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
+import { LogReader } from '../../../control/watch/log-reader.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextSteps } from '../../../report/summary.ts';
@@ -11,10 +11,10 @@ import { runLine, titleOf } from '../../../report/wording.ts';
 import { delay } from '../../../world/clock.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { parsePattern } from '../../option-values.ts';
-import { TranscriptMarks } from '../../transcript-marks.ts';
-import { TranscriptPrinter } from '../../transcript-printer.ts';
-import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../../transcript-sinks.ts';
+import { parsePattern } from '../../options/option-values.ts';
+import { TranscriptMarks } from '../../transcript/transcript-marks.ts';
+import { TranscriptPrinter } from '../../transcript/transcript-printer.ts';
+import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../../transcript/transcript-sinks.ts';
 
 const description = `Prints the transcript of a session for reading: what claude and you said, its
 tool calls and what came of them, its edits, and where each attempt begins and

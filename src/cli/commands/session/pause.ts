@@ -1,11 +1,11 @@
 /** `session pause`: stops one session so that it can be resumed; the others go on. */
 import type { Command } from '@commander-js/extra-typings';
-import { awaitState } from '../../../control/await-state.ts';
 import { changeGroup } from '../../../control/change-group.ts';
 import { foreignWorker } from '../../../control/leftovers.ts';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
+import { awaitState } from '../../../control/watch/await-state.ts';
 import { recordWish } from '../../../control/wish.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import { sessionLabel } from '../../../core/id.ts';

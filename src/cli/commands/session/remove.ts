@@ -7,7 +7,7 @@ import { type LoadedSession, loadReferredSession } from '../../../control/resolv
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { dependentsOf } from '../../../core/graph.ts';
 import type { SessionId } from '../../../core/group.ts';
-import { planOf } from '../../../core/plan.ts';
+import { planOf } from '../../../core/plan/plan.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
 import { finishMerge } from '../../../delivery/finish.ts';

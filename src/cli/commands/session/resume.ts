@@ -9,7 +9,7 @@ import { sessionLabel } from '../../../core/id.ts';
 import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { parseMoney } from '../../option-values.ts';
+import { parseMoney } from '../../options/option-values.ts';
 import { checkStartable, runSession } from '../../run-session.ts';
 
 const example = `

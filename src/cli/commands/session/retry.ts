@@ -9,7 +9,7 @@ import { sessionLabel } from '../../../core/id.ts';
 import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { readText } from '../../prompt-source.ts';
+import { readText } from '../../options/prompt-source.ts';
 import { checkStartable, runSession } from '../../run-session.ts';
 
 const example = `

@@ -16,7 +16,7 @@ import { sessionPaths } from '../../../store/paths.ts';
 import type { World } from '../../../world/world.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { readText } from '../../prompt-source.ts';
+import { readText } from '../../options/prompt-source.ts';
 
 const example = `
 Example:

@@ -1,15 +1,15 @@
 /** cli/commands/session/: the commands of sessions. This one: `session show` shows everything about one session. */
 import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../control/config-view.ts';
-import { type Standing, standingOf } from '../../../control/live-view.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
-import { resumeCost, resumeCostText, resumeNoteText } from '../../../control/resume-cost.ts';
-import { slotSentence } from '../../../core/command-slot.ts';
+import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
+import { resumeCost, resumeCostText, resumeNoteText } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
-import { planOf } from '../../../core/plan.ts';
+import { slotSentence } from '../../../core/plan/command-slot.ts';
+import { planOf } from '../../../core/plan/plan.ts';
+import { type TimedWait, timedWait } from '../../../core/plan/timed-wait.ts';
 import { type Denied, deniedSentence, explanation } from '../../../core/progress.ts';
-import { type TimedWait, timedWait } from '../../../core/timed-wait.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
 import {

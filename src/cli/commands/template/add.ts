@@ -1,14 +1,5 @@
 /** `template add`: copies a pack of templates from a git repository or a folder. */
 import type { Command } from '@commander-js/extra-typings';
-import { fail, ok, type Result } from '../../../core/failure.ts';
-import { nameOfSource } from '../../../git/source.ts';
-import { plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { packNamed, withPacks } from '../../../template/pack.ts';
-import type { PackNote } from '../../../template/pack-note.ts';
-import { isTemplateName } from '../../../template/places.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
 import {
   type FetchedPack,
   fetchPack,
@@ -18,7 +9,16 @@ import {
   packsOf,
   sayPowers,
   shortCommit,
-} from '../../pack-fetch.ts';
+} from '../../../control/pack-fetch.ts';
+import { fail, ok, type Result } from '../../../core/failure.ts';
+import { nameOfSource } from '../../../git/source.ts';
+import { plural } from '../../../report/format.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { packNamed, withPacks } from '../../../template/pack/pack.ts';
+import type { PackNote } from '../../../template/pack/pack-note.ts';
+import { isTemplateName } from '../../../template/places.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
 
 const example = `
 Example:

@@ -1,12 +1,12 @@
 /** `template remove`: takes an installed pack away. */
 import type { Command } from '@commander-js/extra-typings';
+import { packsOf } from '../../../control/pack-fetch.ts';
 import { ok } from '../../../core/failure.ts';
 import { plural } from '../../../report/format.ts';
-import { findPack, handEdits, type InstalledPack, removePack, withPacks } from '../../../template/pack.ts';
+import { findPack, handEdits, type InstalledPack, removePack, withPacks } from '../../../template/pack/pack.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { packsOf } from '../../pack-fetch.ts';
 
 const example = `
 Example:

@@ -14,7 +14,7 @@ import { textOf } from '../../../template/text-file.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../../template/variables.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { collect } from '../../option-values.ts';
+import { collect } from '../../options/option-values.ts';
 
 const example = `
 Example:

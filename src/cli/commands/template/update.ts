@@ -1,14 +1,14 @@
 /** `template update`: fetches installed packs again and says what changed. */
 import type { Command } from '@commander-js/extra-typings';
+import { fetchPack, installPack, packSource, packsOf, sayPowers, shortCommit } from '../../../control/pack-fetch.ts';
 import { describeFailure, type Failure, fail, ok, type Result } from '../../../core/failure.ts';
 import { plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { systemFailure } from '../../../store/system-failure.ts';
-import { findPack, handEdits, type InstalledPack, listPacks, withPacks } from '../../../template/pack.ts';
-import { changesBetween, type PackChange, type PackNote } from '../../../template/pack-note.ts';
+import { findPack, handEdits, type InstalledPack, listPacks, withPacks } from '../../../template/pack/pack.ts';
+import { changesBetween, type PackChange, type PackNote } from '../../../template/pack/pack-note.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { fetchPack, installPack, packSource, packsOf, sayPowers, shortCommit } from '../../pack-fetch.ts';
 
 const example = `
 Example:

@@ -1,7 +1,7 @@
 /** `template validate`: everything that is wrong with a template, or with a folder of templates, at once. */
 import { basename, dirname, extname, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { readBackCheck } from '../../../claude/settings.ts';
+import { readBackCheck } from '../../../claude/launch/settings.ts';
 import { kindOfPath, type NamedTemplate, placesFor } from '../../../control/create/named-template.ts';
 import { briefPath } from '../../../control/path-argument.ts';
 import { ok } from '../../../core/failure.ts';
@@ -9,10 +9,10 @@ import { plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { inOrder, type Problem, problemsFailure, yamlBytesMax } from '../../../store/yaml-text.ts';
 import { exampleValue, loadConfigTemplate, renderConfigTemplate } from '../../../template/config-template.ts';
-import { isProjectFile, loadProjectFile } from '../../../template/project-file.ts';
 import { isProgramName, loadPromptTemplate } from '../../../template/prompt-template.ts';
 import { isTemplateFolder, lookThrough } from '../../../template/template-folder.ts';
 import { readTextFile, textOf } from '../../../template/text-file.ts';
+import { isProjectFile, loadProjectFile } from '../../../template/workflow/project-file.ts';
 import { validateWorkflowFile } from '../../../template/workflow.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

@@ -1,0 +1,78 @@
+/**
+ * claude/launch/: how claude is found and started. This file: the arguments of a worker. Nothing secret and never the
+ * prompt: other users can read them, and claude would take a prompt that begins with `-` or `/` for something else.
+ */
+import type { PermissionMode } from '../../core/group.ts';
+import type { JsonObject } from '../lenient.ts';
+
+export interface WorkerArgsInput {
+  /** Absent = claude's own default. On resume the model of the first attempt's `init`, or the window shrinks. */
+  readonly model?: string;
+  /** `new` starts a conversation under this id, `resume` continues it. The id is a UUID. */
+  readonly conversation: { readonly kind: 'new' | 'resume'; readonly claudeSessionId: string };
+  /** For people; without a name claude pays for a request that finds a title. */
+  readonly name: string;
+  readonly permissionMode: PermissionMode;
+  /** Absolute path of the `--settings` file. */
+  readonly settingsFile: string;
+  /** Absolute path of what is added to the system prompt. */
+  readonly systemPromptFile?: string;
+  /** Absolute path of a file with the session's own MCP servers. */
+  readonly mcpConfigFile?: string;
+  readonly allowedTools?: readonly string[];
+  /** JSON Schema of the answer; claude takes it only as text on the command line. */
+  readonly outputSchema?: JsonObject;
+  /** Folders outside the project that may be read and written. */
+  readonly addedFolders?: readonly string[];
+  /** US dollars this attempt may spend; absent = no cap. */
+  readonly reservedUsd?: number;
+  /** Print what sub-agents say; programs that do not know the option end with an error. */
+  readonly forwardsSubagents?: boolean;
+  /** Read no settings, instructions or MCP servers of the project. */
+  readonly rehearsal: boolean;
+}
+
+/** Without it the stream has only the tool calls of sub-agents. */
+export const forwardOption = '--forward-subagent-text';
+
+/** Below this claude would be given "0.0000", with which it crashes. */
+const leastUsd = 0.001;
+/** claude stops at its limit, and turns even a finished answer into an error there; our caps may be used up in full. */
+const inclusive = 0.000001;
+
+export function workerArgs(input: WorkerArgsInput): string[] {
+  const { conversation, reservedUsd } = input;
+  return [
+    '-p',
+    // stream-json output is refused without it.
+    '--verbose',
+    '--output-format',
+    'stream-json',
+    '--input-format',
+    'stream-json',
+    conversation.kind === 'new' ? '--session-id' : '--resume',
+    conversation.claudeSessionId,
+    // Options with free or several values are given as one word each, so that they can swallow nothing after them.
+    ...(input.model === undefined ? [] : [`--model=${input.model}`]),
+    ...(input.name === '' ? [] : [`--name=${input.name}`]),
+    ...(input.allowedTools ?? []).map((rule) => `--allowedTools=${rule}`),
+    ...(input.outputSchema === undefined ? [] : [`--json-schema=${JSON.stringify(input.outputSchema)}`]),
+    ...(input.addedFolders ?? []).map((folder) => `--add-dir=${folder}`),
+    ...(input.mcpConfigFile === undefined ? [] : [`--mcp-config=${input.mcpConfigFile}`]),
+    ...(reservedUsd === undefined
+      ? []
+      : ['--max-budget-usd', (Math.max(leastUsd, reservedUsd) + inclusive).toFixed(6)]),
+    ...(input.forwardsSubagents === true ? [forwardOption] : []),
+    ...(input.rehearsal ? ['--setting-sources', 'user'] : []),
+    '--permission-mode',
+    input.permissionMode,
+    '--settings',
+    input.settingsFile,
+    ...(input.systemPromptFile === undefined ? [] : [`--append-system-prompt-file=${input.systemPromptFile}`]),
+    // Without it the project's .mcp.json servers are started unasked.
+    '--strict-mcp-config',
+    // Folder, machine, Git status and memory path then stand in the first message instead of the system prompt, which
+    // is the same for all sessions of a kind: they can share it in the prompt cache.
+    '--exclude-dynamic-system-prompt-sections',
+  ];
+}

@@ -1,0 +1,97 @@
+/**
+ * Which login a worker uses, and whether it works. A session's own config dir is logged out by nature; credentials are
+ * never copied or linked into it, because claude replaces links and spends a refresh token once per copy.
+ */
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { World } from '../../world/world.ts';
+import { isObject } from '../lenient.ts';
+import { oneLine } from '../text.ts';
+import { versionOf } from './program-file.ts';
+import type { Environment } from './variables.ts';
+import { isOn, type loginVariables, providerSwitches } from './variables.ts';
+
+export interface Login {
+  readonly kind: 'provider' | 'api-key' | 'oauth-token' | 'store';
+  /** For people, without the secret: `ANTHROPIC_API_KEY`, `CLAUDE_CODE_USE_BEDROCK`, `claude auth login`. */
+  readonly source: string;
+  /** The login variables a worker gets; all others are taken out of its environment. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Value of CLAUDE_SECURESTORAGE_CONFIG_DIR: the folder of the user's own store, `''` = ~/.claude. */
+  readonly storeDir?: string;
+}
+
+type Caller = Readonly<Record<string, string | undefined>>;
+
+/** `auth status` takes half a second; a machine under load may need many times that. */
+const statusTimeoutMs = 20_000;
+
+/**
+ * In this order: a cloud provider that is switched on, an API key or token of a gateway, an OAuth token, else the
+ * user's own login. The order among the first three is claude's own.
+ */
+export function chooseLogin(caller: Caller): Login {
+  const keys = setOnes(caller, ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN']);
+  const provider = providerSwitches.find((name) => isOn(caller[name]));
+  // Gateways in front of a provider are reached with a token, so keys stay.
+  if (provider !== undefined) return { kind: 'provider', source: provider, variables: keys };
+  const [key] = Object.keys(keys);
+  if (key !== undefined) return { kind: 'api-key', source: key, variables: keys };
+  const oauth = setOnes(caller, ['CLAUDE_CODE_OAUTH_TOKEN']);
+  if (Object.keys(oauth).length > 0) {
+    return { kind: 'oauth-token', source: 'CLAUDE_CODE_OAUTH_TOKEN', variables: oauth };
+  }
+  const storeDir = caller.CLAUDE_SECURESTORAGE_CONFIG_DIR ?? caller.CLAUDE_CONFIG_DIR ?? '';
+  return { kind: 'store', source: 'claude auth login', variables: {}, storeDir };
+}
+
+/**
+ * Asks claude itself, with the worker's environment and folder, whether it is logged in; the value is its name for the
+ * method. Fails with `not-logged-in`, or with why claude could not be run.
+ */
+export async function checkLogin(
+  world: World,
+  program: string,
+  env: Environment,
+  cwd: string,
+): Promise<Result<{ readonly method: string }>> {
+  const run = { program, args: ['auth', 'status', '--json'], cwd, env, timeoutMs: statusTimeoutMs };
+  const ran = await world.processes.run(run);
+  if (!ran.ok) {
+    const isMissing = ran.failure.reason === 'not-found';
+    return isMissing ? { ok: false, failure: { ...ran.failure, reason: 'claude-missing' } } : ran;
+  }
+  const { exitCode, stdout, stderr } = ran.value;
+  const status = readStatus(stdout);
+  if (status?.loggedIn === true) return ok({ method: status.method });
+  if (status === undefined) {
+    // Whatever stands there may be another program altogether.
+    const version = await versionOf(world, program, env);
+    if (!version.ok) return version;
+    const said = oneLine(stderr === '' ? stdout : stderr, 300);
+    const how = exitCode === null ? 'did not answer in time' : `ended with exit code ${exitCode}`;
+    const message = `\`claude auth status\` ${how}${said === '' ? '' : `: ${said.replace(/\.$/, '')}`}.`;
+    return fail('not-logged-in', message, `Run \`${program} auth status\` and cure what it reports.`);
+  }
+  const next =
+    'Log in with `claude auth login`, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN (from `claude setup-token`).';
+  return fail('not-logged-in', 'claude is not logged in.', next);
+}
+
+function readStatus(stdout: string): { loggedIn: boolean; method: string } | undefined {
+  try {
+    const value: unknown = JSON.parse(stdout);
+    if (!isObject(value) || typeof value.loggedIn !== 'boolean') return undefined;
+    return { loggedIn: value.loggedIn, method: typeof value.authMethod === 'string' ? value.authMethod : 'unknown' };
+  } catch {
+    return undefined;
+  }
+}
+
+function setOnes(caller: Caller, names: readonly (typeof loginVariables)[number][]): Record<string, string> {
+  const set: Record<string, string> = {};
+  for (const name of names) {
+    const value = caller[name];
+    if (value !== undefined && value !== '') set[name] = value;
+  }
+  return set;
+}

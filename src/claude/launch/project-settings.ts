@@ -1,0 +1,126 @@
+/**
+ * Looks at a project's own claude settings for what our settings cannot undo.
+ */
+import { dirname, join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { World } from '../../world/world.ts';
+import { isObject, type JsonObject, list, object } from '../lenient.ts';
+import { unprotectedVariables } from './settings.ts';
+import type { Environment } from './variables.ts';
+import { isOn } from './variables.ts';
+
+/**
+ * Refuses a project whose settings would lead a worker with this environment to another payer or reader, keep its
+ * programs from running, or hide its instructions from it. What cannot be read as JSON claude ignores as well. Fails
+ * with `spawn-failed`, naming the file and the variable or setting. `files` are those that are looked at.
+ */
+export function checkProjectSettings(
+  world: World,
+  projectPath: string,
+  env: Environment,
+  files: readonly string[] = settingsFiles,
+): Result<void> {
+  for (const path of settingsOf(projectPath, files)) {
+    const checked = checkSettings(world, readSettings(world, path), path, env);
+    if (!checked.ok) return checked;
+  }
+  return ok(undefined);
+}
+
+/** Of the project, as repositories hold it. */
+export const sharedSettings = 'settings.json';
+const settingsFiles = [sharedSettings, 'settings.local.json'];
+
+/** The project's own, the one that wins last. */
+function settingsOf(projectPath: string, names: readonly string[] = settingsFiles): string[] {
+  return names.map((name) => join(projectPath, '.claude', name));
+}
+
+/**
+ * The model that `settings`, those of the session's config dir, have claude use: said on the command line, because
+ * claude rewrites the model of a config dir that it sees for the first time. None where the project or the environment
+ * names one, which wins over the config dir but not over the command line.
+ */
+export function modelOfSettings(
+  world: World,
+  settings: JsonObject,
+  { projectPath, env }: { readonly projectPath: string; readonly env: Environment },
+): string | undefined {
+  const named = ({ model }: JsonObject) => (typeof model === 'string' && model !== '' ? model : undefined);
+  const model = named(settings);
+  if (model === undefined || (env.ANTHROPIC_MODEL ?? '') !== '') return undefined;
+  const isOwn = settingsOf(projectPath).some((path) => named(readSettings(world, path)) !== undefined);
+  return isOwn ? undefined : model;
+}
+
+/** The same for settings from elsewhere; `source` names them at the begin of the sentence. */
+export function checkSettings(world: World, settings: JsonObject, source: string, env: Environment): Result<void> {
+  const instructions = join(env.CLAUDE_CONFIG_DIR ?? '', 'CLAUDE.md');
+  const stated = object(settings.env);
+  // Most settings set no variable at all.
+  const forbidden = Object.keys(stated).length === 0 ? [] : unprotectedVariables(env);
+  const found = forbidden.find((variable) => stated[variable] !== undefined && stated[variable] !== env[variable]);
+  if (found !== undefined) {
+    const effect = 'change who pays for the session, who reads its requests, or what its programs do';
+    const message = `${source} sets ${found}, which could ${effect}; no setting of ours beats it.`;
+    return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
+  }
+  // Any settings file may switch compaction off, and claude takes no word to the contrary, not even ours.
+  if (isOn(String(stated.DISABLE_COMPACT ?? '')) && !isOn(env.DISABLE_COMPACT)) {
+    const message = `${source} sets DISABLE_COMPACT, which would end the session as soon as its conversation is long.`;
+    return fail('spawn-failed', message, 'Remove it there; to use it, set it in your own environment instead.');
+  }
+  const pattern = list(settings.claudeMdExcludes).find((item) => mayExclude(world, item, instructions));
+  if (pattern === undefined) return ok(undefined);
+  const what = `claudeMdExcludes ${JSON.stringify(pattern)}`;
+  const message = `${source} says ${what}, which could hide the session’s own instructions from it.`;
+  return fail('spawn-failed', message, `Name the project’s files there, so that ${instructions} stays.`);
+}
+
+/**
+ * True when the pattern may match the path, as claude matches: lists of all sources add up, and links in the fixed part
+ * of an absolute pattern are followed. Rather says yes: what is not understood counts as a match.
+ */
+function mayExclude(world: World, pattern: unknown, path: string): boolean {
+  if (typeof pattern !== 'string') return false;
+  const plain = pattern.replaceAll('\\', '/');
+  const candidates = [plain];
+  if (plain.startsWith('/')) {
+    const magic = plain.search(/[*?{[]/);
+    const fixed = magic === -1 ? plain : plain.slice(0, magic);
+    // claude follows the first of the two; the second is one folder longer when the magic begins after a slash.
+    for (const folder of [dirname(fixed), fixed.slice(0, fixed.lastIndexOf('/')) || '/']) {
+      const real = world.files.realPath(folder);
+      if (real !== null) candidates.push(real + plain.slice(folder.length));
+    }
+  }
+  return candidates.some((candidate) => widePattern(candidate)?.test(path.normalize('NFC')) ?? true);
+}
+
+/** Matches all that the glob matches and more; null when the glob has parts that are not understood. */
+function widePattern(glob: string): RegExp | null {
+  const wide = glob
+    .replace(/\[[^[\]{}()]*\]|\{[^[\]{}()]*\}/g, '*')
+    .replace(/^\.\/|\/+$/g, '')
+    .replace(/\/+(\.\/+)*/g, '/');
+  if (/[!|()[\]{}"]/.test(wide)) return null;
+  const source = wide
+    .split(/\/?\*+\/?/)
+    .map((part) => RegExp.escape(part).replaceAll('\\?', '.'))
+    .join('.*');
+  return new RegExp(`^${source}$`, 's');
+}
+
+function readSettings(world: World, path: string): JsonObject {
+  const info = world.files.info(path);
+  if (info?.kind !== 'file') return {};
+  const bytes = world.files.readBytes(path, 0, info.size);
+  // claude accepts both marks of an encoding; the decoder takes them away, which a JSON parser would stumble over.
+  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : 'utf-8';
+  try {
+    const value: unknown = JSON.parse(new TextDecoder(encoding).decode(bytes));
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}

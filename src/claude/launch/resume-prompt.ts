@@ -1,0 +1,136 @@
+/**
+ * The prompt of an attempt. A later attempt must be told what happened in between: after an interrupt the conversation
+ * itself says that the user refused the tool and wants the model to stop, after a kill it says nothing at all.
+ */
+import type { AttemptKind } from '../../core/event.ts';
+import { fenced } from './instructions.ts';
+
+/** The worktree of the session was gone and was made again from its branch. */
+export interface Loss {
+  readonly branch: string;
+  /** What of the session's work is in it again. */
+  readonly kept: 'all' | 'commits' | 'nothing';
+}
+
+export interface ResumePromptInput {
+  /** The session's task as it was sent first. */
+  readonly task: string;
+  readonly kind: AttemptKind;
+  /** The earlier conversation goes on (`--resume`); otherwise the model knows nothing of it. */
+  readonly continues: boolean;
+  /** Why the earlier attempt failed, a sentence; for retries. */
+  readonly failure?: string;
+  /** Its result was not accepted: a sentence, and the end of what the acceptance command printed. */
+  readonly rejection?: { readonly message: string; readonly output: string };
+  /** The state of the session did not come back after a compaction. */
+  readonly contextLost?: boolean;
+  /** The conversation lacks its end. */
+  readonly isCutOff?: boolean;
+  /** The model has not heard of it yet. */
+  readonly loss?: Loss;
+  /** What the user said to the session since its last attempt. */
+  readonly messages?: readonly string[];
+}
+
+/**
+ * What is said instead in a conversation that ends with a prompt the model has never seen: in an outage there would
+ * soon be dozens of them, and each of its turns would be paid with all of them.
+ */
+export function repeatPrompt({ messages = [], loss }: Pick<ResumePromptInput, 'messages' | 'loss'>): string {
+  return [unserved, ...lossWords(loss), ...messages.flatMap((text) => [added, text])].join('\n\n');
+}
+
+/** The task for a first attempt; for later ones with what happened before it. */
+export function resumePrompt(input: ResumePromptInput): string {
+  const words = promptWords(input);
+  return input.continues ? words : `${opening}\n\n${words}`;
+}
+
+/**
+ * Begins every conversation. claude puts three digits made from the beginning of the first message (its 5th, 8th and
+ * 21st character) before its system prompt, and with it before all that sessions could share in the prompt cache: with
+ * the same first words they are the same for every task.
+ */
+const opening = 'The task of this session:';
+
+function promptWords(input: ResumePromptInput): string {
+  const { task, kind, continues, failure, rejection, messages = [], loss } = input;
+  const said = messages.flatMap((text) => [added, text]);
+  if (kind === 'start') return [task, ...said].join('\n\n');
+  const paused = continues ? `${pauseReason} ${pauseIsNoRefusal}` : pauseReason;
+  const why = rejection !== undefined ? rejected(rejection) : kind === 'retry' ? retryReason(failure) : paused;
+  // Announced by the opening, the task comes first in a new conversation; a known one ends with the reminder of it.
+  if (!continues) return [task, why, fresh, ...lossWords(loss), ...said].join('\n\n');
+  const lostNote = [...(input.contextLost ? [lost] : []), ...(input.isCutOff ? [cutOff] : [])];
+  const look = rejection === undefined ? [check] : [];
+  return [why, ...lostNote, ...look, ...lossWords(loss), again, task, ...said].join('\n\n');
+}
+
+const added = 'The user adds:';
+
+const unserved =
+  'The API did not answer, so the session runner asks again. What was said last, before the error, still holds: do ' +
+  'that.';
+
+const pauseReason = 'The session runner paused this session and has now resumed it.';
+
+const pauseIsNoRefusal =
+  'Nobody rejected anything: if the conversation says that a tool use was refused, or that you should stop and wait ' +
+  'for the user, that was only the pause.';
+
+function retryReason(failure: string | undefined): string {
+  const reason = failure === undefined || failure === '' ? '' : ` The reason: ${failure}`;
+  return `The previous attempt at this task failed, and the session runner now tries again.${reason}`;
+}
+
+/** What the command printed may quote anything, so it stands in a fence that it cannot close. */
+function rejected({ message, output }: { readonly message: string; readonly output: string }): string {
+  const intro = `You said that the task is done, but it was not accepted. ${message}`;
+  const todo = 'Find out why, correct the work, and make sure that it is accepted. Nobody can answer questions.';
+  return output.trim() === '' ? `${intro}\n\n${todo}` : `${intro}\n\n${fenced(output)}\n\n${todo}`;
+}
+
+const check =
+  'The command or edit that was under way may have taken effect, in part or not at all. Look at the files first, ' +
+  'repeat it only if it is still needed, then go on where you were until the task is done. ' +
+  'Nobody can answer questions.';
+
+const lost =
+  'The conversation was compacted before, and your own state was not given back to you then. Read it now: your ' +
+  'progress file docs/plans/.cpm-progress-<your session id>.md and other notes of yours in the project, if there are ' +
+  'any.';
+
+const cutOff =
+  'The end of the conversation was not written down: you have said and done more than it shows. What was done is to ' +
+  'be seen in the files alone.';
+
+function lossWords(loss: Loss | undefined): string[] {
+  if (loss === undefined) return [];
+  const gone =
+    'In the meantime your working folder, a git worktree, was gone. The session runner has made it again from its ' +
+    `branch ${loss.branch}.`;
+  const look = 'Look at the files now, and do that work again before you go on.';
+  switch (loss.kept) {
+    case 'all':
+      return [
+        `${gone} All of your work had been committed there, so nothing of it is lost. Only what git does not keep, ` +
+          'such as ignored files and repositories within it, may have to be made again.',
+      ];
+    case 'commits':
+      return [
+        `${gone} What was committed there is in it. All changes that were in no commit are lost, whatever the ` +
+          `conversation says about them. ${look}`,
+      ];
+    case 'nothing':
+      return [
+        `${gone} That holds no commit of yours, so all files you had written or changed there are as they were ` +
+          `before you began, whatever the conversation says about them. ${look}`,
+      ];
+  }
+}
+
+const again = 'The task again:';
+
+const fresh =
+  'You do not have the earlier conversation, but its changes may be in the files already. Look at what is there, ' +
+  'keep what is good, and finish this task. Nobody can answer questions.';

@@ -1,0 +1,304 @@
+/**
+ * The two settings files of a worker: `--settings FILE`, which beats the project's own settings, and settings.json in
+ * its config dir. claude ignores a faulty one without a word, deny rules and all, so both are built here and read back.
+ */
+
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { permissionModes } from '../../core/group.ts';
+import { isObject, type JsonObject, list, object, objects } from '../lenient.ts';
+import { attemptMark } from './attempt-mark.ts';
+import type { Environment } from './variables.ts';
+import {
+  cloudVariables,
+  isOn,
+  isSecret,
+  loaderVariables,
+  managedSwitch,
+  managedVariables,
+  memoryVariable,
+  providerSwitches,
+  proxyVariables,
+  restatedVariables,
+  steeringVariables,
+  untrustedSwitch,
+} from './variables.ts';
+
+/** Our own means of control, which a project could switch off as well. */
+const controlVariables = [
+  attemptMark,
+  managedSwitch,
+  'CLAUDE_CONFIG_DIR',
+  'CLAUDE_SECURESTORAGE_CONFIG_DIR',
+  'CLAUDE_CODE_TMPDIR',
+  'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC',
+  'DISABLE_AUTOUPDATER',
+  'CLAUDE_CODE_MAX_RETRIES',
+  'CLAUDE_CODE_DISABLE_BACKGROUND_TASKS',
+  'CLAUDE_CODE_ENABLE_TODO_TOOLS',
+  'CLAUDE_CODE_EXIT_AFTER_STOP_DELAY',
+  'CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS',
+  untrustedSwitch,
+  memoryVariable,
+];
+
+/** Settings that name programs for credentials or headers. An empty text beats a project's, null does not. */
+const helperSettings = [
+  'apiKeyHelper',
+  'awsAuthRefresh',
+  'awsCredentialExport',
+  'gcpAuthRefresh',
+  'otelHeadersHelper',
+  'proxyAuthHelper',
+];
+
+export interface WorkerSettingsOptions {
+  /** Permission rules that no project can lift. */
+  readonly deny?: readonly string[];
+  /** Settings of a template or of the session; its word on compaction stands, a project's does not. */
+  readonly base?: JsonObject;
+}
+
+/** Every variable that `--settings` states, with its value or as empty. */
+const statedVariables: readonly string[] = [
+  ...controlVariables,
+  ...managedVariables,
+  ...restatedVariables,
+  ...loaderVariables,
+  ...steeringVariables,
+];
+
+/**
+ * What `--settings` says for a worker with this environment. A variable that is not set is stated as empty, which
+ * claude takes for not set. Secrets are left out: the environment holds them, `managedSwitch` guards them, and the
+ * file outlives the worker.
+ */
+export function workerSettings(env: Environment, options: WorkerSettingsOptions = {}): JsonObject {
+  const stated: Record<string, string> = {};
+  for (const name of statedVariables) {
+    const value = env[name] ?? '';
+    if (value === '' || !isSecret(name, value)) stated[name] = value;
+  }
+  if (usesProvider(env)) {
+    for (const name of cloudVariables) {
+      const value = env[name];
+      if (value !== undefined && !isSecret(name, value)) stated[name] = value;
+    }
+  }
+  return {
+    env: stated,
+    disableAllHooks: false,
+    // Without it a long conversation ends in an error instead of being compacted.
+    autoCompactEnabled: options.base?.autoCompactEnabled !== false,
+    ...Object.fromEntries(helperSettings.map((name) => [name, ''])),
+    // In settings.json alone they could be lifted by the project's own settings.
+    ...permissionsOf({ deny: [...list(object(options.base?.permissions).deny), ...(options.deny ?? [])] }),
+  };
+}
+
+/**
+ * Variables that no settings of ours can protect: when the project's settings set one of these, the session must not
+ * start. A socket cannot be taken back once it is set, tracing is on whatever its value, and a secret of the user's is
+ * not written into our settings.
+ */
+export function unprotectedVariables(env: Environment): string[] {
+  const restated = isOn(env[managedSwitch]) ? restatedVariables : [...restatedVariables, ...proxyVariables];
+  const secrets = restated.filter((name) => (env[name] ?? '') !== '' && isSecret(name, env[name] ?? ''));
+  const cloud = cloudVariables.filter((name) => env[name] === undefined || isSecret(name, env[name]));
+  return ['ANTHROPIC_UNIX_SOCKET', 'LD_TRACE_LOADED_OBJECTS', ...secrets, ...(usesProvider(env) ? cloud : [])];
+}
+
+function usesProvider(env: Environment): boolean {
+  return providerSwitches.some((name) => isOn(env[name]));
+}
+
+/** Dotted paths of settings that have no effect in a worker, because `--settings` states them itself. */
+export function overriddenPaths(settings: JsonObject): string[] {
+  const stated = new Set(statedVariables);
+  return [
+    ...Object.keys(object(settings.env)).flatMap((name) => (stated.has(name) ? [`env.${name}`] : [])),
+    ...['disableAllHooks', ...helperSettings].filter((name) => Object.hasOwn(settings, name)),
+  ];
+}
+
+/** A program that claude runs as a hook, without a shell. */
+export interface HookProgram {
+  /** Absolute path. */
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Absolute path of what takes the same arguments where the program is gone, or cannot start in a deleted folder. */
+  readonly instead?: string;
+}
+
+/** Every way in which a conversation begins or goes on: at each of them the session is told its task and its state. */
+export const sessionStartSources = 'startup|resume|clear|compact|fork';
+
+/** The events at which our hooks run. */
+export type HookEvent = 'SessionStart' | 'PreCompact' | 'SessionEnd';
+
+export interface OwnHook {
+  readonly event: HookEvent;
+  readonly program: HookProgram;
+}
+
+/** What a hook of ours may know: nothing that a project says, but what its user needs to load any program. */
+const hookVariables = [attemptMark, 'CLAUDE_CONFIG_DIR', ...loaderVariables, 'NIX_LD', 'NIX_LD_LIBRARY_PATH'];
+
+/**
+ * The same program in an environment of its own. Hooks get what a project's settings say, and a Bun obeys variables
+ * that no empty value switches off again: `BUN_INSPECT_PRELOAD` runs code in it, `BUN_JSC_*` keeps it from starting.
+ */
+export function inCleanEnvironment(hook: HookProgram, env: Environment, projectPath: string): HookProgram {
+  const kept = hookVariables.flatMap((name) => (env[name] === undefined ? [] : [`${name}=${env[name]}`]));
+  // claude sets it as well, but for that its own environment would have to be passed on.
+  kept.push(`CLAUDE_PROJECT_DIR=${projectPath}`);
+  // The shell is there because `env` takes a program for a variable when its path holds a `=`.
+  return { program: '/usr/bin/env', args: ['-i', ...kept, '/bin/sh', '-c', ...shellWords(hook)] };
+}
+
+function shellWords({ program, args, instead }: HookProgram): string[] {
+  if (instead === undefined) return ['exec "$0" "$@"', program, ...args];
+  const either = 'if [ -x "$1" ] && [ . -ef "$PWD" ]; then exec "$@"; fi; shift; exec "$0" "$@"';
+  return [either, instead, program, ...args];
+}
+
+export interface ConfigSettingsInput {
+  /** Settings of a template or of the session; ours come after theirs. */
+  readonly base?: JsonObject;
+  /** Ours: they tell the session its task and its state after a start, a resume, a clear and a compaction. */
+  readonly hooks?: readonly OwnHook[];
+  readonly allow?: readonly string[];
+  readonly deny?: readonly string[];
+}
+
+/**
+ * A hook that hangs would hold up the start without any sign of life, and its default timeout is ten minutes. At the
+ * end of a session claude waits no longer than a second and a half for all of them unless told otherwise.
+ */
+const hookTimeoutSeconds = 10;
+
+/** What settings.json in the worker's config dir says. */
+export function configSettings(input: ConfigSettingsInput): JsonObject {
+  const { base = {}, hooks: ours = [] } = input;
+  const theirs = object(base.permissions);
+  const hooks = object(base.hooks);
+  return {
+    ...base,
+    ...permissionsOf({
+      ...theirs,
+      allow: [...list(theirs.allow), ...(input.allow ?? [])],
+      deny: [...list(theirs.deny), ...(input.deny ?? [])],
+    }),
+    ...(ours.length === 0 && base.hooks === undefined ? {} : { hooks: withOwn(hooks, ours) }),
+  };
+}
+
+/** Theirs first; one entry for each of ours, because the model gets so many characters of an entry and no more. */
+function withOwn(theirs: JsonObject, ours: readonly OwnHook[]): JsonObject {
+  const hooks: Record<string, unknown> = { ...theirs };
+  for (const { event, program } of ours) hooks[event] = [...list(hooks[event]), ownEntry(event, program)];
+  return hooks;
+}
+
+function ownEntry(event: HookEvent, { program, args }: HookProgram): JsonObject {
+  return {
+    ...(event === 'SessionStart' ? { matcher: sessionStartSources } : {}),
+    hooks: [{ type: 'command', command: program, args: [...args], timeout: hookTimeoutSeconds }],
+  };
+}
+
+/** `permissions` without empty lists; nothing at all when nothing is left. */
+function permissionsOf(permissions: JsonObject): JsonObject {
+  const kept = Object.entries(permissions).filter(
+    ([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0),
+  );
+  return kept.length === 0 ? {} : { permissions: Object.fromEntries(kept) };
+}
+
+/**
+ * Judges the text of a settings file as claude would read it; the value is the parsed file. Fails with `write-failed`
+ * and the place that would make claude ignore the whole file.
+ */
+export function readBackCheck(path: string, content: string | null): Result<JsonObject> {
+  const refuse = (what: string) =>
+    fail(
+      'write-failed',
+      `${path} ${what}; claude would silently ignore all of it.`,
+      'Correct the settings of the session or its template.',
+    );
+  if (content === null) return refuse('is not there');
+  let value: unknown;
+  try {
+    value = JSON.parse(content);
+  } catch {
+    return refuse('is not valid JSON');
+  }
+  if (!isObject(value)) return refuse('is not a JSON object');
+  const fault = faultOf(value);
+  return fault === undefined ? ok(value) : refuse(fault);
+}
+
+/** Settings whose type people get wrong; a wrong one makes claude ignore the whole file. */
+const typedSettings: Readonly<Record<string, 'string' | 'number' | 'boolean'>> = {
+  model: 'string',
+  outputStyle: 'string',
+  language: 'string',
+  ...Object.fromEntries(helperSettings.map((name) => [name, 'string' as const])),
+  cleanupPeriodDays: 'number',
+  autoCompactWindow: 'number',
+  disableAllHooks: 'boolean',
+  autoCompactEnabled: 'boolean',
+  includeGitInstructions: 'boolean',
+  includeCoAuthoredBy: 'boolean',
+  alwaysThinkingEnabled: 'boolean',
+  enableAllProjectMcpServers: 'boolean',
+};
+
+const typeNames = { string: 'a text', number: 'a number', boolean: 'true or false' } as const;
+
+function faultOf(settings: JsonObject): string | undefined {
+  const { env, permissions, hooks } = settings;
+  for (const [name, type] of Object.entries(typedSettings)) {
+    const value = settings[name];
+    if (value !== undefined && typeof value !== type) return `has a ${name} that is not ${typeNames[type]}`;
+  }
+  const { defaultMode } = object(permissions);
+  if (defaultMode !== undefined && !(permissionModes as readonly unknown[]).includes(defaultMode)) {
+    return `has a permissions.defaultMode that is none of ${permissionModes.join(', ')}`;
+  }
+  if (env !== undefined && (!isObject(env) || !allTexts(Object.values(env)))) return 'has an env that is not all texts';
+  if (permissions !== undefined && !isObject(permissions)) return 'has permissions that are not an object';
+  for (const kind of ['allow', 'deny', 'ask']) {
+    const rules = object(permissions)[kind];
+    if (rules !== undefined && !allTexts(rules)) return `has a permissions.${kind} that is not a list of texts`;
+  }
+  if (hooks !== undefined && !isObject(hooks)) return 'has hooks that are not an object';
+  for (const [event, entries] of Object.entries(object(hooks))) {
+    const fault = hookFault(entries);
+    if (fault !== undefined) return `has a hook of ${event} ${fault}`;
+  }
+  return undefined;
+}
+
+function allTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+const hookTypes: ReadonlySet<unknown> = new Set(['command', 'prompt', 'agent', 'http', 'mcp_tool']);
+
+function hookFault(entries: unknown): string | undefined {
+  if (!Array.isArray(entries) || objects(entries).length !== entries.length) return 'that is not a list of objects';
+  for (const entry of objects(entries)) {
+    if (entry.matcher !== undefined && typeof entry.matcher !== 'string') return 'with a matcher that is not a text';
+    if (!Array.isArray(entry.hooks) || objects(entry.hooks).length !== entry.hooks.length)
+      return 'without a list of hooks';
+    for (const hook of objects(entry.hooks)) {
+      const { type, command, args, timeout } = hook;
+      if (!hookTypes.has(type)) return 'of an unknown type';
+      if (type === 'command' && (typeof command !== 'string' || command === '')) return 'without a command';
+      if (args !== undefined && !allTexts(args)) return 'with args that are not texts';
+      const positive = typeof timeout === 'number' && timeout > 0;
+      if (timeout !== undefined && !positive) return 'with a timeout that is not a positive number';
+    }
+  }
+  return undefined;
+}

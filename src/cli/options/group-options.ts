@@ -1,0 +1,98 @@
+/** Options that set a group's configuration; the same names in `group create` and `group run`. */
+import { Option } from '@commander-js/extra-typings';
+import {
+  type BudgetAction,
+  budgetActions,
+  type GroupConfig,
+  type LimitAction,
+  limitActions,
+} from '../../core/group.ts';
+import { parseConcurrent, parseMegabytes, parseMoney, parseShare, parseThreshold, parseWord } from './option-values.ts';
+
+export const options = {
+  model: () =>
+    new Option('--model <model>', "model for sessions that name none; claude's own default otherwise").argParser(
+      parseWord,
+    ),
+  maxBudgetUsd: () =>
+    new Option('--max-budget-usd <usd>', 'hard cap over all sessions and attempts').argParser(parseMoney),
+  onBudgetExceeded: () =>
+    new Option('--on-budget-exceeded <action>', 'what to do then (default: pause)').choices(budgetActions),
+  warningThreshold: () =>
+    new Option('--warning-threshold <share>', 'share of the budget that gives a warning (default: 0.8)').argParser(
+      parseShare,
+    ),
+  concurrent: () =>
+    new Option('--concurrent <n>', 'sessions that may run at once (default: 3)').argParser(parseConcurrent),
+  commandsAtOnce: () =>
+    new Option(
+      '--commands-at-once <n>',
+      'checkouts, set-up and acceptance commands that may run at once (default: cores)',
+    ).argParser(parseConcurrent),
+  errorThreshold: () =>
+    new Option('--error-threshold <n>', 'so many failed sessions, and nothing new starts (default: 2)').argParser(
+      parseThreshold,
+    ),
+  onLimit: () =>
+    new Option('--on-limit <action>', 'at a usage limit of the login (default: wait for its reset)').choices(
+      limitActions,
+    ),
+  warmCache: () =>
+    new Option('--warm-cache', 'one of several similar sessions asks the model before the others start (default)'),
+  noWarmCache: () => new Option('--no-warm-cache', 'similar sessions start at once, each filling the prompt cache'),
+  minFreeMemory: () =>
+    new Option('--min-free-memory <mb>', 'memory that a start must leave free, in MB (default: 1 GiB)').argParser(
+      parseMegabytes,
+    ),
+  acceptClaude: () =>
+    new Option('--accept-claude <version>', 'use this version of claude although its trial failed').argParser(
+      parseWord,
+    ),
+  pauseOnError: () => new Option('--pause-on-error', 'at the threshold pause the group (default)'),
+  noPauseOnError: () => new Option('--no-pause-on-error', 'at the threshold end the group as failed'),
+  respectDependencies: () => new Option('--respect-dependencies', 'start a session after its dependencies (default)'),
+  shareCheckouts: () =>
+    new Option('--share-checkouts', 'sessions without a worktree may work in one checkout at the same time'),
+  noRespectDependencies: () => new Option('--no-respect-dependencies', 'ignore dependencies'),
+} as const;
+
+export interface ConfigOptions {
+  readonly model?: string | undefined;
+  readonly maxBudgetUsd?: number | undefined;
+  readonly onBudgetExceeded?: BudgetAction | undefined;
+  readonly warningThreshold?: number | undefined;
+  readonly concurrent?: number | undefined;
+  readonly commandsAtOnce?: number | undefined;
+  readonly errorThreshold?: number | undefined;
+  readonly onLimit?: LimitAction | undefined;
+  readonly warmCache?: boolean | undefined;
+  /** Bytes. */
+  readonly minFreeMemory?: number | undefined;
+  readonly pauseOnError?: boolean | undefined;
+  readonly respectDependencies?: boolean | undefined;
+  readonly shareCheckouts?: true | undefined;
+  readonly acceptClaude?: string | undefined;
+}
+
+/** Only what was given. */
+export function configOf(given: ConfigOptions): Partial<GroupConfig> {
+  const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
+  const { pauseOnError, respectDependencies, onLimit, warmCache, minFreeMemory, shareCheckouts, acceptClaude } = given;
+  const { commandsAtOnce } = given;
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
+    ...(onBudgetExceeded === undefined ? {} : { onBudgetExceeded }),
+    ...(warningThreshold === undefined ? {} : { warningThreshold }),
+    ...(concurrent === undefined ? {} : { maxConcurrentSessions: concurrent }),
+    ...(commandsAtOnce === undefined ? {} : { commandsAtOnce }),
+    ...(errorThreshold === undefined ? {} : { errorThreshold }),
+    ...(onLimit === undefined ? {} : { onLimit }),
+    ...(warmCache === undefined ? {} : { warmCache }),
+    ...(minFreeMemory === undefined ? {} : { minFreeMemoryBytes: minFreeMemory }),
+    ...(pauseOnError === undefined ? {} : { pauseOnError }),
+    ...(respectDependencies === undefined ? {} : { respectDependencies }),
+    ...(shareCheckouts === undefined ? {} : { shareCheckouts }),
+    ...(acceptClaude === undefined ? {} : { acceptClaude }),
+  };
+}

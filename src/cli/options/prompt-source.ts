@@ -1,0 +1,91 @@
+/** Where a prompt comes from: the command line, a file, or standard input. Checked before anything is written. */
+import { resolve } from 'node:path';
+import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { promptBytesMax, promptProblem } from '../../core/values.ts';
+import type { Context } from '../context.ts';
+
+export interface PromptOptions {
+  readonly prompt?: string | undefined;
+  readonly promptFile?: string | undefined;
+}
+
+/** The prompt as the user gave it. Fails with `usage` when there is none, two, or one that cannot be sent. */
+export async function readPrompt(context: Context, given: PromptOptions): Promise<Result<string>> {
+  if (given.prompt !== undefined && given.promptFile !== undefined) {
+    return fail('usage', 'Both --prompt and --prompt-file were given.', 'Give one of them.');
+  }
+  if (given.promptFile !== undefined) return readPromptFile(context, given.promptFile);
+  if (given.prompt === '-') return readStandardInput(context);
+  if (given.prompt !== undefined) return checkPrompt(given.prompt, 'The text of --prompt');
+  return fail(
+    'usage',
+    'The session has no task.',
+    'Give it with --prompt TEXT, --prompt-file FILE or --prompt - (stdin).',
+  );
+}
+
+/** A text given on the command line, or on standard input when it is "-". `source` begins the sentence of a refusal. */
+export async function readText(context: Context, text: string, source: string): Promise<Result<string>> {
+  return text === '-' ? readStandardInput(context) : checkPrompt(text, source);
+}
+
+function readPromptFile(context: Context, file: string): Result<string> {
+  const next = 'Give the path of a text file to --prompt-file.';
+  if (file === '') return fail('usage', 'The path of the prompt file is empty.', next);
+  const path = resolve(context.cwd, file);
+  const source = `The prompt file ${briefPath(path)}`;
+  const { files } = context.world;
+  const found = lookAt(files, path);
+  if (!found.ok) return fail('usage', `${source} ${found.trouble}.`, next);
+  if (found.value === 'folder') return fail('usage', `${source} is a folder.`, next);
+  // A device such as /dev/zero may have no end.
+  if (found.value === 'other') return fail('usage', `${source} is not a file.`, next);
+  // A pipe, such as bash makes for <(command), has no size and no places in it: it can only be read to its end.
+  const read = tryPath(() =>
+    found.value === 'fifo'
+      ? Buffer.from(files.readText(path, 'pipe') ?? '')
+      : files.readBytes(path, 0, promptBytesMax + 1),
+  );
+  return read.ok ? decodePrompt(read.value, source) : fail('usage', `${source} ${read.trouble}.`, next);
+}
+
+async function readStandardInput(context: Context): Promise<Result<string>> {
+  if (context.stdinIsTerminal) context.stderr.line('Type the prompt, then press Ctrl-D:');
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of Bun.stdin.stream()) {
+    parts.push(part);
+    size += part.byteLength;
+    if (size > promptBytesMax) return tooLong('The prompt on standard input');
+  }
+  return decodePrompt(Buffer.concat(parts), 'The prompt on standard input');
+}
+
+function decodePrompt(bytes: Uint8Array, source: string): Result<string> {
+  if (bytes.byteLength > promptBytesMax) return tooLong(source);
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return fail('usage', `${source} is not UTF-8.`, 'Give plain text in UTF-8.');
+  }
+  return checkPrompt(text, source);
+}
+
+function checkPrompt(text: string, source: string): Result<string> {
+  if (Buffer.byteLength(text) > promptBytesMax) return tooLong(source);
+  const problem = promptProblem(text);
+  if (problem === null) return ok(text);
+  const isBlank = text.trim() === '';
+  const next = isBlank ? 'Say what the session is to do.' : 'Give plain text; a NUL is a sign of a binary file.';
+  return fail('usage', `${source} ${problem}.`, next);
+}
+
+function tooLong(source: string): Result<never> {
+  return fail(
+    'usage',
+    `${source} is longer than 1 MiB.`,
+    'Put the material into the project and name its path instead.',
+  );
+}

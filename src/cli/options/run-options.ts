@@ -1,0 +1,71 @@
+/** Options of everything that runs a group; the same names and meanings wherever they stand. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import type { SessionId } from '../../core/group.ts';
+import { type OutputKind, outputs } from '../reporters.ts';
+import { type ConfigOptions, options } from './group-options.ts';
+
+export interface RunWish {
+  readonly config: ConfigOptions;
+  /** Absent = the dashboard on a terminal, text elsewhere. */
+  readonly output: OutputKind | undefined;
+  readonly rehearse: string | true | undefined;
+  readonly retryFailed: boolean;
+  /** Only tell what would happen. */
+  readonly dryRun?: true;
+  /** Tell also what each session will be told. */
+  readonly prompts?: true;
+  /** Run it in a process of its own. */
+  readonly detach?: true;
+  /** Ring the terminal at what a user may wait for. */
+  readonly notify?: true;
+  /** Only these sessions are started; absent = all. */
+  readonly only?: readonly SessionId[];
+}
+
+/** Adds the options to a command. */
+export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
+  return command
+    .addOption(options.concurrent())
+    .addOption(options.commandsAtOnce())
+    .addOption(options.respectDependencies())
+    .addOption(options.noRespectDependencies())
+    .addOption(options.errorThreshold())
+    .addOption(options.pauseOnError())
+    .addOption(options.noPauseOnError())
+    .addOption(options.maxBudgetUsd())
+    .addOption(options.onBudgetExceeded())
+    .addOption(options.onLimit())
+    .addOption(options.warmCache())
+    .addOption(options.noWarmCache())
+    .addOption(options.minFreeMemory())
+    .addOption(options.acceptClaude())
+    .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
+    .option('--dry-run', 'show what would be done and what it may cost; start nothing')
+    .option('--prompts', 'with --dry-run: show what each session will be told')
+    .option('--detach', 'run it in a process of its own that needs no terminal, and return')
+    .option('--notify', 'ring the terminal when the group is done, failed, paused or at a usage limit')
+    .addOption(new Option('--output <kind>', 'what to print; default: tui on a terminal, else text').choices(outputs));
+}
+
+interface GivenRunOptions extends ConfigOptions {
+  readonly output?: OutputKind | undefined;
+  readonly rehearse?: string | true | undefined;
+  readonly dryRun?: true | undefined;
+  readonly prompts?: true | undefined;
+  readonly detach?: true | undefined;
+  readonly notify?: true | undefined;
+}
+
+export function runWish(given: GivenRunOptions, retryFailed: boolean): RunWish {
+  const { output, rehearse, dryRun, prompts, detach, notify, ...config } = given;
+  return {
+    config,
+    output,
+    rehearse,
+    retryFailed,
+    ...(dryRun === true ? { dryRun } : {}),
+    ...(prompts === true ? { prompts } : {}),
+    ...(detach === true ? { detach } : {}),
+    ...(notify === true ? { notify } : {}),
+  };
+}

@@ -1,0 +1,87 @@
+/** The options that say what is generated into a session's config dir, and what comes of them. */
+import { resolve } from 'node:path';
+import type { Command } from '@commander-js/extra-typings';
+import { briefPath } from '../../control/path-argument.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionConfig } from '../../core/group.ts';
+import { isObject } from '../../store/shape.ts';
+import { findJsonFault } from '../../template/json-text.ts';
+import { readTextFile } from '../../template/text-file.ts';
+import type { Context } from '../context.ts';
+
+const overrideBytesMax = 1024 * 1024;
+
+/** As commander gives them. */
+export interface ConfigOptions {
+  readonly generateClaudeMd?: boolean | undefined;
+  readonly generateSettings?: boolean | undefined;
+  readonly generateCommands?: boolean | undefined;
+  readonly generateMcp?: boolean | undefined;
+  readonly inheritFromGroup?: boolean | undefined;
+  readonly settingsOverride?: string | undefined;
+  readonly claudeMdTemplate?: string | undefined;
+}
+
+/** Adds the options to a command. */
+export function withConfigOptions<Args extends unknown[], Given extends Record<string, unknown>>(
+  command: Command<Args, Given>,
+) {
+  return command
+    .option('--generate-claude-md', 'a CLAUDE.md that tells group, task and dependencies (default)')
+    .option('--no-generate-claude-md', 'no CLAUDE.md; what templates say goes into the system prompt')
+    .option('--generate-settings', "the config template's settings.json counts (default)")
+    .option('--no-generate-settings', 'it does not')
+    .option('--generate-commands', "the config template's commands, skills, agents and rules count (default)")
+    .option('--no-generate-commands', 'they do not')
+    .option('--generate-mcp', "the config template's MCP servers are started (default)")
+    .option('--no-generate-mcp', 'they are not')
+    .option('--inherit-from-group', "shared-config and the group's config template count (default)")
+    .option('--no-inherit-from-group', 'they do not')
+    .option('--settings-override <json>', 'settings merged over those of the templates; JSON, or a file with it')
+    .option('--claude-md-template <name>', "prompt template or file that replaces the config template's CLAUDE.md");
+}
+
+/** What the options come to; nothing when none was given. Reads only. Fails with `usage`. */
+export function configOf(
+  context: Context,
+  given: ConfigOptions,
+  claudeMdText: string | undefined,
+): Result<{ readonly config?: SessionConfig }> {
+  const { generateClaudeMd, generateSettings, generateCommands, generateMcp, inheritFromGroup } = given;
+  const { settingsOverride: typed, claudeMdTemplate } = given;
+  const override = typed === undefined ? ok(undefined) : settingsIn(context, typed);
+  if (!override.ok) return override;
+  if (generateSettings === false && typed !== undefined) {
+    return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
+  }
+  const config: SessionConfig = {
+    ...(generateClaudeMd === undefined ? {} : { generateClaudeMd }),
+    ...(generateSettings === undefined ? {} : { generateSettings }),
+    ...(generateCommands === undefined ? {} : { generateCommands }),
+    ...(generateMcp === undefined ? {} : { generateMcpConfig: generateMcp }),
+    ...(inheritFromGroup === undefined ? {} : { inheritFromGroup }),
+    ...(claudeMdTemplate === undefined ? {} : { claudeMdTemplate }),
+    ...(claudeMdText === undefined ? {} : { claudeMdText }),
+    ...(override.value === undefined ? {} : { settingsOverride: override.value }),
+  };
+  return ok(Object.keys(config).length === 0 ? {} : { config });
+}
+
+/** A text that begins with "{" is JSON itself, any other is the path of a file. */
+function settingsIn({ world, cwd }: Context, typed: string): Result<Readonly<Record<string, unknown>>> {
+  const next =
+    'Give a JSON object such as \'{"permissions": {"deny": ["WebFetch"]}}\', or the path of a file with one.';
+  if (typed.trimStart().startsWith('{')) return objectIn(typed, 'The JSON of --settings-override', next);
+  const path = resolve(cwd, typed);
+  const read = readTextFile(world, path, overrideBytesMax);
+  if (!read.ok) return fail('usage', `The file of --settings-override ${briefPath(path)} ${read.trouble}.`, next);
+  return objectIn(read.text, `The file of --settings-override ${briefPath(path)}`, next);
+}
+
+function objectIn(text: string, source: string, next: string): Result<Readonly<Record<string, unknown>>> {
+  const fault = findJsonFault(text);
+  if (fault !== null)
+    return fail('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
+  const value: unknown = JSON.parse(text);
+  return isObject(value) ? ok(value) : fail('usage', `${source} is no JSON object.`, next);
+}

@@ -1,0 +1,186 @@
+/**
+ * What belongs between the lines of a session's transcript: where attempts begin, how they ended, and what the user
+ * said meanwhile. From the log of the group; claude prints none of it.
+ */
+import type { GroupEvent } from '../../core/event.ts';
+import { describeFailure } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import type { TranscriptEntry } from '../../core/transcript.ts';
+
+/** An attempt begins here. */
+export interface AttemptMark {
+  readonly kind: 'attempt';
+  readonly id: string;
+  /** Bytes of the transcript before it. */
+  readonly offset: number;
+  readonly entry: Extract<TranscriptEntry, { kind: 'attempt-began' }>;
+  /** Absent while it goes on. */
+  ended?: TranscriptEntry;
+}
+
+/** Something the user said. */
+export interface WordsMark {
+  readonly kind: 'words';
+  readonly offset: number;
+  readonly entry: UserSaid;
+  /** No attempt was running; the last one was over by then. */
+  readonly isBetween: boolean;
+}
+
+type UserSaid = Extract<TranscriptEntry, { kind: 'user-said' }>;
+
+export type TranscriptMark = AttemptMark | WordsMark;
+
+export class TranscriptMarks {
+  readonly #sessionId: SessionId;
+  /** In the order in which they were logged. */
+  readonly list: TranscriptMark[] = [];
+  #attempt: AttemptMark | undefined;
+  /** What the next attempt is to be told, from the command that asked for it. */
+  #prompt: UserSaid | undefined;
+
+  constructor(sessionId: SessionId) {
+    this.#sessionId = sessionId;
+  }
+
+  /** Takes the events of the group in order; those it had before change nothing. */
+  take(events: readonly GroupEvent[]): void {
+    for (const event of events) {
+      if ('sessionId' in event && event.sessionId === this.#sessionId) this.#take(event);
+    }
+  }
+
+  #take(event: GroupEvent): void {
+    switch (event.type) {
+      case 'session_starting':
+        this.#begin(event);
+        return;
+      case 'session_message':
+        // Without a place it was said before, and is only kept for the next attempt.
+        if (event.offset !== undefined) this.#say(userSaid(event.at, event.text), event.offset);
+        return;
+      case 'session_queued':
+        if (event.prompt !== undefined) this.#prompt = userSaid(event.at, event.prompt);
+        return;
+      case 'session_completed':
+      case 'session_failed':
+      case 'session_paused': {
+        const mark = this.#attempt;
+        if (mark?.id !== event.attemptId || mark.ended !== undefined) return;
+        const { usage } = event;
+        mark.ended = { kind: 'attempt-ended', number: mark.entry.number, usage, ...outcomeOf(event) };
+      }
+    }
+  }
+
+  #begin({ attempt, at }: Extract<GroupEvent, { type: 'session_starting' }>): void {
+    const { id, number, kind, offset } = attempt;
+    const prompt = this.#prompt;
+    this.#prompt = undefined;
+    // An attempt that had cost nothing when the runner died is begun again under its own id.
+    if (this.list.some((mark) => mark.kind === 'attempt' && mark.id === id)) return;
+    if (prompt !== undefined) this.#say(prompt, offset);
+    const after = kind === 'start' ? undefined : endingOf(this.#attempt?.ended);
+    const why = after === undefined ? {} : { after };
+    this.#attempt = { kind: 'attempt', id, offset, entry: { kind: 'attempt-began', number, why: kind, at, ...why } };
+    this.list.push(this.#attempt);
+  }
+
+  #say(entry: UserSaid, offset: number): void {
+    if (this.list.some((mark) => mark.offset === offset && Bun.deepEquals(mark.entry, entry))) return;
+    const isBetween = this.#attempt === undefined || this.#attempt.ended !== undefined;
+    this.list.push({ kind: 'words', offset, entry, isBetween });
+  }
+}
+
+/** The marks of all sessions of a group. */
+export class GroupMarks {
+  readonly #of = new Map<SessionId, TranscriptMarks>();
+
+  /** Takes an event of the group. */
+  take(event: GroupEvent): void {
+    if ('sessionId' in event && event.sessionId !== undefined) this.#marksOf(event.sessionId).take([event]);
+  }
+
+  /** Those of one session; the list grows. */
+  listOf(sessionId: SessionId): readonly TranscriptMark[] {
+    return this.#marksOf(sessionId).list;
+  }
+
+  #marksOf(sessionId: SessionId): TranscriptMarks {
+    const known = this.#of.get(sessionId) ?? new TranscriptMarks(sessionId);
+    this.#of.set(sessionId, known);
+    return known;
+  }
+}
+
+/** Tells the marks one after another, as whoever reads the transcript comes to their places. */
+export class MarkTeller {
+  readonly #marks: readonly TranscriptMark[];
+  readonly #tell: (entry: TranscriptEntry) => void;
+  #told = 0;
+  /** The attempt whose end was not told so far. */
+  #open: AttemptMark | undefined;
+
+  /** `marks` may grow. */
+  constructor(marks: readonly TranscriptMark[], tell: (entry: TranscriptEntry) => void) {
+    this.#marks = marks;
+    this.#tell = tell;
+  }
+
+  get hasToldAny(): boolean {
+    return this.#told > 0;
+  }
+
+  /** Where the next mark has its place, bytes; undefined when there is none so far. */
+  get nextOffset(): number | undefined {
+    return this.#marks[this.#told]?.offset;
+  }
+
+  /** Tells everything that has its place at or before byte `position`. */
+  reach(position: number): void {
+    for (let mark = this.#marks[this.#told]; mark !== undefined; mark = this.#marks[this.#told]) {
+      if (mark.offset > position) return;
+      if (mark.kind === 'attempt' || mark.isBetween) this.tellEnd();
+      this.#told += 1;
+      if (mark.kind === 'attempt') this.#open = mark;
+      this.#tell(mark.entry);
+    }
+  }
+
+  /** Passes over what has its place before byte `position`. */
+  skip(position: number): void {
+    for (let mark = this.#marks[this.#told]; mark !== undefined; mark = this.#marks[this.#told]) {
+      if (mark.offset >= position) return;
+      this.#told += 1;
+      if (mark.kind === 'attempt') this.#open = mark;
+    }
+  }
+
+  /** Tells how the attempt ended that began last; nothing while it goes on, and nothing twice. */
+  tellEnd(): void {
+    const ended = this.#open?.ended;
+    if (ended === undefined) return;
+    this.#open = undefined;
+    this.#tell(ended);
+  }
+}
+
+function userSaid(at: string, text: string): UserSaid {
+  return { kind: 'user-said', at, text };
+}
+
+type Ending = Extract<GroupEvent, { type: 'session_completed' | 'session_failed' | 'session_paused' }>;
+
+function outcomeOf(event: Ending): Pick<Extract<TranscriptEntry, { kind: 'attempt-ended' }>, 'outcome' | 'reason'> {
+  if (event.type === 'session_completed') return { outcome: 'completed' };
+  const { reason, message } = event;
+  if (event.type === 'session_paused') return { outcome: 'paused', reason, ...(message === '' ? {} : { message }) };
+  return { outcome: 'failed', reason, ...{ message: describeFailure(event) } };
+}
+
+/** `failed (no-result)`. */
+function endingOf(ended: TranscriptEntry | undefined): string | undefined {
+  if (ended?.kind !== 'attempt-ended') return undefined;
+  return ended.reason === undefined ? ended.outcome : `${ended.outcome} (${ended.reason})`;
+}

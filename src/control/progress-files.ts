@@ -1,0 +1,84 @@
+/** What the commands of the family `cpm` share: the project they look at and the progress files in it. */
+import { resolve } from 'node:path';
+import { findProgress, type ProgressFile, readProgress } from '../context/cpm/progress-files.ts';
+import { hoursOf, legacyName, type ProgressHeader, progressFolder } from '../context/cpm/state.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import { quoted } from '../core/id.ts';
+import { briefPath, lookAt } from './path-argument.ts';
+import type { Place } from './place.ts';
+
+/** How users call the file that has no id in its name. */
+const legacyReference = 'legacy';
+
+const projectNext = 'Give the path of an existing folder to --project.';
+
+export interface ListedProgress {
+  readonly file: ProgressFile;
+  /** The id, or `legacy`. */
+  readonly id: string;
+  readonly header: ProgressHeader;
+  readonly text: string;
+  /** The file is longer than what was read of it. */
+  readonly truncated: boolean;
+  /** Completes a sentence that begins with the path; null = it can be read. */
+  readonly trouble: string | null;
+}
+
+export interface ProjectProgress {
+  readonly folder: string;
+  /** The newest first; the legacy file last. */
+  readonly listed: readonly ListedProgress[];
+  /** Files whose names hold no id that can be used. */
+  readonly oddNames: number;
+}
+
+/** Fails with `project-missing` when `project` is no folder, with `not-found` when its plans cannot be read. */
+export function loadProgress(place: Place, project: string | undefined): Result<ProjectProgress> {
+  const { files, clock } = place.world;
+  if (project === '') return fail('usage', 'The path of the project is empty.', projectNext);
+  const folder = resolve(place.cwd, project ?? '.');
+  const looked = lookAt(files, folder);
+  if (!looked.ok || looked.value !== 'folder') {
+    const trouble = looked.ok ? 'is not a folder' : looked.trouble;
+    return fail('project-missing', `The project ${briefPath(folder)} ${trouble}.`, projectNext);
+  }
+  const found = findProgress(files, folder, clock.now());
+  if (found.trouble !== null) {
+    return fail('not-found', `In ${briefPath(folder)}, ${found.trouble}.`, 'Check the permissions of that folder.');
+  }
+  const all = [...found.sessions, ...(found.legacy === null ? [] : [found.legacy])];
+  return ok({ folder, listed: all.map((file) => listedOf(place, folder, file)), oddNames: found.oddNames });
+}
+
+function listedOf({ world }: Place, folder: string, file: ProgressFile): ListedProgress {
+  const base = { file, id: file.sessionId ?? legacyReference };
+  const read = readProgress(world.files, folder, file.path);
+  if (!read.ok) return { ...base, header: {}, text: '', truncated: false, trouble: read.trouble };
+  return { ...base, header: read.header, text: read.text, truncated: read.truncated, trouble: null };
+}
+
+/** By id, unique prefix of one, `legacy` or the file's name. Fails with `not-found` or `ambiguous`. */
+export function findListed({ folder, listed }: ProjectProgress, reference: string): Result<ListedProgress> {
+  const exact = listed.find(({ id, file }) => id === reference || file.name === reference);
+  if (exact !== undefined) return ok(exact);
+  const next = `See: claude-code-agent cpm list --project ${quoted(folder)}`;
+  const [one, ...more] = reference === '' ? [] : listed.filter(({ id }) => id.startsWith(reference));
+  if (one === undefined) return fail('not-found', `No progress file belongs to ${quoted(reference)}.`, next);
+  if (more.length === 0) return ok(one);
+  const candidates = [one, ...more].map(({ id }) => id).join(', ');
+  return fail('ambiguous', `${quoted(reference)} can be: ${candidates}.`, 'Give more characters of the id.');
+}
+
+/** A progress file as a value of JSON. Times beyond the calendar are left out. */
+export function plainProgress({ id, file, header, trouble }: ListedProgress): object {
+  const modified = new Date(file.mtimeMs);
+  return {
+    id,
+    file: `${progressFolder}/${file.sessionId === null ? legacyName : file.name}`,
+    ...header,
+    ...(Number.isNaN(modified.getTime()) ? {} : { modified: modified.toISOString() }),
+    ageHours: hoursOf(file.ageMs),
+    stale: file.stale,
+    ...(trouble === null ? {} : { trouble }),
+  };
+}

@@ -1,0 +1,113 @@
+/**
+ * Money: reservations, slices and notices. A reservation is an attempt's own `--max-budget-usd`, so the cap holds even
+ * when no runner is alive: spent + sum of reservations never exceeds it. Amounts are US dollars.
+ */
+
+import { roundUsd } from '../group.ts';
+import { ownBudgetLeft, type SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import type { Decision } from './decision.ts';
+
+/** Smaller slices would be used up by a single message. */
+const sliceUsdMin = 0.05;
+/** claude crashes on `--max-budget-usd 0`, so nothing below this is ever handed out. */
+const reservationUsdMin = 0.001;
+
+export type Slice =
+  /** No cap anywhere: no flag is passed. */
+  | { readonly kind: 'unlimited' }
+  | { readonly kind: 'slice'; readonly usd: number }
+  /** The session's own cap is used up. */
+  | { readonly kind: 'own-dry' }
+  /** Not enough of the group's money is left for another start. */
+  | { readonly kind: 'dry' };
+
+/** True when the session's own cap leaves nothing for another attempt. */
+export function isOwnDry(record: SessionRecord): boolean {
+  return ownBudgetLeft(record) < reservationUsdMin;
+}
+
+/**
+ * What the session's next attempt may spend. `alreadyReserved` are reservations decided on but not yet logged,
+ * `sharers` the number of sessions among which the free money is to be split.
+ */
+export function sliceFor(state: GroupState, record: SessionRecord, alreadyReserved: number, sharers: number): Slice {
+  if (isOwnDry(record)) return { kind: 'own-dry' };
+  const own = ownBudgetLeft(record);
+  const cap = state.group.config.maxBudgetUsd;
+  if (cap === undefined || state.group.config.onBudgetExceeded === 'warn') {
+    return Number.isFinite(own) ? { kind: 'slice', usd: own } : { kind: 'unlimited' };
+  }
+  const free = roundUsd(cap - state.usage.costUsd - state.reservedUsd - alreadyReserved);
+  const smallest = Math.max(reservationUsdMin, Math.min(sliceUsdMin, cap, own));
+  if (free < smallest) return { kind: 'dry' };
+  if (Number.isFinite(own)) return { kind: 'slice', usd: Math.min(own, free) };
+  return { kind: 'slice', usd: Math.min(free, Math.max(smallest, roundUsd(free / Math.max(1, sharers)))) };
+}
+
+/** Share of a slice after which a session is given a new one. */
+const regrantShare = 0.8;
+
+/**
+ * True when a running session has nearly used up its share and more could be given to it. `spentUsd` is what its
+ * attempt has cost so far, `sharers` the number of sessions that would share the free money.
+ */
+export function deservesNewSlice(state: GroupState, record: SessionRecord, spentUsd: number, sharers: number): boolean {
+  const cap = state.group.config.maxBudgetUsd;
+  const reserved = record.state.status === 'running' ? record.state.attempt.reservedUsd : undefined;
+  if (cap === undefined || reserved === undefined || state.group.config.onBudgetExceeded === 'warn') return false;
+  if (spentUsd < reserved * regrantShare || spentUsd >= reserved) return false;
+  // A session that holds all its own cap allows cannot be given more.
+  if (ownBudgetLeft(record) <= reserved) return false;
+  const freeAfterwards = cap - state.usage.costUsd - state.reservedUsd + reserved - spentUsd;
+  const slice = Math.min(ownBudgetLeft(record) - spentUsd, freeAfterwards / Math.max(1, sharers));
+  return slice >= Math.max(sliceUsdMin, (reserved - spentUsd) * 2);
+}
+
+export interface BudgetVerdict {
+  /** What is due to be said now and was not yet. */
+  readonly notices: Decision[];
+  /** The cap is reached and the group must not go on. */
+  readonly isOver: boolean;
+}
+
+/** `liveUsd`: what running attempts have cost so far, US dollars. */
+export function judgeBudget(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): BudgetVerdict {
+  const { maxBudgetUsd: limit, warningThreshold, onBudgetExceeded } = state.group.config;
+  if (limit === undefined) return { notices: [], isOver: false };
+  let usage = state.usage.costUsd;
+  for (const cost of liveUsd.values()) usage = roundUsd(usage + cost);
+  const notices: Decision[] = [];
+  // Without sessions there is nobody whose spending could be warned of.
+  if (!state.budgetWarned && state.sessions.size > 0 && usage >= limit * warningThreshold) {
+    notices.push({ do: 'warn-budget', usage, limit });
+  }
+  const isReached = usage >= limit;
+  const isDone = state.counts.completed === state.sessions.size;
+  if (isReached && !state.budgetExceeded && !isDone) {
+    const action = { warn: 'continued', stop: 'stopped', pause: 'paused' } as const;
+    notices.push({ do: 'exceed-budget', action: action[onBudgetExceeded], usage, limit });
+  }
+  return { notices, isOver: isReached && onBudgetExceeded !== 'warn' };
+}
+
+/** What is due to be said about the own caps of sessions and was not yet. `liveUsd` as in judgeBudget. */
+export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, number> = new Map()): Decision[] {
+  const { warningThreshold, onBudgetExceeded } = state.group.config;
+  const notices: Decision[] = [];
+  const ids = state.tight.size === 0 ? state.running : new Set([...state.running, ...state.tight]);
+  for (const sessionId of ids) {
+    const record = state.sessions.get(sessionId);
+    const limit = record?.definition.maxBudgetUsd;
+    if (record === undefined || limit === undefined) continue;
+    const usage = roundUsd(record.usage.costUsd + (liveUsd.get(sessionId) ?? 0));
+    if (record.budgetSaid === undefined && usage >= limit * warningThreshold) {
+      notices.push({ do: 'warn-own-budget', sessionId, usage, limit });
+    }
+    // Of one that works claude takes care itself; it may still complete with its last message.
+    if (record.budgetSaid === 'exceeded' || record.state.status !== 'paused' || !isOwnDry(record)) continue;
+    const action = onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
+    notices.push({ do: 'exceed-own-budget', sessionId, action, usage, limit });
+  }
+  return notices;
+}

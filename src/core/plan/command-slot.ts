@@ -1,0 +1,47 @@
+/** Heavy commands of sessions on this machine, of which so many run at once: what a session waits for, in words. */
+import type { SessionId } from '../group.ts';
+import { sessionLabel } from '../id.ts';
+import type { GroupState } from '../state.ts';
+
+/** What takes a command slot: making a worktree, its set-up command, the acceptance command. */
+export type SlotCommand = 'checkout' | 'setup' | 'accept';
+
+export interface SlotUse {
+  readonly sessionId: SessionId;
+  readonly command: SlotCommand;
+}
+
+/** A command that waits until another one has ended. */
+export interface SlotWait {
+  readonly command: SlotCommand;
+  readonly atOnce: number;
+  /** What has a slot; of many the first, see `heldMax`. */
+  readonly heldBy: readonly SlotUse[];
+}
+
+/** The reason code of a session that waits so. */
+export const slotReason = 'command-slot';
+
+/** So many of those that hold a slot are named. */
+export const heldMax = 8;
+
+const names: Readonly<Record<SlotCommand, string>> = {
+  checkout: 'checkout',
+  setup: 'set-up command',
+  accept: 'acceptance command',
+};
+
+export function isSlotCommand(word: unknown): word is SlotCommand {
+  return typeof word === 'string' && Object.hasOwn(names, word);
+}
+
+/** `Its set-up command waits for a command slot (1 at once); now running: the acceptance command of 001 api.` */
+export function slotSentence({ sessions }: GroupState, { command, atOnce, heldBy }: SlotWait): string {
+  const holders = heldBy.map(
+    ({ sessionId, command: held }) =>
+      `the ${names[held]} of ${sessionLabel(sessionId, sessions.get(sessionId)?.definition.name)}`,
+  );
+  const others = heldBy.length === heldMax && atOnce > heldMax ? ' and others' : '';
+  const running = holders.length === 0 ? '' : `; now running: ${holders.join(', ')}${others}`;
+  return `Its ${names[command]} waits for a command slot (${atOnce} at once)${running}.`;
+}

@@ -1,0 +1,105 @@
+/** What `decide` (schedule.ts) is told besides the state, and what it answers. */
+import type { AttemptKind, StopReason } from '../event.ts';
+import type { GroupId, SessionId, SessionSet } from '../group.ts';
+
+/** US dollars. */
+type Amounts = { readonly usage: number; readonly limit: number };
+
+export type Decision =
+  /** Start the session's next attempt in a free slot. `reserveUsd` becomes its `--max-budget-usd`. */
+  | {
+      readonly do: 'start';
+      readonly sessionId: SessionId;
+      readonly kind: AttemptKind;
+      readonly reserveUsd?: number;
+      /** In a git worktree of its own. */
+      readonly isolated?: true;
+    }
+  /** Ask the session's worker to stop. */
+  | { readonly do: 'stop'; readonly sessionId: SessionId; readonly reason: StopReason }
+  /** Say once that a share of the budget is used. */
+  | ({ readonly do: 'warn-budget' } & Amounts)
+  /** The same of a session's own cap. */
+  | ({ readonly do: 'warn-own-budget'; readonly sessionId: SessionId } & Amounts)
+  /** Say once that the budget does not allow to go on, or that it was passed and the group goes on all the same. */
+  | ({ readonly do: 'exceed-budget'; readonly action: 'stopped' | 'paused' | 'continued' } & Amounts)
+  /** Say once that a session's own cap does not let it go on. */
+  | ({
+      readonly do: 'exceed-own-budget';
+      readonly sessionId: SessionId;
+      readonly action: 'stopped' | 'paused';
+    } & Amounts)
+  /** Nothing to do about these sessions before `untilMs` (ms since 1970), or until the world changes. */
+  | { readonly do: 'wait'; readonly reason: WaitReason; readonly message: string; readonly untilMs?: number }
+  /** End the run. */
+  | { readonly do: 'settle'; readonly status: 'completed' }
+  | {
+      readonly do: 'settle';
+      readonly status: 'failed' | 'paused';
+      readonly reason: string;
+      readonly message: string;
+    };
+
+export type Start = Extract<Decision, { do: 'start' }>;
+export type Wait = Extract<Decision, { do: 'wait' }>;
+
+/** What keeps a session that could start from starting. */
+export type WaitReason =
+  | 'limit'
+  | 'backoff'
+  | 'memory'
+  | 'disk'
+  | 'files'
+  | 'frozen'
+  | 'money'
+  | 'slot'
+  | 'starting'
+  | 'checkout'
+  | 'other-group'
+  | 'cache';
+
+/** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
+export interface Gate {
+  /** ms since 1970. */
+  readonly untilMs: number;
+  /** The reset is over and this run may send the first session. */
+  readonly mayProbe: boolean;
+  /** It is no usage limit: the server asks for fewer requests. */
+  readonly isThrottled?: boolean;
+}
+
+/** What the other groups of this machine do. */
+export interface OtherGroups {
+  /** One that has a session at work in the repository's checkouts, without a worktree of its own. */
+  workingIn(repository: string): GroupId | undefined;
+}
+
+/** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */
+export interface Circumstances {
+  /** Workers that may be starting up (nothing printed yet) at once. */
+  readonly preparingMax: number;
+  /** Running sessions that wait for a command slot: nothing of them starts up; absent = none. */
+  readonly inQueue?: SessionSet;
+  /** ms since 1970; absent = no session waits for a time. */
+  readonly nowMs?: number;
+  /** What running attempts have cost so far, US dollars; absent = nothing, or there is no cap that it counts for. */
+  readonly liveUsd?: ReadonlyMap<SessionId, number>;
+  /** Running sessions of which a tool is at work; absent = none. */
+  readonly busy?: SessionSet;
+  /** Running sessions that the model has answered in this attempt; absent = not known, then none waits for another. */
+  readonly answered?: SessionSet;
+  /** Absent = no usage limit holds. */
+  readonly gate?: Gate;
+  /** The API, which had served the group, answers nobody: one session at a time asks again. */
+  readonly isOut?: boolean;
+  /** When the model answered anybody last, ms since 1970; absent = not in this run. */
+  readonly servedAtMs?: number;
+  /** Fewer slots than the settings allow, because a usage limit is near. */
+  readonly slotsMax?: number;
+  /** How many more workers memory, disk and open files allow, and what is short when it is not enough. */
+  readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk' | 'files'; readonly message: string };
+  /** The disk is so full that what running sessions print may get lost. */
+  readonly isDiskLow?: boolean;
+  /** Absent = this group has all checkouts for itself. */
+  readonly others?: OtherGroups;
+}

@@ -1,0 +1,182 @@
+/**
+ * Which sessions work in a git worktree of their own, and which in the project folder itself. A session says so itself;
+ * else it gets a worktree as soon as any session of the group does: when it is asked for, or when two sessions that may
+ * run at once share a repository. So the work of a group is handed over as a whole.
+ */
+import type { IsolationMode, SessionId } from '../group.ts';
+import type { SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import { type Plan, planOf } from './plan.ts';
+
+/** Where the session works, or would work if it were started now. Fixed by its first attempt. */
+export function isolationOf(state: GroupState, id: SessionId): IsolationMode {
+  const record = state.sessions.get(id);
+  if (record === undefined) return 'none';
+  if (record.isolated !== undefined) return record.isolated ? 'worktree' : 'none';
+  const { isolate, repository } = record.definition;
+  if (isolate !== undefined) return isolate;
+  if (repository === undefined) return 'none';
+  return findings(state).usesWorktrees && !buildsInPlace(state, id) ? 'worktree' : 'none';
+}
+
+/** Whether the session builds on work that lies in the checkout itself, which a worktree would be without. */
+export function buildsInPlace(state: GroupState, id: SessionId): boolean {
+  const now = findings(state);
+  if (!now.usesWorktrees) return false;
+  // While worktrees are used nobody begins in a checkout who was not going to.
+  now.inPlace ??= inPlace(state, planOf(state));
+  return now.inPlace.has(id);
+}
+
+/** Repositories in whose checkouts a session works right now, so that no other one may begin there. */
+export function checkoutsInUse(state: GroupState): Set<string> {
+  const used = new Set<string>();
+  if (state.group.config.shareCheckouts) return used;
+  for (const id of state.running) {
+    const record = state.sessions.get(id) as SessionRecord;
+    const { repository } = record.definition;
+    if (repository !== undefined && record.isolated !== true) used.add(repository);
+  }
+  return used;
+}
+
+interface Findings {
+  readonly version: number;
+  readonly completed: number;
+  readonly running: number;
+  /** Some session of the group has, or is to get, a worktree. */
+  readonly usesWorktrees: boolean;
+  /** That stays so whatever begins or ends, until sessions or dependencies change. */
+  readonly isFinal: boolean;
+  /** Sessions that build on work which lies in the checkout itself; found out when somebody asks. */
+  inPlace?: ReadonlySet<SessionId>;
+}
+
+const found = new WeakMap<GroupState, Findings>();
+
+/**
+ * Found out once for all sessions, so that a start costs the same in a group of ten and of ten thousand. What has begun
+ * in a worktree stays there; and when none may run at once with another, none of fewer may.
+ */
+function findings(state: GroupState): Findings {
+  const { definitionsVersion: version, counts } = state;
+  const { completed, running } = counts;
+  const last = found.get(state);
+  if (last?.version === version) {
+    if (last.isFinal || (last.completed === completed && last.running === running)) return last;
+  }
+  const plan = planOf(state);
+  const uses = usesWorktrees(state, plan);
+  const isFinal = !uses || [...state.sessions.values()].some(({ isolated }) => isolated === true);
+  const now: Findings = { version, completed, running, usesWorktrees: uses, isFinal };
+  found.set(state, now);
+  return now;
+}
+
+function usesWorktrees(state: GroupState, plan: Plan): boolean {
+  const open = new Map<string, SessionId[]>();
+  for (const id of plan.graph.order) {
+    const record = state.sessions.get(id);
+    if (record === undefined) continue;
+    const { repository, isolate } = record.definition;
+    if (repository === undefined) continue;
+    if (record.isolated === true || (isolate === 'worktree' && record.isolated === undefined)) return true;
+    if (record.state.status === 'completed' || isolate === 'none') continue;
+    open.set(repository, [...(open.get(repository) ?? []), id]);
+  }
+  return [...open.values()].some((ids) => ids.length > 1 && mayMeet(state, plan, ids));
+}
+
+/** Whether two of the sessions, given in an order in which dependencies come first, may run at once. */
+function mayMeet(state: GroupState, plan: Plan, ids: readonly SessionId[]): boolean {
+  if (!state.group.config.respectDependencies) return true;
+  const follows = (id: SessionId, before: SessionId | undefined) =>
+    before === undefined || (state.sessions.get(id)?.definition.dependsOn ?? []).includes(before);
+  // The usual chain is one where each names the one before it.
+  if (ids.every((id, index) => follows(id, ids[index - 1]))) return false;
+  return longestChain(state, plan, new Set(ids)) < ids.length;
+}
+
+/** How many of the sessions lie on one path through the graph, at most: all of them, when none may run at once. */
+function longestChain(state: GroupState, plan: Plan, among: ReadonlySet<SessionId>): number {
+  const met = new Map<SessionId, number>();
+  let longest = 0;
+  for (const id of plan.graph.order) {
+    let most = 0;
+    for (const dependency of state.sessions.get(id)?.definition.dependsOn ?? []) {
+      most = Math.max(most, met.get(dependency) ?? 0);
+    }
+    const count = most + (among.has(id) ? 1 : 0);
+    met.set(id, count);
+    longest = Math.max(longest, count);
+  }
+  return longest;
+}
+
+const none: ReadonlySet<string> = new Set();
+
+function inPlace(state: GroupState, plan: Plan): Set<SessionId> {
+  const sessions = new Set<SessionId>();
+  // Repositories in whose checkouts lies work on which a session builds.
+  const below = new Map<SessionId, ReadonlySet<string>>();
+  for (const id of plan.graph.order) {
+    const record = state.sessions.get(id);
+    if (record === undefined) continue;
+    const { repository, dependsOn } = record.definition;
+    let repositories: ReadonlySet<string> = none;
+    for (const dependency of dependsOn) {
+      const more = below.get(dependency) ?? none;
+      if (more.size > 0) repositories = repositories.size === 0 ? more : repositories.union(more);
+    }
+    if (repository !== undefined) {
+      const builds = repositories.has(repository);
+      if (builds) sessions.add(id);
+      if (!builds && isInPlace(record)) repositories = repositories.union(new Set([repository]));
+    }
+    if (repositories.size > 0) below.set(id, repositories);
+  }
+  return sessions;
+}
+
+/** By its own choice, or because it was begun so. */
+function isInPlace({ isolated, definition }: SessionRecord): boolean {
+  return isolated === undefined ? definition.isolate === 'none' : !isolated;
+}
+
+/**
+ * The completed sessions on whose work the session builds: its nearest ancestors in the same repository, also through
+ * sessions of other repositories. None of them is an ancestor of another. Those without `work` in their state worked in
+ * the checkout itself.
+ */
+export function groundworkOf(state: GroupState, id: SessionId): SessionRecord[] {
+  const record = state.sessions.get(id);
+  const repository = record?.definition.repository;
+  if (record === undefined || repository === undefined) return [];
+  const nearest = new Set<SessionId>();
+  const seen = new Set<SessionId>();
+  const open = [...record.definition.dependsOn];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (seen.has(next)) continue;
+    seen.add(next);
+    const ancestor = state.sessions.get(next);
+    if (ancestor === undefined) continue;
+    const isDone = ancestor.definition.repository === repository && ancestor.state.status === 'completed';
+    if (isDone) nearest.add(next);
+    else open.push(...ancestor.definition.dependsOn);
+  }
+  const covered = new Set([...nearest].flatMap((other) => [...ancestorsOf(state, other)]));
+  return [...state.sessions.values()].filter(
+    ({ definition: { id: other } }) => nearest.has(other) && !covered.has(other),
+  );
+}
+
+function ancestorsOf(state: GroupState, id: SessionId): Set<SessionId> {
+  const seen = new Set<SessionId>();
+  const open = [...(state.sessions.get(id)?.definition.dependsOn ?? [])];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (seen.has(next)) continue;
+    seen.add(next);
+    open.push(...(state.sessions.get(next)?.definition.dependsOn ?? []));
+  }
+  return seen;
+}

@@ -1,0 +1,171 @@
+/**
+ * What a run of a group would do, told before it costs anything: waves, the critical path, whether the caps can be met
+ * and what it may cost. Pure; nothing here starts or writes.
+ */
+
+import type { SessionDefinition, SessionId } from '../group.ts';
+import type { SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import type { Forecast, History, Kind, Spread } from './forecast.ts';
+import { planOf } from './plan.ts';
+import { asksTheModel, cacheKind, similarMin } from './warm-cache.ts';
+
+export interface Preview {
+  /** Sessions that are not completed, by the wave in which they could start with slots for all. */
+  readonly waves: readonly (readonly SessionId[])[];
+  /** The longest chain of sessions that are not completed: by forecast time where all have one, else by number. */
+  readonly criticalPath: readonly SessionId[];
+  readonly forecasts: ReadonlyMap<SessionId, Forecast>;
+  /** Sessions that are to run and have no history. */
+  readonly withoutHistory: readonly SessionId[];
+  /** Sum over sessions with a forecast; null when none has one. */
+  readonly costUsd: Spread | null;
+  /** Time of the critical path, milliseconds; null when not every session on it has a forecast. */
+  readonly criticalMs: Spread | null;
+  /** Sessions for whose first request others of their wave wait (warm-cache.ts). */
+  readonly warmUps: readonly WarmUp[];
+  /** Sentences about caps that cannot be met as they are. */
+  readonly budgetWarnings: readonly string[];
+}
+
+export interface WarmUp {
+  /** From 1. */
+  readonly wave: number;
+  readonly first: SessionId;
+  /** How many wait for it. */
+  readonly others: number;
+}
+
+/** The smallest share of the money with which a session is started. */
+const leastUsd = 0.05;
+
+export function previewOf(state: GroupState, history: History): Preview {
+  const { graph } = planOf(state);
+  const open = graph.order.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
+  const respects = state.group.config.respectDependencies;
+  const forecasts = new Map<SessionId, Forecast>();
+  for (const id of open) {
+    const { definition } = state.sessions.get(id) as SessionRecord;
+    const forecast = history.forecast(kindOf(definition, state));
+    if (forecast !== null) forecasts.set(id, forecast);
+  }
+  const waves = respects ? wavesOf(state, open) : open.length === 0 ? [] : [open];
+  const criticalPath = respects ? longestPath(state, open, forecasts) : [];
+  const known = open.flatMap((id) => forecasts.get(id) ?? []);
+  const onPath = criticalPath.flatMap((id) => forecasts.get(id) ?? []);
+  return {
+    waves,
+    criticalPath,
+    forecasts,
+    withoutHistory: open.filter((id) => !forecasts.has(id)),
+    costUsd: known.length === 0 ? null : sum(known.map(({ costUsd }) => costUsd)),
+    criticalMs:
+      onPath.length === 0 || onPath.length < criticalPath.length ? null : sum(onPath.map((one) => one.durationMs)),
+    warmUps: warmUpsOf(state, waves),
+    budgetWarnings: budgetWarnings(state, open, known),
+  };
+}
+
+/** What makes two sessions comparable: the template that made the task, and the model that was asked for. */
+export function kindOf({ template, model }: SessionDefinition, state: GroupState): Kind {
+  const asked = model ?? state.group.config.model;
+  return { ...(template === undefined ? {} : { template }), ...(asked === undefined ? {} : { model: asked }) };
+}
+
+function wavesOf(state: GroupState, open: readonly SessionId[]): SessionId[][] {
+  const depth = new Map<SessionId, number>();
+  const waves: SessionId[][] = [];
+  for (const id of open) {
+    const { dependsOn } = (state.sessions.get(id) as SessionRecord).definition;
+    const wave = dependsOn.reduce((deepest, dependency) => Math.max(deepest, (depth.get(dependency) ?? -1) + 1), 0);
+    depth.set(id, wave);
+    const known = waves[wave];
+    if (known === undefined) waves[wave] = [id];
+    else known.push(id);
+  }
+  return waves;
+}
+
+/**
+ * One at a time, nobody would have to wait for another, nor does who has no slot yet. What an earlier wave has filled,
+ * later ones find filled: they begin right after it.
+ */
+function warmUpsOf(state: GroupState, waves: readonly (readonly SessionId[])[]): WarmUp[] {
+  const { warmCache, maxConcurrentSessions } = state.group.config;
+  if (warmCache === false || maxConcurrentSessions < 2) return [];
+  const { chain } = planOf(state).graph;
+  const filled = new Set<string>();
+  return waves.flatMap((wave, index) => {
+    const kinds = new Map<string, SessionId[]>();
+    for (const id of wave) {
+      const record = state.sessions.get(id) as SessionRecord;
+      if (!asksTheModel(record)) continue;
+      const kind = cacheKind(state.group, record.definition);
+      const alike = kinds.get(kind) ?? [];
+      alike.push(id);
+      kinds.set(kind, alike);
+    }
+    return [...kinds].flatMap(([kind, ids]): WarmUp[] => {
+      if (filled.has(kind)) return [];
+      filled.add(kind);
+      if (ids.length < similarMin) return [];
+      const first = ids.reduce((best, id) => ((chain.get(id) ?? 0) > (chain.get(best) ?? 0) ? id : best));
+      return [{ wave: index + 1, first, others: Math.min(ids.length, maxConcurrentSessions) - 1 }];
+    });
+  });
+}
+
+function longestPath(
+  state: GroupState,
+  open: readonly SessionId[],
+  forecasts: ReadonlyMap<SessionId, Forecast>,
+): SessionId[] {
+  const isTimed = open.every((id) => forecasts.has(id));
+  const length = new Map<SessionId, number>();
+  const before = new Map<SessionId, SessionId>();
+  let last: SessionId | undefined;
+  for (const id of open) {
+    const { dependsOn } = (state.sessions.get(id) as SessionRecord).definition;
+    let longest = 0;
+    for (const dependency of dependsOn) {
+      const until = length.get(dependency) ?? 0;
+      if (until <= longest) continue;
+      longest = until;
+      before.set(id, dependency);
+    }
+    // Without times every session counts the same.
+    const own = isTimed ? Math.max(1, forecasts.get(id)?.durationMs.p50 ?? 1) : 1;
+    length.set(id, longest + own);
+    if (last === undefined || longest + own > (length.get(last) ?? 0)) last = id;
+  }
+  const path: SessionId[] = [];
+  for (let id = last; id !== undefined; id = before.get(id)) path.unshift(id);
+  return path;
+}
+
+function budgetWarnings(state: GroupState, open: readonly SessionId[], known: readonly Forecast[]): string[] {
+  const { maxBudgetUsd: cap, onBudgetExceeded, maxConcurrentSessions } = state.group.config;
+  if (cap === undefined || open.length === 0) return [];
+  const left = cap - state.usage.costUsd;
+  const warnings: string[] = [];
+  const caps = open.map((id) => state.sessions.get(id)?.definition.maxBudgetUsd);
+  const own = caps.reduce<number>((total, one) => total + (one ?? 0), 0);
+  if (own > left) {
+    warnings.push(`The caps of the sessions add up to $${own.toFixed(2)}, more than the $${left.toFixed(2)} left.`);
+  }
+  const atOnce = Math.min(maxConcurrentSessions, open.length);
+  if (onBudgetExceeded !== 'warn' && left < atOnce * leastUsd) {
+    warnings.push(`The money left ($${left.toFixed(2)}) does not suffice for ${atOnce} sessions at once.`);
+  }
+  const expected = sum(known.map(({ costUsd }) => costUsd));
+  if (expected.p50 > left) {
+    warnings.push(`Sessions like these cost $${expected.p50.toFixed(2)} as a rule, more than is left.`);
+  } else if (expected.p90 > left) {
+    warnings.push(`Sessions like these may cost up to $${expected.p90.toFixed(2)}, more than is left.`);
+  }
+  return warnings;
+}
+
+function sum(spreads: readonly Spread[]): Spread {
+  return spreads.reduce((total, { p50, p90 }) => ({ p50: total.p50 + p50, p90: total.p90 + p90 }), { p50: 0, p90: 0 });
+}

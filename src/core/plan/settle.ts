@@ -1,0 +1,149 @@
+/** How a run ends when nothing runs and nothing can be started: the status, the reason code and the next step. */
+
+import { needsPerson } from '../failure.ts';
+import { sessionLabel } from '../id.ts';
+import { momentText } from '../moment.ts';
+import type { SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import { isOwnDry } from './budget.ts';
+import type { Decision } from './decision.ts';
+import { allBlockers, isHeldBack, type Plan } from './plan.ts';
+
+type Settle = Extract<Decision, { do: 'settle' }>;
+type SettleUndone = Exclude<Settle, { status: 'completed' }>;
+
+/** What helps a session that has used up its own budget. */
+export const ownDryNext = 'Raise it and go on with: session resume --max-budget-usd.';
+
+export const budgetMessage = 'The budget is used up. Raise it and go on with: group resume --max-budget-usd.';
+/** Where part of what is used up is held (Usage.heldUsd). */
+const heldMessage = 'Part of it is only held since the machine went down; to free it, see: group budget.';
+
+/** The end of a run in which nothing runs and `holding` (or nothing) keeps sessions from starting. */
+export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
+  const { counts, sessions } = state;
+  if (counts.completed === sessions.size) return [{ do: 'settle', status: 'completed' }];
+  const left = plan.ready.length > 0;
+  if (holding !== null && (left || isAccountsTrouble(state))) return [settleHeld(state, holding, left)];
+  if (left) return settleDry(state, plan);
+  if (counts.failed > 0) return [settleFailed(state, plan)];
+  const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isOwnDry(record));
+  if (dry !== undefined) return [settleOwnDry(state, dry)];
+  if (counts.paused > 0) {
+    const noun = counts.paused === 1 ? 'session is' : 'sessions are';
+    const message = `${counts.paused} ${noun} paused${heldNote(state)}. Go on with: group resume.`;
+    return [{ do: 'settle', status: 'paused', reason: 'sessions-paused', message }];
+  }
+  const held = heldNote(state);
+  if (held !== '' || state.only !== undefined) {
+    const others = held === '' ? '; other sessions wait' : held;
+    const message = `What was asked for is done${others}. Go on with: group resume.`;
+    return [{ do: 'settle', status: 'paused', reason: 'sessions-waiting', message }];
+  }
+  throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
+}
+
+function needsAnybody({ failed, sessions }: GroupState): boolean {
+  for (const id of failed) {
+    const session = sessions.get(id)?.state;
+    if (session?.status === 'failed' && needsPerson(session.failure.reason)) return true;
+  }
+  return false;
+}
+
+/** Why nothing new may start although there are slots; null when starting is allowed. */
+export function holdReason(state: GroupState): string | null {
+  if (needsAnybody(state)) return 'needs-person';
+  return state.failed.size >= state.group.config.errorThreshold ? 'error-threshold' : null;
+}
+
+/** A login or a claude that cannot be used says nothing about the work of a session. */
+const notTheirs: ReadonlySet<string> = new Set(['not-logged-in', 'billing', 'claude-missing', 'claude-unproven']);
+
+/** No work went wrong: the group pauses also when nothing is left to be started, and goes on when that is cured. */
+function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
+  return [...failed].some((id) => {
+    const session = sessions.get(id)?.state;
+    return session?.status === 'failed' && notTheirs.has(session.failure.reason);
+  });
+}
+
+function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
+  const message =
+    holding === 'needs-person'
+      ? `${personMessage(state)}${left ? ' Nothing else was started.' : ''}`
+      : `${failuresText(state)}, so nothing else was started. See: group show. Then: group resume.`;
+  const paused = state.group.config.pauseOnError || holding === 'needs-person';
+  return { do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message };
+}
+
+/** Of this run. */
+export function failuresText({ failed: { size } }: GroupState): string {
+  return `${size} ${size === 1 ? 'session' : 'sessions'} failed`;
+}
+
+function settleFailed(state: GroupState, plan: Plan): Settle {
+  const { counts, sessions } = state;
+  const blocked = [...allBlockers(state, plan).keys()].filter((id) => sessions.get(id)?.state.status === 'pending');
+  const rest = blocked.length > 0 ? ` and ${blocked.length} blocked by ${counts.failed === 1 ? 'it' : 'them'}` : '';
+  const noun = counts.failed === 1 ? 'session' : 'sessions';
+  const what = `${counts.failed} ${noun} failed${rest}${heldNote(state)}`;
+  const message = `${what}. See: group show. Then: group run --retry-failed.`;
+  return { do: 'settle', status: 'failed', reason: 'sessions-failed', message };
+}
+
+const namesMax = 8;
+
+/** `; 003 and web are held back`: the next run starts them too, so whoever held them back is to be reminded. */
+function heldNote({ sessions }: GroupState): string {
+  const held = [...sessions.values()].filter(isHeldBack).map(({ definition: { id, name } }) => sessionLabel(id, name));
+  if (held.length === 0) return '';
+  const rest = held.length - namesMax;
+  const names = rest > 0 ? [...held.slice(0, namesMax), `${rest} more`] : held;
+  const listed = names.length === 1 ? names[0] : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+  return `; ${listed} ${held.length === 1 ? 'is' : 'are'} held back and would start too`;
+}
+
+/** Sessions are ready, slots are free, and still nothing starts: only the budget can be the reason. */
+function settleDry(state: GroupState, plan: Plan): Decision[] {
+  const ready = plan.ready.map((id) => state.sessions.get(id) as SessionRecord);
+  if (ready[0] !== undefined && ready.every(isOwnDry)) return [settleOwnDry(state, ready[0])];
+  const limit = state.group.config.maxBudgetUsd;
+  if (limit === undefined) throw new Error('Internal error: stuck [this is a bug]: sessions are ready and none starts');
+  const usage = state.usage.costUsd;
+  const action = state.group.config.onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
+  const notice: Decision[] = state.budgetExceeded ? [] : [{ do: 'exceed-budget', action, usage, limit }];
+  return [...notice, settleForBudget(state)];
+}
+
+/** The end because `dry`, and whatever else is left, has used up its own cap. */
+function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): Settle {
+  const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
+  const title = sessionLabel(definition.id, definition.name);
+  const held = usage.heldUsd === undefined ? '' : ` ${heldMessage}`;
+  const message = `Session ${title} has used up its own budget. ${ownDryNext}${held}`;
+  return { do: 'settle', status, reason: 'budget', message };
+}
+
+/** The end for want of money, as the group's settings say. */
+export function settleForBudget(state: GroupState): Settle {
+  const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
+  const message = state.usage.heldUsd === undefined ? budgetMessage : `${budgetMessage} ${heldMessage}`;
+  return { do: 'settle', status, reason: 'budget', message };
+}
+
+/** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */
+export function settleForLimit(untilMs: number | undefined): SettleUndone {
+  const when = untilMs === undefined ? 'later' : `at ${momentText(untilMs)}`;
+  const message = `A usage or rate limit was reached; it is lifted ${when}. Go on then with: group resume.`;
+  return { do: 'settle', status: 'paused', reason: 'limit', message };
+}
+
+/** The failure that a person has to cure; others may have come after it, and their cure would not help. */
+function personMessage(state: GroupState): string {
+  for (const { state: session } of [...state.sessions.values()].reverse()) {
+    if (session.status !== 'failed' || !needsPerson(session.failure.reason)) continue;
+    return `${session.failure.message} ${session.failure.next}`;
+  }
+  return 'A failure needs you before anything else is started. See: group show.';
+}

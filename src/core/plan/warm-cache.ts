@@ -1,0 +1,179 @@
+/**
+ * Sessions of one kind begin their requests with the same tools and the same system prompt, and the server keeps such a
+ * beginning in its prompt cache for some minutes. Whoever asks while the first one's answer is still to come pays for
+ * writing it once more; whoever asks afterwards reads it for a fraction. So one session of a kind goes first, and the
+ * others start with its first answer.
+ *
+ * * It can hold nobody up for good: a session waits only for a running one, and not longer than `warmUpMs` after that
+ *   one's start. It needs no memory of its own: what has ended is in the log, what has answered in the transcripts.
+ */
+
+import type { GroupDefinition, SessionDefinition, SessionId, SessionSet, Usage } from '../group.ts';
+import { sessionLabel } from '../id.ts';
+import type { SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import type { Wait } from './decision.ts';
+import { planOf } from './plan.ts';
+
+/** The shortest lifetime of what the server keeps, milliseconds; with a subscription it is an hour. */
+export const keptMs = 5 * 60_000;
+/**
+ * How long after the start of the first one the others wait at most, milliseconds. claude sends its request one to
+ * three seconds after its start, the server begins to answer some seconds later, and what was written can be read from
+ * then on, even if claude prints nothing before the end of a long thought.
+ */
+export const warmUpMs = 15_000;
+/** With fewer sessions the time is worth more than what one of them could read instead of writing it. */
+export const similarMin = 3;
+
+/** What a session's requests begin with, as far as we decide it: equal texts, equal tools and system prompts. */
+export function cacheKind(group: GroupDefinition, definition: SessionDefinition): string {
+  const model = definition.model ?? group.config.model ?? '';
+  const inherits = definition.config?.inheritFromGroup !== false;
+  return `${model} ${(inherits && group.configTemplate?.digest) || ''} ${inherits} ${ownKind(definition)}`;
+}
+
+/** Asked for at every decision; an output schema may be long. */
+const ownKinds = new WeakMap<SessionDefinition, string>();
+
+function ownKind(definition: SessionDefinition): string {
+  const known = ownKinds.get(definition);
+  if (known !== undefined) return known;
+  const { configTemplate, config = {}, outputSchema } = definition;
+  const { generateSettings, generateMcpConfig, generateClaudeMd, settingsOverride } = config;
+  // Instructions, commands, skills and agents are told after the system prompt; only their absence changes it.
+  const parts = [configTemplate?.digest, generateSettings, generateMcpConfig, generateClaudeMd, settingsOverride];
+  const kind = JSON.stringify([...parts, outputSchema]);
+  ownKinds.set(definition, kind);
+  return kind;
+}
+
+/** What is known of the moment, see Circumstances. */
+export interface Answers {
+  /** Running sessions that the model has answered in this attempt; absent = not known, then nobody waits. */
+  readonly answered?: SessionSet;
+  /** ms since 1970. */
+  readonly nowMs?: number;
+}
+
+/** Who was answered, by what attempts have used so far: for those who see no more of them than that. */
+export function answeredOf(attempts: Iterable<readonly [SessionId, Pick<Usage, 'tokens'>]>): Set<SessionId> {
+  const answered = new Set<SessionId>();
+  for (const [id, usage] of attempts) if (isAnswered(usage)) answered.add(id);
+  return answered;
+}
+
+/** The model has answered an attempt that used this much. */
+export function isAnswered({ tokens }: Pick<Usage, 'tokens'>): boolean {
+  return Object.values(tokens).some((count) => count > 0);
+}
+
+export interface WarmUps {
+  /** The session for whose first answer this one has to wait; null when it may start. */
+  leaderFor(record: SessionRecord): SessionId | null;
+  /** It is being started: others of its kind may have to wait for it. */
+  noteStart(record: SessionRecord): void;
+}
+
+export function cacheWait(state: GroupState, leader: SessionId): Wait {
+  const label = sessionLabel(leader, state.sessions.get(leader)?.definition.name);
+  const message = `It waits for the first request of ${label}, which fills the prompt cache that it will read from.`;
+  return { do: 'wait', reason: 'cache', message };
+}
+
+const nobodyWaits: WarmUps = { leaderFor: () => null, noteStart: () => {} };
+
+/** For one look at one state. */
+export function warmUps(state: GroupState, { answered, nowMs = 0 }: Answers): WarmUps {
+  if (state.group.config.warmCache === false || answered === undefined) return nobodyWaits;
+  const kinds = new Map<string, Kind>();
+  const kindOf = ({ definition }: SessionRecord): Kind => {
+    const name = cacheKind(state.group, definition);
+    const kind = kinds.get(name) ?? look(state, name, answered, nowMs);
+    kinds.set(name, kind);
+    return kind;
+  };
+  return {
+    leaderFor(record) {
+      if (!asksTheModel(record)) return null;
+      const { isCold, leader } = kindOf(record);
+      return isCold ? leader : null;
+    },
+    noteStart(record) {
+      if (asksTheModel(record)) kindOf(record).leader ??= record.definition.id;
+    },
+  };
+}
+
+/**
+ * Kinds of which one session alone is on its way to the first answer, for those who have nothing but the log: whoever
+ * else of a kind has begun shows that the answer came.
+ */
+export function warmingKinds(state: GroupState, nowMs: number): Set<string> {
+  const begun = new Map<string, number>();
+  if (state.group.config.warmCache === false) return new Set();
+  for (const id of state.running) {
+    const { definition } = state.sessions.get(id) as SessionRecord;
+    const kind = cacheKind(state.group, definition);
+    begun.set(kind, (begun.get(kind) ?? 0) + 1);
+  }
+  const alone = [...begun].flatMap(([kind, count]) => (count === 1 ? [kind] : []));
+  return new Set(
+    alone.filter((kind) => {
+      const { isCold, leader } = look(state, kind, new Set(), nowMs);
+      return isCold && leader !== null;
+    }),
+  );
+}
+
+interface Kind {
+  /** Nobody has had an answer yet, and there are enough of them for waiting to be worth while. */
+  readonly isCold: boolean;
+  /** The one that has been on its way for the longest time. */
+  leader: SessionId | null;
+}
+
+function look(state: GroupState, kind: string, answered: SessionSet, nowMs: number): Kind {
+  const endedMs = state.endedMs.get(kind) ?? Number.NEGATIVE_INFINITY;
+  // One of the kind has ended so lately that the cache is still kept: nobody waits, and nobody leads.
+  if (nowMs - endedMs < keptMs) return { isCold: false, leader: null };
+  const begun = begunOf(state, kind);
+  // Filled, or tried for as long as it is worth. A clock that was set back keeps nobody waiting.
+  const isOver = ({ id, startedAtMs }: Begun) =>
+    answered.has(id) || nowMs < startedAtMs || nowMs - startedAtMs >= warmUpMs;
+  return { isCold: !begun.some(isOver) && hasCompany(state, kind, begun.length), leader: begun[0]?.id ?? null };
+}
+
+interface Begun {
+  readonly id: SessionId;
+  readonly startedAtMs: number;
+}
+
+/** Running attempts of the kind that ask the model, in the order of their start. */
+function begunOf(state: GroupState, kind: string): Begun[] {
+  const found: Begun[] = [];
+  for (const id of state.running) {
+    const record = state.sessions.get(id) as SessionRecord;
+    const { definition, state: session } = record;
+    if (session.status !== 'running' || session.attempt.accepting !== undefined || !asksTheModel(record)) continue;
+    if (cacheKind(state.group, definition) !== kind) continue;
+    found.push({ id, startedAtMs: Date.parse(session.attempt.startedAt) });
+  }
+  return found;
+}
+
+/** At least `similarMin` of the kind have begun or are ready to. */
+function hasCompany(state: GroupState, kind: string, begun: number): boolean {
+  let count = begun;
+  const { ready } = planOf(state);
+  for (let index = ready.length - 1; index >= 0 && count < similarMin; index -= 1) {
+    const record = state.sessions.get(ready[index] as SessionId) as SessionRecord;
+    if (asksTheModel(record) && cacheKind(state.group, record.definition) === kind) count += 1;
+  }
+  return count >= similarMin;
+}
+
+/** What only has to be accepted does not; what has to be set up first does so minutes later, each in its own time. */
+export function asksTheModel({ definition, finished, workspace }: SessionRecord): boolean {
+  return finished === undefined && (definition.setup === undefined || workspace !== undefined);
+}

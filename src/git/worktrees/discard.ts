@@ -1,0 +1,284 @@
+/**
+ * What a worktree and its branch hold that is nowhere else, and their removal. Whatever git does not say is nobody's
+ * loss, so every doubt is a failure and the caller keeps the worktree.
+ */
+
+import { basename, dirname, join } from 'node:path';
+import { ok, type Result } from '../../core/failure.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+
+import type { Git } from '../git.ts';
+import { isOurFile } from '../our-files.ts';
+import { commitOf, runOwn } from '../own.ts';
+import { findRepository } from '../repository.ts';
+import { tipOf } from '../target.ts';
+import { askedIn } from './scratch.ts';
+import { changedFiles } from './worktree.ts';
+
+/** The word with which git itself locks a worktree that it is making; it stays when that git was killed. */
+const beingMade = 'initializing';
+
+/** A worktree as the repository knows it. */
+export interface Registered {
+  /** As git wrote it down; the folder may be gone. */
+  readonly path: string;
+  /** The commit that is checked out; absent = none yet. */
+  readonly head?: string;
+  /** Without `refs/heads/`; absent = none is checked out. */
+  readonly branch?: string;
+  /** Somebody locked it; the reason, empty when none was given. */
+  readonly lock?: string;
+}
+
+/** A worktree and a branch that are to go. */
+export interface Doomed {
+  /** As in SessionDefinition. */
+  readonly repository: string;
+  /** Absolute path of the worktree. */
+  readonly path: string;
+  /** Where it was when it was made, should the folder around it have been moved since. */
+  readonly madeAt?: string;
+  /** Absent = none is known, so only the worktree goes. */
+  readonly branch?: string;
+  /** The commit from which the branch began: what came before is not the branch's own work. */
+  readonly base?: string;
+  /** Of our own files, what is the session's work all the same; by paths from the top. */
+  readonly fresh?: readonly string[];
+  /** Branches whose commits count as merged, besides those of remote repositories; none = what the user works on. */
+  readonly into: readonly string[];
+}
+
+/** What is known of a worktree before it goes. */
+export interface Standing {
+  /** Null when the repository does not know the worktree. */
+  readonly registered: Registered | null;
+  /** Something is there at its path. */
+  readonly isThere: boolean;
+  /** It is a worktree of the repository, so that git could say what is uncommitted in it. */
+  readonly isReadable: boolean;
+  /** Full id of the branch's last commit; null when there is no such branch. */
+  readonly tip: string | null;
+  /** Another worktree in which the branch is checked out. */
+  readonly elsewhere: string | null;
+  /** Commits of the branch that are neither part of `base` nor merged. */
+  readonly unmerged: number;
+  /** Commits that are checked out in it and on no branch at all. */
+  readonly loose: number;
+  /** Changed and new files, by paths from its top; ignored files and our own are none of them. */
+  readonly uncommitted: readonly string[];
+  /** Stashes that were made on the branch. They are the repository's and outlive the worktree. */
+  readonly stashes: number;
+  /** It holds repositories of submodules, whose commits may be nowhere else. */
+  readonly submodules: boolean;
+}
+
+/** All worktrees of the repository, its first one in front. Fails with git's reason. */
+export async function registeredWorktrees(git: Git, repository: string): Promise<Result<readonly Registered[]>> {
+  const listed = await runOwn(git, askedIn(repository), ['worktree', 'list', '--porcelain', '-z']);
+  if (!listed.ok) return listed;
+  return ok(listed.value.split('\0\0').flatMap((entry) => parseEntry(entry.split('\0')) ?? []));
+}
+
+function parseEntry(fields: readonly string[]): Registered | null {
+  const value = (name: string): string | undefined => {
+    const field = fields.find((text) => text === name || text.startsWith(`${name} `));
+    return field?.slice(name.length + 1);
+  };
+  const [path, head, branch, lock] = ['worktree', 'HEAD', 'branch', 'locked'].map(value);
+  if (path === undefined) return null;
+  return {
+    path,
+    ...(head === undefined || /^0*$/.test(head) ? {} : { head }),
+    ...(branch?.startsWith('refs/heads/') ? { branch: branch.slice('refs/heads/'.length) } : {}),
+    ...(lock === undefined || lock === beingMade ? {} : { lock }),
+  };
+}
+
+/** Local branches whose names begin with `start`, which ends in a slash. Fails with git's reason. */
+export async function listBranches(git: Git, repository: string, start: string): Promise<Result<readonly string[]>> {
+  const listed = await runOwn(git, askedIn(repository), ['for-each-ref', '--format=%(refname)', `refs/heads/${start}`]);
+  if (!listed.ok) return listed;
+  const names = listed.value.split('\n').filter((name) => name !== '');
+  return ok(names.map((name) => name.slice('refs/heads/'.length)));
+}
+
+/** Looks at all that could be lost. Fails with git's reason, such as a damaged repository; nothing is known then. */
+export async function standingOf(git: Git, doomed: Doomed): Promise<Result<Standing>> {
+  const { files } = git.world;
+  const { repository, path, branch } = doomed;
+  const listed = await registeredWorktrees(git, repository);
+  if (!listed.ok) return listed;
+  const names = [...namesOf(git, path), doomed.madeAt];
+  const registered = listed.value.find((worktree) => names.includes(worktree.path)) ?? null;
+  const others = listed.value.filter((worktree) => worktree !== registered);
+  const isThere = files.entryKind(path) !== null;
+  const isReadable = isThere && isWorktreeOf(git, repository, path);
+  const tip = branch === undefined ? ok(null) : await tipOf(git, repository, branch);
+  if (!tip.ok) return tip;
+  const into = doomed.into.length > 0 ? doomed.into : [listed.value[0]?.branch ?? ''];
+  const unmerged = tip.value === null ? ok(0) : await countUnmerged(git, { ...doomed, into }, tip.value);
+  if (!unmerged.ok) return unmerged;
+  const loose = await countLoose(git, doomed, registered);
+  if (!loose.ok) return loose;
+  const changed = isReadable ? await changedFiles(git, path) : ok([]);
+  if (!changed.ok) return changed;
+  const stashes = branch === undefined ? ok(0) : await countStashes(git, repository, branch);
+  if (!stashes.ok) return stashes;
+  return ok({
+    registered,
+    isThere,
+    isReadable,
+    tip: tip.value,
+    elsewhere: branch === undefined ? null : (others.find((other) => other.branch === branch)?.path ?? null),
+    unmerged: unmerged.value,
+    loose: loose.value,
+    uncommitted: changed.value.filter((name) => !isOurFile(name) || doomed.fresh?.includes(name)),
+    stashes: stashes.value,
+    submodules: isReadable && hasSubmodules(git, path),
+  });
+}
+
+/** Git writes real paths down; of a folder that is gone only its parent can still be resolved. */
+function namesOf({ world: { files } }: Git, path: string): string[] {
+  const real = files.realPath(path);
+  const parent = files.realPath(dirname(path));
+  return [path, ...(real === null ? [] : [real]), ...(parent === null ? [] : [join(parent, basename(path))])];
+}
+
+/** Without its `.git` file git would talk about whatever repository lies further up. */
+function isWorktreeOf({ world: { files } }: Git, repository: string, path: string): boolean {
+  if (files.entryKind(path) !== 'folder' || files.entryKind(join(path, '.git')) !== 'file') return false;
+  const found = findRepository(files, path);
+  return found !== null && found.repository === (files.realPath(repository) ?? repository);
+}
+
+async function countUnmerged(
+  git: Git,
+  { repository, branch, base, into }: Doomed,
+  tip: string,
+): Promise<Result<number>> {
+  const merged: string[] = [];
+  for (const name of new Set(into.filter((text) => text !== '' && text !== branch))) {
+    const found = await tipOf(git, repository, name);
+    if (!found.ok) return found;
+    if (found.value !== null) merged.push(found.value);
+  }
+  const known = base === undefined ? ok(null) : await commitOf(git, askedIn(repository), base);
+  if (!known.ok) return known;
+  if (known.value !== null) merged.push(known.value);
+  return countCommits(git, repository, [tip, '--not', ...merged, '--remotes']);
+}
+
+/** What a branch holds is judged with that branch. */
+async function countLoose(git: Git, { repository }: Doomed, registered: Registered | null): Promise<Result<number>> {
+  if (registered?.head === undefined || registered.branch !== undefined) return ok(0);
+  return countCommits(git, repository, [registered.head, '--not', '--branches', '--tags', '--remotes']);
+}
+
+async function countCommits(git: Git, repository: string, range: readonly string[]): Promise<Result<number>> {
+  const counted = await runOwn(git, askedIn(repository), ['rev-list', '--count', ...range]);
+  return counted.ok ? ok(Number.parseInt(counted.value, 10)) : counted;
+}
+
+/** Git names the branch in each stash's first line, as a whole or by its last part. */
+async function countStashes(git: Git, repository: string, branch: string): Promise<Result<number>> {
+  const some = await runOwn(git, askedIn(repository), ['for-each-ref', '--format=%(refname)', 'refs/stash']);
+  if (!some.ok || some.value.trim() === '') return some.ok ? ok(0) : some;
+  const listed = await runOwn(git, askedIn(repository), ['log', '--walk-reflogs', '--format=%gs', 'refs/stash', '--']);
+  if (!listed.ok) return listed;
+  const short = branch.slice(branch.lastIndexOf('/') + 1);
+  const starts = [branch, short].flatMap((name) => [`WIP on ${name}:`, `On ${name}:`]);
+  return ok(listed.value.split('\n').filter((line) => starts.some((start) => line.startsWith(start))).length);
+}
+
+/** A worktree keeps the repositories of its submodules in its own part of the git folder. */
+function hasSubmodules({ world: { files } }: Git, path: string): boolean {
+  const link = /^gitdir: (.+?)\n*$/.exec(files.readText(join(path, '.git')) ?? '')?.[1];
+  return link !== undefined && files.list(join(link, 'modules')).length > 0;
+}
+
+/**
+ * Removes the worktree, and with `withBranch` its branch, unless that moved meanwhile. The caller has looked at
+ * `standing` and decided. A crash in between leaves less than before, and running it again finishes. Fails with git's
+ * reason or `write-failed`.
+ */
+export async function discard(
+  git: Git,
+  doomed: Doomed,
+  standing: Standing,
+  { withBranch }: { readonly withBranch: boolean },
+): Promise<Result<void>> {
+  const { repository, branch } = doomed;
+  const aside = setAside(git, doomed);
+  if (!aside.ok) return aside;
+  const forgotten = await forgetWorktree(git, repository, standing.registered);
+  if (!forgotten.ok) return forgotten;
+  if (withBranch && branch !== undefined && standing.tip !== null) {
+    const gone = await deleteBranch(git, repository, branch, standing.tip);
+    if (!gone.ok) return gone;
+  }
+  return removeAside(git, doomed);
+}
+
+/** Without the repository there is only the folder. Fails with `write-failed`. */
+export function discardFolder(git: Git, doomed: Pick<Doomed, 'path'>): Result<void> {
+  const aside = setAside(git, doomed);
+  return aside.ok ? removeAside(git, doomed) : aside;
+}
+
+/** Where a worktree at this path lies while it is being removed. */
+export function halfRemoved(path: string): string {
+  return `${path}.removed`;
+}
+
+/** One step, so that a crash leaves no worktree of which half the files seem to be deleted by its session. */
+function setAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Result<void> {
+  const aside = halfRemoved(path);
+  try {
+    if (files.entryKind(path) === null) return ok(undefined);
+    files.remove(aside);
+    files.rename(path, aside);
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(path, error) };
+  }
+}
+
+function removeAside({ world: { files } }: Git, { path }: Pick<Doomed, 'path'>): Result<void> {
+  const aside = halfRemoved(path);
+  try {
+    files.remove(aside);
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(aside, error) };
+  }
+}
+
+/** Only this one: `git worktree prune` would also forget worktrees of the user's on a disk that is away. */
+export async function forgetWorktree(
+  git: Git,
+  repository: string,
+  registered: Registered | null,
+): Promise<Result<void>> {
+  if (registered === null) return ok(undefined);
+  // The second --force is for one that a killed git left marked as being made.
+  const removed = await runOwn(git, askedIn(repository), [
+    'worktree',
+    'remove',
+    '--force',
+    '--force',
+    '--',
+    registered.path,
+  ]);
+  return removed.ok ? ok(undefined) : removed;
+}
+
+async function deleteBranch(git: Git, repository: string, branch: string, tip: string): Promise<Result<void>> {
+  const gone = await runOwn(git, askedIn(repository), ['update-ref', '-d', `refs/heads/${branch}`, tip]);
+  if (!gone.ok) return gone;
+  // Where it was pushed to may be noted; nothing needs that any more.
+  const pattern = `^branch\\.${branch.replace(/[^A-Za-z0-9/-]/g, '\\$&')}\\.`;
+  const noted = await runOwn(git, askedIn(repository), ['config', '--local', '--get-regexp', pattern]);
+  if (noted.ok) await runOwn(git, askedIn(repository), ['config', '--local', '--remove-section', `branch.${branch}`]);
+  return ok(undefined);
+}

@@ -1,0 +1,129 @@
+/**
+ * Scratch worktrees: commits of several sessions are merged there one after another and tried out, and nothing that
+ * anybody works on changes.
+ */
+
+import { basename, dirname } from 'node:path';
+import { ok, type Result } from '../../core/failure.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+
+import type { Git } from '../git.ts';
+import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from '../own.ts';
+
+const long = { timeoutMs: longTimeoutMs };
+const namesShown = 10;
+
+/** Where git is asked about a repository: it can be told to distrust a folder that is only a git folder. */
+export function askedIn(repository: string): string {
+  return basename(repository) === '.git' ? dirname(repository) : repository;
+}
+
+/**
+ * Checks the commit out at `path`, on no branch; what an earlier command left there goes first. Fails with
+ * `worktree-failed`; nothing stays then.
+ */
+export async function makeScratch(git: Git, repository: string, path: string, commit: string): Promise<Result<void>> {
+  const cleared = await removeScratch(git, repository, path);
+  if (!cleared.ok) return cleared;
+  git.world.files.makeFolder(dirname(path));
+  const added = await runOwn(git, askedIn(repository), scratchArgs(path, commit), long);
+  if (added.ok) return ok(undefined);
+  await removeScratch(git, repository, path);
+  return added;
+}
+
+export function scratchArgs(path: string, commit: string): string[] {
+  return ['worktree', 'add', '--quiet', '--force', '--detach', '--', path, commit];
+}
+
+/** Also of a worktree of which only the folder, or only git's note of it, is left. Fails with `write-failed`. */
+export async function removeScratch(git: Git, repository: string, path: string): Promise<Result<void>> {
+  const { files } = git.world;
+  const args = ['worktree', 'remove', '--force', '--force', '--', path];
+  const isRepository = files.info(repository)?.kind === 'folder';
+  if (isRepository && files.entryKind(path) !== null) await askOwn(git, askedIn(repository), args, long);
+  try {
+    files.remove(path);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(path, error) };
+  }
+  // Git forgets a worktree without a folder as well, unless it never knew it.
+  if (isRepository) await askOwn(git, askedIn(repository), args, long);
+  return ok(undefined);
+}
+
+export type Merged =
+  /** Full id of what came of it. */
+  | { readonly commit: string }
+  /** Paths from the top that both sides changed. */
+  | { readonly conflicts: readonly string[] };
+
+/** Merges the commit into what is checked out in the scratch worktree. Fails with `worktree-failed`. */
+export async function mergeInto(git: Git, scratch: string, commit: string, message: string): Promise<Result<Merged>> {
+  const identity = await identityOptions(git, scratch);
+  if (!identity.ok) return identity;
+  const args = [...identity.value, ...mergeArgs(commit, message)];
+  const merged = await askOwn(git, scratch, args, long);
+  if (!merged.ok) return merged;
+  if (merged.value.exitCode === 0) {
+    const head = await headOf(git, scratch);
+    return head.ok ? ok({ commit: head.value }) : head;
+  }
+  const unmerged = await runOwn(git, scratch, ['diff', '--name-only', '--diff-filter=U', '-z']);
+  if (!unmerged.ok) return unmerged;
+  const names = unmerged.value.split('\0').filter((name) => name !== '');
+  return names.length === 0 ? refusal(['merge'], merged.value) : ok({ conflicts: names });
+}
+
+/** Whether `commit` changed one of the paths since its history and that of `other` parted; true when git cannot say. */
+export async function changedSince(
+  git: Git,
+  repository: string,
+  other: string,
+  commit: string,
+  paths: readonly string[],
+): Promise<Result<boolean>> {
+  const args = ['diff', '--quiet', '--no-ext-diff', '--no-renames', `${other}...${commit}`, '--', ...paths];
+  const asked = await askOwn(git, askedIn(repository), ['--literal-pathspecs', ...args], long);
+  return asked.ok ? ok(asked.value.exitCode !== 0) : asked;
+}
+
+export function mergeArgs(commit: string, message: string): string[] {
+  return ['merge', ...mergeOptions, '-m', message, commit];
+}
+
+/** Said aloud, because the user's configuration may say otherwise. */
+const mergeOptions = ['--quiet', '--ff', '--commit', '--no-edit', '--no-log', '--no-signoff', '--no-verify'];
+
+/** Full id of what is checked out. */
+function headOf(git: Git, folder: string): Promise<Result<string>> {
+  return trimmed(runOwn(git, folder, ['rev-parse', '--verify', 'HEAD^{commit}']));
+}
+
+/**
+ * Puts the scratch worktree back to the commit, whatever a command did in it: files that are neither tracked nor
+ * ignored go, ignored ones such as installed packages stay for the next command. Fails with `worktree-failed`.
+ */
+export async function restore(git: Git, scratch: string, commit: string): Promise<Result<void>> {
+  const checkedOut = await runOwn(git, scratch, ['checkout', '--quiet', '--force', '--detach', commit, '--'], long);
+  if (!checkedOut.ok) return checkedOut;
+  const cleaned = await runOwn(git, scratch, ['clean', '-ffdq'], long);
+  return cleaned.ok ? ok(undefined) : cleaned;
+}
+
+async function trimmed(asked: Promise<Result<string>>): Promise<Result<string>> {
+  const answer = await asked;
+  return answer.ok ? ok(answer.value.trim()) : answer;
+}
+
+/** File names for a sentence. */
+export function listed(names: readonly string[]): string {
+  const shown = names.slice(0, namesShown).map((name) => JSON.stringify(name));
+  const hidden = names.length - shown.length;
+  return hidden > 0 ? `${shown.join(', ')} and ${hidden} more` : shown.join(', ');
+}
+
+/** A commit's id as people read it. */
+export function shortCommit(commit: string): string {
+  return commit.slice(0, 10);
+}

@@ -1,0 +1,305 @@
+/** Makes the worktree of a session step by step, and takes back what a step that failed or a crash left of it. */
+import { join, relative } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { Git } from '../git.ts';
+import { isOurFile } from '../our-files.ts';
+import { askOwn, commitOf, currentBranch, identityOptions, longTimeoutMs, nameFiles, refusal, runOwn } from '../own.ts';
+import { findRepository } from '../repository.ts';
+import { addFolder, forgetFolder, registrationOf } from './registration.ts';
+import { askedIn } from './scratch.ts';
+import {
+  type MadeWorkspace,
+  remadeNow,
+  type WorkspaceIntent,
+  type WorkspacePlan,
+  workspaceOf,
+  writeIntent,
+} from './workspace-intent.ts';
+
+/** Names are taken only by people and by other groups of the same slug; far fewer than this. */
+const namesMax = 1000;
+const inPlace = 'or work in the checkout itself with --isolate none.';
+
+/** The checkout from which a worktree is made. */
+interface Origin {
+  /** Root of the worktree that holds the project. */
+  readonly top: string;
+  /** The project within it; empty = the root itself. */
+  readonly inside: string;
+  /** The commit that is checked out first. */
+  readonly start: string;
+  readonly target: string | null;
+}
+
+/** Fails with `worktree-failed`, `project-missing` or `merge-conflict`; then nothing is left of it. */
+export async function makeNew(git: Git, plan: WorkspacePlan): Promise<Result<MadeWorkspace>> {
+  const origin = await lookAtOrigin(git, plan);
+  if (!origin.ok) return origin;
+  const { top, inside, start, target } = origin.value;
+  const begun = await beginBranch(
+    git,
+    plan,
+    {
+      state: 'making',
+      repository: plan.repository,
+      path: plan.path,
+      folder: join(plan.path, inside),
+      branch: plan.branch,
+      base: start,
+      ...(target === null ? {} : { target }),
+      parents: plan.parents,
+      ...(plan.isKnown === true ? { remade: remadeNow(git, 'base') } : {}),
+    },
+    top,
+  );
+  if (!begun.ok) return begun;
+  const filled = await fill(git, plan, begun.value, top);
+  if (!filled.ok) {
+    // The failure is what people want to know; what cannot be taken back now is taken back by the next call.
+    await takeBack(git, plan.intentFile, begun.value);
+    return filled;
+  }
+  const notes = [...(await originNotes(git, plan, origin.value)), ...worktreeNotes(git, plan.path)];
+  return ok({ workspace: workspaceOf(filled.value), notes, isNew: true });
+}
+
+async function lookAtOrigin(git: Git, plan: WorkspacePlan): Promise<Result<Origin>> {
+  const { files } = git.world;
+  const { projectPath, repository } = plan;
+  if (files.info(projectPath)?.kind !== 'folder') {
+    const next = 'Put it back and retry the session, or remove the session, after those that depend on it.';
+    return fail('project-missing', `The project folder ${projectPath} does not exist any more.`, next);
+  }
+  const found = findRepository(files, projectPath);
+  if (found?.repository !== repository) {
+    const message =
+      found === null
+        ? `${projectPath} is in no git repository any more.`
+        : `${projectPath} belongs to another repository now: ${found.repository}.`;
+    return fail('worktree-failed', message, 'Remove the session and add it again.');
+  }
+  const { top } = found;
+  const args = ['rev-parse', '--is-inside-work-tree'];
+  const asked = await askOwn(git, top, args);
+  if (!asked.ok) return asked;
+  if (asked.value.exitCode !== 0) return refusal(args, asked.value);
+  if (asked.value.stdout.trim() !== 'true') {
+    const message = `${top} is a bare repository: there are no files to work on.`;
+    return fail(
+      'worktree-failed',
+      message,
+      'Make a checkout with git worktree add, and add the session with the folder of that.',
+    );
+  }
+  const start = await startOf(git, plan, top);
+  if (!start.ok) return start;
+  const target = await currentBranch(git, top);
+  if (!target.ok) return target;
+  return ok({ top, inside: relative(top, projectPath), start: start.value, target: target.value });
+}
+
+/** Every commit that is needed must be there before anything is made. */
+async function startOf(git: Git, { base, parents }: WorkspacePlan, top: string): Promise<Result<string>> {
+  const wanted = parents.length > 0 ? parents : base === undefined ? [] : [base];
+  for (const commit of wanted) {
+    const there = await commitOf(git, top, commit);
+    if (!there.ok) return there;
+    if (there.value !== null) continue;
+    const message = `The commit ${commit.slice(0, 12)} to begin from is not in the repository of ${top}.`;
+    return fail('worktree-failed', message, 'Bring it back (git fetch), or remove the session and add it again.');
+  }
+  const [first] = wanted;
+  if (first !== undefined) return ok(first);
+  const head = await commitOf(git, top, 'HEAD');
+  if (!head.ok) return head;
+  if (head.value !== null) return ok(head.value);
+  const message = `Nothing is checked out in ${top}: it has no commit yet.`;
+  return fail('worktree-failed', message, `Make a first commit (git commit --allow-empty), ${inPlace}`);
+}
+
+/** Chooses a name that is free, writes the intent, makes the branch. Nobody else's branch is ever moved. */
+async function beginBranch(
+  git: Git,
+  plan: WorkspacePlan,
+  draft: WorkspaceIntent,
+  top: string,
+): Promise<Result<WorkspaceIntent>> {
+  const tried = new Set<string>();
+  for (;;) {
+    const taken = await branchesBelow(git, top, plan.branch.split('/')[0] ?? '');
+    if (!taken.ok) return taken;
+    const branch = freeName(plan.branch, new Set([...taken.value, ...tried]));
+    if (branch === null) {
+      const next = `Remove some of them: git branch --list '${plan.branch}*'`;
+      return fail('worktree-failed', `All names of branches like ${plan.branch} are taken.`, next);
+    }
+    tried.add(branch.toLowerCase());
+    const intent = { ...draft, branch };
+    const written = writeIntent(git.world.files, plan.intentFile, intent);
+    if (!written.ok) return written;
+    // The empty old value makes it an error when the branch exists.
+    const args = ['update-ref', '-m', 'branch: created by claude-code-agent', `refs/heads/${branch}`, draft.base, ''];
+    const made = await askOwn(git, top, args);
+    if (made.ok && made.value.exitCode === 0) return ok(intent);
+    git.world.files.remove(plan.intentFile);
+    if (!made.ok) return made;
+    // Somebody else was faster.
+    if (/reference already exists/.test(made.value.stderr)) continue;
+    return refusal(args, made.value);
+  }
+}
+
+/** In lower case: some disks make no difference. */
+async function branchesBelow(git: Git, top: string, prefix: string): Promise<Result<ReadonlySet<string>>> {
+  const listed = await runOwn(git, top, ['for-each-ref', '--format=%(refname)', `refs/heads/${prefix}`]);
+  if (!listed.ok) return listed;
+  const names = listed.value.split('\n').map((ref) => ref.slice('refs/heads/'.length).toLowerCase());
+  return ok(new Set(names.filter((name) => name !== '')));
+}
+
+/** Also a name below which there are others is taken: branches are files and folders. */
+export function freeName(wanted: string, taken: ReadonlySet<string>): string | null {
+  for (let count = 1; count <= namesMax; count += 1) {
+    const name = count === 1 ? wanted : `${wanted}-${count}`;
+    const lower = name.toLowerCase();
+    if (!taken.has(lower) && ![...taken].some((other) => other.startsWith(`${lower}/`))) return name;
+  }
+  return null;
+}
+
+/** Checks the branch out, merges the further parents and says in the intent that all is there. */
+async function fill(
+  git: Git,
+  plan: WorkspacePlan,
+  intent: WorkspaceIntent,
+  top: string,
+): Promise<Result<WorkspaceIntent>> {
+  const added = await addFolder(git, top, intent.path, intent.branch);
+  if (!added.ok) return added;
+  const base = await mergeParents(git, intent);
+  if (!base.ok) return base;
+  const checked = checkFolder(git, intent);
+  if (!checked.ok) return checked;
+  const made: WorkspaceIntent = { ...intent, base: base.value, state: 'made' };
+  const written = writeIntent(git.world.files, plan.intentFile, made);
+  return written.ok ? ok(made) : written;
+}
+
+/** The project must be a folder of the worktree, and not reached by a link that leads somewhere else. */
+export function checkFolder(git: Git, { path, folder }: WorkspaceIntent): Result<void> {
+  const { files } = git.world;
+  if (files.entryKind(folder) === 'folder' && files.realPath(folder) === folder) return ok(undefined);
+  const name = relative(path, folder);
+  const message = `The folder ${nameFiles([name])} of the project is in no commit, so a worktree would not have it.`;
+  return fail('worktree-failed', message, `Commit it first, ${inPlace}`);
+}
+
+/** The commit from which the session's own work begins. */
+async function mergeParents(git: Git, { path, branch, base, parents }: WorkspaceIntent): Promise<Result<string>> {
+  const [, ...others] = parents;
+  if (others.length === 0) return ok(base);
+  const identity = await identityOptions(git, path);
+  if (!identity.ok) return identity;
+  for (const commit of others) {
+    const message = `Merge ${commit.slice(0, 12)} into ${branch}`;
+    const merged = await mergeCommit(git, path, identity.value, commit, message);
+    if (!merged.ok) return merged;
+    if (merged.value.length === 0) continue;
+    const files = nameFiles(merged.value);
+    return fail(
+      'merge-conflict',
+      `The work of the sessions before this one does not go together in ${files}.`,
+      'Let one of them begin from the other (--depends-on), or let this session depend on only one of them.',
+    );
+  }
+  const head = await runOwn(git, path, ['rev-parse', '--verify', 'HEAD']);
+  return head.ok ? ok(head.value.trim()) : head;
+}
+
+/** The paths that conflict, none when it is merged; after a conflict the merge stands half done. */
+export async function mergeCommit(
+  git: Git,
+  path: string,
+  identity: readonly string[],
+  commit: string,
+  message: string,
+): Promise<Result<readonly string[]>> {
+  const flags = [
+    '--quiet',
+    '--ff',
+    '--commit',
+    '--no-edit',
+    '--no-stat',
+    '--no-squash',
+    '--no-autostash',
+    '--no-signoff',
+  ];
+  const args = [...identity, 'merge', ...flags, '--cleanup=whitespace', '-m', message, commit];
+  const merged = await askOwn(git, path, args, { timeoutMs: longTimeoutMs });
+  if (!merged.ok) return merged;
+  if (merged.value.exitCode === 0) return ok([]);
+  const listed = await runOwn(git, path, ['diff', '--name-only', '--no-relative', '--diff-filter=U', '-z']);
+  if (!listed.ok) return listed;
+  const conflicts = listed.value.split('\0').filter((name) => name !== '');
+  return conflicts.length > 0 ? ok(conflicts) : refusal(['merge'], merged.value);
+}
+
+/**
+ * Removes a worktree in which nobody has worked, its branch and the intent; running it again finishes. Fails with
+ * `worktree-failed` when git cannot be asked; throws the system's error.
+ */
+export async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): Promise<Result<void>> {
+  const { files } = git.world;
+  const { path, branch, base } = intent;
+  const asked = askedIn(intent.repository);
+  const entry = await registrationOf(git, asked, path);
+  if (!entry.ok) return entry;
+  const tip = await commitOf(git, asked, `refs/heads/${branch}`);
+  if (!tip.ok) return tip;
+  files.remove(path);
+  // Between the intent and its branch somebody else may have made one of that name.
+  const isOurs = tip.value === base || entry.value?.branch === branch;
+  if (tip.value !== null && isOurs) {
+    const gone = await runOwn(git, asked, ['update-ref', '-d', `refs/heads/${branch}`, tip.value]);
+    if (!gone.ok) return gone;
+  }
+  const forgotten = await forgetFolder(git, asked, path, branch, entry.value === null ? null : {});
+  if (!forgotten.ok) return forgotten;
+  files.remove(intentFile);
+  return ok(undefined);
+}
+
+/** What people may expect in the worktree and will not find there. Said once, by whoever fixes the base. */
+async function originNotes(git: Git, plan: WorkspacePlan, { top, start, target }: Origin): Promise<string[]> {
+  if (plan.base !== undefined || plan.parents.length > 0) return [];
+  const notes: string[] = [];
+  const args = ['status', '--porcelain', '-z', '--untracked-files=normal', '--no-renames', '--ignore-submodules=dirty'];
+  const status = await askOwn(git, top, args, { timeoutMs: longTimeoutMs });
+  const changed = status.ok && status.value.exitCode === 0 ? status.value.stdout.split('\0') : [];
+  const names = changed.map((line) => line.slice(3)).filter((name) => name !== '' && !isOurFile(name));
+  if (names.length > 0) {
+    notes.push(
+      `${top} has changes that are in no commit (${nameFiles(names)}); the work begins from the commit ` +
+        `${start.slice(0, 12)}, without them.`,
+    );
+  }
+  if (target === null) {
+    notes.push(`No branch is checked out in ${top}, so the hand-over has to be told one: group merge --into BRANCH.`);
+  }
+  if ((git.world.files.info(join(plan.repository, 'shallow'))?.size ?? 0) > 0) {
+    notes.push(`${top} is a shallow clone: work may be impossible to merge before git fetch --unshallow.`);
+  }
+  return notes;
+}
+
+const gitmodulesBytesMax = 1024 * 1024;
+
+function worktreeNotes({ world: { files } }: Git, path: string): string[] {
+  const file = join(path, '.gitmodules');
+  if (files.entryKind(file) !== 'file') return [];
+  const text = new TextDecoder().decode(files.readBytes(file, 0, gitmodulesBytesMax));
+  const names = [...text.matchAll(/^\s*path\s*=\s*(.+?)\s*$/gm)].map((match) => match[1] as string);
+  if (names.length === 0) return [];
+  const which = names.length === 1 ? `The submodule ${nameFiles(names)} is` : `The submodules ${nameFiles(names)} are`;
+  return [`${which} empty in the worktree; a set-up command can fill it: git submodule update --init`];
+}

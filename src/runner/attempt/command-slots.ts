@@ -1,0 +1,155 @@
+/**
+ * The heavy commands of a run on this machine: checkouts of worktrees, set-up and acceptance commands. So many run at
+ * once; of those that wait, the one that holds up the longest chain of sessions goes first.
+ */
+import type PQueue from 'p-queue';
+import type { SessionId } from '../../core/group.ts';
+import { heldMax, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
+
+export interface CommandSlotsOptions {
+  /** Asked whenever a command comes. */
+  readonly atOnce: () => number;
+  /** Number of sessions on the longest chain that waits for this one, itself included. */
+  readonly chainOf: (id: SessionId) => number;
+}
+
+export interface SlotWish extends SlotUse {
+  /** Of those with the same name one after another asks for a slot, however many are free. */
+  readonly turn?: string;
+  /** It needs no slot, only its turn. */
+  readonly isLight?: boolean;
+  /** Gets what takes the command out of the queue at once. After it has begun, that does nothing. */
+  readonly onStop: (withdraw: () => void) => void;
+}
+
+interface Waiting {
+  readonly use: SlotUse;
+  readonly id: string;
+  readonly withdraw: () => void;
+  /** Where it waits now. */
+  queue: PQueue;
+}
+
+export class CommandSlots {
+  /** Contract: only enqueues. Told of every session whose wait begins, ends or looks different. */
+  onChange: (id: SessionId) => void = () => {};
+  readonly #options: CommandSlotsOptions;
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #running = new Set<SlotUse>();
+  readonly #turns = new Map<string, PQueue>();
+  #slots: PQueue | null = null;
+  #asked = 0;
+  #isClosed = false;
+
+  constructor(options: CommandSlotsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Does the work once there is a slot for it; when the work has ended, in whatever way, the slot is free again. Null
+   * when it was withdrawn before it began.
+   */
+  async take<T>({ turn, isLight = false, onStop, ...use }: SlotWish, work: () => Promise<T>): Promise<T | null> {
+    const slots = this.#allSlots();
+    slots.concurrency = this.#options.atOnce();
+    this.#asked += 1;
+    const id = String(this.#asked);
+    const giveUp = new AbortController();
+    // The queue would give away the slot of a command that is told to stop and still runs: those never hear of it.
+    const withdraw = () => {
+      if (!this.#waiting.delete(id)) return;
+      giveUp.abort();
+      this.#tell(use.sessionId);
+    };
+    const waiting: Waiting = { use, id, withdraw, queue: slots };
+    const inSlot = async (): Promise<T> => {
+      this.#waiting.delete(id);
+      if (!isLight) this.#running.add(use);
+      this.#tell(use.sessionId);
+      try {
+        return await work();
+      } finally {
+        this.#running.delete(use);
+        this.#tell(use.sessionId);
+      }
+    };
+    const options = () => ({ id, priority: this.#options.chainOf(use.sessionId), signal: giveUp.signal });
+    const askForSlot = () => {
+      if (isLight) return inSlot();
+      waiting.queue = slots;
+      return slots.add(inSlot, options());
+    };
+    this.#waiting.set(id, waiting);
+    this.#tell(use.sessionId);
+    onStop(withdraw);
+    if (this.#isClosed) withdraw();
+    try {
+      if (turn === undefined) return await askForSlot();
+      waiting.queue = this.#turnsOf(turn);
+      return await waiting.queue.add(askForSlot, options());
+    } catch (error) {
+      if (giveUp.signal.aborted) return null;
+      throw error;
+    }
+  }
+
+  /** What the session waits for; null when none of its commands waits. */
+  waitOf(sessionId: SessionId): SlotWait | null {
+    const waiting = this.#waitingOf(sessionId);
+    if (waiting === undefined) return null;
+    const heldBy = [...this.#running].slice(0, heldMax);
+    return { command: waiting.use.command, atOnce: this.#options.atOnce(), heldBy };
+  }
+
+  isWaiting(sessionId: SessionId): boolean {
+    return this.#waitingOf(sessionId) !== undefined;
+  }
+
+  /** The graph has changed: who holds up more than before goes before others. */
+  rank(): void {
+    for (const { queue, id, use } of this.#waiting.values()) {
+      queue.setPriority(id, this.#options.chainOf(use.sessionId));
+    }
+  }
+
+  /** While everything is halted no command begins. */
+  halt(isHalted: boolean): void {
+    if (isHalted) this.#allSlots().pause();
+    else this.#allSlots().start();
+  }
+
+  /** For a runner that leaves: nothing begins any more, and its successor asks again. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { withdraw } of [...this.#waiting.values()]) withdraw();
+  }
+
+  #waitingOf(sessionId: SessionId): Waiting | undefined {
+    for (const waiting of this.#waiting.values()) if (waiting.use.sessionId === sessionId) return waiting;
+    return undefined;
+  }
+
+  /** Who waits is also told of whom it waits for. */
+  #tell(sessionId: SessionId): void {
+    for (const id of new Set([sessionId, ...[...this.#waiting.values()].map(({ use }) => use.sessionId)])) {
+      this.onChange(id);
+    }
+  }
+
+  #allSlots(): PQueue {
+    this.#slots ??= newQueue(this.#options.atOnce());
+    return this.#slots;
+  }
+
+  #turnsOf(name: string): PQueue {
+    const turns = this.#turns.get(name) ?? newQueue(1);
+    this.#turns.set(name, turns);
+    return turns;
+  }
+}
+
+/** Loaded on first use: most runs have no such command. */
+function newQueue(concurrency: number): PQueue {
+  const { default: Queue }: typeof import('p-queue') = require('p-queue');
+  return new Queue({ concurrency });
+}

@@ -1,0 +1,99 @@
+/** Outcomes that no stream tells of: of attempts that could not be started, or could not be supervised. */
+import type { Outcome } from '../../claude/outcome.ts';
+import type { StopReason, Warning } from '../../core/event.ts';
+import { errorText, type Failure, type SessionFailureReason } from '../../core/failure.ts';
+import type { Usage } from '../../core/group.ts';
+import { errorCode } from '../../world/system-error.ts';
+
+const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
+  'claude-missing',
+  'claude-unproven',
+  'project-missing',
+  'not-logged-in',
+  'spawn-failed',
+  'write-failed',
+  'config-invalid',
+  'other-host',
+  'worktree-failed',
+  'merge-conflict',
+  'setup-failed',
+]);
+
+/** The attempt could not be started. Failures that have no meaning for a session are reported as `internal`. */
+export function failedToStart(failure: Failure): Outcome {
+  return { status: 'failed', ...sessionFailure(failure), warnings: [] };
+}
+
+/** The failure of a session for what kept it from being started or from being accepted. */
+export function sessionFailure({
+  reason,
+  message,
+  next,
+}: Failure): Failure & { readonly reason: SessionFailureReason } {
+  return { reason: sessionReasons.has(reason) ? (reason as SessionFailureReason) : 'internal', message, next };
+}
+
+export function pausedBeforeStart(reason: StopReason): Outcome {
+  return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
+}
+
+/** A worker was found at work that the log does not know, and ended; the next attempt goes on with its conversation. */
+export const strayEnded: Outcome = {
+  status: 'paused',
+  reason: 'interrupted',
+  message: 'A worker of this session that the log of the group does not know was still at work; it was ended.',
+  warnings: [
+    {
+      code: 'leftover-processes',
+      message: 'What a worker cost that the log of the group does not know is not counted.',
+    },
+  ],
+};
+
+/** The same, but it could not be ended: beside it nothing may start. */
+export const strayLeft: Outcome = failedToStart({
+  reason: 'spawn-failed',
+  message: 'A worker of this session that the log of the group does not know is still at work and could not be ended.',
+  next: 'End that claude by hand, then retry the session.',
+});
+
+/** An exception ended the attempt; the run goes on for the other sessions. */
+export function unexpectedEnd(error: unknown): Outcome {
+  return { status: 'failed', ...unexpectedFailure(error), warnings: [] };
+}
+
+/** The system refused something that a healthy machine does not refuse, or this program has a defect. */
+export function unexpectedFailure(error: unknown): Failure & { readonly reason: 'write-failed' | 'internal' } {
+  if (errorCode(error) !== '') {
+    return {
+      reason: 'write-failed',
+      message: `The session could not be supervised: ${errorText(error)}.`,
+      next: 'Check the disk and the limits of open files and processes, then retry the session.',
+    };
+  }
+  return {
+    reason: 'internal',
+    message: `Internal error while the session was supervised: ${errorText(error)}.`,
+    next: 'This is a defect of claude-code-agent: please report it. The session can be retried.',
+  };
+}
+
+/** Some process of an attempt could not be ended. */
+export const leftoverWarning: Warning = {
+  code: 'leftover-processes',
+  message: 'Some processes of this session could not be ended. See: claude-code-agent doctor.',
+};
+
+/** The same outcome with a note of the money that is held for the attempt, if any is. */
+export function withHeld(outcome: Outcome, { heldUsd }: Usage): Outcome {
+  if (heldUsd === undefined) return outcome;
+  const message =
+    `The machine went down, or what the session had written was lost, while it worked. Up to $${heldUsd.toFixed(2)} ` +
+    'that it may have cost besides are counted until you decide. See: group budget.';
+  return { ...outcome, warnings: [...outcome.warnings, { code: 'estimated-cost', message }] };
+}
+
+/** The same outcome with a note of that. */
+export function withLeftovers(outcome: Outcome): Outcome {
+  return { ...outcome, warnings: [...outcome.warnings, leftoverWarning] };
+}

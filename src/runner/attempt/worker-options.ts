@@ -1,0 +1,77 @@
+/** What a worker is told of its session: the same for a new one, an adopted one and one that is only to be stopped. */
+
+import { keptMessages, totalsBefore } from '../../claude/conversation.ts';
+import { type Claim, noClaim } from '../../claude/spending.ts';
+import type { BrokenOff } from '../../claude/unseen-cost.ts';
+import type { PriceTable, SessionId } from '../../core/group.ts';
+import type { Attempt, SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
+import type { World } from '../../world/world.ts';
+import type { Fact } from '../facts.ts';
+
+export interface WorkerOptions extends Omit<BrokenOff, 'stream' | 'isInTurn'> {
+  readonly sessionId: SessionId;
+  readonly attemptId: string;
+  readonly paths: SessionPaths;
+  /** Bytes of the transcript before this attempt. */
+  readonly offset: number;
+  /** Begin of the attempt, ms since 1970; later by as long as it was silent while nobody watched it. */
+  readonly startedAtMs: number;
+  /** A successful SessionStart hook must show in the stream, else the session is flagged. */
+  readonly expectHook: boolean;
+  /** The session's result must come in the form of its output schema. */
+  readonly expectStructured: boolean;
+  readonly prices: PriceTable;
+  /** See AttemptStream. */
+  readonly findBase?: () => Claim;
+  /** What earlier runners said to this attempt, besides its prompt. */
+  readonly told: readonly string[];
+  /** Contract: only enqueues. */
+  readonly emit: (fact: Fact) => void;
+  /**
+   * Takes an attempt of which all that was below its worker is gone, to look for what else bears its mark; absent =
+   * that is looked for at once.
+   */
+  readonly searchLater?: (attemptId: string) => void;
+}
+
+/** How to find what claude's totals began with in an attempt that goes on with a conversation. */
+export function baseFinder(
+  world: World,
+  { config }: SessionPaths,
+  { claudeSessionIds }: Pick<SessionRecord, 'claudeSessionIds'>,
+  { number, startedAt }: Pick<Attempt, 'number' | 'startedAt'>,
+): (() => Claim) | undefined {
+  if (number === 1) return undefined;
+  return () => totalsBefore(world, config, claudeSessionIds, Date.parse(startedAt)) ?? noClaim;
+}
+
+export function workerOptions(
+  world: World,
+  paths: GroupPaths,
+  { group }: GroupState,
+  record: SessionRecord,
+  attempt: Attempt,
+): Omit<WorkerOptions, 'emit' | 'expectHook' | 'searchLater'> {
+  const { definition, told = [] } = record;
+  const ours = sessionPaths(paths, definition.id);
+  const findBase = baseFinder(world, ours, record, attempt);
+  const { process, reservedUsd } = attempt;
+  const prices = group.config.prices ?? {};
+  return {
+    sessionId: definition.id,
+    attemptId: attempt.id,
+    paths: ours,
+    ...(findBase === undefined ? {} : { findBase }),
+    offset: attempt.offset,
+    startedAtMs: Date.parse(attempt.startedAt),
+    expectStructured: definition.outputSchema !== undefined,
+    told,
+    prices,
+    machineWentDown: process !== undefined && process.bootId !== world.machine.bootId,
+    isIdentified: attempt.identified,
+    ...(reservedUsd === undefined ? {} : { reservedUsd }),
+    kept: (ids) => keptMessages(world, ours.config, new Set([...record.claudeSessionIds, ...ids]), prices),
+  };
+}

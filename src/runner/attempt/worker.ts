@@ -1,0 +1,402 @@
+/**
+ * runner/attempt/: one attempt of one session. This file: from the prepared folder to the last process gone. A worker
+ * can do without us: its stream goes to a file and its input comes from a FIFO that any later runner opens again, so
+ * the same class serves a worker that we started and one that an earlier runner left behind. It is stopped by an
+ * interrupt, SIGTERM, SIGKILL.
+ */
+
+import { interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
+import { isCutOff } from '../../claude/conversation.ts';
+import { parseLine } from '../../claude/messages.ts';
+import { judge, type Outcome } from '../../claude/outcome.ts';
+import { type AttemptStream, emptyStream, foldMessage, isSuccess } from '../../claude/stream.ts';
+import { usageWithUnseen } from '../../claude/unseen-cost.ts';
+import type { ProcessIdentity, StopReason } from '../../core/event.ts';
+import { delay } from '../../world/clock.ts';
+import type { ExitStatus, FifoWriter, RunningProcess, World } from '../../world/world.ts';
+import type { WorkerNews } from '../facts.ts';
+import { nameTranscript, tidyUp } from '../place/session-files.ts';
+import { patiently, reap } from '../reap.ts';
+import { SaidTexts } from '../said.ts';
+import { findStrays } from '../strays.ts';
+import { AttemptProcesses } from './attempt-processes.ts';
+import type { Preparation } from './launch.ts';
+import {
+  failedToStart,
+  pausedBeforeStart,
+  strayEnded,
+  strayLeft,
+  unexpectedEnd,
+  withHeld,
+  withLeftovers,
+} from './outcomes.ts';
+import { lastStderrLine } from './stderr-tail.ts';
+import { TranscriptFollower } from './transcript-follower.ts';
+import { WorkerNotes } from './worker-notes.ts';
+import type { WorkerOptions } from './worker-options.ts';
+
+/** How long claude may take to confirm an interrupt before it is signalled. */
+export const interruptGraceMs = 5_000;
+/** Within this a queued message begins its turn after the last one ended; measured: some milliseconds. */
+const nextTurnMs = 1_000;
+const meterMs = 10_000;
+/** Usage is asked for at tool results too, but not more often than this. */
+const meterGapMs = 1_000;
+/** A disk that does not answer is asked again this often, so many milliseconds apart. */
+const readTriesMax = 5;
+const readAgainMs = 200;
+interface Stop {
+  readonly reason: StopReason;
+  signalled: boolean;
+}
+
+export class Worker {
+  readonly stream: AttemptStream;
+  readonly notes = new WorkerNotes();
+  readonly #world: World;
+  readonly #options: WorkerOptions;
+  #process: RunningProcess | null = null;
+  #fifo: FifoWriter | null = null;
+  #follower: TranscriptFollower | null = null;
+  #prompt: string | null = null;
+  #stopPreparing: (() => void) | null = null;
+  readonly #said: SaidTexts;
+  /** claude is in the middle of a turn. */
+  #inTurn = false;
+  #stop: Stop | null = null;
+  #endedByUs = false;
+  readonly #processes: AttemptProcesses;
+  #timers: (() => void)[] = [];
+  #lastMeterMs = 0;
+  #hasNewToolResult = false;
+  #requests = 0;
+  #announced = '';
+  #stderrOffset = 0;
+  /** What is read now was written while another runner, or none, was there: nobody knows when. */
+  #isHistory = false;
+  #over = false;
+
+  constructor(world: World, options: WorkerOptions) {
+    this.#world = world;
+    this.#options = options;
+    this.stream = emptyStream(options.prices, options.findBase);
+    this.#processes = new AttemptProcesses(world, options);
+    this.#said = new SaidTexts(options.attemptId, options.told);
+  }
+
+  /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
+  async begin(prepare: Preparation): Promise<void> {
+    try {
+      await this.#launch(prepare);
+    } catch (error) {
+      this.#end(unexpectedEnd(error));
+    }
+  }
+
+  async #launch(prepare: Preparation): Promise<void> {
+    const strays = findStrays(this.#world, this.#options.paths);
+    if (strays.length > 0) {
+      const ended = await reap(this.#world, this.#options.attemptId, strays);
+      // What it printed to its end belongs to no attempt, so the next one begins behind that.
+      if (!this.#over) this.#end(ended < 0 ? strayLeft : strayEnded);
+      return;
+    }
+    this.notes.isPreparing = true;
+    const launch = await prepare((stop) => {
+      this.#stopPreparing = stop;
+      if (this.#stop) stop();
+    });
+    this.notes.isPreparing = false;
+    this.#stopPreparing = null;
+    if (this.#over) return;
+    if (this.#stop) return this.#end(pausedBeforeStart(this.#stop.reason));
+    if (!launch.ok) return this.#end(failedToStart(launch.failure));
+    const { paths, offset } = this.#options;
+    this.#stderrOffset = this.#world.files.info(paths.stderr)?.size ?? 0;
+    nameTranscript(this.#world, paths, offset);
+    this.#world.fifos.create(paths.fifo);
+    const spawned = this.#world.processes.spawn(launch.value.spawn);
+    if (!spawned.ok) return this.#end(failedToStart(spawned.failure));
+    this.#prompt = launch.value.prompt;
+    this.#said.omit(launch.value.prompt);
+    this.#follow(spawned.value, offset);
+    this.#emit({ kind: 'spawned', process: spawned.value.identity });
+  }
+
+  /**
+   * Takes over a living worker of an earlier runner, with full control. `stopping` is a stop that the earlier runner
+   * had begun; it is carried on, for nobody knows how far it came. `signalled`: it may have been told to end already.
+   */
+  adopt(process: RunningProcess, stopping: StopReason | undefined, signalled: boolean): void {
+    // Known before the first line is read: an interrupted result in the transcript is our doing, not the world's.
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
+    this.#processes.recall();
+    this.#follow(process, this.#options.offset);
+    this.#isHistory = true;
+    this.#follower?.drain();
+    this.#isHistory = false;
+    this.#emit({ kind: 'spawned', process: process.identity });
+    if (stopping !== undefined) this.#beginStop();
+  }
+
+  /**
+   * Reads what a worker left that died without a runner, and ends whatever of it is still alive. `signalled`: it may
+   * have been told to end before it printed what it did, so that a success is no finished work.
+   */
+  async bury(stopping: StopReason | undefined, signalled: boolean): Promise<void> {
+    if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
+    this.#isHistory = true;
+    this.#processes.recall();
+    this.#follower = this.#newFollower(this.#options.offset);
+    await this.#finish({ kind: 'unknown' }, 'after-crash');
+  }
+
+  /** The process is on record: let it work. Nothing happens for adopted workers, which have their prompt. */
+  sendPrompt(): void {
+    if (this.#prompt === null || this.#stop) return;
+    // In one write, for whoever adopts a worker that has its prompt takes it to have heard all that was said before.
+    this.#fifo?.writeLine([...openingLines(this.#prompt), ...this.#said.take()].join('\n'));
+    this.#prompt = null;
+  }
+
+  /** Asks the worker to stop. The first reason stays. */
+  stop(reason: StopReason): void {
+    // A worker that is being ended after its last result has done its work.
+    if (this.#stop || this.#over || this.#endedByUs) return;
+    this.#stop = { reason, signalled: false };
+    this.#stopPreparing?.();
+    this.#beginStop();
+  }
+
+  #beginStop(): void {
+    if (!this.#process || this.#over || this.#endedByUs) return;
+    this.gather();
+    // Before the first line nothing was asked of the model: there is nothing to interrupt and nothing to pay.
+    if (this.stream.lines === 0) {
+      this.#terminate();
+      return;
+    }
+    // What claude had not read yet would begin a new turn as soon as this one is interrupted.
+    for (const line of this.#said.withdrawals()) this.#fifo?.writeLine(line);
+    this.#fifo?.writeLine(interruptRequest(this.#options.attemptId));
+    this.#after(interruptGraceMs, () => this.#terminate());
+  }
+
+  /** Says something to the model; it is merged into the turn that runs, or left to the next attempt. */
+  say(text: string): void {
+    // What is said while it stops is in the log for the next attempt already.
+    if (this.#stop) return;
+    this.#said.add(text);
+    this.#tell();
+  }
+
+  #tell(): void {
+    // Before the prompt it would be taken for the task.
+    if (this.#prompt !== null || !this.#fifo || this.#stop || this.#endedByUs) return;
+    for (const line of this.#said.take()) this.#fifo.writeLine(line);
+  }
+
+  /** It has given its last answer, so there will be no further attempt that could be told anything. */
+  get isDone(): boolean {
+    const { lastResult } = this.stream;
+    return (this.#endedByUs || this.#over) && !this.#stop && lastResult !== undefined && isSuccess(lastResult);
+  }
+
+  /** The living processes of the attempt, the worker included; they are also noted, for when it must be ended. */
+  gather(): ProcessIdentity[] {
+    return this.#processes.look();
+  }
+
+  /** Lets go of a worker that is to work on without us. */
+  leave(): void {
+    this.#over = true;
+    this.#release();
+  }
+
+  #emit(fact: WorkerNews): void {
+    const { sessionId, attemptId } = this.#options;
+    this.#options.emit({ sessionId, attemptId, ...fact });
+  }
+
+  #after(delayMs: number, action: () => void): void {
+    this.#timers.push(this.#world.clock.after(delayMs, action));
+  }
+
+  #newFollower(offset: number): TranscriptFollower {
+    return new TranscriptFollower(this.#world, {
+      path: this.#options.paths.transcript,
+      offset,
+      onLine: (line) => this.#onLine(line),
+      onCaughtUp: () => this.#onCaughtUp(),
+    });
+  }
+
+  #follow(process: RunningProcess, offset: number): void {
+    this.#process = process;
+    this.#processes.worker = process.identity;
+    this.#fifo = this.#world.fifos.openWriter(this.#options.paths.fifo);
+    this.#follower = this.#newFollower(offset);
+    process.onExit((status) => {
+      if (!this.#over) void this.#finish(status, 'watched');
+    });
+    this.#after(meterMs, () => this.#meterRegularly());
+  }
+
+  #onLine(line: string): void {
+    if (this.#over) return;
+    const message = parseLine(line);
+    const isSilent = this.stream.messages === 0;
+    foldMessage(this.stream, message);
+    if (isSilent && this.stream.messages > 0) this.#emit({ kind: 'answered' });
+    const writtenAfterMs = this.#isHistory ? undefined : this.#follower?.writtenAfterMs;
+    this.notes.line(message, this.stream, writtenAfterMs);
+    if (!this.#isHistory) this.#said.heard(message, line);
+    if (message.kind === 'init' && !this.#isHistory) this.#processes.noteOwn();
+    if (message.kind === 'init' || message.kind === 'result') this.#inTurn = message.kind === 'init';
+    this.#announce();
+    this.#emit({ kind: 'activity' });
+    // It would work without its rules, and be paid for a result that nobody can trust.
+    const isWithoutRules = message.kind === 'init' && this.#options.expectHook && this.stream.beganWithoutHook;
+    if (isWithoutRules && !this.#stop && !this.#endedByUs) {
+      this.#endedByUs = true;
+      this.#processes.terminate();
+    }
+    if (message.kind === 'user') this.#hasNewToolResult = true;
+    if (message.kind === 'control-response' && this.#stop && this.stream.interruptAnswered) this.#endWhenIdle();
+    if (['result', 'task', 'background'].includes(message.kind)) this.#endWhenIdle();
+  }
+
+  /** A tool's result is often followed by the last answer at once, and then there is nothing left to meter. */
+  #onCaughtUp(): void {
+    if (this.#hasNewToolResult) this.#meter();
+    this.#hasNewToolResult = false;
+  }
+
+  /** Tells the runner who claude says it is, once and again whenever that changes. */
+  #announce(): void {
+    const { sawInit, claudeSessionId, model, claudeVersion } = this.stream;
+    if (!sawInit || claudeSessionId === undefined) return;
+    const announced = `${claudeSessionId} ${model ?? ''}`;
+    if (announced === this.#announced) return;
+    this.#announced = announced;
+    this.#emit({
+      kind: 'identified',
+      claudeSessionId,
+      ...(model === undefined ? {} : { model }),
+      ...(claudeVersion === undefined ? {} : { claudeVersion }),
+    });
+  }
+
+  /** After the last result with no task open, claude would wait for more input: end it. That is not a stop. */
+  #endWhenIdle(): void {
+    if (this.#endedByUs || this.stream.results === 0 || this.stream.openTasks.size > 0) return;
+    if (this.#stop && !this.stream.interruptAnswered) return;
+    if (!this.#stop && this.#said.isQueued && this.stream.lastResult && isSuccess(this.stream.lastResult)) {
+      this.#endUnlessItGoesOn(this.stream.results);
+      return;
+    }
+    this.#endedByUs = true;
+    this.#processes.endIdle();
+  }
+
+  /** What lies in claude's queue begins a turn of its own at once; when none begins, it was read before. */
+  #endUnlessItGoesOn(results: number): void {
+    this.#after(nextTurnMs, () => {
+      if (this.#inTurn || this.stream.results !== results) return;
+      this.#said.settle();
+      this.#endWhenIdle();
+    });
+  }
+
+  #terminate(): void {
+    if (this.#over || !this.#process) return;
+    // A success that stood there before the signal is finished work; one that claude prints while it dies is not.
+    if (this.#stop) this.#stop.signalled ||= !this.stream.successBeforeAnswer;
+    this.#processes.terminate();
+  }
+
+  #meterRegularly(): void {
+    this.#meter();
+    this.gather();
+    this.#after(meterMs, () => this.#meterRegularly());
+  }
+
+  #meter(): void {
+    const now = this.#world.clock.now();
+    if (this.#stop || this.#endedByUs || this.stream.lines === 0) return;
+    if (Math.abs(now - this.#lastMeterMs) < meterGapMs) return;
+    this.#lastMeterMs = now;
+    // Often a tool has just ended: what it left running must be known should claude be killed from outside.
+    this.gather();
+    this.#requests += 1;
+    this.#fifo?.writeLine(usageRequest(String(this.#requests)));
+  }
+
+  async #finish(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
+    const unread = await this.#readToEnd();
+    if (this.#over) return;
+    this.#over = true;
+    this.#release();
+    try {
+      const outcome = await this.#conclude(exit, found);
+      if (unread !== null) return this.#report(unexpectedEnd(unread));
+      // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
+      const { transcript } = this.#options.paths;
+      this.#report(outcome, found === 'after-crash' ? this.#world.files.info(transcript)?.mtimeMs : undefined);
+    } catch (error) {
+      this.#report(unexpectedEnd(error));
+    }
+  }
+
+  /** Takes in the rest of the transcript; the error of a disk that does not answer, also when it is asked again. */
+  async #readToEnd(): Promise<unknown> {
+    for (let tries = 1; !this.#over; tries += 1) {
+      try {
+        this.#follower?.finish();
+        return null;
+      } catch (error) {
+        if (tries === readTriesMax) return error;
+        await delay(this.#world.clock, readAgainMs);
+      }
+    }
+    return null;
+  }
+
+  /** Ends what is left of the worker, whatever could be read of it, and judges it. */
+  async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<Outcome> {
+    const reaped = await this.#processes.reap();
+    tidyUp(this.#world, this.#options.paths);
+    const { paths, expectHook, expectStructured } = this.#options;
+    const seen = await patiently(this.#world, () => ({
+      isCutOff: isCutOff(this.#world, paths.config, this.stream),
+      stderrTail: lastStderrLine(this.#world.files, paths.stderr, this.#stderrOffset),
+    }));
+    const outcome = judge({
+      ...{ stream: this.stream, exit, found, expectHook, expectStructured, ...seen },
+      ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
+      endedByUs: this.#endedByUs,
+    });
+    return reaped < 0 ? withLeftovers(outcome) : outcome;
+  }
+
+  #end(outcome: Outcome): void {
+    this.#over = true;
+    this.#release();
+    this.#report(outcome);
+  }
+
+  #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
+    const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
+    const usage = usageWithUnseen({ ...this.#options, stream: this.stream, isInTurn: this.#inTurn }, durationMs);
+    const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };
+    this.#emit({ kind: 'ended', outcome: withHeld(outcome, usage), usage, ...rest });
+  }
+
+  #release(): void {
+    for (const cancel of this.#timers.splice(0)) cancel();
+    this.#processes.leave();
+    this.#follower?.close();
+    this.#fifo?.close();
+    this.#fifo = null;
+  }
+}

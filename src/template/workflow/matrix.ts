@@ -1,0 +1,240 @@
+/**
+ * The values over which a session is repeated: lists, and project folders by pattern, list or file. What is found
+ * depends only on the file, the variables and the folders, and comes in a fixed order.
+ */
+
+import { basename, isAbsolute, join, relative, resolve } from 'node:path';
+import { quoted, slugify } from '../../core/id.ts';
+import { hasControl } from '../../core/values.ts';
+import type { YamlPath } from '../../store/yaml-text.ts';
+import type { World } from '../../world/world.ts';
+import { readTextFile, systemCode } from '../text-file.ts';
+import { type GlobCount, isPattern, type Matched, matchFolders } from './glob.ts';
+import type { Problems } from './problems.ts';
+import type { MatrixSpec, ProjectsSpec } from './schema.ts';
+import { fillYamlText, type Meanings } from './text.ts';
+
+/** Sessions of one workflow. */
+export const sessionsMax = 10_000;
+const listBytesMax = 1024 * 1024;
+const valueLengthMax = 1_000;
+
+export interface MatrixValue {
+  /** What `{{matrix.KEY}}` gives; of a project its absolute path. */
+  readonly text: string;
+  /** What `{{matrix.name}}` gives; only of projects. */
+  readonly name?: string;
+  /** By which `key[VALUE]` finds it. */
+  readonly labels: readonly string[];
+}
+
+export interface Dimension {
+  /** `project` for the key `projects`. */
+  readonly key: string;
+  readonly values: readonly MatrixValue[];
+  /** The real values are not known: one stands for all. */
+  readonly isOpen: boolean;
+}
+
+export interface MatrixContext {
+  readonly world: World;
+  readonly baseFolder: string;
+  readonly home: string | undefined;
+  /** Whether the folders must exist; otherwise patterns and files are not looked up. */
+  readonly looksUp: boolean;
+  readonly problems: Problems;
+  /** Shared by all patterns of the workflow. */
+  readonly count: GlobCount;
+  /** What was matched already, by pattern. */
+  readonly matched: Map<string, Matched>;
+}
+
+export function newMatrixContext(
+  parts: Pick<MatrixContext, 'world' | 'baseFolder' | 'home' | 'looksUp' | 'problems'>,
+): MatrixContext {
+  return { ...parts, count: { folders: 0, entries: 0 }, matched: new Map() };
+}
+
+type Found = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly trouble: string };
+
+/** The absolute path of a text in the file. `trouble` completes a sentence that begins with the path. */
+export function resolvePath({ baseFolder, home }: Pick<MatrixContext, 'baseFolder' | 'home'>, text: string): Found {
+  if (text.trim() === '') return { ok: false, trouble: 'is empty' };
+  if (text.includes('\0')) return { ok: false, trouble: 'cannot be a path: it holds a NUL character' };
+  if (!text.startsWith('~')) return { ok: true, path: resolve(baseFolder, text) };
+  if (!/^~(?:\/|$)/.test(text))
+    return { ok: false, trouble: 'begins with "~" and no "/"; only your own home is known' };
+  if (home === undefined || !isAbsolute(home)) return { ok: false, trouble: 'needs HOME, which is not set' };
+  return { ok: true, path: resolve(home, `.${text.slice(1)}`) };
+}
+
+/** The real path of an existing folder that may be entered. */
+export function realFolder({ files }: World, path: string): Found {
+  try {
+    const info = files.info(path);
+    if (info === null) return { ok: false, trouble: 'does not exist' };
+    if (info.kind !== 'folder') return { ok: false, trouble: 'is not a folder' };
+    // Looking through the folder takes the right to enter it, which claude needs as well.
+    files.info(`${path}/.`);
+    const real = files.realPath(path);
+    return real === null ? { ok: false, trouble: 'does not exist' } : { ok: true, path: real };
+  } catch (error) {
+    return { ok: false, trouble: `cannot be read (${systemCode(error)})` };
+  }
+}
+
+/** The dimensions of a matrix in the order of the file; undefined when one of them has a problem. */
+export function readDimensions(
+  spec: MatrixSpec,
+  path: YamlPath,
+  meanings: Meanings,
+  context: MatrixContext,
+): readonly Dimension[] | undefined {
+  const before = context.problems.size;
+  const dimensions = Object.entries(spec).map(([key, given]): Dimension => {
+    const at = [...path, key];
+    if (key === 'projects') return projectDimension(given as ProjectsSpec, at, meanings, context);
+    return valueDimension(key, given as readonly (string | number | boolean)[], at, meanings, context);
+  });
+  return context.problems.size === before ? dimensions : undefined;
+}
+
+function valueDimension(
+  key: string,
+  given: readonly (string | number | boolean)[],
+  path: YamlPath,
+  meanings: Meanings,
+  { problems, looksUp }: MatrixContext,
+): Dimension {
+  const values = new Map<string, MatrixValue>();
+  let isOpen = false;
+  for (const [index, raw] of given.entries()) {
+    const at = [...path, index];
+    const { text } = fillYamlText(at, String(raw), meanings, problems);
+    // What stands for a variable that has no value yet may be anything.
+    const isGuess = !looksUp && text !== String(raw);
+    isOpen ||= isGuess;
+    if (text.trim() === '') problems.at(at, 'the value is blank');
+    else if (hasControl(text) || text.length > valueLengthMax) {
+      problems.at(at, `expected one line of at most ${valueLengthMax} characters`);
+    } else if (values.has(text) && !isGuess) problems.at(at, `${quoted(text)} is there twice`);
+    values.set(text, { text, labels: [text] });
+  }
+  return { key, values: [...values.values()], isOpen };
+}
+
+/** One path or pattern, and how to say what is wrong with it. */
+interface Entry {
+  readonly text: string;
+  readonly report: (message: string) => void;
+  /** It holds a value that is not known yet. */
+  readonly isGuess: boolean;
+}
+
+function projectDimension(spec: ProjectsSpec, path: YamlPath, meanings: Meanings, context: MatrixContext): Dimension {
+  const { problems, looksUp, baseFolder } = context;
+  const written = (text: string, at: YamlPath): Entry => {
+    const filled = fillYamlText(at, text, meanings, problems).text;
+    return { text: filled, report: (message) => problems.at(at, message), isGuess: filled !== text };
+  };
+  const standIn = join(baseFolder, 'project');
+  const values = new Map<string, MatrixValue>();
+  const add = (folder: string, real: string) => {
+    if (!values.has(real)) values.set(real, projectValue(folder, real, baseFolder));
+  };
+  if (typeof spec === 'object' && 'file' in spec && !looksUp) {
+    written(spec.file, [...path, 'file']);
+    add(standIn, standIn);
+    return { key: 'project', values: [...values.values()], isOpen: true };
+  }
+  let isOpen = false;
+  for (const entry of entriesOf(spec, path, written, context)) {
+    if (!looksUp && (entry.isGuess || isPattern(entry.text))) {
+      isOpen = true;
+      add(standIn, standIn);
+      continue;
+    }
+    for (const folder of foldersOf(entry, context)) {
+      const real = looksUp ? realFolder(context.world, folder) : { ok: true as const, path: folder };
+      if (real.ok) add(folder, real.path);
+      else entry.report(`the project ${folder} ${real.trouble}`);
+    }
+    if (values.size > sessionsMax) {
+      problems.at(path, `finds more than ${sessionsMax} projects`);
+      break;
+    }
+  }
+  return { key: 'project', values: [...values.values()], isOpen };
+}
+
+function projectValue(folder: string, real: string, baseFolder: string): MatrixValue {
+  const name = basename(folder) || '/';
+  const labels = new Set([name, relative(baseFolder, folder), folder, real].filter((label) => label !== ''));
+  return { text: real, name, labels: [...labels] };
+}
+
+function entriesOf(
+  spec: ProjectsSpec,
+  path: YamlPath,
+  written: (text: string, at: YamlPath) => Entry,
+  context: MatrixContext,
+): readonly Entry[] {
+  if (typeof spec === 'string') return [written(spec, path)];
+  if (Array.isArray(spec)) return spec.map((text, index) => written(text, [...path, index]));
+  if ('glob' in spec) {
+    const at = [...path, 'glob'];
+    return typeof spec.glob === 'string'
+      ? [written(spec.glob, at)]
+      : spec.glob.map((text, index) => written(text, [...at, index]));
+  }
+  return 'file' in spec ? entriesOfFile(written(spec.file, [...path, 'file']), context) : [];
+}
+
+/** The lines of a list file; "#" begins a comment. */
+function entriesOfFile(file: Entry, context: MatrixContext): Entry[] {
+  const path = resolvePath(context, file.text);
+  const refuse = (trouble: string) => {
+    file.report(`the list ${quoted(file.text)} ${trouble}`);
+    return [];
+  };
+  if (!path.ok) return refuse(path.trouble);
+  const read = readTextFile(context.world, path.path, listBytesMax);
+  if (!read.ok) return refuse(read.trouble);
+  const entries = read.text.split('\n').flatMap((line, index): Entry[] => {
+    const text = line.trim();
+    const report = (message: string) => context.problems.add({ file: path.path, line: index + 1, column: 1, message });
+    return text === '' || text.startsWith('#') ? [] : [{ text, report, isGuess: false }];
+  });
+  return entries.length > 0 ? entries : refuse('names no project');
+}
+
+/** The folders that a path or pattern means; a folder whose name looks like a pattern is found by its name. */
+function foldersOf({ text, report }: Entry, context: MatrixContext): readonly string[] {
+  const plain = resolvePath(context, text);
+  if (!isPattern(text) || (plain.ok && existsAsFolder(context.world, plain.path))) {
+    if (plain.ok) return [plain.path];
+    report(`the project ${quoted(text)} ${plain.trouble}`);
+    return [];
+  }
+  const known = context.matched.get(text);
+  const matched = known ?? matchFolders(context.world, text, (start) => resolvePath(context, start), context.count);
+  context.matched.set(text, matched);
+  if (!matched.ok) report(`the pattern ${quoted(text)} ${matched.trouble}`);
+  else if (matched.folders.length === 0) {
+    report(`the pattern ${quoted(text)} fits no folder, seen from ${context.baseFolder}`);
+  }
+  return matched.ok ? matched.folders : [];
+}
+
+function existsAsFolder(world: World, path: string): boolean {
+  try {
+    return world.files.info(path)?.kind === 'folder';
+  } catch {
+    return false;
+  }
+}
+
+/** The part of a session's name that stands for a value; empty when no letter of it can be part of a name. */
+export function slugOfValue({ name, text }: MatrixValue): string {
+  return slugify(name ?? text);
+}

@@ -1,0 +1,225 @@
+/**
+ * template/workflow/: from the text of a workflow to its sessions. This file: one session of an expanded workflow, with
+ * its project, task, templates and settings all filled in.
+ */
+
+import type { SessionConfig, SessionDefinition } from '../../core/group.ts';
+import { quoted } from '../../core/id.ts';
+import { durationMs, hasControl, permissionRules } from '../../core/values.ts';
+import { configTemplateLayer, resolveConfig } from '../config-layers.ts';
+import { type ConfigTemplate, renderConfigTemplate } from '../config-template.ts';
+import { lookupSurroundings } from '../known-names.ts';
+import type { VariableSpec } from '../variables.ts';
+import type { SessionDraft } from './draft.ts';
+import { type Instance, matrixTexts } from './expand.ts';
+import { realFolder, resolvePath } from './matrix.ts';
+import { meaningsIn, type Scope } from './names.ts';
+import { draftReferences, taskOf } from './prompt.ts';
+import type { GroupSpec, SessionSpec } from './schema.ts';
+import { fillTemplate, fillYamlText, oneLine } from './text.ts';
+import { type SessionContext, type SessionView, taken, valuesFor } from './view.ts';
+import { workOf } from './work.ts';
+
+/** The draft; what is wrong goes to `problems`, and then the draft is of no use. */
+export function draftSession(instance: Instance, context: SessionContext): SessionDraft {
+  const { problems, about } = context;
+  const { family } = instance;
+  const { spec } = family;
+  const path = ['sessions', family.key];
+  const hint = problems.hint.bind(problems);
+  const matrix = spec.matrix === undefined ? {} : { matrix: matrixTexts(instance) };
+  const early: Scope = { variables: [context.values], ...matrix };
+  const projectPath = projectOf(instance, early, context);
+  const surroundings = lookupSurroundings({ projectPath, session: instance.key, group: about });
+  const scope: Scope = { ...early, surroundings };
+  const meanings = meaningsIn(scope, hint);
+  const vars = Object.fromEntries(
+    Object.entries(spec.vars ?? {}).map(([name, value]) => {
+      return [name, fillYamlText([...path, 'vars', name], String(value), meanings, problems).text];
+    }),
+  );
+  const view: SessionView = { instance, spec, path, projectPath, scope, vars };
+  const configTemplate = ownConfigTemplate(view, context);
+  const inherited = spec.config?.inheritFromGroup === false ? undefined : context.groupConfigTemplate;
+  const configs = [inherited, configTemplate].filter((one) => one !== undefined);
+  const task = taskOf(view, context);
+  const claudeMd = claudeMdOf(view, context);
+  const values: Record<string, string> = { ...task.values, ...context.values, ...vars };
+  const before = problems.size;
+  for (const one of configs) {
+    const at = one === configTemplate ? [...path, 'configTemplate'] : ['group', 'configTemplate'];
+    Object.assign(values, valuesFor(one.variables, `config template ${one.name}`, at, view, context));
+  }
+  // Values that none of its templates asks for stand with the group, once.
+  const asked = new Set([task.specs, ...configs.map((one) => one.variables)].flat().map(({ name }) => name));
+  const isKept = ([name]: readonly [string, string]) => asked.has(name) || Object.hasOwn(vars, name);
+  const variables = Object.fromEntries(Object.entries(values).filter(isKept));
+  const config = configOf(spec, claudeMd.text);
+  // Where a value is missing the files could be faulty for that alone.
+  if (problems.size === before) checkConfig(view, context, configs, config, variables);
+  checkVars(view, context, [task.specs, claudeMd.specs, ...configs.map((one) => one.variables)], task.used);
+  const work = workOf(view, context);
+  const definition = {
+    name: instance.key,
+    description: descriptionOf(view, context),
+    projectPath,
+    prompt: task.filled.text,
+    ...(task.template === undefined ? {} : { template: task.template }),
+    ...(Object.keys(variables).length === 0 ? {} : { variables }),
+    ...(config === undefined ? {} : { config }),
+    ...settingsOf(spec),
+    ...boundsOf(spec, context.group),
+    ...work,
+  };
+  const dependsOn = [...(context.wiring?.dependsOn.get(instance) ?? [])].map(({ key }) => key);
+  const references = draftReferences(task.filled, view, context);
+  return { key: instance.key, definition, dependsOn, references, ...(configTemplate ? { configTemplate } : {}) };
+}
+
+function descriptionOf({ spec, path, scope }: SessionView, { problems }: SessionContext): string {
+  if (spec.description === undefined) return '';
+  const at = [...path, 'description'];
+  const meanings = meaningsIn(scope, problems.hint.bind(problems));
+  const text = oneLine(fillYamlText(at, spec.description, meanings, problems).text);
+  if (hasControl(text)) problems.at(at, 'it holds control characters');
+  return text;
+}
+
+/** The real path of the project; of one that cannot be found, something that can be shown. */
+function projectOf(instance: Instance, scope: Scope, context: SessionContext): string {
+  const { problems, looksUp, world, baseFolder } = context;
+  const { family, values } = instance;
+  const { spec } = family;
+  if (spec.project === undefined) {
+    const index = family.dimensions.findIndex(({ key }) => key === 'project');
+    const value = values[index];
+    if (value !== undefined) return value.text;
+    const message = `${quoted(family.key)} has no project: give it "project", or a matrix with "projects"`;
+    problems.atKey(['sessions'], family.key, message);
+    return baseFolder;
+  }
+  const path = ['sessions', family.key, 'project'];
+  const meanings = meaningsIn(scope, problems.hint.bind(problems));
+  const before = problems.size;
+  const { text } = fillYamlText(path, spec.project, meanings, problems);
+  if (problems.size > before) return baseFolder;
+  const resolved = resolvePath(context, text);
+  const real = resolved.ok && looksUp ? realFolder(world, resolved.path) : resolved;
+  if (real.ok) return real.path;
+  problems.at(path, `the project ${resolved.ok ? resolved.path : quoted(text)} ${real.trouble}`);
+  return baseFolder;
+}
+
+function ownConfigTemplate(
+  { spec, path, projectPath }: SessionView,
+  context: SessionContext,
+): ConfigTemplate | undefined {
+  if (spec.configTemplate === undefined) return undefined;
+  return taken(context.shelf.config(spec.configTemplate, projectPath), [...path, 'configTemplate'], context.problems);
+}
+
+interface ClaudeMd {
+  readonly text?: string;
+  readonly specs: readonly VariableSpec[];
+}
+
+function claudeMdOf(view: SessionView, context: SessionContext): ClaudeMd {
+  const given = view.spec.config?.claudeMdTemplate;
+  if (given === undefined) return { specs: [] };
+  const { problems, shelf } = context;
+  const path = [...view.path, 'config', 'claudeMdTemplate'];
+  const template = taken(shelf.claudeMd(given, view.projectPath), path, problems);
+  if (template === undefined) return { specs: [] };
+  const values = valuesFor(template.variables, `template ${template.name}`, path, view, context);
+  const scope: Scope = { ...view.scope, variables: [values, ...view.scope.variables] };
+  const meanings = meaningsIn(scope, problems.hint.bind(problems));
+  const { text } = fillTemplate(template.body, meanings, problems, ` (in ${path.join('.')})`);
+  return { text, specs: template.variables };
+}
+
+function configOf(spec: SessionSpec, claudeMdText: string | undefined): SessionConfig | undefined {
+  const { config } = spec;
+  if (config === undefined) return undefined;
+  const given = Object.entries(config).filter(([, value]) => value !== undefined);
+  return { ...(Object.fromEntries(given) as SessionConfig), ...(claudeMdText === undefined ? {} : { claudeMdText }) };
+}
+
+/** Renders the config once for each session of the file: what is wrong with one of its sessions is wrong with all. */
+function checkConfig(
+  view: SessionView,
+  context: SessionContext,
+  configs: readonly ConfigTemplate[],
+  config: SessionConfig | undefined,
+  variables: Readonly<Record<string, string>>,
+): void {
+  const { problems, checkedConfigs } = context;
+  const { key } = view.instance.family;
+  if (checkedConfigs.has(key)) return;
+  checkedConfigs.add(key);
+  const before = problems.size;
+  const layers = configs.map((template) => {
+    const rendered = renderConfigTemplate(template, variables, view.scope.surroundings ?? (() => undefined));
+    problems.add(...rendered.problems);
+    return { layer: configTemplateLayer(template.name), files: rendered.files };
+  });
+  if (problems.size > before) return;
+  const resolved = resolveConfig(layers, config ?? {});
+  if (!resolved.ok) problems.at([...view.path, 'config'], resolved.failure.message.replace(/\.$/, ''));
+}
+
+/** A variable that nothing uses is mistyped. */
+function checkVars(
+  { spec, path }: SessionView,
+  { problems, values }: SessionContext,
+  specs: readonly (readonly VariableSpec[])[],
+  used: ReadonlySet<string>,
+): void {
+  const known = new Set(specs.flat().map(({ name }) => name));
+  for (const name of Object.keys(spec.vars ?? {})) {
+    if (known.has(name) || used.has(name) || Object.hasOwn(values, name)) continue;
+    const near = problems.hint(name, [...known, ...used]);
+    problems.atKey([...path, 'vars'], name, `nothing in this session uses the variable ${quoted(name)}${near}`);
+  }
+}
+
+type Settings = Pick<
+  SessionDefinition,
+  | 'outputSchema'
+  | 'model'
+  | 'permissionMode'
+  | 'allowedTools'
+  | 'context'
+  | 'maxBudgetUsd'
+  | 'retries'
+  | 'timeoutMs'
+  | 'stallTimeoutMs'
+>;
+
+function settingsOf(spec: SessionSpec): Settings {
+  const { outputSchema, model, permissionMode, allowedTools, context, maxBudgetUsd } = spec;
+  const { retries, timeout, stallTimeout } = spec;
+  const rules =
+    allowedTools === undefined ? undefined : [allowedTools].flat().flatMap((one) => permissionRules(one) ?? []);
+  const timeoutMs = timeout === undefined ? null : durationMs(timeout);
+  const stallTimeoutMs = stallTimeout === undefined ? null : durationMs(stallTimeout);
+  return {
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+    ...(model === undefined ? {} : { model }),
+    ...(permissionMode === undefined ? {} : { permissionMode }),
+    ...(rules === undefined ? {} : { allowedTools: rules }),
+    ...(context === undefined ? {} : { context: context === 'none' ? [] : context }),
+    ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
+    ...(retries === undefined ? {} : { retries }),
+    ...(timeoutMs === null ? {} : { timeoutMs }),
+    ...(stallTimeoutMs === null ? {} : { stallTimeoutMs }),
+  };
+}
+
+/** What the session says counts before what the group says. */
+function boundsOf(spec: SessionSpec, group: GroupSpec): Pick<SessionDefinition, 'untrusted' | 'memoryBytes'> {
+  const { untrusted = group.untrusted, memory = group.memory } = spec;
+  return {
+    ...(untrusted === true ? { untrusted } : {}),
+    ...(memory === undefined ? {} : { memoryBytes: memory * 1_000_000 }),
+  };
+}

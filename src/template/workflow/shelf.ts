@@ -1,0 +1,112 @@
+/** The templates a workflow names: each is looked for once per project and read once. */
+import type { Failure, Result } from '../../core/failure.ts';
+import { quoted } from '../../core/id.ts';
+import type { Checked, Problem } from '../../store/yaml-text.ts';
+import type { World } from '../../world/world.ts';
+import { type ConfigTemplate, loadConfigTemplate } from '../config-template.ts';
+import { type FoundTemplate, findTemplate, type TemplateKind, type TemplatePlace } from '../places.ts';
+import { loadPromptTemplate, type PromptTemplate } from '../prompt-template.ts';
+import { systemCode } from '../text-file.ts';
+import { resolvePath } from './matrix.ts';
+
+export interface ShelfInput {
+  readonly world: World;
+  readonly baseFolder: string;
+  readonly home: string | undefined;
+  readonly places: (projects: readonly string[]) => readonly TemplatePlace[];
+}
+
+/** A template, or what is wrong: a sentence about the name, or problems in the template's own files. */
+export type Taken<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly trouble: string }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+export class Shelf {
+  readonly #input: ShelfInput;
+  readonly #places = new Map<string, readonly TemplatePlace[]>();
+  readonly #found = new Map<string, Result<FoundTemplate>>();
+  readonly #prompts = new Map<string, Checked<PromptTemplate>>();
+  readonly #configs = new Map<string, Checked<ConfigTemplate>>();
+
+  constructor(input: ShelfInput) {
+    this.#input = input;
+  }
+
+  /** What `name` is kept as: a path must mean the same from any folder. */
+  reference(name: string): string {
+    const path = isPath(name) ? resolvePath(this.#input, name) : null;
+    return path?.ok ? path.path : name;
+  }
+
+  /** By name or path. `project` is the folder whose own templates come first; null for those of the group. */
+  prompt(name: string, project: string | null): Taken<PromptTemplate> {
+    if (isPath(name)) return this.#at(name, (path) => this.#readPrompt(path));
+    const found = this.#find('prompt', name, project);
+    if (found.ok) return this.#readPrompt(found.value.path);
+    const other = this.#find('config', name, project);
+    if (!other.ok) return { ok: false, trouble: sentence(found.failure) };
+    return { ok: false, trouble: `"${name}" is a config template; write "configTemplate: ${name}"` };
+  }
+
+  config(name: string, project: string | null): Taken<ConfigTemplate> {
+    if (isPath(name)) return this.#at(name, (path) => this.#readConfig(path));
+    const found = this.#find('config', name, project);
+    return found.ok ? this.#readConfig(found.value.path) : { ok: false, trouble: sentence(found.failure) };
+  }
+
+  #readConfig(path: string): Checked<ConfigTemplate> {
+    const loaded = this.#configs.get(path) ?? loadConfigTemplate(this.#input.world, path);
+    this.#configs.set(path, loaded);
+    return loaded;
+  }
+
+  /** The text for CLAUDE.md: a path when it has a "/" or ends in ".md", else the name of a prompt template. */
+  claudeMd(given: string, project: string | null): Taken<PromptTemplate> {
+    if (!given.endsWith('.md')) return this.prompt(given, project);
+    return this.#at(given, (path) => this.#readPrompt(path));
+  }
+
+  #at<T>(given: string, read: (path: string) => Checked<T>): Taken<T> {
+    const path = resolvePath(this.#input, given);
+    if (!path.ok) return { ok: false, trouble: `the path ${quoted(given)} ${path.trouble}` };
+    const { files } = this.#input.world;
+    try {
+      if (files.info(path.path) !== null) return read(path.path);
+    } catch (error) {
+      return { ok: false, trouble: `${path.path} cannot be read (${systemCode(error)})` };
+    }
+    return { ok: false, trouble: `${path.path} does not exist` };
+  }
+
+  #readPrompt(path: string): Checked<PromptTemplate> {
+    const loaded = this.#prompts.get(path) ?? loadPromptTemplate(this.#input.world, path);
+    this.#prompts.set(path, loaded);
+    return loaded;
+  }
+
+  /** A team's templates may also lie beside its workflow. */
+  #find(kind: TemplateKind, name: string, project: string | null): Result<FoundTemplate> {
+    const { world, baseFolder, places } = this.#input;
+    const from = project ?? baseFolder;
+    const key = JSON.stringify([kind, name, from]);
+    const known = this.#found.get(key);
+    if (known !== undefined) return known;
+    const folders = this.#places.get(from) ?? places([...new Set([from, baseFolder])]);
+    this.#places.set(from, folders);
+    const found = findTemplate(world, folders, kind, name);
+    this.#found.set(key, found);
+    return found;
+  }
+}
+
+/** As in the options of commands: what holds a "/" is a path, seen from the workflow's folder. */
+function isPath(reference: string): boolean {
+  return reference.includes('/');
+}
+
+/** For the middle of a line: no capital, no full stop. */
+function sentence({ message, next }: Failure): string {
+  const whole = next === '' ? message : `${message} ${next}`;
+  return whole.replace(/^T(?=here )/, 't').replace(/\.$/, '');
+}

@@ -1,0 +1,107 @@
+/** Where one session of a workflow works and how its work is checked. */
+import { durationMs } from '../../core/values.ts';
+import type { YamlPath } from '../../store/yaml-text.ts';
+import { checkedCommand, shellCommand, wholeVariable } from './command-text.ts';
+import { meaningsIn, type Scope } from './names.ts';
+import type { ProjectFile } from './project-file.ts';
+import type { SessionSpec } from './schema.ts';
+import type { SessionContext, SessionView } from './view.ts';
+import { type WorkSettings, type WorkWish, workFaults, workSettings } from './work-settings.ts';
+
+type WorkSpec = Pick<
+  SessionSpec,
+  'isolate' | 'accept' | 'acceptRetries' | 'acceptTimeout' | 'setup' | 'setupTimeout' | 'commit' | 'expectChanges'
+>;
+
+/** Keys of the file by those of a wish. */
+const keyOf: Partial<Record<keyof WorkWish, string>> = {
+  acceptTimeoutMs: 'acceptTimeout',
+  setupTimeoutMs: 'setupTimeout',
+};
+
+/** The settings; what is wrong goes to the problems. */
+export function workOf(view: SessionView, context: SessionContext): WorkSettings {
+  const { spec, path, projectPath } = view;
+  const { group, problems, projects } = context;
+  const repository = projects.repositoryOf(projectPath);
+  const file = projects.fileFor(projectPath);
+  if (!file.ok) problems.add(...file.problems);
+  const ofProject = file.ok && file.value !== null ? file.value : undefined;
+  const own = wishOf(spec, path, view, context);
+  const ofGroup = wishOf(group, ['group'], view, context);
+  const wishes = [own, ofGroup, ...(ofProject === undefined ? [] : [ofProject.wish])];
+  const settings = workSettings(wishes, repository);
+  context.isolations.set(view.instance, settings.isolate);
+  noteCommands(ofProject, [own, ofGroup], settings, context);
+  if (repository === undefined) return settings;
+  for (const { key, problem } of workFaults(own, settings, repository)) {
+    const name = keyOf[key] ?? key;
+    problems.at([...path, name], `${name} ${problem}`);
+  }
+  if (settings.isolate === 'worktree' && repository === null) {
+    const who = own.isolate !== undefined ? '' : ofGroup.isolate !== undefined ? 'group: ' : `${ofProject?.path}: `;
+    const what = `${who}isolate: worktree takes a git repository, and ${projectPath} is in none`;
+    problems.at(own.isolate === undefined ? path : [...path, 'isolate'], what);
+  }
+  return settings;
+}
+
+function noteCommands(
+  ofProject: ProjectFile | undefined,
+  nearer: readonly WorkWish[],
+  settings: WorkSettings,
+  { projects }: SessionContext,
+): void {
+  if (ofProject === undefined) return;
+  for (const key of ['accept', 'setup'] as const) {
+    const command = settings[key];
+    const isOfProject = nearer.every((wish) => wish[key] === undefined);
+    if (command !== undefined && isOfProject) projects.use({ file: ofProject.path, key, command });
+  }
+}
+
+function wishOf(spec: Partial<WorkSpec>, path: YamlPath, view: SessionView, context: SessionContext): WorkWish {
+  const { isolate, acceptRetries, acceptTimeout, setupTimeout, commit, expectChanges } = spec;
+  return {
+    isolate,
+    accept: commandOf(spec.accept, [...path, 'accept'], view, context),
+    acceptRetries,
+    acceptTimeoutMs: millis(acceptTimeout),
+    setup: commandOf(spec.setup, [...path, 'setup'], view, context),
+    setupTimeoutMs: millis(setupTimeout),
+    commit,
+    expectChanges,
+  };
+}
+
+function millis(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : (durationMs(text) ?? undefined);
+}
+
+/** A variable may be the whole command; one that is blank says nothing, so that a workflow can leave it open. */
+function commandOf(
+  given: string | false | undefined,
+  path: YamlPath,
+  { scope: { matrix } }: SessionView,
+  { problems, values }: SessionContext,
+): string | false | undefined {
+  if (typeof given !== 'string') return given;
+  const name = wholeVariable(given);
+  const found = name === undefined ? shellCommand(given) : undefined;
+  if (found?.ok) return found.command;
+  let problem = found?.problem;
+  if (name !== undefined) {
+    // The name of a folder is no command.
+    const own = [...(matrix ?? [])].filter(([key]) => key !== 'project' && key !== 'name');
+    const scope: Scope = { variables: [values], ...(matrix === undefined ? {} : { matrix: new Map(own) }) };
+    const meaning = meaningsIn(scope, problems.hint.bind(problems))(name);
+    if ('text' in meaning) {
+      if (meaning.text.trim() === '') return undefined;
+      const checked = checkedCommand(meaning.text);
+      if (checked.ok) return checked.command;
+      problem = `{{${name}}}: ${checked.problem}`;
+    } else problem = 'problem' in meaning ? meaning.problem : undefined;
+  }
+  if (problem !== undefined) problems.at(path, `${path.at(-1)}: ${problem}`);
+  return undefined;
+}

@@ -1,0 +1,81 @@
+/**
+ * Holds together, under a name, a program and all that it starts, whatever that does to its environment, session and
+ * parents: below a keeper, and in a control group where we may make one. Any later process finds it by the name.
+ */
+
+import type { Containment } from '../world.ts';
+import type { Cgroups } from './cgroup.ts';
+import { keeperMark } from './keeper.ts';
+import type { ProcEntry, ProcTable } from './proc-table.ts';
+import { collectDescendants } from './process-tree.ts';
+
+type Keeper = Pick<ProcEntry, 'pid' | 'startTime'>;
+
+export class Containers {
+  readonly #table: ProcTable;
+  readonly #open: () => Cgroups | null;
+  #cgroups: Cgroups | null | undefined;
+  /** By name; null = it has none. */
+  readonly #keepers = new Map<string, Keeper | null>();
+
+  /** `open` is asked once, when it is needed: it tries what it says. */
+  constructor(table: ProcTable, open: () => Cgroups | null) {
+    this.#table = table;
+    this.#open = open;
+  }
+
+  get containment(): Containment {
+    if (this.#groups !== null) return 'cgroup';
+    return this.canKeep ? 'keeper' : 'none';
+  }
+
+  /** Without these files nobody could tell in time what a keeper has started. */
+  get canKeep(): boolean {
+    return process.platform === 'linux' && this.#table.children(process.pid, 'first') !== null;
+  }
+
+  get #groups(): Cgroups | null {
+    if (this.#cgroups === undefined) this.#cgroups = this.#open();
+    return this.#cgroups;
+  }
+
+  /** Folder of the new control group of that name; null when there can be none. */
+  makeGroup(name: string): string | null {
+    return this.#groups?.make(name) ?? null;
+  }
+
+  noteKeeper(name: string, keeper: Keeper): void {
+    this.#keepers.set(name, keeper);
+  }
+
+  /** Pids of all that is held under the name; the keeper is not one of them, and ends by itself. */
+  members(name: string): number[] {
+    const keeper = this.keeper(name);
+    const below = keeper === null ? [] : collectDescendants(this.#table.all(), keeper.pid, process.pid);
+    return [...(this.#groups?.members(name) ?? []), ...below.map(({ pid }) => pid)];
+  }
+
+  /** Ends at once what can be ended at once; false while something is held under the name. */
+  end(name: string): boolean {
+    const isEmpty = this.#groups?.end(name) ?? true;
+    return isEmpty && this.keeper(name) === null;
+  }
+
+  /** The living keeper of that name. */
+  keeper(name: string): Keeper | null {
+    const known = this.#keepers.get(name);
+    const keeper = known === undefined ? this.#findKeeper(name) : known;
+    const isThere = keeper !== null && this.#lives(keeper);
+    this.#keepers.set(name, isThere ? keeper : null);
+    return isThere ? keeper : null;
+  }
+
+  #findKeeper(name: string): Keeper | null {
+    return this.#table.find(this.#table.marked(keeperMark, name))[0] ?? null;
+  }
+
+  #lives({ pid, startTime }: Keeper): boolean {
+    const [entry] = this.#table.find([pid]);
+    return entry?.startTime === startTime && !entry.zombie;
+  }
+}

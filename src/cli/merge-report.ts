@@ -1,7 +1,7 @@
 /** What a merge did, or would do, for people and as JSON. */
 
 import type { MergeReport } from '../delivery/merge.ts';
-import { type Piece, titleOfPiece } from '../delivery/pieces.ts';
+import { type MergeItem, titleOfItem } from '../delivery/merge-items.ts';
 import { leftOutLines, placeName } from '../delivery/plan.ts';
 import { shortCommit } from '../git/worktrees/scratch.ts';
 import { plural } from '../report/format.ts';
@@ -18,7 +18,7 @@ export function showMerge(context: Context, groupId: string, report: MergeReport
 
 function mergeDocument(
   groupId: string,
-  { outcome, handOver, prepared, moves, contained, cleanUp, notes }: MergeReport,
+  { outcome, mergePlan, prepared, moves, contained, cleanUp, notes }: MergeReport,
 ) {
   return {
     groupId,
@@ -31,17 +31,17 @@ function mergeDocument(
         from: target.commit,
         ...(move === undefined ? {} : { to: move.to }),
         checkouts: move?.checkouts ?? target.checkouts,
-        sessions: plan.pieces.map((piece) => ({
-          id: piece.record.definition.id,
-          ...(piece.record.definition.name === undefined ? {} : { name: piece.record.definition.name }),
-          branch: piece.workspace.branch,
-          commit: piece.source,
-          ...(move === undefined ? {} : { contained: contained.has(piece.record.definition.id) }),
+        sessions: plan.items.map((item) => ({
+          id: item.record.definition.id,
+          ...(item.record.definition.name === undefined ? {} : { name: item.record.definition.name }),
+          branch: item.workspace.branch,
+          commit: item.source,
+          ...(move === undefined ? {} : { contained: contained.has(item.record.definition.id) }),
         })),
       };
     }),
-    mergedBefore: handOver.merged,
-    leftOut: handOver.leftOut.map(({ sessionId, why }) => ({ sessionId, why })),
+    mergedBefore: mergePlan.merged,
+    leftOut: mergePlan.leftOut.map(({ sessionId, why }) => ({ sessionId, why })),
     cleaned: cleanUp.cleaned,
     kept: cleanUp.kept,
     notes: [...notes, ...cleanUp.notes],
@@ -49,8 +49,8 @@ function mergeDocument(
 }
 
 function mergeLines(groupId: string, report: MergeReport): string[] {
-  const { outcome, handOver, prepared, moves, contained, cleanUp, notes } = report;
-  const left = leftOutLines(handOver);
+  const { outcome, mergePlan, prepared, moves, contained, cleanUp, notes } = report;
+  const left = leftOutLines(mergePlan);
   switch (outcome) {
     case 'interrupted':
       return ['Interrupted: no branch was moved.'];
@@ -60,7 +60,7 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
       return [
         ...prepared.flatMap(({ plan, target }) => [
           `Into ${plan.into} of ${placeName(plan.repository)} (${shortCommit(target.commit)}):`,
-          ...plan.pieces.map(pieceLine),
+          ...plan.items.map(pieceLine),
         ]),
         ...left,
         'Nothing was done.',
@@ -81,8 +81,8 @@ function mergeLines(groupId: string, report: MergeReport): string[] {
   }
 }
 
-function nothingToMerge(groupId: string, { handOver }: MergeReport): string {
-  const { leftOut, merged, mergedInto } = handOver;
+function nothingToMerge(groupId: string, { mergePlan }: MergeReport): string {
+  const { leftOut, merged, mergedInto } = mergePlan;
   if (leftOut.some(({ work }) => work === 'uncommitted')) {
     return `Nothing of ${groupId} was merged: what is left of it is in no commit.`;
   }
@@ -93,12 +93,12 @@ function nothingToMerge(groupId: string, { handOver }: MergeReport): string {
   return `${groupId} has nothing to merge: no session left work in a worktree of its own.`;
 }
 
-function pieceLine(piece: Piece): string {
-  const { accept } = piece.record.definition;
+function pieceLine(item: MergeItem): string {
+  const { accept } = item.record.definition;
   const then = accept === undefined ? '' : `, then: ${accept}`;
-  return `  ${titleOfPiece(piece)}: merge ${piece.workspace.branch} (${shortCommit(piece.source)})${then}`;
+  return `  ${titleOfItem(item)}: merge ${item.workspace.branch} (${shortCommit(item.source)})${then}`;
 }
 
-function keptLines({ cleanUp, handOver: { titles } }: MergeReport): string[] {
+function keptLines({ cleanUp, mergePlan: { titles } }: MergeReport): string[] {
   return cleanUp.kept.map(({ sessionId, why }) => `Kept the worktree of ${titles.get(sessionId) ?? sessionId}: ${why}`);
 }

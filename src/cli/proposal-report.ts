@@ -2,12 +2,12 @@
 import { join, relative } from 'node:path';
 import { shellWord } from '../control/path-argument.ts';
 import { createArgs, editArgs } from '../delivery/gh.ts';
+import { mergeMessage, scratchPlace } from '../delivery/merge-sandbox.ts';
 import { leftOutLines } from '../delivery/plan.ts';
 import { proposalSection, proposalTitle } from '../delivery/proposal-text.ts';
 import { bodyFileOf, type Destination, type ProposalReport } from '../delivery/pull-request.ts';
-import { mergeMessage, scratchPlace } from '../delivery/workbench.ts';
 import { pushArgs } from '../git/push.ts';
-import { askedIn, mergeArgs, scratchArgs, shortCommit } from '../git/worktrees/scratch.ts';
+import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../git/worktrees/scratch.ts';
 import { safeJson, safeLine, safeText } from '../report/terminal-text.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { Context } from './context.ts';
@@ -20,7 +20,7 @@ export function showProposal(context: Context, groupId: string, report: Proposal
   else for (const line of lines(groupId, report)) stdout.line(safeLine(line, lineColumns));
 }
 
-function document(groupId: string, { outcome, destinations, proposed, handOver }: ProposalReport) {
+function document(groupId: string, { outcome, destinations, proposed, mergePlan }: ProposalReport) {
   return {
     groupId,
     outcome,
@@ -35,15 +35,15 @@ function document(groupId: string, { outcome, destinations, proposed, handOver }
         ...(done === undefined
           ? {}
           : { commit: done.commit, pushed: done.pushed, url: done.url, created: done.created }),
-        sessions: plan.pieces.map(({ record }) => record.definition.id),
+        sessions: plan.items.map(({ record }) => record.definition.id),
       };
     }),
-    leftOut: handOver.leftOut.map(({ sessionId, why }) => ({ sessionId, why })),
+    leftOut: mergePlan.leftOut.map(({ sessionId, why }) => ({ sessionId, why })),
   };
 }
 
-function lines(groupId: string, { outcome, handOver, proposed }: ProposalReport): string[] {
-  const left = leftOutLines(handOver);
+function lines(groupId: string, { outcome, mergePlan, proposed }: ProposalReport): string[] {
+  const left = leftOutLines(mergePlan);
   if (outcome === 'interrupted') return ['Interrupted: nothing was pushed.'];
   if (outcome === 'nothing') return [`${groupId} has nothing to propose.`, ...left];
   const done = proposed.map(({ destination, commit, url, created }) => {
@@ -91,16 +91,16 @@ function commandsFor(
   const { plan, remote, branch, start, isPushed, url } = destination;
   const { state, paths } = writer;
   const { path } = scratchPlace(paths, state, plan.repository, nth);
-  const repository = askedIn(plan.repository);
+  const repository = repositoryDir(plan.repository);
   const slug = remote.slug === undefined ? {} : { slug: remote.slug };
   const bodyFile = bodyFileOf(writer);
   const request = { ...slug, base: remote.base, head: branch, title: proposalTitle(state), bodyFile, draft };
-  const merges = plan.pieces.flatMap((piece) => {
-    const { accept } = piece.record.definition;
-    const folder = join(path, relative(piece.workspace.path, piece.workspace.folder));
-    const message = mergeMessage(state, piece);
+  const merges = plan.items.flatMap((item) => {
+    const { accept } = item.record.definition;
+    const folder = join(path, relative(item.workspace.path, item.workspace.folder));
+    const message = mergeMessage(state, item);
     return [
-      shell('git', ['-C', path, ...mergeArgs(piece.workspace.branch, message)]),
+      shell('git', ['-C', path, ...mergeArgs(item.workspace.branch, message)]),
       ...(accept === undefined ? [] : [`(cd ${shellWord(folder)} && ${shell('/bin/sh', ['-c', accept])})`]),
     ];
   });
@@ -116,7 +116,7 @@ function commandsFor(
     ...merges,
     shell('git', ['-C', path, ...pushArgs(remote.name, branch)]),
     shell('git', ['-C', repository, 'worktree', 'remove', '--force', path]),
-    heredoc(bodyFile, proposalSection(state, plan.pieces, [])),
+    heredoc(bodyFile, proposalSection(state, plan.items, [])),
     asked,
   ];
 }

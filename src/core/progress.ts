@@ -3,7 +3,7 @@
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
 import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
-import { allBlockers, isHeldBack, isHopeless, type Plan, planOf } from './plan/plan.ts';
+import { allBlockers, isHeldBack, type Plan, planOf, willNotRun } from './plan/plan.ts';
 import { timedWait } from './plan/timed-wait.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
@@ -240,7 +240,7 @@ export function blockers(state: GroupState, plan: Plan, record: SessionRecord): 
     seen.add(id);
     const dependency = state.sessions.get(id);
     if (dependency === undefined) continue;
-    if (isHopeless(state, id)) found.push(id);
+    if (willNotRun(state, id)) found.push(id);
     else open.push(...dependency.definition.dependsOn);
   }
   return found.sort();

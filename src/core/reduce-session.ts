@@ -298,7 +298,7 @@ function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type
       break;
     case 'disk':
       record.queued = true;
-      record.fillings = (record.fillings ?? 0) + 1;
+      record.diskPauses = (record.diskPauses ?? 0) + 1;
       break;
     case 'transient':
       record.queued = true;
@@ -359,8 +359,8 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   record.messages.push(...(event.unread ?? []));
   const isFree = event.usage.costUsd === 0 && !isAnswered(event.usage);
   const isOfThisBoot = attempt.process !== undefined && attempt.process.bootId === state.run?.runner.bootId;
-  if (notServed.has(event.reason) && isFree && isOfThisBoot) record.unheard = true;
-  else delete record.unheard;
+  if (notServed.has(event.reason) && isFree && isOfThisBoot) record.promptUnsent = true;
+  else delete record.promptUnsent;
   // What its worker used was counted when it ended.
   if (attempt.accepting) return;
   if (attempt.identified) delete record.committed;
@@ -389,5 +389,5 @@ export function queue(record: SessionRecord, queued: boolean): void {
   delete record.rejections;
   record.stalls = 0;
   delete record.stallsInAll;
-  delete record.fillings;
+  delete record.diskPauses;
 }

@@ -146,7 +146,7 @@ function beginRun(state: GroupState, event: Extract<GroupEvent, { type: 'group_s
       queue(record, true);
     }
     // The machine may have been off: then the conversation may lack its end.
-    delete record.unheard;
+    delete record.promptUnsent;
     // Who may start depends on `only` as well.
     state.touched.add(id);
   }

@@ -59,7 +59,7 @@ export interface SessionRecord {
   /** Transient failures since a person last asked for a start, with progress in between or not. */
   transientsInAll?: number;
   /** What its last attempt was told stands in the conversation, and the model has never seen it. */
-  unheard?: true;
+  promptUnsent?: true;
   /** What was said to the running attempt, in this order; the position names the message to claude. */
   told?: string[];
   /** Times in a row it was interrupted because it made no progress. */
@@ -67,7 +67,7 @@ export interface SessionRecord {
   /** The same since a person last asked for a start, with progress in between or not. */
   stallsInAll?: number;
   /** Times it was interrupted because the disk was nearly full. */
-  fillings?: number;
+  diskPauses?: number;
   /** What the user said to it that no attempt has been told yet. */
   messages: string[];
   /** Sum over ended attempts. */

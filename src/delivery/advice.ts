@@ -5,7 +5,7 @@ import type { Result } from '../core/failure.ts';
 const isolation = /, or work in the (?:checkout|folder) itself with --isolate none/g;
 
 /** The same result; a failure has only such next steps as help when work is handed over. */
-export function atHandOver<T>(result: Result<T>): Result<T> {
+export function whenMerging<T>(result: Result<T>): Result<T> {
   if (result.ok) return result;
   const { reason, message, next } = result.failure;
   const fit = (text: string): string => text.replace(isolation, ', then try again');

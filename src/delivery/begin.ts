@@ -4,28 +4,28 @@ import type { Place } from '../control/place.ts';
 import { ok, type Result } from '../core/failure.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { finishMerge } from './finish.ts';
-import { type HandOver, type HandOverWish, planHandOver } from './plan.ts';
-import { Workbench } from './workbench.ts';
+import { MergeSandbox } from './merge-sandbox.ts';
+import { type MergePlan, type MergeWishes, planMerge } from './plan.ts';
 
 export interface Beginning {
-  readonly bench: Workbench;
-  readonly handOver: HandOver;
+  readonly bench: MergeSandbox;
+  readonly mergePlan: MergePlan;
   /** Of this hand-over alone: in its journal and in the environment of what it starts. */
   readonly mark: string;
 }
 
 /** Ends what an earlier hand-over left, unless this one only looks, and plans. Fails as both of them do. */
-export async function beginHandOver(
+export async function beginMerge(
   place: Place,
   writer: GroupWriter,
-  wish: HandOverWish & { readonly dryRun: boolean },
+  wish: MergeWishes & { readonly dryRun: boolean },
 ): Promise<Result<Beginning>> {
   if (!wish.dryRun) {
     const finished = await finishMerge(place, writer);
     if (!finished.ok) return finished;
   }
   const mark = place.world.random.uuid();
-  const bench = new Workbench(place, writer.paths, writer.state, mark);
-  const handOver = await planHandOver(bench.git, writer.state, wish);
-  return handOver.ok ? ok({ bench, handOver: handOver.value, mark }) : handOver;
+  const bench = new MergeSandbox(place, writer.paths, writer.state, mark);
+  const mergePlan = await planMerge(bench.git, writer.state, wish);
+  return mergePlan.ok ? ok({ bench, mergePlan: mergePlan.value, mark }) : mergePlan;
 }

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { shellWord } from '../control/path-argument.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from '../git/git.ts';
-import { isAncestor, nameFiles } from '../git/own.ts';
 import { gitDirOf } from '../git/repository.ts';
+import { isAncestor, nameFiles } from '../git/run-git.ts';
 import { tipOf } from '../git/target.ts';
-import { askedIn, changedSince, listed } from '../git/worktrees/scratch.ts';
-import { isWorktree, type Piece, titleOfPiece, uncommittedOf } from './pieces.ts';
+import { changedSince, listed, repositoryDir } from '../git/worktrees/scratch.ts';
+import { isWorktree, type MergeItem, titleOfItem, uncommittedOf } from './merge-items.ts';
 
 /** What was put together before the work that does not fit, or a part of it. */
 export interface Side {
@@ -21,7 +21,7 @@ export interface Side {
 
 export interface Conflict {
   readonly repository: string;
-  readonly piece: Piece;
+  readonly item: MergeItem;
   /** In the order in which they were merged, the target in front. */
   readonly sides: readonly Side[];
   /** Paths from the top. */
@@ -29,17 +29,17 @@ export interface Conflict {
 }
 
 /** The branch of a session, or its commit where the branch is gone. Fails with git's reason. */
-export async function sideOf(git: Git, piece: Piece): Promise<Result<Side>> {
-  const { repository, branch } = piece.workspace;
+export async function sideOf(git: Git, item: MergeItem): Promise<Result<Side>> {
+  const { repository, branch } = item.workspace;
   const tip = await tipOf(git, repository, branch);
   if (!tip.ok) return tip;
-  const name = tip.value === piece.source ? branch : piece.source;
-  return ok({ title: `that of ${titleOfPiece(piece)}`, name, commit: piece.source });
+  const name = tip.value === item.source ? branch : item.source;
+  return ok({ title: `that of ${titleOfItem(item)}`, name, commit: item.source });
 }
 
 /** Always fails, with `merge-conflict` or git's reason. */
 export async function conflictFailure(git: Git, conflict: Conflict): Promise<Result<never>> {
-  const { repository, piece, files } = conflict;
+  const { repository, item, files } = conflict;
   const others = await othersIn(git, conflict);
   if (!others.ok) return others;
   const advice = await adviceFor(git, conflict, others.value);
@@ -47,24 +47,24 @@ export async function conflictFailure(git: Git, conflict: Conflict): Promise<Res
   const whom = others.value.map(({ title }) => title).join(' and ');
   return fail(
     'merge-conflict',
-    `The work of ${titleOfPiece(piece)} does not go together with ${whom} in ${askedIn(repository)}: both sides ` +
+    `The work of ${titleOfItem(item)} does not go together with ${whom} in ${repositoryDir(repository)}: both sides ` +
       `changed ${listed(files)}.`,
     `No branch was moved. ${advice.value}`,
   );
 }
 
 /** Those that changed the files as well; all that the work does not hold yet, when that cannot be told. */
-async function othersIn(git: Git, { repository, piece, sides, files }: Conflict): Promise<Result<readonly Side[]>> {
-  const contains = (commit: string, of: string) => isAncestor(git, askedIn(repository), commit, of);
+async function othersIn(git: Git, { repository, item, sides, files }: Conflict): Promise<Result<readonly Side[]>> {
+  const contains = (commit: string, of: string) => isAncestor(git, repositoryDir(repository), commit, of);
   const missing: Side[] = [];
   for (const side of sides) {
-    const known = await contains(side.commit, piece.source);
+    const known = await contains(side.commit, item.source);
     if (!known.ok) return known;
     if (!known.value) missing.push(side);
   }
   const guilty: Side[] = [];
   for (const side of missing) {
-    const changed = await changedSince(git, repository, piece.source, side.commit, files);
+    const changed = await changedSince(git, repository, item.source, side.commit, files);
     if (!changed.ok) return changed;
     if (changed.value) guilty.push(side);
   }
@@ -82,16 +82,16 @@ async function othersIn(git: Git, { repository, piece, sides, files }: Conflict)
   return ok(tops);
 }
 
-async function adviceFor(git: Git, { repository, piece }: Conflict, others: readonly Side[]): Promise<Result<string>> {
+async function adviceFor(git: Git, { repository, item }: Conflict, others: readonly Side[]): Promise<Result<string>> {
   const { files } = git.world;
-  const { path, branch } = piece.workspace;
+  const { path, branch } = item.workspace;
   const merges = (folder: string) => others.map(({ name }) => `git -C ${folder} merge ${shellWord(name)}`);
-  if (!isWorktree(git, piece.workspace)) {
-    const place = shellWord(askedIn(repository));
+  if (!isWorktree(git, item.workspace)) {
+    const place = shellWord(repositoryDir(repository));
     const tip = await tipOf(git, repository, branch);
     if (!tip.ok) return tip;
     const from =
-      tip.value === null ? `checkout -b ${shellWord(branch)} ${piece.source}` : `checkout ${shellWord(branch)}`;
+      tip.value === null ? `checkout -b ${shellWord(branch)} ${item.source}` : `checkout ${shellWord(branch)}`;
     return ok(resolveWith([`git -C ${place} ${from}`, ...merges(place)]));
   }
   const folder = shellWord(path);
@@ -100,7 +100,7 @@ async function adviceFor(git: Git, { repository, piece }: Conflict, others: read
     const commit = `git -C ${folder} commit --all --no-edit`;
     return ok(`Its worktree is in the middle of a merge: resolve that, commit it with "${commit}", then try again.`);
   }
-  const uncommitted = await uncommittedOf(git, piece.workspace);
+  const uncommitted = await uncommittedOf(git, item.workspace);
   if (!uncommitted.ok) return uncommitted;
   const first =
     uncommitted.value.length === 0

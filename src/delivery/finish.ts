@@ -26,8 +26,8 @@ import {
 } from '../store/merge-journal.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
+import { clearScratches, markedGit, waitForGitExit } from './merge-sandbox.ts';
 import { placeName, say } from './plan.ts';
-import { clearScratches, markedGit, outwait } from './workbench.ts';
 
 /** Whoever has the lock: a writer, or somebody who holds a group whose log cannot be read. */
 export type Holder = GroupWriter | { readonly paths: GroupPaths; readonly groupId: GroupId };
@@ -51,7 +51,7 @@ export async function finishMerge(place: Place, holder: Holder): Promise<Result<
   if (journal === null || (journal.step === 'moved' && !canLog(holder))) return ok('nothing');
   const git = markedGit(place, journal.mark);
   // A git that moves a branch is let finish; one that only fills a scratch worktree is not waited for.
-  const alone = await outwait(world, journal.mark, { end: journal.step === 'checking' });
+  const alone = await waitForGitExit(world, journal.mark, { end: journal.step === 'checking' });
   if (!alone.ok) return alone;
   if (journal.step === 'checking') {
     const cleared = await endMerge(git, holder, journal);

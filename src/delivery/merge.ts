@@ -10,14 +10,14 @@ import type { Settlement } from '../git/move-refs.ts';
 import { checkRoom, checkRoomBefore, checkTarget, readTarget, type Target } from '../git/target.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type MergeJournal, type Move, writeMergeJournal } from '../store/merge-journal.ts';
-import { atHandOver } from './advice.ts';
-import { beginHandOver } from './begin.ts';
+import { whenMerging } from './advice.ts';
+import { beginMerge } from './begin.ts';
 import { endMerge, settleMerge } from './finish.ts';
-import { checkCheckouts, type HandOver, type HandOverWish, placeName, type RepositoryPlan } from './plan.ts';
-import { scratchPlace, type Task, type Workbench } from './workbench.ts';
+import { type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
+import { checkCheckouts, type MergePlan, type MergeWishes, placeName, type RepositoryPlan } from './plan.ts';
 import { type CleanUp, cleanUpSessions } from './worktree-cleanup.ts';
 
-export interface MergeWish extends HandOverWish {
+export interface MergeWish extends MergeWishes {
   readonly dryRun: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Prepared {
 
 export interface MergeReport {
   readonly outcome: 'merged' | 'nothing' | 'planned' | 'interrupted';
-  readonly handOver: HandOver;
+  readonly mergePlan: MergePlan;
   /** In a plan, what would be merged. */
   readonly prepared: readonly Prepared[];
   readonly moves: readonly Move[];
@@ -47,18 +47,18 @@ const noCleanUp: CleanUp = { cleaned: [], kept: [], notes: [] };
  * command).
  */
 export async function mergeGroup(place: Place, writer: GroupWriter, wish: MergeWish): Promise<Result<MergeReport>> {
-  return atHandOver(await mergeNow(place, writer, wish));
+  return whenMerging(await mergeNow(place, writer, wish));
 }
 
 async function mergeNow(place: Place, writer: GroupWriter, wish: MergeWish): Promise<Result<MergeReport>> {
-  const begun = await beginHandOver(place, writer, wish);
+  const begun = await beginMerge(place, writer, wish);
   if (!begun.ok) return begun;
-  const { bench, handOver, mark } = begun.value;
-  const prepared = await prepare(bench, writer, handOver, wish);
+  const { bench, mergePlan, mark } = begun.value;
+  const prepared = await prepare(bench, writer, mergePlan, wish);
   if (!prepared.ok) return prepared;
   const report = {
     outcome: 'nothing' as MergeReport['outcome'],
-    handOver,
+    mergePlan,
     prepared: prepared.value,
     moves: [],
     contained: new Set<SessionId>(),
@@ -74,9 +74,9 @@ async function mergeNow(place: Place, writer: GroupWriter, wish: MergeWish): Pro
 }
 
 async function prepare(
-  bench: Workbench,
+  bench: MergeSandbox,
   { paths }: GroupWriter,
-  { repositories }: HandOver,
+  { repositories }: MergePlan,
   wish: MergeWish,
 ): Promise<Result<Prepared[]>> {
   const prepared: Prepared[] = [];
@@ -85,7 +85,7 @@ async function prepare(
     if (!target.ok) return target;
     const own = checkCheckouts(bench.git, paths, target.value, wish);
     if (!own.ok) return own;
-    const sources = plan.pieces.map(({ source }) => source);
+    const sources = plan.items.map(({ source }) => source);
     const free = await checkTarget(bench.git, target.value, sources);
     if (!free.ok) return free;
     const room = wish.dryRun ? await checkRoomBefore(bench.git, target.value, sources) : ok(undefined);
@@ -109,7 +109,7 @@ type Merged = Pick<MergeReport, 'moves' | 'contained' | 'notes'>;
 /** Null when it was interrupted and nothing was moved. */
 async function mergeAll(
   writer: GroupWriter,
-  bench: Workbench,
+  bench: MergeSandbox,
   mark: string,
   prepared: readonly Prepared[],
 ): Promise<Result<Merged | null>> {
@@ -154,12 +154,12 @@ interface Tried {
 }
 
 /** Everything that can fail without a trace; last of all, that nothing has changed since it began. */
-async function tryOut(bench: Workbench, tasks: readonly Task[]): Promise<Result<Tried>> {
+async function tryOut(bench: MergeSandbox, tasks: readonly Task[]): Promise<Result<Tried>> {
   const integrated = await bench.integrate(tasks);
   if (!integrated.ok) return integrated;
   const moves: Move[] = [];
   for (const { task, commit } of integrated.value) {
-    const { repository, into, pieces } = task.plan;
+    const { repository, into, items } = task.plan;
     const target = await readTarget(bench.git, repository, into);
     if (!target.ok) return target;
     if (target.value.commit !== task.start) {
@@ -170,7 +170,7 @@ async function tryOut(bench: Workbench, tasks: readonly Task[]): Promise<Result<
     if (!free.ok) return free;
     const room = await checkRoom(bench.git, target.value, commit);
     if (!room.ok) return room;
-    const sessionIds = pieces.map(({ record }) => record.definition.id);
+    const sessionIds = items.map(({ record }) => record.definition.id);
     moves.push({ repository, into, from: task.start, to: commit, sessionIds, checkouts: target.value.checkouts });
   }
   return ok({ moves, contained: new Set(integrated.value.flatMap((one) => [...one.contained])) });

@@ -10,22 +10,30 @@ import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
 import type { Git } from '../git/git.ts';
 import type { Target } from '../git/target.ts';
-import { askedIn, listed } from '../git/worktrees/scratch.ts';
+import { listed, repositoryDir } from '../git/worktrees/scratch.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { resumeLine, runLine, sessionTitle, titleOf } from '../report/wording.ts';
 import type { GroupPaths } from '../store/paths.ts';
-import { mergedElsewhere } from './elsewhere.ts';
-import { holding, isGone, type LeftOut, type Piece, pieceOf, pieceSince, titleOfPiece } from './pieces.ts';
+import {
+  holding,
+  isGone,
+  type LeftOut,
+  type MergeItem,
+  mergeItemOf,
+  mergeItemSince,
+  titleOfItem,
+} from './merge-items.ts';
+import { mergedElsewhere } from './merged-elsewhere.ts';
 
 export interface RepositoryPlan {
   readonly repository: string;
   /** Branch that takes the work, without `refs/heads/`. */
   readonly into: string;
   /** In graph order. */
-  readonly pieces: readonly Piece[];
+  readonly items: readonly MergeItem[];
 }
 
-export interface HandOver {
+export interface MergePlan {
   /** In the order in which the graph comes to them. */
   readonly repositories: readonly RepositoryPlan[];
   readonly leftOut: readonly LeftOut[];
@@ -37,7 +45,7 @@ export interface HandOver {
   readonly titles: ReadonlyMap<SessionId, string>;
 }
 
-export interface HandOverWish {
+export interface MergeWishes {
   /** The branch in every repository; absent = the one that was checked out when the work began. */
   readonly into?: string;
   /** Sessions that are not completed may be left out. */
@@ -51,14 +59,14 @@ export function say({ notes }: Pick<Place, 'notes'>, text: string): void {
 
 /** The folder by which people know a repository. */
 export function placeName(repository: string): string {
-  return askedIn(repository);
+  return repositoryDir(repository);
 }
 
 /**
  * Fails with `illegal-transition` (the group is running or put away), `usage`, and `worktree-failed` (git's reason, or
  * the work of a session is gone).
  */
-export async function planHandOver(git: Git, state: GroupState, wish: HandOverWish): Promise<Result<HandOver>> {
+export async function planMerge(git: Git, state: GroupState, wish: MergeWishes): Promise<Result<MergePlan>> {
   const allowed = checkStatus(state);
   if (!allowed.ok) return allowed;
   const records = planOf(state).graph.order.flatMap((id) => state.sessions.get(id) ?? []);
@@ -67,7 +75,7 @@ export async function planHandOver(git: Git, state: GroupState, wish: HandOverWi
   const merged: SessionRecord[] = [];
   const elsewhere: SessionRecord[] = [];
   const leftOut: LeftOut[] = [];
-  const pieces = new Map<string, Piece[]>();
+  const items = new Map<string, MergeItem[]>();
   for (const record of records) {
     const { workspace, mergedInto } = record;
     if (mergedInto === undefined && workspace !== undefined && isGone(git, workspace.repository)) {
@@ -75,24 +83,26 @@ export async function planHandOver(git: Git, state: GroupState, wish: HandOverWi
       return fail('usage', message, 'Put it back where it was, then merge again.');
     }
     const found =
-      mergedInto === undefined ? await pieceOf(git, record) : await pieceSince(git, record, wish.into ?? mergedInto);
+      mergedInto === undefined
+        ? await mergeItemOf(git, record)
+        : await mergeItemSince(git, record, wish.into ?? mergedInto);
     if (!found.ok) return found;
     if (found.value === null) merged.push(record);
     else if (found.value === 'elsewhere') elsewhere.push(record);
     else if ('why' in found.value) leftOut.push(found.value);
     else {
       const { repository } = found.value.workspace;
-      pieces.set(repository, [...(pieces.get(repository) ?? []), found.value]);
+      items.set(repository, [...(items.get(repository) ?? []), found.value]);
     }
   }
   if (elsewhere.length > 0 && wish.into !== undefined) return mergedElsewhere(git, elsewhere, wish.into);
   const repositories: RepositoryPlan[] = [];
-  for (const [repository, work] of pieces) {
+  for (const [repository, work] of items) {
     const into = branchFor(repository, work, wish.into);
     if (!into.ok) return into;
     const free = checkForeign(state, repository, into.value, wish);
     if (!free.ok) return free;
-    repositories.push({ repository, into: into.value, pieces: work });
+    repositories.push({ repository, into: into.value, items: work });
   }
   return ok({
     repositories,
@@ -132,9 +142,9 @@ function notComplete(state: GroupState, unfinished: readonly SessionRecord[]): R
   );
 }
 
-function branchFor(repository: string, pieces: readonly Piece[], into: string | undefined): Result<string> {
+function branchFor(repository: string, items: readonly MergeItem[], into: string | undefined): Result<string> {
   if (into !== undefined) return ok(into);
-  const [first, ...others] = new Set(pieces.flatMap(({ target }) => target ?? []));
+  const [first, ...others] = new Set(items.flatMap(({ target }) => target ?? []));
   const place = placeName(repository);
   if (first === undefined) {
     const message = `No branch was checked out in ${place} when the work began, so nothing says where it is to go.`;
@@ -153,7 +163,7 @@ const nameYourOwn = 'Name a branch of your own with --into.';
  * A session's branch is its own: what else is merged there is taken for its work and goes with it. The branch from
  * which the work began is never asked about names, because a group can work within the worktree of another one.
  */
-function checkForeign(state: GroupState, repository: string, into: string, wish: HandOverWish): Result<void> {
+function checkForeign(state: GroupState, repository: string, into: string, wish: MergeWishes): Result<void> {
   for (const { definition, workspace } of state.sessions.values()) {
     if (workspace?.branch !== into || workspace.repository !== repository) continue;
     const title = sessionTitle(definition.id, definition.name);
@@ -168,7 +178,7 @@ export function checkCheckouts(
   { world: { files } }: Git,
   { folder }: GroupPaths,
   { branch, checkouts }: Target,
-  wish: HandOverWish,
+  wish: MergeWishes,
 ): Result<void> {
   const groups = dirname(files.realPath(folder) ?? folder);
   const inside = checkouts.find((path) => path.startsWith(`${groups}/`));
@@ -177,17 +187,17 @@ export function checkCheckouts(
 }
 
 /** Whether some work was left where it is although nobody asked for that: then the command has not done its task. */
-export function isIncomplete({ leftOut, merged, repositories }: HandOver, isAnyDone: boolean): boolean {
+export function isIncomplete({ leftOut, merged, repositories }: MergePlan, isAnyDone: boolean): boolean {
   if (leftOut.some(({ work }) => work === 'uncommitted')) return true;
-  if (repositories.some(({ pieces }) => pieces.some(({ uncommitted }) => uncommitted.length > 0))) return true;
+  if (repositories.some(({ items }) => items.some(({ uncommitted }) => uncommitted.length > 0))) return true;
   return !isAnyDone && merged.length === 0 && leftOut.some(({ work }) => work === 'elsewhere');
 }
 
 /** What of the sessions' work is not handed over, for people. */
-export function leftOutLines({ leftOut, repositories }: HandOver): string[] {
-  const rests = repositories.flatMap(({ pieces }) => pieces.filter(({ uncommitted }) => uncommitted.length > 0));
+export function leftOutLines({ leftOut, repositories }: MergePlan): string[] {
+  const rests = repositories.flatMap(({ items }) => items.filter(({ uncommitted }) => uncommitted.length > 0));
   return [
     ...leftOut.map(({ title, why }) => `Left out: ${title} ${why}.`),
-    ...rests.map((piece) => `Only its commits: ${titleOfPiece(piece)} ${holding(piece.uncommitted)}.`),
+    ...rests.map((item) => `Only its commits: ${titleOfItem(item)} ${holding(item.uncommitted)}.`),
   ];
 }

@@ -2,7 +2,7 @@
 import type { GroupState } from '../core/state.ts';
 import { plural } from '../report/format.ts';
 import { safeLine, safeText } from '../report/terminal-text.ts';
-import { type Piece, titleOfPiece } from './pieces.ts';
+import { type MergeItem, titleOfItem } from './merge-items.ts';
 import { placeName } from './plan.ts';
 
 /** GitHub takes 65,536 characters. */
@@ -24,13 +24,17 @@ export function proposalTitle({ group }: GroupState): string {
 }
 
 /** The part of the text that is ours. */
-export function proposalSection({ group }: GroupState, pieces: readonly Piece[], related: readonly Related[]): string {
+export function proposalSection(
+  { group }: GroupState,
+  items: readonly MergeItem[],
+  related: readonly Related[],
+): string {
   const head = [
     ...(group.description === '' ? [] : [plain(group.description), '']),
     ...(related.length === 0 ? [] : ['Belongs together with:', ...related.map(relatedLine), '']),
   ];
-  const perPiece = Math.min(answerMax, Math.floor(bodyMax / Math.max(1, pieces.length)) - 400);
-  const body = pieces.flatMap((piece) => [...pieceText(piece, Math.max(0, perPiece)), '']);
+  const perPiece = Math.min(answerMax, Math.floor(bodyMax / Math.max(1, items.length)) - 400);
+  const body = items.flatMap((item) => [...pieceText(item, Math.max(0, perPiece)), '']);
   return `${[begin, ...head, ...body].join('\n').slice(0, bodyMax)}\n${end}`;
 }
 
@@ -38,15 +42,15 @@ function relatedLine({ repository, url }: Related): string {
   return `- ${url} (${safeLine(placeName(repository).split('/').at(-1) ?? '', 80)})`;
 }
 
-function pieceText(piece: Piece, answerLimit: number): string[] {
-  const { record, work } = piece;
+function pieceText(item: MergeItem, answerLimit: number): string[] {
+  const { record, work } = item;
   const { description } = record.definition;
   const what = description === '' ? '' : `: ${safeLine(description, 120)}`;
   const answer = record.state.status === 'completed' ? plain(record.state.result).trim() : '';
   const shown = answer.length > answerLimit ? `${answer.slice(0, answerLimit).trimEnd()} …` : answer;
   const quoted = shown.split('\n').map((line) => (line === '' ? '>' : `> ${line}`));
   return [
-    `### ${titleOfPiece(piece)}${what}`,
+    `### ${titleOfItem(item)}${what}`,
     '',
     `${plural(work.files, 'file')} changed, +${work.insertions} -${work.deletions}`,
     ...(shown === '' ? [] : ['', ...quoted]),

@@ -11,18 +11,18 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { type MergeJournal, writeMergeJournal } from '../store/merge-journal.ts';
 import { type Proposal, readProposals, writeProposals } from '../store/pull-requests.ts';
 import { systemFailure } from '../store/system-failure.ts';
-import { atHandOver } from './advice.ts';
-import { beginHandOver } from './begin.ts';
+import { whenMerging } from './advice.ts';
+import { beginMerge } from './begin.ts';
 import { endMerge } from './finish.ts';
 import { checkGh, createArgs, editArgs, findRequest, text } from './gh.ts';
-import { checkCheckouts, type HandOver, type HandOverWish, placeName, type RepositoryPlan, say } from './plan.ts';
+import { type Integrated, type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
+import { checkCheckouts, type MergePlan, type MergeWishes, placeName, type RepositoryPlan, say } from './plan.ts';
 import { proposalSection, proposalTitle, type Related, withSection } from './proposal-text.ts';
-import { type Integrated, scratchPlace, type Task, type Workbench } from './workbench.ts';
 
 /** So many groups of the same slug push into one remote repository. */
 const namesMax = 50;
 
-export interface ProposalWish extends HandOverWish {
+export interface ProposalWish extends MergeWishes {
   readonly dryRun: boolean;
   readonly draft: boolean;
 }
@@ -51,30 +51,31 @@ export interface Proposed {
 
 export interface ProposalReport {
   readonly outcome: 'proposed' | 'nothing' | 'planned' | 'interrupted';
-  readonly handOver: HandOver;
+  readonly mergePlan: MergePlan;
   readonly destinations: readonly Destination[];
   readonly proposed: readonly Proposed[];
 }
 
 /**
- * To be called with the lock held. Fails with `usage` (nothing was tried), as Workbench.integrate (nothing was pushed),
- * and with `worktree-failed`, `spawn-failed` and `not-logged-in` when pushing or gh failed; called again, it goes on.
+ * To be called with the lock held. Fails with `usage` (nothing was tried), as MergeSandbox.integrate (nothing was
+ * pushed), and with `worktree-failed`, `spawn-failed` and `not-logged-in` when pushing or gh failed; called again, it
+ * goes on.
  */
 export async function proposeGroup(
   place: Place,
   writer: GroupWriter,
   wish: ProposalWish,
 ): Promise<Result<ProposalReport>> {
-  return atHandOver(await proposeNow(place, writer, wish));
+  return whenMerging(await proposeNow(place, writer, wish));
 }
 
 async function proposeNow(place: Place, writer: GroupWriter, wish: ProposalWish): Promise<Result<ProposalReport>> {
-  const begun = await beginHandOver(place, writer, wish);
+  const begun = await beginMerge(place, writer, wish);
   if (!begun.ok) return begun;
-  const { bench, handOver, mark } = begun.value;
-  const destinations = await choosePlaces(bench, writer, handOver, wish);
+  const { bench, mergePlan, mark } = begun.value;
+  const destinations = await choosePlaces(bench, writer, mergePlan, wish);
   if (!destinations.ok) return destinations;
-  const report = { handOver, destinations: destinations.value, proposed: [] };
+  const report = { mergePlan, destinations: destinations.value, proposed: [] };
   if (destinations.value.length === 0) return ok({ ...report, outcome: 'nothing' });
   if (wish.dryRun) return ok({ ...report, outcome: 'planned' });
   const ready = await checkHosts(place, destinations.value);
@@ -93,9 +94,9 @@ async function proposeNow(place: Place, writer: GroupWriter, wish: ProposalWish)
 }
 
 async function choosePlaces(
-  { git }: Workbench,
+  { git }: MergeSandbox,
   { paths, state }: GroupWriter,
-  { repositories }: HandOver,
+  { repositories }: MergePlan,
   wish: ProposalWish,
 ): Promise<Result<Destination[]>> {
   const known = readProposals(git.world, paths);
@@ -172,7 +173,7 @@ interface Pushed {
 async function pushAll(
   place: Place,
   writer: GroupWriter,
-  bench: Workbench,
+  bench: MergeSandbox,
   mark: string,
   destinations: readonly Destination[],
 ): Promise<Result<Pushed[]>> {
@@ -201,7 +202,7 @@ async function pushAll(
 async function pushIntegrated(
   place: Place,
   writer: GroupWriter,
-  { git }: Workbench,
+  { git }: MergeSandbox,
   destinations: readonly Destination[],
   integrated: readonly Integrated[],
 ): Promise<Result<Pushed[]>> {
@@ -261,7 +262,7 @@ async function requestAll(
     const cwd = placeName(plan.repository);
     const open = await findRequest(place, cwd, remote.slug, branch);
     if (!open.ok) return open;
-    const body = open.value?.body ?? proposalSection(state, plan.pieces, relatedTo(destination, found));
+    const body = open.value?.body ?? proposalSection(state, plan.items, relatedTo(destination, found));
     const url = open.value === null ? await create(place, writer, destination, body, draft) : ok(open.value.url);
     if (!url.ok) return url;
     const noted = note(writer, place.world, destination, { url: url.value });
@@ -269,7 +270,7 @@ async function requestAll(
     found.push({ destination, commit, pushed: isNew, url: url.value, created: open.value === null, body });
   }
   for (const { destination, url, body } of found) {
-    const wanted = withSection(body, proposalSection(state, destination.plan.pieces, relatedTo(destination, found)));
+    const wanted = withSection(body, proposalSection(state, destination.plan.items, relatedTo(destination, found)));
     if (wanted === body) continue;
     const edited = await withBody(writer, place, wanted, (file) =>
       text(place, placeName(destination.plan.repository), editArgs(url, file)),

@@ -8,9 +8,9 @@ import type { SessionId, Workspace } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { SessionStatus } from '../core/status.ts';
 import { type DiffStat, diffStat, diffText, worktreeStat } from '../git/diff.ts';
-import { commitOf } from '../git/own.ts';
 import { findRepository } from '../git/repository.ts';
-import { askedIn } from '../git/worktrees/scratch.ts';
+import { commitOf } from '../git/run-git.ts';
+import { repositoryDir } from '../git/worktrees/scratch.ts';
 import { runLine, titleOf } from '../report/wording.ts';
 import { readLog } from '../store/event-log.ts';
 
@@ -106,7 +106,7 @@ async function sidesOf(place: Place, session: LoadedSession, workspace: Workspac
   if (files.info(repository)?.kind !== 'folder') {
     return fail('not-found', `The repository ${briefPath(repository)} of session ${title} is gone.`, 'Put it back.');
   }
-  const folder = askedIn(repository);
+  const folder = repositoryDir(repository);
   const wanted = workOf(record) ?? `refs/heads/${branch}`;
   const to = await commitOf(place, folder, wanted);
   if (!to.ok) return to;

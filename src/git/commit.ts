@@ -3,9 +3,9 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
 import type { Git } from './git.ts';
 import { halfDoneSeries, openConflicts } from './half-done.ts';
-import { bringHome } from './home.ts';
-import { longTimeoutMs, nameFiles, runOwn } from './own.ts';
 import { findRepository, gitDirOf } from './repository.ts';
+import { bringHome } from './restore-branch.ts';
+import { longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
 import { commitAll, uncommittedIn } from './stage.ts';
 
 export interface CommittedWork {

@@ -4,8 +4,8 @@ import { ok, type Result } from '../core/failure.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { Git } from './git.ts';
 import { exceptOurs } from './our-files.ts';
-import { longTimeoutMs, runOwn } from './own.ts';
 import { gitDirOf } from './repository.ts';
+import { longTimeoutMs, runOwn } from './run-git.ts';
 import { uncommittedIn } from './stage.ts';
 
 export interface DiffStat {

@@ -2,7 +2,7 @@
 import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
 import { exceptOurs } from './our-files.ts';
-import { askOwn, longTimeoutMs, runOwn } from './own.ts';
+import { askOwn, longTimeoutMs, runOwn } from './run-git.ts';
 
 /** New files that are hashed by one command; a command line has a limit. */
 const pathsAtOnce = 200;

@@ -9,7 +9,7 @@ import { quoted } from '../core/id.ts';
 import { systemFailure } from '../store/system-failure.ts';
 
 import type { Git } from './git.ts';
-import { askOwn, longTimeoutMs, refusal, runOwn } from './own.ts';
+import { askOwn, longTimeoutMs, refusal, runOwn } from './run-git.ts';
 import { type ChangedPath, changedPaths } from './target.ts';
 import { listed } from './worktrees/scratch.ts';
 

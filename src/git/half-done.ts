@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
-import { runOwn } from './own.ts';
+import { runOwn } from './run-git.ts';
 
 /** Half of a rebase or of a series of commits is on no branch, so nobody but who began it can say what is wanted. */
 const series = [

@@ -4,8 +4,8 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { Workspace } from '../core/group.ts';
 import type { World } from '../world/world.ts';
 import type { Git } from './git.ts';
-import { longTimeoutMs, nameFiles, runOwn } from './own.ts';
 import { findRepository } from './repository.ts';
+import { longTimeoutMs, nameFiles, runOwn } from './run-git.ts';
 
 const listName = '.worktreeinclude';
 const listBytesMax = 1024 * 1024;

@@ -8,9 +8,9 @@ import { quoted } from '../core/id.ts';
 import type { MergeJournal, Move } from '../store/merge-journal.ts';
 import { followBranch } from './follow.ts';
 import type { Git } from './git.ts';
-import { askOwn, isAncestor, refusal } from './own.ts';
+import { askOwn, isAncestor, refusal } from './run-git.ts';
 import { tipOf } from './target.ts';
-import { askedIn } from './worktrees/scratch.ts';
+import { repositoryDir } from './worktrees/scratch.ts';
 
 /** What the reflog says of the moves. */
 export interface Wording {
@@ -121,7 +121,7 @@ async function placeOf(git: Git, { repository, into, from, to }: Move): Promise<
   if (tip.value === null) return ok('elsewhere');
   if (tip.value === to) return ok('after');
   if (tip.value === from) return ok('before');
-  const built = await isAncestor(git, askedIn(repository), to, tip.value);
+  const built = await isAncestor(git, repositoryDir(repository), to, tip.value);
   if (!built.ok) return built;
   return ok(built.value ? 'beyond' : 'elsewhere');
 }
@@ -132,7 +132,7 @@ async function update(
   { from, to, reason }: { readonly from: string; readonly to: string; readonly reason: string },
 ): Promise<Result<void>> {
   const args = ['update-ref', '-m', reason, `refs/heads/${into}`, to, from];
-  const asked = await askOwn(git, askedIn(repository), args);
+  const asked = await askOwn(git, repositoryDir(repository), args);
   if (!asked.ok) return asked;
   return asked.value.exitCode === 0 ? ok(undefined) : refusal(args, asked.value);
 }
@@ -148,5 +148,5 @@ async function follow(git: Git, move: Move, from: string, to: string): Promise<R
 }
 
 function nameOf({ repository, into }: Move): string {
-  return `branch ${quoted(into)} of ${askedIn(repository)}`;
+  return `branch ${quoted(into)} of ${repositoryDir(repository)}`;
 }

@@ -2,8 +2,8 @@
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
-import { askOwn, longTimeoutMs, refusal, runOwn } from './own.ts';
-import { askedIn, listed } from './worktrees/scratch.ts';
+import { askOwn, longTimeoutMs, refusal, runOwn } from './run-git.ts';
+import { listed, repositoryDir } from './worktrees/scratch.ts';
 
 export interface Remote {
   /** As `git remote` names it. */
@@ -18,7 +18,7 @@ const long = { timeoutMs: longTimeoutMs };
 
 /** The remote from which the branch comes, else the only one. Fails with `usage` and `worktree-failed`. */
 export async function remoteOf(git: Git, repository: string, branch: string): Promise<Result<Remote>> {
-  const names = await runOwn(git, askedIn(repository), ['remote']);
+  const names = await runOwn(git, repositoryDir(repository), ['remote']);
   if (!names.ok) return names;
   const known = names.value.split('\n').filter((name) => name !== '');
   const upstream = await configured(git, repository, `branch.${branch}.remote`);
@@ -30,14 +30,14 @@ export async function remoteOf(git: Git, repository: string, branch: string): Pr
   const merge = await configured(git, repository, `branch.${branch}.merge`);
   if (!merge.ok) return merge;
   const base = isUpstream && merge.value?.startsWith('refs/heads/') ? merge.value.slice('refs/heads/'.length) : branch;
-  const url = await runOwn(git, askedIn(repository), ['remote', 'get-url', '--push', '--', name]);
+  const url = await runOwn(git, repositoryDir(repository), ['remote', 'get-url', '--push', '--', name]);
   if (!url.ok) return url;
   const slug = slugOf(url.value.trim());
   return ok({ name, base, ...(slug === null ? {} : { slug }) });
 }
 
 function noRemote(repository: string, branch: string, known: readonly string[]): Result<never> {
-  const place = askedIn(repository);
+  const place = repositoryDir(repository);
   if (known.length === 0) {
     const next = 'Add one with git remote add, or merge here with group merge.';
     return fail('usage', `${place} has no remote repository to push to.`, next);
@@ -47,7 +47,7 @@ function noRemote(repository: string, branch: string, known: readonly string[]):
 }
 
 async function configured(git: Git, repository: string, key: string): Promise<Result<string | null>> {
-  const asked = await askOwn(git, askedIn(repository), ['config', '--get', key]);
+  const asked = await askOwn(git, repositoryDir(repository), ['config', '--get', key]);
   if (!asked.ok) return asked;
   return ok(asked.value.exitCode === 0 ? asked.value.stdout.trim() : null);
 }
@@ -73,7 +73,7 @@ export async function remoteTip(
 ): Promise<Result<string | null>> {
   const ref = `refs/heads/${branch}`;
   const args = ['ls-remote', '--', remote, ref];
-  const listing = await askOwn(git, askedIn(repository), args, long);
+  const listing = await askOwn(git, repositoryDir(repository), args, long);
   if (!listing.ok) return listing;
   if (listing.value.exitCode !== 0) return unreachable(args, listing.value, remote);
   const line = listing.value.stdout.split('\n').find((text) => text.endsWith(`\t${ref}`));
@@ -92,7 +92,7 @@ export async function fetchBranch(git: Git, repository: string, remote: string, 
     remote,
     `refs/heads/${branch}`,
   ];
-  const fetched = await askOwn(git, askedIn(repository), args, long);
+  const fetched = await askOwn(git, repositoryDir(repository), args, long);
   if (!fetched.ok) return fetched;
   return fetched.value.exitCode === 0 ? ok(undefined) : unreachable(args, fetched.value, remote);
 }

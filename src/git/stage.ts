@@ -1,9 +1,9 @@
 /** Makes a commit of everything that is uncommitted in a worktree, except what is not the session's work. */
 import { ok, type Result } from '../core/failure.ts';
-import { type Apart, keepApart } from './apart.ts';
 import type { Git } from './git.ts';
+import { type Apart, keepApart } from './git-exclude.ts';
 import { exceptOurs, isOurFile, isRunState } from './our-files.ts';
-import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from './own.ts';
+import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from './run-git.ts';
 
 /** Arguments of one command are limited by the system. */
 const pathsAtOnce = 200;

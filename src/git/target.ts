@@ -7,8 +7,8 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import type { Git } from './git.ts';
 import { isCheckoutState } from './our-files.ts';
-import { askOwn, refusal, runOwn } from './own.ts';
-import { askedIn, listed } from './worktrees/scratch.ts';
+import { askOwn, refusal, runOwn } from './run-git.ts';
+import { listed, repositoryDir } from './worktrees/scratch.ts';
 import { listWorktrees } from './worktrees/worktree.ts';
 
 export interface Target {
@@ -25,17 +25,17 @@ export interface Target {
 /** Full id of a branch's last commit; null when there is no such branch. Fails with `worktree-failed`. */
 export async function tipOf(git: Git, repository: string, branch: string): Promise<Result<string | null>> {
   const ref = `refs/heads/${branch}`;
-  const asked = await askOwn(git, askedIn(repository), ['rev-parse', '--verify', '--quiet', `${ref}^{commit}`]);
+  const asked = await askOwn(git, repositoryDir(repository), ['rev-parse', '--verify', '--quiet', `${ref}^{commit}`]);
   if (!asked.ok) return asked;
   const { exitCode, stdout } = asked.value;
   if (exitCode === 0) return ok(stdout.trim());
   // A name that is none and a ref that points nowhere look the same; only the latter is damage.
-  const known = await runOwn(git, askedIn(repository), ['for-each-ref', '--format=%(refname)', ref]);
+  const known = await runOwn(git, repositoryDir(repository), ['for-each-ref', '--format=%(refname)', ref]);
   if (!known.ok) return known;
   if (!known.value.split('\n').includes(ref)) return ok(null);
   return fail(
     'worktree-failed',
-    `The branch ${quoted(branch)} of ${askedIn(repository)} names no commit.`,
+    `The branch ${quoted(branch)} of ${repositoryDir(repository)} names no commit.`,
     'See: git fsck',
   );
 }
@@ -45,11 +45,11 @@ export async function readTarget(git: Git, repository: string, branch: string): 
   if (git.world.files.info(repository)?.kind !== 'folder') {
     return fail(
       'usage',
-      `The repository ${askedIn(repository)} is gone.`,
+      `The repository ${repositoryDir(repository)} is gone.`,
       'Put it back where it was, then merge again.',
     );
   }
-  const named = await askOwn(git, askedIn(repository), ['check-ref-format', `refs/heads/${branch}`]);
+  const named = await askOwn(git, repositoryDir(repository), ['check-ref-format', `refs/heads/${branch}`]);
   if (!named.ok) return named;
   if (named.value.exitCode !== 0) {
     return fail('usage', `${quoted(branch)} cannot be the name of a branch.`, 'Give the name of a branch to --into.');
@@ -59,15 +59,16 @@ export async function readTarget(git: Git, repository: string, branch: string): 
   if (tip.value === null) {
     return fail(
       'usage',
-      `${askedIn(repository)} has no branch ${quoted(branch)}.`,
+      `${repositoryDir(repository)} has no branch ${quoted(branch)}.`,
       `Make it with git branch, or name another one with --into.`,
     );
   }
-  const link = await askOwn(git, askedIn(repository), ['symbolic-ref', '--quiet', `refs/heads/${branch}`]);
+  const link = await askOwn(git, repositoryDir(repository), ['symbolic-ref', '--quiet', `refs/heads/${branch}`]);
   if (!link.ok) return link;
   if (link.value.exitCode === 0) {
     const real = link.value.stdout.trim().replace(/^refs\/heads\//, '');
-    const message = `The branch ${quoted(branch)} of ${askedIn(repository)} is only another name for ${quoted(real)}.`;
+    const where = repositoryDir(repository);
+    const message = `The branch ${quoted(branch)} of ${where} is only another name for ${quoted(real)}.`;
     return fail('usage', message, `Name that one with --into.`);
   }
   const checkouts = await checkoutsOf(git, repository, branch);
@@ -76,7 +77,7 @@ export async function readTarget(git: Git, repository: string, branch: string): 
 
 /** Roots of the worktrees that have the branch checked out and are there. */
 async function checkoutsOf(git: Git, repository: string, branch: string): Promise<Result<readonly string[]>> {
-  const worktrees = await listWorktrees(git, askedIn(repository));
+  const worktrees = await listWorktrees(git, repositoryDir(repository));
   if (!worktrees.ok) return worktrees;
   const found: string[] = [];
   for (const worktree of worktrees.value) {
@@ -103,7 +104,7 @@ export async function checkTarget(git: Git, target: Target, sources: readonly st
     const heads = ['rebase-merge', 'rebase-apply'].map((name) => files.readText(join(folder, name, 'head-name')));
     const names = [...heads, files.readText(join(folder, 'BISECT_START'))].map((text) => text?.trim());
     if (names.includes(`refs/heads/${branch}`) || names.at(-1) === branch) {
-      const where = `The branch ${quoted(branch)} of ${askedIn(repository)}`;
+      const where = `The branch ${quoted(branch)} of ${repositoryDir(repository)}`;
       const message = `${where} is in the middle of a rebase or a bisection.`;
       return fail('usage', message, 'Finish or abort that, then merge again.');
     }
@@ -182,7 +183,7 @@ async function madeSince(
   commit: string,
   source: string,
 ): Promise<Result<readonly ChangedPath[]>> {
-  const parted = await askOwn(git, askedIn(repository), ['merge-base', commit, source]);
+  const parted = await askOwn(git, repositoryDir(repository), ['merge-base', commit, source]);
   if (!parted.ok) return parted;
   const base = parted.value.exitCode === 0 ? parted.value.stdout.trim() : commit;
   return changedPaths(git, repository, base, source);
@@ -202,7 +203,7 @@ export async function changedPaths(
   to: string,
 ): Promise<Result<readonly ChangedPath[]>> {
   const args = ['diff-tree', '-r', '-z', '--name-status', '--no-renames', from, to];
-  const listing = await runOwn(git, askedIn(repository), args);
+  const listing = await runOwn(git, repositoryDir(repository), args);
   if (!listing.ok) return listing;
   const words = listing.value.split('\0');
   const changed: ChangedPath[] = [];
@@ -229,7 +230,7 @@ export async function checkRoomBefore(git: Git, target: Target, sources: readonl
   const { repository, commit, checkouts } = target;
   if (checkouts.length === 0 || sources.length === 0) return ok(undefined);
   // What one adds and a later one removes is never there.
-  const last = await runOwn(git, askedIn(repository), ['merge-base', '--independent', ...sources]);
+  const last = await runOwn(git, repositoryDir(repository), ['merge-base', '--independent', ...sources]);
   if (!last.ok) return last;
   for (const source of last.value.split('\n').filter((line) => line !== '')) {
     const made = await madeSince(git, repository, commit, source);

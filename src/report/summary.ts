@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
-import { isOwnDry } from '../core/plan/budget.ts';
+import { isBudgetExhausted } from '../core/plan/budget.ts';
 import { allBlockers, type Plan, planOf } from '../core/plan/plan.ts';
 import { timedWait } from '../core/plan/timed-wait.ts';
 import { explanation } from '../core/progress.ts';
@@ -216,7 +216,9 @@ function hasWorkToMerge({ sessions }: GroupState): boolean {
 
 function groupMessage(state: GroupState): string[] {
   // The only one of its sentences that names a command for a session is that this one has no money left.
-  const dry = [...state.sessions.values()].find((record) => record.state.status === 'paused' && isOwnDry(record));
+  const dry = [...state.sessions.values()].find(
+    (record) => record.state.status === 'paused' && isBudgetExhausted(record),
+  );
   const message = safeLine(withCommands(state, state.message ?? '', dry), sentenceColumnsMax);
   return message === '' ? [] : [message];
 }

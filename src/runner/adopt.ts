@@ -15,7 +15,7 @@ type Way =
   /** It printed nothing, so it cost nothing: end what is there and start the same attempt again. */
   | { readonly do: 'restart' }
   /** It is gone: what it printed decides. */
-  | { readonly do: 'bury' };
+  | { readonly do: 'finalizeDead' };
 
 export type Adoption = Way & {
   /** It printed something after an earlier runner may have told it to end: a success need not be finished work. */
@@ -33,7 +33,7 @@ export function judgeUnfinished(world: World, attempt: Attempt, transcript: stri
   const signalled = hasSpoken && mtimeMs >= signalledAtMs(attempt) - fileClockLagMs;
   const living = process ? attached(world, attempt.id, process) : oldestMarked(world, attempt.id);
   if (living) return hasSpoken ? { do: 'adopt', process: living, signalled } : { do: 'restart', signalled };
-  return process || hasSpoken ? { do: 'bury', signalled } : { do: 'restart', signalled };
+  return process || hasSpoken ? { do: 'finalizeDead', signalled } : { do: 'restart', signalled };
 }
 
 /** The earliest time at which it can have been told to end, milliseconds since the epoch: an interrupt goes first. */

@@ -220,8 +220,8 @@ function isStuck({ stalls, stallsInAll = 0 }: SessionRecord, progressed: boolean
 }
 
 /** Ever later: what it does itself may be what fills the disk, and frees it again as soon as it is interrupted. */
-function timeAfterFilling({ fillings = 0 }: SessionRecord, { nowMs }: FactContext): string {
-  return new Date(nowMs + Math.min(backoffMsMax, fillingMs * 4 ** fillings)).toISOString();
+function timeAfterFilling({ diskPauses = 0 }: SessionRecord, { nowMs }: FactContext): string {
+  return new Date(nowMs + Math.min(backoffMsMax, fillingMs * 4 ** diskPauses)).toISOString();
 }
 
 /**

@@ -29,7 +29,7 @@ import { haltWorkers, isFreezeOver, signalAll } from './freeze.ts';
 import { LateSearch } from './late-search.ts';
 import { LiveBoard } from './live-board.ts';
 import { answerRequests } from './request-answers.ts';
-import { Surroundings, type SurroundingsOptions } from './surroundings.ts';
+import { SchedulerInputs, type SurroundingsOptions } from './scheduler-inputs.ts';
 
 /** How often requests, timeouts and the surroundings are looked at, whatever else happens. */
 const tickMs = 500;
@@ -56,7 +56,7 @@ export class GroupRunner {
   readonly #lateSearch: LateSearch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
-  readonly #surroundings: Surroundings;
+  readonly #surroundings: SchedulerInputs;
   /** Attempts whose silence was noticed. */
   readonly #noticed = new Set<string>();
   #inbox: Fact[] = [];
@@ -81,7 +81,7 @@ export class GroupRunner {
     const needs = { ...options.preparer.forCommands, slots };
     this.#acceptances = new Acceptances(world, { paths: options.writer.paths, needs, enqueue: this.enqueue });
     this.#lateSearch = new LateSearch(world, options.writer, this.enqueue);
-    this.#surroundings = new Surroundings(world, options, this.#workers);
+    this.#surroundings = new SchedulerInputs(world, options, this.#workers);
   }
 
   /** Puts a fact into the inbox. Never does anything else, so it may be called from anywhere. */
@@ -178,7 +178,7 @@ export class GroupRunner {
     // What a session did last is shown, and counted for the gate, before its end is.
     if (facts.some((fact) => fact.kind === 'ended')) this.#board.showNow();
     this.#surroundings.noteLimits(facts);
-    this.#surroundings.noteOutage(this.#writer.state, facts);
+    this.#surroundings.trackOutage(this.#writer.state, facts);
     const bodies: EventBody[] = this.#surroundings.gateEvents(this.#writer.state);
     const { clock, random } = this.#world;
     const { isUnserved } = this.#surroundings;
@@ -354,7 +354,7 @@ export class GroupRunner {
         // An earlier runner may have died while it had everything frozen.
         signalAll(this.#world, worker, 'SIGCONT');
       } else {
-        void worker.bury(attempt.stopping ?? (isEnded ? 'signal' : undefined), isEnded || adoption.signalled);
+        void worker.finalizeDead(attempt.stopping ?? (isEnded ? 'signal' : undefined), isEnded || adoption.signalled);
       }
     }
   }

@@ -7,7 +7,7 @@
 export const restMs = 50;
 
 /** Never fails: what cannot be loaded is asked for again, and told, where it is needed. */
-export async function loadTheRest(): Promise<void> {
+export async function preloadModules(): Promise<void> {
   await Promise.allSettled([
     import('../context/faber/running.ts'),
     import('../context/handover/note.ts'),
@@ -15,7 +15,7 @@ export async function loadTheRest(): Promise<void> {
     import('../git/commit.ts'),
     import('../git/diff.ts'),
     import('../git/fingerprint.ts'),
-    import('../git/leavings.ts'),
+    import('../git/leftover-files.ts'),
     import('../template/config-template.ts'),
     import('./attempt/commit-message.ts'),
     import('./place/handover.ts'),

@@ -8,7 +8,7 @@ import { errorText, fail, ok, type Result, unreachable } from '../core/failure.t
 import { buildGraph } from '../core/graph.ts';
 import { roundUsd, type SessionDefinition, type SessionId } from '../core/group.ts';
 import { makeSessionId, sessionNumber } from '../core/id.ts';
-import { isOwnDry } from '../core/plan/budget.ts';
+import { isBudgetExhausted } from '../core/plan/budget.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import { moneyProblem, sessionProblem } from '../core/session-values.ts';
 import type { GroupState } from '../core/state.ts';
@@ -185,7 +185,7 @@ function resumeEvents(record: SessionRecord, maxBudgetUsd: number | undefined): 
     return refused(record, 'resumed', 'Only a paused session can be resumed; a failed one is retried.');
   }
   const session = maxBudgetUsd === undefined ? record.definition : { ...record.definition, maxBudgetUsd };
-  if (isOwnDry({ ...record, definition: session })) {
+  if (isBudgetExhausted({ ...record, definition: session })) {
     const spent = `$${record.usage.costUsd.toFixed(4)}`;
     const message = `Session ${sessionId} has spent ${spent}, all of its own budget of $${session.maxBudgetUsd}.`;
     return fail('illegal-transition', message, `Give it more than ${spent} with: session resume --max-budget-usd.`);

@@ -1,7 +1,7 @@
 /** Whether the machine has room for workers: memory, disk, open files; each looked at no more than once a second. */
 
 import { defaultMinFreeMemoryBytes, type GroupConfig } from '../core/group.ts';
-import type { Circumstances } from '../core/plan/decision.ts';
+import type { SchedulingContext } from '../core/plan/decision.ts';
 import { isTableFull } from '../world/system-error.ts';
 import type { ReadFile, World } from '../world/world.ts';
 
@@ -19,7 +19,7 @@ const lookMs = 1_000;
 
 export interface Room {
   /** How many more workers may start; `starting` have been spawned but not grown yet. */
-  forStarts(config: GroupConfig, starting: number): Circumstances['room'];
+  forStarts(config: GroupConfig, starting: number): SchedulingContext['room'];
   /** What running workers write may soon get lost. */
   isDiskLow(): boolean;
 }

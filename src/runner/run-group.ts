@@ -20,7 +20,7 @@ import { Checkouts } from './checkouts.ts';
 import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
-import { loadTheRest, restMs } from './on-demand.ts';
+import { preloadModules, restMs } from './on-demand.ts';
 import { correctUsage } from './recount.ts';
 import { startEvents } from './run-start.ts';
 import { sightOf } from './sight.ts';
@@ -125,7 +125,7 @@ async function runOpened(
     checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
   });
   const unsubscribe = options.onSignal((signal) => runner.enqueue({ kind: 'signal', signal }));
-  const cancelLoading = world.clock.after(restMs, () => void loadTheRest());
+  const cancelLoading = world.clock.after(restMs, () => void preloadModules());
   try {
     for (const event of corrected) options.reporter.event(event, writer.state, runner.live);
     runner.record(events.value);

@@ -82,6 +82,6 @@ async function stopWorker(
       worker.adopt(adoption.process, reason, adoption.signalled);
       // What an earlier runner froze could not hear that it is to stop.
       for (const process of worker.gather()) world.processes.signal(process, 'SIGCONT');
-    } else void worker.bury(reason, adoption.do === 'restart' || adoption.signalled);
+    } else void worker.finalizeDead(reason, adoption.do === 'restart' || adoption.signalled);
   });
 }

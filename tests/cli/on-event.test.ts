@@ -223,7 +223,7 @@ describe('the commands', () => {
     const context = {
       world: { ...world, clock: { ...world.clock, after } },
       env: { PATH: process.env.PATH },
-      stderr,
+      notes: stderr,
     } as unknown as Context;
     const wait = `while [ ! -e '${go}' ]; do sleep 0.02; done`;
     const hooks = createRunHooks(context, { paths: groupPathsIn(folder) }, { isRehearsal: false }, wait);

@@ -181,5 +181,5 @@ export function quietContext(
   world: World,
 ): Context {
   const stderr = { line: () => {}, passing: () => {} };
-  return { world, env: user.env, cwd: user.folder, stderr } as unknown as Context;
+  return { world, env: user.env, cwd: user.folder, stderr, notes: stderr } as unknown as Context;
 }

@@ -18,13 +18,9 @@ test('every command it shows is one of the program', () => {
     groups.includes(group),
   );
   expect(new Set(named.map(([, group]) => group))).toEqual(new Set(groups));
-  for (const [, group, name] of named) {
-    expect([group, name, existsSync(join(packageRoot, `src/cli/commands/${group}-${name}.ts`))]).toEqual([
-      group,
-      name,
-      true,
-    ]);
-  }
+  const program = readFileSync(join(packageRoot, 'src/cli/program.ts'), 'utf8');
+  const commands = new Set([...program.matchAll(/path: '([a-z]+ [a-z-]+)'/g)].map(([, path]) => path));
+  for (const [, group, name] of named) expect(commands).toContain(`${group} ${name}`);
 });
 
 test('every file of the package it shows is there, and so are the slash commands', () => {

@@ -5,12 +5,12 @@
 import { describe, expect, test } from 'bun:test';
 import { type BudgetAction, type GroupConfig, noUsage, roundUsd } from '../../src/core/group.ts';
 import {
-  deservesNewSlice,
-  isOwnDry,
+  type BudgetGrant,
+  deservesNewGrant,
+  grantFor,
+  isBudgetExhausted,
   judgeBudget,
   ownNotices,
-  type Slice,
-  sliceFor,
 } from '../../src/core/plan/budget.ts';
 import { decide } from '../../src/core/plan/schedule.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
@@ -37,7 +37,7 @@ function recordWith(ownCap?: number, spent = 0): SessionRecord {
 }
 
 describe('a slice', () => {
-  const cases: [string, GroupState, SessionRecord, number, number, Slice][] = [
+  const cases: [string, GroupState, SessionRecord, number, number, BudgetGrant][] = [
     ['no cap, no flag', stateWith({}), recordWith(), 0, 1, { kind: 'unlimited' }],
     ['own cap only', stateWith({}), recordWith(2), 0, 1, { kind: 'slice', usd: 2 }],
     ['what is left of the own cap', stateWith({}), recordWith(2, 0.5), 0, 1, { kind: 'slice', usd: 1.5 }],
@@ -71,13 +71,13 @@ describe('a slice', () => {
     ],
   ];
   for (const [name, state, record, reserved, sharers, expected] of cases) {
-    test(name, () => expect(sliceFor(state, record, reserved, sharers)).toEqual(expected));
+    test(name, () => expect(grantFor(state, record, reserved, sharers)).toEqual(expected));
   }
 
-  test('isOwnDry says the same as the slice', () => {
+  test('isBudgetExhausted says the same as the slice', () => {
     for (const spent of [0, 0.5, 0.998, 0.9995, 1, 2]) {
       const record = recordWith(1, spent);
-      expect(isOwnDry(record)).toBe(sliceFor(stateWith({}), record, 0, 1).kind === 'own-dry');
+      expect(isBudgetExhausted(record)).toBe(grantFor(stateWith({}), record, 0, 1).kind === 'own-dry');
     }
   });
 });
@@ -88,7 +88,7 @@ describe('a new slice while a session works', () => {
     const log = new CoreLog({ maxBudgetUsd });
     for (const number of [1, 2]) log.addSession(sessionDefinition(number, [], own));
     log.run().start(sid(1), 'start', 0.5).start(sid(2), 'start', 0.5);
-    return deservesNewSlice(log.state, log.state.sessions.get(sid(1)) as SessionRecord, spent, 1);
+    return deservesNewGrant(log.state, log.state.sessions.get(sid(1)) as SessionRecord, spent, 1);
   };
 
   test('is due at four fifths, and not when it is used up: then claude ends by itself', () => {

@@ -4,13 +4,13 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { noUsage } from '../../src/core/group.ts';
-import type { Circumstances } from '../../src/core/plan/decision.ts';
+import type { SchedulingContext } from '../../src/core/plan/decision.ts';
 import { decide, nextStarts } from '../../src/core/plan/schedule.ts';
-import { holdReason } from '../../src/core/plan/settle.ts';
+import { startBlocker } from '../../src/core/plan/settle.ts';
 import { whyNot } from '../../src/core/plan/why.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
 
-const capacity: Circumstances = { preparingMax: 9 };
+const capacity: SchedulingContext = { preparingMax: 9 };
 const [a, b, c] = [sid(1), sid(2), sid(3)];
 
 /** Sessions 1 to 3; the third depends on the second. */
@@ -134,25 +134,25 @@ describe('trouble', () => {
   test('F14: one session that fails twice is one failed session', () => {
     const log = threeSessions({ errorThreshold: 2 }).run().start(a).start(b).fail(a);
     log.add({ type: 'session_queued', sessionId: a, queued: true }).start(a).fail(a);
-    expect(holdReason(log.state)).toBe(null);
+    expect(startBlocker(log.state)).toBe(null);
     log.addSession(sessionDefinition(4));
     expect(decide(log.state, capacity)).toMatchObject([{ do: 'start', sessionId: sid(4) }]);
     log.fail(b);
-    expect(holdReason(log.state)).toBe('error-threshold');
+    expect(startBlocker(log.state)).toBe('error-threshold');
   });
 
   test('F14: who is to be tried again, works or was removed is not failed now, also when it needed a person', () => {
     const log = threeSessions({ errorThreshold: 1 }).run().start(a).start(b).fail(a, noUsage, 'not-logged-in');
-    expect(holdReason(log.state)).toBe('needs-person');
+    expect(startBlocker(log.state)).toBe('needs-person');
     const ask = (queued: boolean) => log.add({ type: 'session_queued', sessionId: a, queued });
     ask(true);
     expect(decide(log.state, capacity)).toMatchObject([{ do: 'start', sessionId: a }]);
     ask(false);
-    expect(holdReason(log.state)).toBe('needs-person');
+    expect(startBlocker(log.state)).toBe('needs-person');
     ask(true).start(a).fail(a);
-    expect(holdReason(log.state)).toBe('error-threshold');
+    expect(startBlocker(log.state)).toBe('error-threshold');
     log.add({ type: 'session_removed', sessionId: a });
-    expect(holdReason(log.state)).toBe(null);
+    expect(startBlocker(log.state)).toBe(null);
   });
 
   test('the sentence counts only what is blocked by a failure', () => {
@@ -227,7 +227,7 @@ describe('trouble', () => {
 
 describe('after a usage limit', () => {
   const gate = { untilMs: 1_000, mayProbe: true };
-  const starts = (log: CoreLog, more: Partial<Circumstances>) =>
+  const starts = (log: CoreLog, more: Partial<SchedulingContext>) =>
     nextStarts(log.state, { ...capacity, ...more }).starts.map(({ sessionId }) => sessionId);
 
   test('nothing starts before the reset, then one, and no other while that one runs', () => {
@@ -259,7 +259,7 @@ describe('an outage', () => {
     }
     return log;
   };
-  const starts = (log: CoreLog, more: Partial<Circumstances>) =>
+  const starts = (log: CoreLog, more: Partial<SchedulingContext>) =>
     nextStarts(log.state, { ...capacity, nowMs, ...more }).starts.map(({ sessionId }) => sessionId);
 
   test('one of those that have begun asks; nothing is prepared for nothing', () => {

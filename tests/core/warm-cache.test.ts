@@ -5,7 +5,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { type GroupConfig, noUsage, type SessionDefinition, type SessionId } from '../../src/core/group.ts';
-import type { Circumstances } from '../../src/core/plan/decision.ts';
+import type { SchedulingContext } from '../../src/core/plan/decision.ts';
 import { planOf } from '../../src/core/plan/plan.ts';
 import { decide, nextStarts } from '../../src/core/plan/schedule.ts';
 import { cacheKind } from '../../src/core/plan/warm-cache.ts';
@@ -26,11 +26,11 @@ function group(config: Partial<GroupConfig> = {}, ...more: readonly Partial<Sess
 }
 
 /** The moment of the last event, `laterMs` afterwards. */
-function now(log: CoreLog, answered: readonly SessionId[] = [], laterMs = 0): Circumstances & { nowMs: number } {
+function now(log: CoreLog, answered: readonly SessionId[] = [], laterMs = 0): SchedulingContext & { nowMs: number } {
   return { preparingMax: 100, answered: new Set(answered), nowMs: Date.parse(log.state.updatedAt) + laterMs };
 }
 
-function starts(log: CoreLog, circumstances: Circumstances = now(log)): SessionId[] {
+function starts(log: CoreLog, circumstances: SchedulingContext = now(log)): SessionId[] {
   return decide(log.state, circumstances).flatMap((decision) => (decision.do === 'start' ? [decision.sessionId] : []));
 }
 

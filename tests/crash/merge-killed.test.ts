@@ -47,7 +47,7 @@ function mergeAltered(alteration: Alteration): Promise<Finished> {
 /** What any command on the group does first. */
 async function finish(): Promise<void> {
   const said: string[] = [];
-  const context = { world: user.world, env: user.env, stderr: { line: (text: string) => said.push(text) } };
+  const context = { world: user.world, env: user.env, notes: { line: (text: string) => said.push(text) } };
   const reference = { root: user.data, groupId: group.id, paths: group.paths };
   const finished = await finishInterruptedMerge(context as unknown as Context, reference);
   expect(finished).toMatchObject({ ok: true });

@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runOwn } from '../../src/git/own.ts';
+import { runOwn } from '../../src/git/run-git.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import type { World } from '../../src/world/world.ts';
 import { isLongRun } from '../support/long.ts';

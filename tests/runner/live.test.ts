@@ -4,7 +4,7 @@ import { parseLine } from '../../src/claude/messages.ts';
 import { emptyStream, foldMessage } from '../../src/claude/stream.ts';
 import { liveSession } from '../../src/runner/attempt/live.ts';
 import type { Worker } from '../../src/runner/attempt/worker.ts';
-import { WorkerNotes } from '../../src/runner/attempt/worker-notes.ts';
+import { WorkerMetrics } from '../../src/runner/attempt/worker-metrics.ts';
 
 const retry = { type: 'system', subtype: 'api_retry', attempt: 5, max_retries: 6, error: 'server_error' };
 const answer = { type: 'assistant', message: { id: 'm1', model: 'opus', content: [{ type: 'text', text: 'Hi.' }] } };
@@ -12,7 +12,7 @@ const answer = { type: 'assistant', message: { id: 'm1', model: 'opus', content:
 function shownAfter(...lines: readonly object[]): ReturnType<typeof liveSession> {
   const stream = emptyStream();
   for (const line of lines) foldMessage(stream, parseLine(JSON.stringify(line)));
-  const worker: Pick<Worker, 'stream' | 'notes'> = { stream, notes: new WorkerNotes() };
+  const worker: Pick<Worker, 'stream' | 'notes'> = { stream, notes: new WorkerMetrics() };
   return liveSession(worker as Worker, 1000);
 }
 

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
-import { loadTheRest } from '../../src/runner/on-demand.ts';
+import { preloadModules } from '../../src/runner/on-demand.ts';
 
 const source = join(import.meta.dir, '..', '..', 'src');
 const list = 'runner/on-demand.ts';
@@ -28,5 +28,5 @@ test('nothing that a runner loads on demand is missing in the list', () => {
 
 test('each of them can be loaded', async () => {
   for (const path of loadedBy(list)) expect(Object.keys(await import(join(source, path)))).not.toEqual([]);
-  await loadTheRest();
+  await preloadModules();
 });

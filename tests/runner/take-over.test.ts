@@ -98,12 +98,12 @@ test('what has spoken is followed or counted, never begun again', () => {
   const judged = (here: readonly MadeUp[], bytes: number, process?: ProcessIdentity) =>
     judgeUnfinished(withProcesses(...here).world, attempt(process), print(bytes)).do;
   expect([100, 101].map((bytes) => judged([worker], bytes, identity(10)))).toEqual(['restart', 'adopt']);
-  expect([100, 101].map((bytes) => judged([], bytes, identity(10)))).toEqual(['bury', 'bury']);
+  expect([100, 101].map((bytes) => judged([], bytes, identity(10)))).toEqual(['finalizeDead', 'finalizeDead']);
   // The runner died before it had written down which process it was.
   expect([100, 101].map((bytes) => judged([worker], bytes))).toEqual(['restart', 'adopt']);
-  expect([100, 101].map((bytes) => judged([], bytes))).toEqual(['restart', 'bury']);
+  expect([100, 101].map((bytes) => judged([], bytes))).toEqual(['restart', 'finalizeDead']);
   const earlier = { ...identity(10), bootId: 'an earlier boot' };
-  expect([100, 101].map((bytes) => judged([worker], bytes, earlier))).toEqual(['bury', 'bury']);
+  expect([100, 101].map((bytes) => judged([worker], bytes, earlier))).toEqual(['finalizeDead', 'finalizeDead']);
 });
 
 test('of several with the mark the worker is the oldest, whatever their numbers: tools inherit the mark', () => {

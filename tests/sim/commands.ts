@@ -5,7 +5,7 @@ import { changeGroup } from '../../src/control/change-group.ts';
 import { pauseGroup } from '../../src/control/pause-group.ts';
 import { askRunner } from '../../src/control/request.ts';
 import type { GroupReference } from '../../src/control/resolve.ts';
-import { recordWish } from '../../src/control/wish.ts';
+import { recordCommand } from '../../src/control/submit.ts';
 import type { EventType } from '../../src/core/event.ts';
 import { ok, type Result } from '../../src/core/failure.ts';
 import { nextGroupStatus } from '../../src/core/status.ts';
@@ -82,7 +82,7 @@ export class Commands {
       case 'session-pause':
         this.#wish({ kind: 'pause-session', sessionId }, async (writer, world) => {
           if (writer.state.sessions.get(sessionId)?.state.status !== 'running') {
-            return recordWish(world, writer, { kind: 'pause-session', sessionId });
+            return recordCommand(world, writer, { kind: 'pause-session', sessionId });
           }
           await stopSession(world, writer, sessionId, 'user');
           return ok(null);
@@ -92,7 +92,7 @@ export class Commands {
       case 'session-retry': {
         const kind = act.do === 'session-resume' ? 'resume-session' : 'retry-session';
         this.#wish({ kind, sessionId }, (writer, world) => {
-          const granted = recordWish(world, writer, { kind, sessionId });
+          const granted = recordCommand(world, writer, { kind, sessionId });
           // Without a runner the command becomes one for this session, as soon as it has let go of the group.
           if (granted.ok)
             this.#parts.machine.timeline.schedule(50, 'runs the session', null, () => runOnly([sessionId]));
@@ -115,7 +115,7 @@ export class Commands {
       const fifo = works ? world.fifos.openWriter(sessionPaths(writer.paths, sessionId).fifo) : null;
       // Who is gone, or has not got its task yet, is told with its next attempt.
       if (fifo === null) await stopSession(world, writer, sessionId, 'user');
-      const said = recordWish(world, writer, wish);
+      const said = recordCommand(world, writer, wish);
       if (said.ok) fifo?.writeLine(userMessage(wish.text));
       fifo?.close();
       return said;

@@ -1,7 +1,7 @@
 /** Why a session is not running, asked with all that can be seen of the machine from here. */
 
 import { inQueueOf } from '../../control/watch/live-view.ts';
-import type { Circumstances, OtherGroups } from '../../core/plan/decision.ts';
+import type { OtherGroups, SchedulingContext } from '../../core/plan/decision.ts';
 import { loggedGate } from '../../core/plan/timed-wait.ts';
 import { answeredOf } from '../../core/plan/warm-cache.ts';
 import { type Why, whyAsker } from '../../core/plan/why.ts';
@@ -24,7 +24,7 @@ export function askWhy(world: World, around: Around, source: Source): (record: S
   };
 }
 
-function circumstancesOf(world: World, { room, others }: Around, { state, live }: Source): Circumstances {
+function circumstancesOf(world: World, { room, others }: Around, { state, live }: Source): SchedulingContext {
   const gate = loggedGate(state);
   const space = room.forStarts(state.group.config, 0);
   return {

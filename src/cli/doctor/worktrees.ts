@@ -13,7 +13,7 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
 import { finishMerge } from '../../delivery/finish.ts';
-import { wayOut } from '../../delivery/way-out.ts';
+import { recoveryHint } from '../../delivery/recovery-hint.ts';
 import {
   cleanUpSessions,
   type Leftover,
@@ -33,7 +33,7 @@ import {
   registeredWorktrees,
   standingOf,
 } from '../../git/worktrees/discard.ts';
-import { askedIn } from '../../git/worktrees/scratch.ts';
+import { repositoryDir } from '../../git/worktrees/scratch.ts';
 import { runLine, titleOf } from '../../report/wording.ts';
 import { groupIds, loadGroup } from '../../store/group-store.ts';
 import { readMergeJournal } from '../../store/merge-journal.ts';
@@ -161,7 +161,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const title = group.state === null ? definition.id : titleOf(group.state, definition.id);
   const whose = `The worktree of ${title} in ${group.id}`;
   if (world.files.info(workspace.repository)?.kind !== 'folder') {
-    const what = `${whose} has lost its repository ${askedIn(workspace.repository)}.`;
+    const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;
     return trouble('broken', what, `Put it back where it was. ${archiveIt(group)}`);
   }
   const isInterrupted = world.files.entryKind(halfRemoved(worktree)) !== null;
@@ -174,7 +174,8 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
   const why = whyKept(survey.context, leftover, 'keep-unmerged');
   const isOpen = nextGroupStatus(group.state.status, 'session_cleaned') !== null;
-  const cure = why === null || !isOpen ? archiveIt(group) : `${wayOut(group.state, leftover)}. ${archiveIt(group)}`;
+  const cure =
+    why === null || !isOpen ? archiveIt(group) : `${recoveryHint(group.state, leftover)}. ${archiveIt(group)}`;
   if (why !== null || !isOpen) return trouble('broken', `${whose} ${state}.${why === null ? '' : ` ${why}`}`, cure);
   if (!survey.fix) return trouble('broken', `${whose} ${state}.`, fixIt);
   const cleaned = await cleanUp(survey, group, record);
@@ -203,7 +204,7 @@ async function checkRepository(survey: Survey, repository: string): Promise<Find
   const branches = listed.ok ? await listBranches(context, repository, ownBranches) : listed;
   if (!listed.ok || !branches.ok) {
     const failure = listed.ok ? (branches as { failure: Failure }).failure : listed.failure;
-    return [trouble('warning', `${askedIn(repository)} cannot be looked at. ${failure.message}`, failure.next)];
+    return [trouble('warning', `${repositoryDir(repository)} cannot be looked at. ${failure.message}`, failure.next)];
   }
   const findings: Finding[] = [];
   for (const registered of listed.value) {
@@ -241,7 +242,7 @@ async function checkRegistered(survey: Survey, repository: string, registered: R
   const standing = await standingOf(context, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = isGroupId(groupId) && group === undefined ? 'whose group is gone' : 'that nobody uses';
-  const what = `${askedIn(repository)} has a worktree ${why}: ${registered.path}.`;
+  const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.`;
   const kept = whyKept(context, { sessionId, title: '', doomed, isUncertain: false, standing }, 'keep-branches');
   const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
   if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
@@ -266,10 +267,10 @@ function strayBranches(repository: string, branches: readonly string[]): Finding
   const which = branches.length === 1 ? 'a branch' : `${branches.length} branches`;
   const remove = `${gitIn(repository)} branch -d ${shown.map(shellWord).join(' ')}`;
   const next = `Merge what you need; delete what is merged with: ${remove}`;
-  return trouble('warning', `${askedIn(repository)} has ${which} of sessions that are gone: ${many}.`, next);
+  return trouble('warning', `${repositoryDir(repository)} has ${which} of sessions that are gone: ${many}.`, next);
 }
 
-const gitIn = (repository: string): string => `git -C ${shellWord(askedIn(repository))}`;
+const gitIn = (repository: string): string => `git -C ${shellWord(repositoryDir(repository))}`;
 
 const fixIt = 'Remove it with: claude-code-agent doctor --worktrees --fix';
 

@@ -13,7 +13,7 @@ const sliceUsdMin = 0.05;
 /** claude crashes on `--max-budget-usd 0`, so nothing below this is ever handed out. */
 const reservationUsdMin = 0.001;
 
-export type Slice =
+export type BudgetGrant =
   /** No cap anywhere: no flag is passed. */
   | { readonly kind: 'unlimited' }
   | { readonly kind: 'slice'; readonly usd: number }
@@ -23,7 +23,7 @@ export type Slice =
   | { readonly kind: 'dry' };
 
 /** True when the session's own cap leaves nothing for another attempt. */
-export function isOwnDry(record: SessionRecord): boolean {
+export function isBudgetExhausted(record: SessionRecord): boolean {
   return ownBudgetLeft(record) < reservationUsdMin;
 }
 
@@ -31,8 +31,13 @@ export function isOwnDry(record: SessionRecord): boolean {
  * What the session's next attempt may spend. `alreadyReserved` are reservations decided on but not yet logged,
  * `sharers` the number of sessions among which the free money is to be split.
  */
-export function sliceFor(state: GroupState, record: SessionRecord, alreadyReserved: number, sharers: number): Slice {
-  if (isOwnDry(record)) return { kind: 'own-dry' };
+export function grantFor(
+  state: GroupState,
+  record: SessionRecord,
+  alreadyReserved: number,
+  sharers: number,
+): BudgetGrant {
+  if (isBudgetExhausted(record)) return { kind: 'own-dry' };
   const own = ownBudgetLeft(record);
   const cap = state.group.config.maxBudgetUsd;
   if (cap === undefined || state.group.config.onBudgetExceeded === 'warn') {
@@ -52,7 +57,7 @@ const regrantShare = 0.8;
  * True when a running session has nearly used up its share and more could be given to it. `spentUsd` is what its
  * attempt has cost so far, `sharers` the number of sessions that would share the free money.
  */
-export function deservesNewSlice(state: GroupState, record: SessionRecord, spentUsd: number, sharers: number): boolean {
+export function deservesNewGrant(state: GroupState, record: SessionRecord, spentUsd: number, sharers: number): boolean {
   const cap = state.group.config.maxBudgetUsd;
   const reserved = record.state.status === 'running' ? record.state.attempt.reservedUsd : undefined;
   if (cap === undefined || reserved === undefined || state.group.config.onBudgetExceeded === 'warn') return false;
@@ -105,7 +110,7 @@ export function ownNotices(state: GroupState, liveUsd: ReadonlyMap<string, numbe
       notices.push({ do: 'warn-own-budget', sessionId, usage, limit });
     }
     // Of one that works claude takes care itself; it may still complete with its last message.
-    if (record.budgetSaid === 'exceeded' || record.state.status !== 'paused' || !isOwnDry(record)) continue;
+    if (record.budgetSaid === 'exceeded' || record.state.status !== 'paused' || !isBudgetExhausted(record)) continue;
     const action = onBudgetExceeded === 'stop' ? 'stopped' : 'paused';
     notices.push({ do: 'exceed-own-budget', sessionId, action, usage, limit });
   }

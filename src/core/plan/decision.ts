@@ -75,7 +75,7 @@ export interface OtherGroups {
 }
 
 /** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */
-export interface Circumstances {
+export interface SchedulingContext {
   /** Workers that may be starting up (nothing printed yet) at once. */
   readonly preparingMax: number;
   /** Running sessions that wait for a command slot: nothing of them starts up; absent = none. */

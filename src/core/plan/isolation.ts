@@ -148,7 +148,7 @@ function isInPlace({ isolated, definition }: SessionRecord): boolean {
  * sessions of other repositories. None of them is an ancestor of another. Those without `work` in their state worked in
  * the checkout itself.
  */
-export function groundworkOf(state: GroupState, id: SessionId): SessionRecord[] {
+export function baseSessionsOf(state: GroupState, id: SessionId): SessionRecord[] {
   const record = state.sessions.get(id);
   const repository = record?.definition.repository;
   if (record === undefined || repository === undefined) return [];

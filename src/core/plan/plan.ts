@@ -60,7 +60,7 @@ export function allBlockers(state: GroupState, plan: Plan): Map<SessionId, reado
     if (record === undefined || record.state.status === 'completed') continue;
     const culprits = new Set<SessionId>();
     for (const dependency of record.definition.dependsOn) {
-      if (isHopeless(state, dependency)) culprits.add(dependency);
+      if (willNotRun(state, dependency)) culprits.add(dependency);
       else for (const culprit of found.get(dependency) ?? []) culprits.add(culprit);
     }
     if (culprits.size > 0) found.set(id, [...culprits].sort());
@@ -69,7 +69,7 @@ export function allBlockers(state: GroupState, plan: Plan): Map<SessionId, reado
 }
 
 /** Failed, and not to be retried in this run. */
-export function isHopeless(state: GroupState, id: SessionId): boolean {
+export function willNotRun(state: GroupState, id: SessionId): boolean {
   const record = state.sessions.get(id);
   return record?.state.status === 'failed' && !record.queued;
 }

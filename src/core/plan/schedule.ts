@@ -7,28 +7,28 @@ import type { AttemptKind, StopReason } from '../event.ts';
 import { defaultRetries, type SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { deservesNewSlice, isOwnDry, judgeBudget, ownNotices, type Slice, sliceFor } from './budget.ts';
-import type { Circumstances, Decision, Start, Wait, WaitReason } from './decision.ts';
+import { type BudgetGrant, deservesNewGrant, grantFor, isBudgetExhausted, judgeBudget, ownNotices } from './budget.ts';
+import type { Decision, SchedulingContext, Start, Wait, WaitReason } from './decision.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf } from './plan.ts';
-import { budgetMessage, holdReason, settle, settleForBudget, settleForLimit } from './settle.ts';
+import { budgetMessage, settle, settleForBudget, settleForLimit, startBlocker } from './settle.ts';
 import { cacheWait, warmUps } from './warm-cache.ts';
 
 /**
  * What to do in this state; only waits, or nothing at all, while there is nothing to do but wait for running sessions.
  */
-export function decide(state: GroupState, circumstances: Circumstances): Decision[] {
+export function decide(state: GroupState, context: SchedulingContext): Decision[] {
   if (state.status !== 'running') return [];
   if (state.frozenUntil !== undefined && state.pausing === undefined) return [frozen(state.frozenUntil)];
-  if (state.pausing !== undefined) return decidePausing(state, state.pausing, circumstances);
+  if (state.pausing !== undefined) return decidePausing(state, state.pausing, context);
   const plan = planOf(state);
-  const budget = judgeBudget(state, circumstances.liveUsd);
-  const decisions: Decision[] = [...budget.notices, ...ownNotices(state, circumstances.liveUsd)];
+  const budget = judgeBudget(state, context.liveUsd);
+  const decisions: Decision[] = [...budget.notices, ...ownNotices(state, context.liveUsd)];
   if (budget.isOver) return [...decisions, ...stopForBudget(state)];
-  if (circumstances.isDiskLow === true) decisions.push(...stopForDisk(state));
-  else decisions.push(...regrants(state, plan, circumstances));
-  const holding = holdReason(state);
-  const next = holding === null ? nextStarts(state, circumstances) : nothingNext;
+  if (context.isDiskLow === true) decisions.push(...stopForDisk(state));
+  else decisions.push(...regrants(state, plan, context));
+  const holding = startBlocker(state);
+  const next = holding === null ? nextStarts(state, context) : nothingNext;
   decisions.push(...next.starts);
   if (next.starts.length > 0) return decisions;
   const { wait } = next;
@@ -50,7 +50,7 @@ function isSelfEnding(state: GroupState, reason: WaitReason): boolean {
   );
 }
 
-function decidePausing(state: GroupState, reason: StopReason, { isDiskLow }: Circumstances): Decision[] {
+function decidePausing(state: GroupState, reason: StopReason, { isDiskLow }: SchedulingContext): Decision[] {
   const drained = isDiskLow === true ? stopForDisk(state) : [];
   const stops = state.draining ? drained : stopAll(state, reason);
   if (state.running.size > 0) return stops;
@@ -100,7 +100,7 @@ function pauseMessage(reason: StopReason): string {
  * Sessions that have nearly used up their share get a new one while money is left: interrupted, then resumed. Not while
  * a tool is at work, whose work would be lost; should the share run dry first, claude itself ends between two messages.
  */
-function regrants(state: GroupState, plan: Plan, { liveUsd, busy }: Circumstances): Decision[] {
+function regrants(state: GroupState, plan: Plan, { liveUsd, busy }: SchedulingContext): Decision[] {
   if (liveUsd === undefined) return [];
   const decisions: Decision[] = [];
   for (const sessionId of state.running) {
@@ -108,7 +108,7 @@ function regrants(state: GroupState, plan: Plan, { liveUsd, busy }: Circumstance
     if (record.state.status !== 'running' || record.state.attempt.stopping !== undefined) continue;
     if (!record.state.attempt.identified || busy?.has(sessionId)) continue;
     const spent = liveUsd.get(sessionId) ?? 0;
-    if (deservesNewSlice(state, record, spent, plan.ready.length + 1)) {
+    if (deservesNewGrant(state, record, spent, plan.ready.length + 1)) {
       decisions.push({ do: 'stop', sessionId, reason: 'slice' });
     }
   }
@@ -124,17 +124,17 @@ export interface NextStarts {
 const nothingNext: NextStarts = { starts: [], wait: null };
 
 /** Starts into free slots, longest remaining chain first. */
-export function nextStarts(state: GroupState, circumstances: Circumstances): NextStarts {
+export function nextStarts(state: GroupState, context: SchedulingContext): NextStarts {
   const plan = planOf(state);
   if (plan.ready.length === 0) return nothingNext;
-  const shut = closedGate(state, circumstances);
+  const shut = closedGate(state, context);
   if (shut !== null) return { starts: [], wait: shut };
-  const { places, wait } = freePlaces(state, circumstances);
-  const { isOut = false } = circumstances;
+  const { places, wait } = freePlaces(state, context);
+  const { isOut = false } = context;
   const known = isOut && hasBegun(state, plan);
   const { shareCheckouts } = state.group.config;
   const inUse = checkoutsInUse(state);
-  const warming = warmUps(state, circumstances);
+  const warming = warmUps(state, context);
   let held: Wait | null = null;
   const starts: Start[] = [];
   let reserved = 0;
@@ -144,7 +144,7 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
     if (starts.length >= places) return { starts, wait };
     const sessionId = plan.ready[index] as SessionId;
     const record = state.sessions.get(sessionId) as SessionRecord;
-    if (isDelayed(record, circumstances)) {
+    if (isDelayed(record, context)) {
       delayed += 1;
       earliestMs = Math.min(earliestMs, record.notBeforeMs as number);
       continue;
@@ -160,14 +160,14 @@ export function nextStarts(state: GroupState, circumstances: Circumstances): Nex
     }
     const isolated = isolationOf(state, sessionId) === 'worktree';
     const { repository } = record.definition;
-    const taken = isolated || repository === undefined ? null : takenCheckout(state, repository, inUse, circumstances);
+    const taken = isolated || repository === undefined ? null : takenCheckout(state, repository, inUse, context);
     if (taken !== null) {
       held ??= taken;
       continue;
     }
     // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
     const sharers = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
-    const slice = record.finished ? nothingToPay : sliceFor(state, record, reserved, sharers);
+    const slice = record.finished ? nothingToPay : grantFor(state, record, reserved, sharers);
     if (slice.kind === 'own-dry') continue;
     if (slice.kind === 'dry') return { starts, wait: moneyWait };
     const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
@@ -188,7 +188,7 @@ const delayMsMax = 15 * 60_000;
 /** Its next attempt is not to begin yet. */
 export function isDelayed(
   record: SessionRecord,
-  { nowMs = 0, servedAtMs }: Pick<Circumstances, 'nowMs' | 'servedAtMs'>,
+  { nowMs = 0, servedAtMs }: Pick<SchedulingContext, 'nowMs' | 'servedAtMs'>,
 ): boolean {
   const { notBeforeMs = 0 } = record;
   if (servedAtMs !== undefined && waitsForApi(record) && servedAtMs > Date.parse(record.endedAt ?? '')) return false;
@@ -196,8 +196,8 @@ export function isDelayed(
 }
 
 /** Its retries are used up; it waits until the API is there again. */
-function waitsForApi({ unheard, transients, definition: { retries = defaultRetries } }: SessionRecord): boolean {
-  return unheard === true && transients > retries;
+function waitsForApi({ promptUnsent, transients, definition: { retries = defaultRetries } }: SessionRecord): boolean {
+  return promptUnsent === true && transients > retries;
 }
 
 /** In an outage those that have begun ask again: one that has not would be prepared for nothing. */
@@ -205,7 +205,7 @@ function hasBegun(state: GroupState, plan: Plan): boolean {
   return plan.ready.some((id) => {
     const record = state.sessions.get(id) as SessionRecord;
     // Who has no money left asks nobody any more.
-    return record.attempts > 0 && !isOwnDry(record);
+    return record.attempts > 0 && !isBudgetExhausted(record);
   });
 }
 
@@ -216,14 +216,14 @@ const outageWait: Wait = {
 };
 
 /** Acceptance asks nothing of the model. */
-const nothingToPay: Slice = { kind: 'unlimited' };
+const nothingToPay: BudgetGrant = { kind: 'unlimited' };
 
 /** Why nobody may begin in the repository's checkouts; null = they are free. */
 function takenCheckout(
   state: GroupState,
   repository: string,
   inUse: ReadonlySet<string>,
-  { others }: Circumstances,
+  { others }: SchedulingContext,
 ): Wait | null {
   if (inUse.has(repository)) return checkoutWait;
   const group = state.group.config.shareCheckouts ? undefined : others?.workingIn(repository);
@@ -241,7 +241,7 @@ const checkoutWait: Wait = {
 const moneyWait: Wait = { do: 'wait', reason: 'money', message: 'Waiting for money that running sessions hold.' };
 
 /** A usage limit holds: wait for its reset, then let one session through and the others only after its first answer. */
-function closedGate(state: GroupState, { gate }: Circumstances): Wait | null {
+function closedGate(state: GroupState, { gate }: SchedulingContext): Wait | null {
   if (gate === undefined || (gate.mayProbe && state.running.size === 0)) return null;
   const message = gate.isThrottled
     ? 'The server throttles requests; nothing starts for a while.'
@@ -261,25 +261,25 @@ interface FreePlaces {
   readonly wait: Wait | null;
 }
 
-function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces {
-  const slots = Math.min(state.group.config.maxConcurrentSessions, circumstances.slotsMax ?? Number.POSITIVE_INFINITY);
+function freePlaces(state: GroupState, context: SchedulingContext): FreePlaces {
+  const slots = Math.min(state.group.config.maxConcurrentSessions, context.slotsMax ?? Number.POSITIVE_INFINITY);
   if (state.running.size >= slots) return { places: 0, wait: slotWait };
   let preparing = 0;
   for (const id of state.running) {
     const record = state.sessions.get(id) as SessionRecord;
     if (record.state.status !== 'running') continue;
     const { identified, accepting } = record.state.attempt;
-    if (!identified && !accepting && !circumstances.inQueue?.has(id)) preparing += 1;
+    if (!identified && !accepting && !context.inQueue?.has(id)) preparing += 1;
   }
   const limits: FreePlaces[] = [
     { places: slots - state.running.size, wait: slotWait },
     {
-      places: circumstances.preparingMax - preparing,
+      places: context.preparingMax - preparing,
       wait: { do: 'wait', reason: 'starting', message: 'Other sessions are still starting up.' },
     },
   ];
-  const { room, gate, isOut = false } = circumstances;
-  const asking = isOut ? unanswered(state, circumstances) : 0;
+  const { room, gate, isOut = false } = context;
+  const asking = isOut ? unanswered(state, context) : 0;
   if (room) limits.push({ places: room.starts, wait: { do: 'wait', reason: room.reason, message: room.message } });
   if (gate) limits.push({ places: 1, wait: null });
   if (isOut) limits.push({ places: 1 - asking, wait: outageWait });
@@ -288,7 +288,7 @@ function freePlaces(state: GroupState, circumstances: Circumstances): FreePlaces
 }
 
 /** Running sessions to which the model has said nothing in this attempt. */
-function unanswered(state: GroupState, { answered, inQueue }: Circumstances): number {
+function unanswered(state: GroupState, { answered, inQueue }: SchedulingContext): number {
   let count = 0;
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;

@@ -5,7 +5,7 @@ import { sessionLabel } from '../id.ts';
 import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { isOwnDry } from './budget.ts';
+import { isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan } from './plan.ts';
 
@@ -27,7 +27,7 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   if (holding !== null && (left || isAccountsTrouble(state))) return [settleHeld(state, holding, left)];
   if (left) return settleDry(state, plan);
   if (counts.failed > 0) return [settleFailed(state, plan)];
-  const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isOwnDry(record));
+  const dry = [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
   if (dry !== undefined) return [settleOwnDry(state, dry)];
   if (counts.paused > 0) {
     const noun = counts.paused === 1 ? 'session is' : 'sessions are';
@@ -52,7 +52,7 @@ function needsAnybody({ failed, sessions }: GroupState): boolean {
 }
 
 /** Why nothing new may start although there are slots; null when starting is allowed. */
-export function holdReason(state: GroupState): string | null {
+export function startBlocker(state: GroupState): string | null {
   if (needsAnybody(state)) return 'needs-person';
   return state.failed.size >= state.group.config.errorThreshold ? 'error-threshold' : null;
 }
@@ -107,7 +107,7 @@ function heldNote({ sessions }: GroupState): string {
 /** Sessions are ready, slots are free, and still nothing starts: only the budget can be the reason. */
 function settleDry(state: GroupState, plan: Plan): Decision[] {
   const ready = plan.ready.map((id) => state.sessions.get(id) as SessionRecord);
-  if (ready[0] !== undefined && ready.every(isOwnDry)) return [settleOwnDry(state, ready[0])];
+  if (ready[0] !== undefined && ready.every(isBudgetExhausted)) return [settleOwnDry(state, ready[0])];
   const limit = state.group.config.maxBudgetUsd;
   if (limit === undefined) throw new Error('Internal error: stuck [this is a bug]: sessions are ready and none starts');
   const usage = state.usage.costUsd;

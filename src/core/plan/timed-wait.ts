@@ -2,11 +2,11 @@
 
 import type { SessionRecord } from '../session-state.ts';
 import { type GroupState, isThrottled } from '../state.ts';
-import { isOwnDry, judgeBudget } from './budget.ts';
+import { isBudgetExhausted, judgeBudget } from './budget.ts';
 import type { Gate } from './decision.ts';
 import { isReady, type Plan } from './plan.ts';
 import { isDelayed } from './schedule.ts';
-import { holdReason } from './settle.ts';
+import { startBlocker } from './settle.ts';
 
 export interface TimedWait {
   readonly reason: 'backoff' | 'limit';
@@ -28,7 +28,7 @@ export function timedWait(
   const backoffMs = isDelayed(record, { nowMs }) ? (record.notBeforeMs ?? 0) : 0;
   const limitMs = gate?.untilMs ?? 0;
   const untilMs = Math.max(backoffMs, limitMs);
-  if (untilMs <= nowMs || !isReady(plan, state, record.definition.id, record) || isOwnDry(record)) return null;
+  if (untilMs <= nowMs || !isReady(plan, state, record.definition.id, record) || isBudgetExhausted(record)) return null;
   if (isEnding(state) || (limitMs > nowMs && state.group.config.onLimit === 'pause')) return null;
   return { reason: limitMs >= backoffMs ? 'limit' : 'backoff', untilMs };
 }
@@ -36,7 +36,7 @@ export function timedWait(
 /** Nothing new starts in this run, or it is over. */
 function isEnding(state: GroupState): boolean {
   const isHalted = state.pausing !== undefined || state.frozenUntil !== undefined;
-  return state.status !== 'running' || isHalted || holdReason(state) !== null || judgeBudget(state).isOver;
+  return state.status !== 'running' || isHalted || startBlocker(state) !== null || judgeBudget(state).isOver;
 }
 
 /** The gate as the log tells of it, for who cannot see it. */

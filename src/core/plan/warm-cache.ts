@@ -48,7 +48,7 @@ function ownKind(definition: SessionDefinition): string {
   return kind;
 }
 
-/** What is known of the moment, see Circumstances. */
+/** What is known of the moment, see SchedulingContext. */
 export interface Answers {
   /** Running sessions that the model has answered in this attempt; absent = not known, then nobody waits. */
   readonly answered?: SessionSet;

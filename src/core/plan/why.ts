@@ -6,11 +6,11 @@ import { momentText } from '../moment.ts';
 import { explanation } from '../progress.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { isOwnDry } from './budget.ts';
-import type { Circumstances, Gate } from './decision.ts';
+import { isBudgetExhausted } from './budget.ts';
+import type { Gate, SchedulingContext } from './decision.ts';
 import { type Plan, planOf } from './plan.ts';
 import { decide, nextStarts } from './schedule.ts';
-import { failuresText, holdReason, ownDryNext, settleForLimit } from './settle.ts';
+import { failuresText, ownDryNext, settleForLimit, startBlocker } from './settle.ts';
 import { timedWait } from './timed-wait.ts';
 import { cacheWait, type WarmUps, warmUps } from './warm-cache.ts';
 
@@ -23,8 +23,8 @@ export interface Why {
 }
 
 /** One answer for every session that is not running and not completed, in the order in which they were added. */
-export function whyNot(state: GroupState, circumstances: Circumstances): Why[] {
-  const ask = whyAsker(state, circumstances);
+export function whyNot(state: GroupState, context: SchedulingContext): Why[] {
+  const ask = whyAsker(state, context);
   return [...state.sessions.values()].flatMap((record) => ask(record) ?? []);
 }
 
@@ -32,17 +32,17 @@ export function whyNot(state: GroupState, circumstances: Circumstances): Why[] {
  * The same for those who ask about a few of many, as long as the state stays as it is: nothing is looked at before the
  * first question. Null for a session that runs or is completed.
  */
-export function whyAsker(state: GroupState, circumstances: Circumstances): (record: SessionRecord) => Why | null {
+export function whyAsker(state: GroupState, context: SchedulingContext): (record: SessionRecord) => Why | null {
   let moment: Moment | undefined;
   return (record) => {
     const { status } = record.state;
     if (status === 'running' || status === 'completed') return null;
     moment ??= {
       plan: planOf(state),
-      general: whyNoneStarts(state, circumstances),
-      warming: warmUps(state, circumstances),
-      nowMs: circumstances.nowMs ?? 0,
-      gate: circumstances.gate ?? null,
+      general: whyNoneStarts(state, context),
+      warming: warmUps(state, context),
+      nowMs: context.nowMs ?? 0,
+      gate: context.gate ?? null,
     };
     return whyOne(state, record, moment);
   };
@@ -60,7 +60,7 @@ interface Moment {
 type General = { readonly reason: string; readonly message: string };
 
 /** What holds for every session that could start. */
-function whyNoneStarts(state: GroupState, circumstances: Circumstances): General {
+function whyNoneStarts(state: GroupState, context: SchedulingContext): General {
   switch (state.status) {
     case 'created':
       return { reason: 'not-started', message: 'The group was not started. Start it with: group run.' };
@@ -71,31 +71,31 @@ function whyNoneStarts(state: GroupState, circumstances: Circumstances): General
     case 'archived':
       return { reason: state.status, message: `The group is ${state.status}.` };
     case 'running':
-      return whyNow(state, circumstances);
+      return whyNow(state, context);
   }
 }
 
-function whyNow(state: GroupState, circumstances: Circumstances): General {
+function whyNow(state: GroupState, context: SchedulingContext): General {
   if (state.pausing !== undefined) return { reason: 'pausing', message: 'The group is being paused.' };
   if (state.frozenUntil !== undefined) {
     const until = momentText(Date.parse(state.frozenUntil));
     const message = `Everything is halted; at ${until} it becomes a pause. Go on with: group resume.`;
     return { reason: 'frozen', message };
   }
-  const holding = holdReason(state);
+  const holding = startBlocker(state);
   if (holding === 'needs-person') {
     return { reason: 'needs-person', message: 'Another session failed in a way that only a person can cure.' };
   }
   if (holding !== null) {
     return { reason: holding, message: `${failuresText(state)}, so nothing new starts in this run.` };
   }
-  const { wait } = nextStarts(state, circumstances);
+  const { wait } = nextStarts(state, context);
   if (wait?.reason === 'limit' && wait.untilMs !== undefined) {
     if (state.group.config.onLimit === 'pause') return settleForLimit(wait.untilMs);
-    return { reason: 'limit', message: limitSentence(wait.untilMs, circumstances.gate?.isThrottled === true) };
+    return { reason: 'limit', message: limitSentence(wait.untilMs, context.gate?.isThrottled === true) };
   }
   if (wait !== null && wait.reason !== 'backoff') return wait;
-  for (const decision of decide(state, circumstances)) {
+  for (const decision of decide(state, context)) {
     if (decision.do === 'wait' && decision.reason !== 'backoff') return decision;
     if (decision.do === 'settle' && decision.status !== 'completed') return decision;
   }
@@ -114,7 +114,7 @@ function whyOne(state: GroupState, record: SessionRecord, { plan, general, warmi
   const { status } = record.state;
   const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
   const own = explanation(state, plan, record);
-  if (status === 'paused' && isOwnDry(record)) {
+  if (status === 'paused' && isBudgetExhausted(record)) {
     return answer('budget', `It has used up its own budget. ${ownDryNext}`);
   }
   if (own.reason === 'blocked') return answer('blocked', own.message ?? '');

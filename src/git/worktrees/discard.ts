@@ -9,10 +9,10 @@ import { systemFailure } from '../../store/system-failure.ts';
 
 import type { Git } from '../git.ts';
 import { isOurFile } from '../our-files.ts';
-import { commitOf, runOwn } from '../own.ts';
 import { findRepository } from '../repository.ts';
+import { commitOf, runOwn } from '../run-git.ts';
 import { tipOf } from '../target.ts';
-import { askedIn } from './scratch.ts';
+import { repositoryDir } from './scratch.ts';
 import { changedFiles } from './worktree.ts';
 
 /** The word with which git itself locks a worktree that it is making; it stays when that git was killed. */
@@ -74,7 +74,7 @@ export interface Standing {
 
 /** All worktrees of the repository, its first one in front. Fails with git's reason. */
 export async function registeredWorktrees(git: Git, repository: string): Promise<Result<readonly Registered[]>> {
-  const listed = await runOwn(git, askedIn(repository), ['worktree', 'list', '--porcelain', '-z']);
+  const listed = await runOwn(git, repositoryDir(repository), ['worktree', 'list', '--porcelain', '-z']);
   if (!listed.ok) return listed;
   return ok(listed.value.split('\0\0').flatMap((entry) => parseEntry(entry.split('\0')) ?? []));
 }
@@ -96,7 +96,11 @@ function parseEntry(fields: readonly string[]): Registered | null {
 
 /** Local branches whose names begin with `start`, which ends in a slash. Fails with git's reason. */
 export async function listBranches(git: Git, repository: string, start: string): Promise<Result<readonly string[]>> {
-  const listed = await runOwn(git, askedIn(repository), ['for-each-ref', '--format=%(refname)', `refs/heads/${start}`]);
+  const listed = await runOwn(git, repositoryDir(repository), [
+    'for-each-ref',
+    '--format=%(refname)',
+    `refs/heads/${start}`,
+  ]);
   if (!listed.ok) return listed;
   const names = listed.value.split('\n').filter((name) => name !== '');
   return ok(names.map((name) => name.slice('refs/heads/'.length)));
@@ -163,7 +167,7 @@ async function countUnmerged(
     if (!found.ok) return found;
     if (found.value !== null) merged.push(found.value);
   }
-  const known = base === undefined ? ok(null) : await commitOf(git, askedIn(repository), base);
+  const known = base === undefined ? ok(null) : await commitOf(git, repositoryDir(repository), base);
   if (!known.ok) return known;
   if (known.value !== null) merged.push(known.value);
   return countCommits(git, repository, [tip, '--not', ...merged, '--remotes']);
@@ -176,15 +180,21 @@ async function countLoose(git: Git, { repository }: Doomed, registered: Register
 }
 
 async function countCommits(git: Git, repository: string, range: readonly string[]): Promise<Result<number>> {
-  const counted = await runOwn(git, askedIn(repository), ['rev-list', '--count', ...range]);
+  const counted = await runOwn(git, repositoryDir(repository), ['rev-list', '--count', ...range]);
   return counted.ok ? ok(Number.parseInt(counted.value, 10)) : counted;
 }
 
 /** Git names the branch in each stash's first line, as a whole or by its last part. */
 async function countStashes(git: Git, repository: string, branch: string): Promise<Result<number>> {
-  const some = await runOwn(git, askedIn(repository), ['for-each-ref', '--format=%(refname)', 'refs/stash']);
+  const some = await runOwn(git, repositoryDir(repository), ['for-each-ref', '--format=%(refname)', 'refs/stash']);
   if (!some.ok || some.value.trim() === '') return some.ok ? ok(0) : some;
-  const listed = await runOwn(git, askedIn(repository), ['log', '--walk-reflogs', '--format=%gs', 'refs/stash', '--']);
+  const listed = await runOwn(git, repositoryDir(repository), [
+    'log',
+    '--walk-reflogs',
+    '--format=%gs',
+    'refs/stash',
+    '--',
+  ]);
   if (!listed.ok) return listed;
   const short = branch.slice(branch.lastIndexOf('/') + 1);
   const starts = [branch, short].flatMap((name) => [`WIP on ${name}:`, `On ${name}:`]);
@@ -262,7 +272,7 @@ export async function forgetWorktree(
 ): Promise<Result<void>> {
   if (registered === null) return ok(undefined);
   // The second --force is for one that a killed git left marked as being made.
-  const removed = await runOwn(git, askedIn(repository), [
+  const removed = await runOwn(git, repositoryDir(repository), [
     'worktree',
     'remove',
     '--force',
@@ -274,11 +284,12 @@ export async function forgetWorktree(
 }
 
 async function deleteBranch(git: Git, repository: string, branch: string, tip: string): Promise<Result<void>> {
-  const gone = await runOwn(git, askedIn(repository), ['update-ref', '-d', `refs/heads/${branch}`, tip]);
+  const gone = await runOwn(git, repositoryDir(repository), ['update-ref', '-d', `refs/heads/${branch}`, tip]);
   if (!gone.ok) return gone;
   // Where it was pushed to may be noted; nothing needs that any more.
   const pattern = `^branch\\.${branch.replace(/[^A-Za-z0-9/-]/g, '\\$&')}\\.`;
-  const noted = await runOwn(git, askedIn(repository), ['config', '--local', '--get-regexp', pattern]);
-  if (noted.ok) await runOwn(git, askedIn(repository), ['config', '--local', '--remove-section', `branch.${branch}`]);
+  const noted = await runOwn(git, repositoryDir(repository), ['config', '--local', '--get-regexp', pattern]);
+  if (noted.ok)
+    await runOwn(git, repositoryDir(repository), ['config', '--local', '--remove-section', `branch.${branch}`]);
   return ok(undefined);
 }

@@ -1,7 +1,7 @@
 /** The folder of a worktree and what the repository knows of it: added, found, forgotten without losing a commit. */
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
-import { askOwn, commitOf, longTimeoutMs, refusal, runOwn } from '../own.ts';
+import { askOwn, commitOf, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 
 /** Checks the existing branch out in a new folder at the absolute path. Fails with `worktree-failed`. */
 export async function addFolder(git: Git, cwd: string, path: string, branch: string): Promise<Result<void>> {

@@ -5,11 +5,11 @@
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
 import { halfDoneSeries } from '../half-done.ts';
-import { commitOf, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../own.ts';
 import { gitDirOf } from '../repository.ts';
+import { commitOf, identityOptions, longTimeoutMs, nameFiles, runOwn } from '../run-git.ts';
 import { stageAll } from '../stage.ts';
 import { type Doomed, type Standing, standingOf } from './discard.ts';
-import { askedIn } from './scratch.ts';
+import { repositoryDir } from './scratch.ts';
 
 export interface Rescued {
   /** As it is now. */
@@ -62,7 +62,7 @@ async function saveFiles(
   const name = isHome && branch !== undefined ? branch : besideOf(doomed, commit.value);
   const old = name === branch ? (head.value ?? '') : '';
   const why = 'branch: uncommitted work kept by claude-code-agent';
-  const moved = await runOwn(git, askedIn(repository), ['update-ref', '-m', why, refOf(name), commit.value, old]);
+  const moved = await runOwn(git, repositoryDir(repository), ['update-ref', '-m', why, refOf(name), commit.value, old]);
   if (!moved.ok) return moved;
   const files = uncommitted.filter((file) => !apart.includes(file));
   const what = `what was uncommitted in the worktree of ${title} (${nameFiles(files)})`;
@@ -107,7 +107,7 @@ async function keepLoose(git: Git, doomed: Doomed, title: string): Promise<Resul
   if (now.value.loose === 0 || head === undefined) return ok([]);
   const name = besideOf(doomed, head);
   const why = 'branch: kept by claude-code-agent';
-  const made = await runOwn(git, askedIn(doomed.repository), ['update-ref', '-m', why, refOf(name), head, '']);
+  const made = await runOwn(git, repositoryDir(doomed.repository), ['update-ref', '-m', why, refOf(name), head, '']);
   if (!made.ok) return made;
   return ok([`Kept on ${name}, ${short(head)}: what was committed in the worktree of ${title} on no branch.`]);
 }

@@ -8,13 +8,13 @@ import { ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 
 import type { Git } from '../git.ts';
-import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from '../own.ts';
+import { askOwn, identityOptions, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 
 const long = { timeoutMs: longTimeoutMs };
 const namesShown = 10;
 
 /** Where git is asked about a repository: it can be told to distrust a folder that is only a git folder. */
-export function askedIn(repository: string): string {
+export function repositoryDir(repository: string): string {
   return basename(repository) === '.git' ? dirname(repository) : repository;
 }
 
@@ -26,7 +26,7 @@ export async function makeScratch(git: Git, repository: string, path: string, co
   const cleared = await removeScratch(git, repository, path);
   if (!cleared.ok) return cleared;
   git.world.files.makeFolder(dirname(path));
-  const added = await runOwn(git, askedIn(repository), scratchArgs(path, commit), long);
+  const added = await runOwn(git, repositoryDir(repository), scratchArgs(path, commit), long);
   if (added.ok) return ok(undefined);
   await removeScratch(git, repository, path);
   return added;
@@ -41,14 +41,14 @@ export async function removeScratch(git: Git, repository: string, path: string):
   const { files } = git.world;
   const args = ['worktree', 'remove', '--force', '--force', '--', path];
   const isRepository = files.info(repository)?.kind === 'folder';
-  if (isRepository && files.entryKind(path) !== null) await askOwn(git, askedIn(repository), args, long);
+  if (isRepository && files.entryKind(path) !== null) await askOwn(git, repositoryDir(repository), args, long);
   try {
     files.remove(path);
   } catch (error) {
     return { ok: false, failure: systemFailure(path, error) };
   }
   // Git forgets a worktree without a folder as well, unless it never knew it.
-  if (isRepository) await askOwn(git, askedIn(repository), args, long);
+  if (isRepository) await askOwn(git, repositoryDir(repository), args, long);
   return ok(undefined);
 }
 
@@ -84,7 +84,7 @@ export async function changedSince(
   paths: readonly string[],
 ): Promise<Result<boolean>> {
   const args = ['diff', '--quiet', '--no-ext-diff', '--no-renames', `${other}...${commit}`, '--', ...paths];
-  const asked = await askOwn(git, askedIn(repository), ['--literal-pathspecs', ...args], long);
+  const asked = await askOwn(git, repositoryDir(repository), ['--literal-pathspecs', ...args], long);
   return asked.ok ? ok(asked.value.exitCode !== 0) : asked;
 }
 

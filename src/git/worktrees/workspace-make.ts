@@ -3,10 +3,19 @@ import { join, relative } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
 import { isOurFile } from '../our-files.ts';
-import { askOwn, commitOf, currentBranch, identityOptions, longTimeoutMs, nameFiles, refusal, runOwn } from '../own.ts';
 import { findRepository } from '../repository.ts';
+import {
+  askOwn,
+  commitOf,
+  currentBranch,
+  identityOptions,
+  longTimeoutMs,
+  nameFiles,
+  refusal,
+  runOwn,
+} from '../run-git.ts';
 import { addFolder, forgetFolder, registrationOf } from './registration.ts';
-import { askedIn } from './scratch.ts';
+import { repositoryDir } from './scratch.ts';
 import {
   type MadeWorkspace,
   remadeNow,
@@ -251,7 +260,7 @@ export async function mergeCommit(
 export async function takeBack(git: Git, intentFile: string, intent: WorkspaceIntent): Promise<Result<void>> {
   const { files } = git.world;
   const { path, branch, base } = intent;
-  const asked = askedIn(intent.repository);
+  const asked = repositoryDir(intent.repository);
   const entry = await registrationOf(git, asked, path);
   if (!entry.ok) return entry;
   const tip = await commitOf(git, asked, `refs/heads/${branch}`);

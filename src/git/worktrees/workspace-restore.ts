@@ -1,10 +1,10 @@
 /** Finds the worktree that a session had, and brings it back from its branch when its folder is gone. */
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../git.ts';
-import { askOwn, commitOf, isAncestor, longTimeoutMs, refusal, runOwn } from '../own.ts';
 import { findRepository } from '../repository.ts';
+import { askOwn, commitOf, isAncestor, longTimeoutMs, refusal, runOwn } from '../run-git.ts';
 import { addFolder, forgetFolder, registrationOf } from './registration.ts';
-import { askedIn } from './scratch.ts';
+import { repositoryDir } from './scratch.ts';
 import {
   type MadeWorkspace,
   remadeNow,
@@ -57,7 +57,7 @@ async function hasLostItsFiles(git: Git, path: string, isWorktree: boolean): Pro
 async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace | null>> {
   const { files } = git.world;
   const { path, branch, base } = intent;
-  const repository = askedIn(intent.repository);
+  const repository = repositoryDir(intent.repository);
   const entry = await registrationOf(git, repository, path);
   if (!entry.ok) return entry;
   if (entry.value?.lock !== undefined) {
@@ -97,7 +97,7 @@ async function restore(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): 
 
 async function refill(git: Git, plan: WorkspacePlan, intent: WorkspaceIntent): Promise<Result<MadeWorkspace>> {
   const { files } = git.world;
-  const added = await addFolder(git, askedIn(intent.repository), intent.path, intent.branch);
+  const added = await addFolder(git, repositoryDir(intent.repository), intent.path, intent.branch);
   if (!added.ok) return added;
   const checked = checkFolder(git, intent);
   if (!checked.ok) return checked;

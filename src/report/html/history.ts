@@ -6,8 +6,8 @@
 
 import type { AttemptKind, GroupEvent } from '../../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
-import { isOwnDry } from '../../core/plan/budget.ts';
-import { holdReason } from '../../core/plan/settle.ts';
+import { isBudgetExhausted } from '../../core/plan/budget.ts';
+import { startBlocker } from '../../core/plan/settle.ts';
 import { reduce } from '../../core/reduce.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
@@ -210,7 +210,7 @@ class Historian {
     this.limits.set(state.limitResetsAt !== undefined, at);
     this.dry.set(this.isDry, at);
     this.warmth.take(state, at);
-    this.errors.set(isRunning && holdReason(state) !== null, at);
+    this.errors.set(isRunning && startBlocker(state) !== null, at);
   }
 
   private takeSession(event: GroupEvent, id: SessionId): void {
@@ -338,5 +338,5 @@ function restOf({ definition, state, queued, ...rest }: SessionRecord, only?: Re
   if (state.status === 'running' || state.status === 'completed') return null;
   if (state.status === 'failed' && !queued) return 'failed';
   if (queued) return only === undefined || only.has(definition.id) ? 'ready' : 'paused';
-  return state.status === 'paused' && isOwnDry({ definition, state, queued, ...rest }) ? 'budget' : 'paused';
+  return state.status === 'paused' && isBudgetExhausted({ definition, state, queued, ...rest }) ? 'budget' : 'paused';
 }

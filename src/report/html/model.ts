@@ -168,7 +168,7 @@ export interface ReportNote {
 }
 
 /** What is known of a running group beside its log. */
-export interface Circumstances {
+export interface SchedulingContext {
   /** What running attempts have used so far. */
   readonly live?: ReadonlyMap<SessionId, Usage>;
   /** A live process runs the group. */
@@ -183,7 +183,7 @@ export function reportModel(
   state: GroupState,
   events: readonly GroupEvent[],
   nowMs: number,
-  { live = new Map(), hasRunner = false }: Circumstances = {},
+  { live = new Map(), hasRunner = false }: SchedulingContext = {},
 ): ReportModel {
   const interrupted = state.status === 'running' && !hasRunner;
   const history = historyOf(events, interrupted ? Date.parse(state.updatedAt) : nowMs);

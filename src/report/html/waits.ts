@@ -61,7 +61,7 @@ function failuresOf(session: SessionHistory | undefined): Span[] {
   return session?.stretches.filter(({ rest }) => rest === 'failed') ?? [];
 }
 
-interface Circumstances {
+interface SchedulingContext {
   readonly history: History;
   readonly warming: readonly Span[];
   readonly unmet: readonly Span[];
@@ -70,7 +70,7 @@ interface Circumstances {
 }
 
 /** Later layers hide earlier ones: the last that applies is what a person would name first. */
-function waitsIn(stretch: Stretch, { history, warming, unmet, hopeless, from }: Circumstances): Wait[] {
+function waitsIn(stretch: Stretch, { history, warming, unmet, hopeless, from }: SchedulingContext): Wait[] {
   const begin = Math.max(stretch.from, from);
   if (stretch.rest === 'failed' || stretch.to <= begin) return [];
   const whole: Span = { from: begin, to: stretch.to };

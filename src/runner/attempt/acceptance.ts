@@ -245,4 +245,4 @@ export class Acceptance {
 const namesShown = 5;
 const syncTimeoutMs = 10_000;
 
-const leavings = () => import('../../git/leavings.ts');
+const leavings = () => import('../../git/leftover-files.ts');

@@ -267,7 +267,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   };
   // Its hooks tell the session from this file what it has to do, whatever is said now.
   world.files.writeAtomic(paths.prompt, resumePrompt(words));
-  const prompt = continues && record.unheard === true ? repeatPrompt(words) : resumePrompt(words);
+  const prompt = continues && record.promptUnsent === true ? repeatPrompt(words) : resumePrompt(words);
   const chosen = record.model ?? definition.model ?? state.group.config.model;
   const model = chosen ?? modelOfSettings(world, base, { projectPath: folder, env });
   const { allowedTools, outputSchema } = definition;

@@ -15,10 +15,10 @@ import type { ProcessIdentity, StopReason } from '../../core/event.ts';
 import { delay } from '../../world/clock.ts';
 import type { ExitStatus, FifoWriter, RunningProcess, World } from '../../world/world.ts';
 import type { WorkerNews } from '../facts.ts';
+import { MessageQueue } from '../message-queue.ts';
 import { nameTranscript, tidyUp } from '../place/session-files.ts';
 import { patiently, reap } from '../reap.ts';
-import { SaidTexts } from '../said.ts';
-import { findStrays } from '../strays.ts';
+import { unloggedWorkers } from '../unlogged-workers.ts';
 import { AttemptProcesses } from './attempt-processes.ts';
 import type { Preparation } from './launch.ts';
 import {
@@ -32,7 +32,7 @@ import {
 } from './outcomes.ts';
 import { lastStderrLine } from './stderr-tail.ts';
 import { TranscriptFollower } from './transcript-follower.ts';
-import { WorkerNotes } from './worker-notes.ts';
+import { WorkerMetrics } from './worker-metrics.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 /** How long claude may take to confirm an interrupt before it is signalled. */
@@ -52,7 +52,7 @@ interface Stop {
 
 export class Worker {
   readonly stream: AttemptStream;
-  readonly notes = new WorkerNotes();
+  readonly notes = new WorkerMetrics();
   readonly #world: World;
   readonly #options: WorkerOptions;
   #process: RunningProcess | null = null;
@@ -60,7 +60,7 @@ export class Worker {
   #follower: TranscriptFollower | null = null;
   #prompt: string | null = null;
   #stopPreparing: (() => void) | null = null;
-  readonly #said: SaidTexts;
+  readonly #said: MessageQueue;
   /** claude is in the middle of a turn. */
   #inTurn = false;
   #stop: Stop | null = null;
@@ -81,7 +81,7 @@ export class Worker {
     this.#options = options;
     this.stream = emptyStream(options.prices, options.findBase);
     this.#processes = new AttemptProcesses(world, options);
-    this.#said = new SaidTexts(options.attemptId, options.told);
+    this.#said = new MessageQueue(options.attemptId, options.told);
   }
 
   /** Prepares and spawns. The prompt is not sent before `sendPrompt`, so that the process can be logged first. */
@@ -94,7 +94,7 @@ export class Worker {
   }
 
   async #launch(prepare: Preparation): Promise<void> {
-    const strays = findStrays(this.#world, this.#options.paths);
+    const strays = unloggedWorkers(this.#world, this.#options.paths);
     if (strays.length > 0) {
       const ended = await reap(this.#world, this.#options.attemptId, strays);
       // What it printed to its end belongs to no attempt, so the next one begins behind that.
@@ -143,7 +143,7 @@ export class Worker {
    * Reads what a worker left that died without a runner, and ends whatever of it is still alive. `signalled`: it may
    * have been told to end before it printed what it did, so that a success is no finished work.
    */
-  async bury(stopping: StopReason | undefined, signalled: boolean): Promise<void> {
+  async finalizeDead(stopping: StopReason | undefined, signalled: boolean): Promise<void> {
     if (stopping !== undefined) this.#stop = { reason: stopping, signalled };
     this.#isHistory = true;
     this.#processes.recall();

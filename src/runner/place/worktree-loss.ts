@@ -3,7 +3,7 @@ import type { Loss } from '../../claude/launch/resume-prompt.ts';
 import type { Workspace } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
-import { runOwn } from '../../git/own.ts';
+import { runOwn } from '../../git/run-git.ts';
 
 /** `record` is as it was when the worktree was made again. */
 export async function lossOf(git: Git, record: SessionRecord, workspace: Workspace): Promise<Loss> {

@@ -6,18 +6,18 @@ import { isFaberRunning } from '../../context/faber/is-running.ts';
 import { noteSessionWorktree } from '../../context/faber/worktrees.ts';
 import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type Workspace } from '../../core/group.ts';
-import { groundworkOf } from '../../core/plan/isolation.ts';
+import { baseSessionsOf } from '../../core/plan/isolation.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Base } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
 import { copyIncluded } from '../../git/include.ts';
-import { commitOf } from '../../git/own.ts';
 import { findRepository } from '../../git/repository.ts';
+import { commitOf } from '../../git/run-git.ts';
 import { branchName, makeWorkspace } from '../../git/worktrees/workspace.ts';
 import type { World } from '../../world/world.ts';
 import type { CommandSlots } from '../attempt/command-slots.ts';
 import { commandFailure, runShellCommand } from '../attempt/shell-command.ts';
-import { groundsOf, withCure } from './groundwork.ts';
+import { baseCommitsOf, withCure } from './base-commits.ts';
 import { contextOf } from './session-context.ts';
 import { stoppedWaiting, type Workplace, type WorkplaceInput } from './workplace.ts';
 import { describeLoss, lossOf } from './worktree-loss.ts';
@@ -38,7 +38,7 @@ export async function isolate(
   const { id, name, projectPath } = record.definition;
   const checkout = findRepository(git.world.files, projectPath)?.top ?? projectPath;
   const known = state.bases.get(checkout) ?? bases.get(checkout);
-  const grounds = await groundsOf(git, groundworkOf(state, id), checkout);
+  const grounds = await baseCommitsOf(git, baseSessionsOf(state, id), checkout);
   if (!grounds.ok) return grounds;
   const { commits, isForeign } = grounds.value;
   const own = isForeign ? await originOf(git, projectPath, known) : ok([]);
@@ -53,7 +53,7 @@ export async function isolate(
     parents: [...own.value, ...commits],
     isKnown: record.workspace !== undefined,
   });
-  if (!made.ok) return withCure(made.failure, groundworkOf(state, id));
+  if (!made.ok) return withCure(made.failure, baseSessionsOf(state, id));
   const { notes, isNew } = made.value;
   // All work of a checkout goes back to the branch that was checked out there when the first of it began.
   const { target: found, ...rest } = made.value.workspace;

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
 import type { SlotWait } from '../../../src/core/plan/command-slot.ts';
-import type { Circumstances } from '../../../src/core/plan/decision.ts';
+import type { SchedulingContext } from '../../../src/core/plan/decision.ts';
 import { whyAsker, whyNot } from '../../../src/core/plan/why.ts';
 import { paintRow, plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
@@ -236,7 +236,7 @@ test('what was held back keeps its sign when the run is over', () => {
 test('what waits for a limit, a slot or the prompt cache says so', () => {
   const ids = [1, 2, 3, 4].map(sessionId);
   const [first = '', ...others] = ids;
-  const rowsOf = (config: Partial<GroupConfig>, circumstances: Partial<Circumstances>, ...more: EventBody[]) => {
+  const rowsOf = (config: Partial<GroupConfig>, circumstances: Partial<SchedulingContext>, ...more: EventBody[]) => {
     const sessions = ids.map((id) => session(id));
     const { state } = fold([
       ...creation({ maxConcurrentSessions: 4, ...config }, sessions),

@@ -7,9 +7,9 @@ import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
 import { finishMerge } from '../../../delivery/finish.ts';
-import { wayOut } from '../../../delivery/way-out.ts';
+import { recoveryHint } from '../../../delivery/recovery-hint.ts';
 import { cleanUpSessions, type Leftover, leftoversOf, whyKept } from '../../../delivery/worktree-cleanup.ts';
-import { askedIn } from '../../../git/worktrees/scratch.ts';
+import { repositoryDir } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../report/format.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
 import { runLine, titleOf } from '../../../report/wording.ts';
@@ -99,7 +99,7 @@ function checkArchivable(context: Context, state: GroupState, leftovers: readonl
     'illegal-transition',
     `Group ${id} is not archived: unmerged work would stay. The worktree of ${first.leftover.title}: ` +
       `${first.why}${rest}`,
-    `${wayOut(state, first.leftover)} and archive again, or throw it away with: ` +
+    `${recoveryHint(state, first.leftover)} and archive again, or throw it away with: ` +
       `claude-code-agent group archive ${id} --force`,
   );
 }
@@ -118,7 +118,7 @@ function lostWith({ title, doomed, standing, isUncertain }: Leftover): string[] 
   const { branch, repository } = doomed;
   const { unmerged, loose, tip, registered, uncommitted, elsewhere } = standing.value;
   const back = (name: string, commit: string) =>
-    `git -C ${shellWord(askedIn(repository))} branch ${shellWord(name)} ${commit}`;
+    `git -C ${shellWord(repositoryDir(repository))} branch ${shellWord(name)} ${commit}`;
   const lost: string[] = [];
   // A branch of that name that may be somebody else's stays.
   const isForeign = elsewhere !== null || (isUncertain && registered?.branch !== branch);

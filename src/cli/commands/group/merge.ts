@@ -47,7 +47,7 @@ async function merge(context: Context, reference: string, wish: MergeWish, json:
   });
   if (!report.ok) return report;
   showMerge(context, group.value.groupId, report.value, json);
-  const { outcome, handOver } = report.value;
+  const { outcome, mergePlan } = report.value;
   if (outcome === 'interrupted') return ok(exitCode.interrupted);
-  return ok(isIncomplete(handOver, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
+  return ok(isIncomplete(mergePlan, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
 }

@@ -55,7 +55,7 @@ async function propose(context: Context, reference: string, wish: ProposalWish, 
       if (outcome === 'planned') showCommands(context, writer, report.value, { draft: wish.draft, json });
       else showProposal(context, group.value.groupId, report.value, json);
       if (outcome === 'interrupted') return ok(exitCode.interrupted);
-      return ok(isIncomplete(report.value.handOver, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
+      return ok(isIncomplete(report.value.mergePlan, outcome !== 'nothing') ? exitCode.failed : exitCode.done);
     },
   });
 }

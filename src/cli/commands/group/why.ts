@@ -6,7 +6,7 @@ import { inQueueOf, type Standing, standingOf } from '../../../control/watch/liv
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
-import type { Circumstances, Gate } from '../../../core/plan/decision.ts';
+import type { Gate, SchedulingContext } from '../../../core/plan/decision.ts';
 import { planOf } from '../../../core/plan/plan.ts';
 import { loggedGate } from '../../../core/plan/timed-wait.ts';
 import { answeredOf } from '../../../core/plan/warm-cache.ts';
@@ -188,7 +188,7 @@ function doingNow(now: LiveSession | undefined, identified: boolean): string {
 }
 
 /** What the runner knows besides the log, looked at from outside; nothing is claimed. */
-function circumstancesOf(context: Context, group: LoadedGroup, { live }: Standing): Circumstances {
+function circumstancesOf(context: Context, group: LoadedGroup, { live }: Standing): SchedulingContext {
   const { world } = context;
   const { state, root, paths } = group;
   const nowMs = world.clock.now();

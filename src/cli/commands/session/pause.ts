@@ -5,8 +5,8 @@ import { foreignWorker } from '../../../control/leftovers.ts';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
+import { recordCommand } from '../../../control/submit.ts';
 import { awaitState } from '../../../control/watch/await-state.ts';
-import { recordWish } from '../../../control/wish.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import { sessionLabel } from '../../../core/id.ts';
 import type { SessionState } from '../../../core/session-state.ts';
@@ -52,7 +52,7 @@ async function pauseDirectly(world: World, writer: GroupWriter, sessionId: strin
     if (foreign) return foreign;
     await stopSession(world, writer, sessionId, 'user');
   } else {
-    const recorded = recordWish(world, writer, { kind: 'pause-session', sessionId });
+    const recorded = recordCommand(world, writer, { kind: 'pause-session', sessionId });
     if (!recorded.ok) return recorded;
   }
   return ok(stateOf(writer.state, sessionId));

@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';
-import { makeWish } from '../../../control/wish.ts';
+import { submit } from '../../../control/submit.ts';
 import { ok } from '../../../core/failure.ts';
 import { sessionLabel } from '../../../core/id.ts';
 import { titleOf } from '../../../report/wording.ts';
@@ -46,7 +46,7 @@ async function resume(context: Context, named: string, { rehearse, maxBudgetUsd 
     const startable = checkStartable(session.value);
     if (!startable.ok) return startable;
   }
-  const wish = makeWish(context.world, session.value, {
+  const wish = submit(context.world, session.value, {
     kind: 'resume-session',
     sessionId,
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),

@@ -5,7 +5,7 @@ import { changeGroup } from '../../../control/change-group.ts';
 import { foreignWorker } from '../../../control/leftovers.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
-import { recordWish } from '../../../control/wish.ts';
+import { recordCommand } from '../../../control/submit.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
 import { titleOf } from '../../../report/wording.ts';
@@ -104,7 +104,7 @@ async function sayDirectly(world: World, writer: GroupWriter, message: Message):
     // The worker has ended while nobody watched; how it ended decides whether there is a next attempt.
     await stopSession(world, writer, sessionId, 'user');
   }
-  const recorded = recordWish(world, writer, message);
+  const recorded = recordCommand(world, writer, message);
   return recorded.ok ? ok('next-attempt') : recorded;
 }
 

@@ -5,7 +5,7 @@ import { quoted, sessionLabel } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
 import { isOurFile } from '../../git/our-files.ts';
-import { commitOf, isAncestor } from '../../git/own.ts';
+import { commitOf, isAncestor } from '../../git/run-git.ts';
 import { changedFiles } from '../../git/worktrees/worktree.ts';
 
 export interface Grounds {
@@ -16,14 +16,14 @@ export interface Grounds {
 }
 
 /** The work on which the session builds. Fails with `worktree-failed` when some of it is in no commit. */
-export async function groundsOf(
+export async function baseCommitsOf(
   git: Git,
-  groundwork: readonly SessionRecord[],
+  baseCommits: readonly SessionRecord[],
   checkout: string,
 ): Promise<Result<Grounds>> {
   const commits: string[] = [];
   let isForeign = false;
-  for (const { definition, state: session, workspace } of groundwork) {
+  for (const { definition, state: session, workspace } of baseCommits) {
     const recorded = session.status === 'completed' ? session.work?.commit : undefined;
     const commit =
       recorded === undefined
@@ -66,8 +66,8 @@ async function commitInPlace(git: Git, { id, name, projectPath }: SessionDefinit
 }
 
 /** A conflict can be resolved where both sides are: in the worktree of the session that was completed last. */
-export function withCure(failure: Failure, groundwork: readonly SessionRecord[]): Result<never> {
-  const [last, ...others] = groundwork.flatMap(({ workspace }) => workspace ?? []).reverse();
+export function withCure(failure: Failure, baseCommits: readonly SessionRecord[]): Result<never> {
+  const [last, ...others] = baseCommits.flatMap(({ workspace }) => workspace ?? []).reverse();
   if (failure.reason !== 'merge-conflict' || last === undefined || others.length === 0) return { ok: false, failure };
   const branches = others.map(({ branch }) => branch).join(' ');
   const command = `git -C ${quoted(last.path)} merge ${branches}`;

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
 import { isOurFile } from './our-files.ts';
-import { longTimeoutMs, runOwn } from './own.ts';
 import { findRepository } from './repository.ts';
+import { longTimeoutMs, runOwn } from './run-git.ts';
 
 /**
  * Files and links that are neither tracked nor ignored, by paths from the top; none in repositories within it, and none

@@ -15,7 +15,7 @@ import {
   longTimeoutMs,
   nameFiles,
   runOwn,
-} from './own.ts';
+} from './run-git.ts';
 import { commitAll, uncommittedIn } from './stage.ts';
 import { registeredWorktrees } from './worktrees/discard.ts';
 import { mergeCommit } from './worktrees/workspace-make.ts';

@@ -8,7 +8,7 @@ import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 
 /** The processes of such a worker of this session; none when nobody reads its FIFO, which a worker does to its end. */
-export function findStrays({ fifos, processes }: World, { fifo, tmp }: SessionPaths): ProcessIdentity[] {
+export function unloggedWorkers({ fifos, processes }: World, { fifo, tmp }: SessionPaths): ProcessIdentity[] {
   const reader = fifos.openWriter(fifo);
   if (reader === null) return [];
   reader.close();

@@ -4,7 +4,7 @@
  */
 import { ok, type Result } from '../core/failure.ts';
 import type { Git } from './git.ts';
-import { askOwn, commitOf, longTimeoutMs, runOwn } from './own.ts';
+import { askOwn, commitOf, longTimeoutMs, runOwn } from './run-git.ts';
 
 export interface Apart {
   /** The commit from which the branch began. */

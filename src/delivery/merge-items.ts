@@ -6,15 +6,15 @@ import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId, Work, Workspace } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
-import { isAncestor, nameFiles } from '../git/own.ts';
 import { findRepository } from '../git/repository.ts';
+import { isAncestor, nameFiles } from '../git/run-git.ts';
 import { uncommittedIn } from '../git/stage.ts';
 import { tipOf } from '../git/target.ts';
-import { askedIn } from '../git/worktrees/scratch.ts';
+import { repositoryDir } from '../git/worktrees/scratch.ts';
 import { sessionTitle } from '../report/wording.ts';
 
 /** The work of one session. */
-export interface Piece {
+export interface MergeItem {
   readonly record: SessionRecord;
   readonly workspace: Workspace;
   readonly work: Work;
@@ -38,12 +38,12 @@ export interface LeftOut {
   readonly work: 'none' | 'elsewhere' | 'uncommitted';
 }
 
-export function titleOfPiece({ record }: Pick<Piece, 'record'>): string {
+export function titleOfItem({ record }: Pick<MergeItem, 'record'>): string {
   return sessionTitle(record.definition.id, record.definition.name);
 }
 
 /** Of a session that nothing was merged of yet. Fails with git's reason, or when its work is gone. */
-export async function pieceOf(git: Git, record: SessionRecord): Promise<Result<Piece | LeftOut>> {
+export async function mergeItemOf(git: Git, record: SessionRecord): Promise<Result<MergeItem | LeftOut>> {
   const { state, workspace, isolated } = record;
   const leave = (why: string, waits: LeftOut['work']) => ok(leaveOut(record, why, waits));
   if (state.status !== 'completed') {
@@ -64,18 +64,18 @@ export async function pieceOf(git: Git, record: SessionRecord): Promise<Result<P
 }
 
 function leaveOut(record: SessionRecord, why: string, work: LeftOut['work']): LeftOut {
-  return { sessionId: record.definition.id, title: titleOfPiece({ record }), why, work };
+  return { sessionId: record.definition.id, title: titleOfItem({ record }), why, work };
 }
 
 /**
  * What a session that was merged has new for the branch `into`, such as a correction. Null: that branch has all of it.
  * `elsewhere`: only the branch that it was merged into has it. Fails with git's reason.
  */
-export async function pieceSince(
+export async function mergeItemSince(
   git: Git,
   record: SessionRecord,
   into: string,
-): Promise<Result<Piece | LeftOut | 'elsewhere' | null>> {
+): Promise<Result<MergeItem | LeftOut | 'elsewhere' | null>> {
   const { state, workspace, definition, mergedInto } = record;
   const isThere = into === mergedInto;
   const repository = workspace?.repository ?? definition.repository;
@@ -104,8 +104,8 @@ export async function pieceSince(
 /** A repository that has lost the commit cannot say, so then it is not there. */
 async function holds(git: Git, repository: string, tip: string | null, commit: string): Promise<Result<boolean>> {
   if (tip === null) return ok(false);
-  const known = await isAncestor(git, askedIn(repository), commit, commit);
-  return known.ok ? isAncestor(git, askedIn(repository), commit, tip) : ok(false);
+  const known = await isAncestor(git, repositoryDir(repository), commit, commit);
+  return known.ok ? isAncestor(git, repositoryDir(repository), commit, tip) : ok(false);
 }
 
 export function isGone({ world }: Git, repository: string): boolean {
@@ -147,15 +147,15 @@ async function sourceOf(
   if (!tip.ok) return tip;
   if (tip.value === commit) return ok(commit);
   if (tip.value === null) {
-    const known = await isAncestor(git, askedIn(repository), commit, commit);
+    const known = await isAncestor(git, repositoryDir(repository), commit, commit);
     if (known.ok) return ok(commit);
     return fail(
       'worktree-failed',
-      `The branch ${branch} of ${titleOfPiece({ record })} and its commit ${commit} are gone.`,
-      `Look for it with "git -C ${askedIn(repository)} fsck --lost-found", or remove the session.`,
+      `The branch ${branch} of ${titleOfItem({ record })} and its commit ${commit} are gone.`,
+      `Look for it with "git -C ${repositoryDir(repository)} fsck --lost-found", or remove the session.`,
     );
   }
-  const isBehind = await isAncestor(git, askedIn(repository), tip.value, commit);
+  const isBehind = await isAncestor(git, repositoryDir(repository), tip.value, commit);
   if (!isBehind.ok) return isBehind;
   return ok(isBehind.value ? commit : tip.value);
 }

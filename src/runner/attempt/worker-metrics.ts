@@ -5,7 +5,7 @@ import type { AttemptStream } from '../../claude/stream.ts';
 /** More than anybody reads in one look. */
 const recentToolsMax = 20;
 
-export class WorkerNotes {
+export class WorkerMetrics {
   /** Milliseconds since it was begun, or since this runner took it over. */
   ageMs = 0;
   /** Milliseconds without a line of its own and without a running tool. */

@@ -2,7 +2,7 @@
 
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
-import type { Circumstances, Decision, Gate } from '../core/plan/decision.ts';
+import type { Decision, Gate, SchedulingContext } from '../core/plan/decision.ts';
 import { planOf } from '../core/plan/plan.ts';
 import { decide } from '../core/plan/schedule.ts';
 import type { GroupState } from '../core/state.ts';
@@ -33,7 +33,7 @@ export interface SurroundingsOptions {
   readonly slots: CommandSlots;
 }
 
-export class Surroundings {
+export class SchedulerInputs {
   readonly #world: World;
   readonly #gate: LimitGate;
   readonly #room: Room;
@@ -69,7 +69,7 @@ export class Surroundings {
   }
 
   /** An outage begins with a session that nobody served, and ends with the first answer to any of them. */
-  noteOutage({ usage: served }: GroupState, facts: readonly Fact[]): void {
+  trackOutage({ usage: served }: GroupState, facts: readonly Fact[]): void {
     const nowMs = this.#world.clock.now();
     // After a clock was set back, what was answered before would seem to come after all that happens now.
     const whenServed = (atMs: number) => (atMs > nowMs ? Number.NEGATIVE_INFINITY : atMs);
@@ -115,11 +115,11 @@ export class Surroundings {
 
   /** What is to be done; to be asked at every step of a run. */
   decisions(state: GroupState): readonly Decision[] {
-    return this.#checkouts.claimed(state, decide(state, this.#circumstances(state)));
+    return this.#checkouts.claimed(state, decide(state, this.#context(state)));
   }
 
   /** Asked for at every step of a run, so nothing is gathered that this state has no use for. */
-  #circumstances(state: GroupState): Circumstances {
+  #context(state: GroupState): SchedulingContext {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
     const waiting = planOf(state).ready.length > 0;

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, w
 import { join } from 'node:path';
 import type { Workspace } from '../../src/core/group.ts';
 import { commitWork } from '../../src/git/commit.ts';
-import { changedTracked, clearNewFiles, untrackedFiles } from '../../src/git/leavings.ts';
+import { changedTracked, clearNewFiles, untrackedFiles } from '../../src/git/leftover-files.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { git, type Tree, writeTree } from './repository.ts';
 import { failure, made, value, WorkspaceRig } from './workspace-rig.ts';

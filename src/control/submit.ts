@@ -13,14 +13,14 @@ import type { LoadedSession } from './resolve.ts';
 export type Granted = 'runner' | 'log';
 
 /** Fails with `usage` and a sentence when it cannot be granted now. */
-export function makeWish(
+export function submit(
   world: World,
   session: LoadedSession,
   wish: Extract<RequestBody, { readonly sessionId: string }>,
 ): Promise<Result<Granted>> {
   return changeGroup<Granted>(world, session, {
     direct(writer) {
-      const granted = recordWish(world, writer, wish);
+      const granted = recordCommand(world, writer, wish);
       return granted.ok ? ok('log') : granted;
     },
     async viaRunner(runId) {
@@ -32,7 +32,7 @@ export function makeWish(
 }
 
 /** Writes down what a wish means for a group that nobody runs. Fails with `usage` like the answer of a runner. */
-export function recordWish(world: World, writer: GroupWriter, wish: RequestBody): Result<void> {
+export function recordCommand(world: World, writer: GroupWriter, wish: RequestBody): Result<void> {
   const { status, group } = writer.state;
   if (nextGroupStatus(status, 'session_queued') === null) {
     const next = `See: claude-code-agent group show ${group.id}`;

@@ -11,7 +11,7 @@ interface Said {
   where: 'here' | 'queued' | 'read';
 }
 
-export class SaidTexts {
+export class MessageQueue {
   readonly #attemptId: string;
   readonly #said: Said[];
   /** A tool has ended since the model spoke last, and claude hands over its queue with the tool's result. */

@@ -6,8 +6,8 @@ import { quoted } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { Git } from '../git/git.ts';
 import { readTarget, tipOf } from '../git/target.ts';
-import { askedIn, listed } from '../git/worktrees/scratch.ts';
-import { titleOfPiece } from './pieces.ts';
+import { listed, repositoryDir } from '../git/worktrees/scratch.ts';
+import { titleOfItem } from './merge-items.ts';
 
 const titlesShown = 5;
 
@@ -30,7 +30,7 @@ export async function mergedElsewhere(
   const where: string[] = [];
   for (const [key, found] of places) {
     const [repository = '', mergedInto = ''] = key.split('\0');
-    const place = askedIn(repository);
+    const place = repositoryDir(repository);
     where.push(`${quoted(mergedInto)} of ${place}`);
     const target = await readTarget(git, repository, into);
     if (!target.ok) return target;
@@ -41,7 +41,7 @@ export async function mergedElsewhere(
     if (checkout === undefined) commands.push(`git -C ${folder} checkout ${shellWord(into)}`);
     for (const source of sources.value) commands.push(`git -C ${folder} merge ${shellWord(source)}`);
   }
-  const titles = records.map((record) => titleOfPiece({ record }));
+  const titles = records.map((record) => titleOfItem({ record }));
   const more = titles.length > titlesShown ? ` and ${titles.length - titlesShown} more` : '';
   const who = `${titles.slice(0, titlesShown).join(', ')}${more}`;
   const message = `${who}: merged into ${where.join(' and ')} before, and not in ${listed([into])}.`;

@@ -3,13 +3,13 @@
 import { briefPath, shellWord } from '../control/path-argument.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
-import { askedIn } from '../git/worktrees/scratch.ts';
+import { repositoryDir } from '../git/worktrees/scratch.ts';
 import type { Leftover } from './worktree-cleanup.ts';
 
 /** The beginning of a sentence, without a dot. */
-export function wayOut(state: GroupState, leftover: Leftover): string {
+export function recoveryHint(state: GroupState, leftover: Leftover): string {
   const { doomed, standing } = leftover;
-  if (standing === null) return `Put the repository ${briefPath(askedIn(doomed.repository))} back where it was`;
+  if (standing === null) return `Put the repository ${briefPath(repositoryDir(doomed.repository))} back where it was`;
   if (!standing.ok) return 'Make git work there again';
   const { isThere, isReadable, uncommitted, loose, unmerged, stashes, submodules } = standing.value;
   if (isThere && !isReadable) return `Save what you need from ${briefPath(doomed.path)}`;
@@ -20,7 +20,7 @@ export function wayOut(state: GroupState, leftover: Leftover): string {
   if (loose > 0) return `Put it on a branch of your own with "git -C ${shellWord(doomed.path)} branch <name>"`;
   if (unmerged > 0) return `Merge it with "${mergeCommand(state, leftover)}"`;
   if (submodules) return 'Push what you need from its submodules';
-  if (stashes > 0) return `Take what you need from "git -C ${shellWord(askedIn(doomed.repository))} stash list"`;
+  if (stashes > 0) return `Take what you need from "git -C ${shellWord(repositoryDir(doomed.repository))} stash list"`;
   return 'Settle that';
 }
 
@@ -31,5 +31,5 @@ function mergeCommand({ group, status, sessions }: GroupState, { doomed, record 
     const isPartial = [...sessions.values()].some(({ state }) => state.status !== 'completed');
     return `claude-code-agent group merge ${group.id}${isPartial ? ' --partial' : ''}`;
   }
-  return `git -C ${shellWord(askedIn(doomed.repository))} merge ${shellWord(doomed.branch ?? '<its branch>')}`;
+  return `git -C ${shellWord(repositoryDir(doomed.repository))} merge ${shellWord(doomed.branch ?? '<its branch>')}`;
 }

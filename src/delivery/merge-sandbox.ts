@@ -12,8 +12,8 @@ import { defaultCommandTimeoutMs, type SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { Git } from '../git/git.ts';
 import { copyIncluded } from '../git/include.ts';
-import { isAncestor } from '../git/own.ts';
-import { askedIn, makeScratch, mergeInto, removeScratch, restore } from '../git/worktrees/scratch.ts';
+import { isAncestor } from '../git/run-git.ts';
+import { makeScratch, mergeInto, removeScratch, repositoryDir, restore } from '../git/worktrees/scratch.ts';
 import {
   type CommandEnd,
   commandFailure,
@@ -28,7 +28,7 @@ import { systemFailure } from '../store/system-failure.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import { conflictFailure, type Side, sideOf } from './conflict.ts';
-import { type Piece, titleOfPiece } from './pieces.ts';
+import { type MergeItem, titleOfItem } from './merge-items.ts';
 import { placeName, type RepositoryPlan, say } from './plan.ts';
 
 /** A git of a command that was killed ends by itself; nobody waits longer for one that hangs. */
@@ -62,7 +62,11 @@ export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: st
 }
 
 /** Waits until what a killed command started has ended; with `end`, what does not belong to git is ended. */
-export async function outwait(world: World, mark: string, { end }: { readonly end: boolean }): Promise<Result<void>> {
+export async function waitForGitExit(
+  world: World,
+  mark: string,
+  { end }: { readonly end: boolean },
+): Promise<Result<void>> {
   if (end) await reap(world, mark, []);
   for (let waited = 0; gatherProcesses(world, mark, undefined).length > 0; waited += lookMs) {
     if (waited > patienceMs) {
@@ -94,8 +98,8 @@ export interface Integrated {
 }
 
 /** What a merge commit says. */
-export function mergeMessage({ group }: GroupState, piece: Piece): string {
-  return `Merge ${piece.workspace.branch}\n\nWork of session ${titleOfPiece(piece)} of group ${group.id}.\n`;
+export function mergeMessage({ group }: GroupState, item: MergeItem): string {
+  return `Merge ${item.workspace.branch}\n\nWork of session ${titleOfItem(item)} of group ${group.id}.\n`;
 }
 
 /** Where the scratch worktree of the n-th repository (from 1) is. */
@@ -103,7 +107,7 @@ export function scratchPlace(paths: GroupPaths, state: GroupState, repository: s
   return { repository, path: join(scratchFolder(paths), `${state.group.slug}-merge-${nth}`) };
 }
 
-export class Workbench {
+export class MergeSandbox {
   readonly git: Git;
   readonly #place: Place;
   readonly #paths: GroupPaths;
@@ -172,10 +176,10 @@ export class Workbench {
     let commit = start;
     let isMade = false;
     const prepared = new Set<string>();
-    const before: Piece[] = [];
-    for (const piece of plan.pieces) {
-      const { id } = piece.record.definition;
-      const known = await isAncestor(this.git, askedIn(plan.repository), piece.source, commit);
+    const before: MergeItem[] = [];
+    for (const item of plan.items) {
+      const { id } = item.record.definition;
+      const known = await isAncestor(this.git, repositoryDir(plan.repository), item.source, commit);
       if (!known.ok) return known;
       if (known.value) {
         contained.add(id);
@@ -187,21 +191,21 @@ export class Workbench {
         if (!made.ok) return made;
         isMade = true;
       }
-      const merged = await this.#merge(task, piece, before);
+      const merged = await this.#merge(task, item, before);
       if (!merged.ok) return merged;
       commit = merged.value;
-      before.push(piece);
+      before.push(item);
       if (this.#interrupted) return interrupted();
-      const accepted = await this.#accept(task, piece, commit, prepared);
+      const accepted = await this.#accept(task, item, commit, prepared);
       if (!accepted.ok) return accepted;
     }
     return ok({ task, commit, contained });
   }
 
-  async #merge(task: Task, piece: Piece, before: readonly Piece[]): Promise<Result<string>> {
+  async #merge(task: Task, item: MergeItem, before: readonly MergeItem[]): Promise<Result<string>> {
     const { plan, start, startName, scratch } = task;
-    const message = mergeMessage(this.#state, piece);
-    const merged = await mergeInto(this.git, scratch.path, piece.source, message);
+    const message = mergeMessage(this.#state, item);
+    const merged = await mergeInto(this.git, scratch.path, item.source, message);
     if (!merged.ok) return merged;
     if ('commit' in merged.value) return ok(merged.value.commit);
     const sides: Side[] = [{ title: plan.into, name: startName, commit: start }];
@@ -211,17 +215,17 @@ export class Workbench {
       sides.push(side.value);
     }
     const { repository } = plan;
-    return conflictFailure(this.git, { repository, piece, sides, files: merged.value.conflicts });
+    return conflictFailure(this.git, { repository, item, sides, files: merged.value.conflicts });
   }
 
   /** Runs the acceptance command on what was merged so far. */
-  async #accept(task: Task, piece: Piece, commit: string, prepared: Set<string>): Promise<Result<void>> {
-    const { definition } = piece.record;
+  async #accept(task: Task, item: MergeItem, commit: string, prepared: Set<string>): Promise<Result<void>> {
+    const { definition } = item.record;
     const { accept, acceptTimeoutMs = defaultCommandTimeoutMs, setup } = definition;
     if (accept === undefined) return ok(undefined);
     const paths = sessionPaths(this.#paths, definition.id);
     const logFile = join(paths.folder, 'merge-accept.log');
-    const cwd = join(task.scratch.path, relative(piece.workspace.path, piece.workspace.folder));
+    const cwd = join(task.scratch.path, relative(item.workspace.path, item.workspace.folder));
     try {
       this.git.world.files.makeFolder(paths.folder);
       this.git.world.files.remove(logFile);
@@ -230,10 +234,10 @@ export class Workbench {
       return { ok: false, failure: systemFailure(logFile, error) };
     }
     const isFresh = !prepared.has(`${setup}\0${cwd}`);
-    const ready = await this.#prepare(task, piece, cwd, prepared);
+    const ready = await this.#prepare(task, item, cwd, prepared);
     if (!ready.ok) return ready;
     const options = { cwd, env: this.#env, logFile, timeoutMs: acceptTimeoutMs, mark: this.#mark };
-    say(this.#place, `Accepting ${titleOfPiece(piece)} ...`);
+    say(this.#place, `Accepting ${titleOfItem(item)} ...`);
     let end = await this.#run({ command: accept, ...options });
     if (!end.ok && !isFresh && setup !== undefined && !this.#interrupted) {
       // What was installed before may not fit what was merged since.
@@ -242,23 +246,23 @@ export class Workbench {
     }
     if (this.#interrupted) return interrupted();
     if (end.ok) return restore(this.git, task.scratch.path, commit);
-    const what = `Run on what was merged into ${task.plan.into}, the acceptance command of ${titleOfPiece(piece)}`;
+    const what = `Run on what was merged into ${task.plan.into}, the acceptance command of ${titleOfItem(item)}`;
     return fail(
       'not-accepted',
       commandFailure(what, accept, end, acceptTimeoutMs),
-      `No branch was moved. Its output is in ${logFile}. ${correction(piece)}`,
+      `No branch was moved. Its output is in ${logFile}. ${correction(item)}`,
     );
   }
 
   /** Ignored files and the set-up command, once for each project of a scratch worktree. */
-  async #prepare(task: Task, piece: Piece, cwd: string, prepared: Set<string>): Promise<Result<void>> {
-    const { id, setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = piece.record.definition;
+  async #prepare(task: Task, item: MergeItem, cwd: string, prepared: Set<string>): Promise<Result<void>> {
+    const { id, setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = item.record.definition;
     const key = `${setup}\0${cwd}`;
     if (prepared.has(key)) return ok(undefined);
     prepared.add(key);
     const copied = await copyIncluded(
       this.git,
-      { ...piece.workspace, path: task.scratch.path, folder: cwd },
+      { ...item.workspace, path: task.scratch.path, folder: cwd },
       projectPath,
     );
     if (!copied.ok) return copied;
@@ -267,7 +271,7 @@ export class Workbench {
     const options = { cwd, env: this.#env, logFile, timeoutMs: setupTimeoutMs, mark: this.#mark };
     const end = await this.#run({ command: setup, ...options });
     if (end.ok) return ok(undefined);
-    const what = `Run in a scratch worktree, the set-up command of ${titleOfPiece(piece)}`;
+    const what = `Run in a scratch worktree, the set-up command of ${titleOfItem(item)}`;
     const next = `No branch was moved. Its output is in ${logFile}; correct it, then try again.`;
     return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
   }
@@ -300,7 +304,7 @@ export async function clearScratches(
   return result;
 }
 
-function correction({ workspace }: Piece): string {
+function correction({ workspace }: MergeItem): string {
   return `Correct the work in ${workspace.path} and commit it there, then try again.`;
 }
 

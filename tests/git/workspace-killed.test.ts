@@ -26,7 +26,7 @@ afterAll(() => rig.remove());
 
 const maker = (plan: object): string => `
   const { createRealWorld } = await import(${JSON.stringify(join(sources, 'world', 'real-world.ts'))});
-  const { makeWorkspace } = await import(${JSON.stringify(join(sources, 'git', 'workspace.ts'))});
+  const { makeWorkspace } = await import(${JSON.stringify(join(sources, 'git', 'worktrees', 'workspace.ts'))});
   await makeWorkspace({ world: createRealWorld(), env: process.env }, ${JSON.stringify(plan)});`;
 
 test.each(['SIGKILL', 'SIGTERM'] as const)(

@@ -189,8 +189,8 @@ function runnerSource(way: string, name: string, script: string): string {
     contained: name,
   };
   return `
-    import { createProcesses } from ${text(join(sourceFolder, 'processes.ts'))};
-    import { createProcTable } from ${text(join(sourceFolder, 'proc-system.ts'))};
+    import { createProcesses } from ${text(join(sourceFolder, 'processes/processes.ts'))};
+    import { createProcTable } from ${text(join(sourceFolder, 'processes/proc-system.ts'))};
     const processes = createProcesses(createProcTable()${way === 'keeper' ? ', () => null' : ''});
     console.log(JSON.stringify(processes.spawn(${JSON.stringify(options)}).value.identity));
     setInterval(() => {}, 1000);`;

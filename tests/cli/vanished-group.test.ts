@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { openGroupWriter } from '../../src/store/group-writer.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import type { World } from '../../src/world/world.ts';
+import { pinnedClaude } from '../support/cli.ts';
 import { runInProcess } from '../support/in-process.ts';
 import { User } from './user.ts';
 
@@ -28,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => model.remove());
 beforeEach(() => {
-  user = new User({ ANTHROPIC_API_KEY: 'test-key' });
+  user = new User({ ANTHROPIC_API_KEY: 'test-key', CLAUDE_CODE_AGENT_CLAUDE: pinnedClaude() });
   groups = join(user.data, 'session-groups');
 });
 afterEach(() => user.remove());

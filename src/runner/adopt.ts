@@ -2,6 +2,7 @@
  * What to do with an attempt that an earlier runner left as running. The order of the checks is the order of certainty:
  * a living process, bytes in the transcript, a mark in some environment.
  */
+import { saysMoreThanHooks } from '../claude/first-words.ts';
 import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Attempt } from '../core/session-state.ts';
@@ -12,7 +13,7 @@ import { gatherProcesses, reap } from './reap.ts';
 type Way =
   /** It lives and has begun to work: follow it. */
   | { readonly do: 'adopt'; readonly process: RunningProcess }
-  /** It printed nothing, so it cost nothing: end what is there and start the same attempt again. */
+  /** It was not told its task, or printed nothing, so it cost nothing: end what is there, start the attempt again. */
   | { readonly do: 'restart' }
   /** It is gone: what it printed decides. */
   | { readonly do: 'finalizeDead' };
@@ -28,8 +29,8 @@ const fileClockLagMs = 10;
 /** Judges one unfinished attempt of this machine; run-start.ts refuses those of others. */
 export function judgeUnfinished(world: World, attempt: Attempt, transcript: string): Adoption {
   const { process } = attempt;
-  const { size = 0, mtimeMs = 0 } = world.files.info(transcript) ?? {};
-  const hasSpoken = size > attempt.offset;
+  const { mtimeMs = 0 } = world.files.info(transcript) ?? {};
+  const hasSpoken = speaks(world, attempt, transcript);
   const signalled = hasSpoken && mtimeMs >= signalledAtMs(attempt) - fileClockLagMs;
   const living = process ? attached(world, attempt.id, process) : oldestMarked(world, attempt.id);
   if (living) return hasSpoken ? { do: 'adopt', process: living, signalled } : { do: 'restart', signalled };
@@ -57,7 +58,29 @@ export function silentForMs({ clock, files }: World, attempt: Attempt, transcrip
  */
 export async function endSilently(world: World, attempt: Attempt, transcript: string): Promise<boolean> {
   await reap(world, attempt.id, gatherProcesses(world, attempt.id, attempt.process));
-  return (world.files.info(transcript)?.size ?? 0) <= attempt.offset;
+  return !speaks(world, attempt, transcript);
+}
+
+/** What says so stands near the beginning: a hook prints no more than this. */
+const looksAtBytes = 1_000_000;
+
+/** It has printed something that it prints only after it was told its task. */
+function speaks({ files }: World, { offset }: Attempt, transcript: string): boolean {
+  if ((files.info(transcript)?.size ?? 0) <= offset) return false;
+  const file = files.openRead(transcript);
+  if (file === null) return false;
+  try {
+    const parts: Uint8Array[] = [];
+    for (let at = offset; at < offset + looksAtBytes; ) {
+      const part = file.read(at, looksAtBytes);
+      if (part.length === 0) return saysMoreThanHooks(Buffer.concat(parts).toString());
+      parts.push(part);
+      at += part.length;
+    }
+    return true;
+  } finally {
+    file.close();
+  }
 }
 
 function attached(world: World, attemptId: string, process: ProcessIdentity): RunningProcess | null {

@@ -106,6 +106,25 @@ test('what has spoken is followed or counted, never begun again', () => {
   expect([100, 101].map((bytes) => judged([worker], bytes, earlier))).toEqual(['finalizeDead', 'finalizeDead']);
 });
 
+test('what claude prints of its hooks before it has its prompt is no work: it is started again', () => {
+  const started = '{"type":"system","subtype":"hook_started","hook_id":"h","hook_name":"SessionStart:startup"}\n';
+  const answered = '{"type":"system","subtype":"hook_response","hook_id":"h","stdout":"","exit_code":0}\n';
+  const judged = (here: readonly MadeUp[], printed: string) => {
+    writeFileSync(transcript, 'x'.repeat(100) + printed);
+    return judgeUnfinished(withProcesses(...here).world, attempt(identity(10)), transcript).do;
+  };
+  const worker = { pid: 10, marked: true };
+  const init = '{"type":"system","subtype":"init"}\n';
+  for (const hooks of [started, started + answered, started + answered.slice(0, 60), started.slice(0, 20)]) {
+    expect(judged([worker], hooks)).toBe('restart');
+  }
+  for (const said of [started + init, init, '{"type":"control_response"}\n', 'rubbish', `${started}\u0000`]) {
+    expect(judged([worker], said)).toBe('adopt');
+  }
+  // More than a hook prints.
+  expect(judged([worker], started.repeat(20_000))).toBe('adopt');
+});
+
 test('of several with the mark the worker is the oldest, whatever their numbers: tools inherit the mark', () => {
   const [tool, worker, later] = [
     { pid: 7, marked: true, startTime: '1000' },

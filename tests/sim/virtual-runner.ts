@@ -269,6 +269,8 @@ export class VirtualRunner {
       },
       findOrphans: () => (this.#lives() ? table.orphansOf(this.process).map(({ identity }) => identity) : []),
       containment: () => 'none',
+      limits: () => new Set(),
+      limitsHit: () => [],
       findContained: () => [],
       endContained: () => true,
       signal: (identity, signal) => {

@@ -1,4 +1,4 @@
-/** A tree of control groups in a folder that answers as the kernel does (cgroups(7), version 2), without any process. */
+/** A tree of control groups in a folder that answers as the kernel does (cgroups(7), version 2), without processes. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { CgroupSystem } from '../../src/world/processes/cgroup.ts';

@@ -101,8 +101,8 @@ export function withLeftovers(outcome: Outcome): Outcome {
 
 const limitSentences: Readonly<Record<LimitKind, string>> = {
   memory:
-    'All of the session together took as much memory as --memory and what claude itself is given allow, and the system ' +
-    'ended some of its processes.',
+    'All of the session together took as much memory as --memory and what claude itself is given allow, and the ' +
+    'system ended some of its processes.',
   processes: 'It had as many processes and threads as --max-processes allows, and could not start further ones.',
 };
 

@@ -163,7 +163,7 @@ export class Cgroups {
 
   /**
    * Which limits groups can be given, tried once: for that, this process moves into a group of its own. Nobody else's
-   * is moved: where there are others than `ours` beside it there are no limits, but for those that others have prepared.
+   * is moved: where there are others than `ours` beside it there are no limits but those that others have prepared.
    */
   limits(ours: () => ReadonlySet<number>): ReadonlySet<LimitKind> {
     this.#limits ??= new Set(this.#prepare(ours));

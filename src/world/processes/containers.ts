@@ -49,7 +49,10 @@ export class Containers {
     return this.#cgroups;
   }
 
-  /** Which limits what is held can be given; this process, what it has started and the command that started it may move for that. */
+  /**
+   * Which limits what is held can be given. For that this process may move, with what it has started and the command
+   * that started it.
+   */
   limits(): ReadonlySet<LimitKind> {
     return this.#groups?.limits(() => this.#ours()) ?? new Set();
   }

@@ -112,7 +112,10 @@ class SystemProcesses implements Processes {
     }
   }
 
-  /** The command by which the program is started, and what it is given; `keeps`: that command becomes its keeper. Null: no limits. */
+  /**
+   * The command by which the program is started, and what it is given; `keeps`: that command becomes its keeper. Null
+   * when the limits cannot be set.
+   */
   #contained(program: string, options: SpawnOptions) {
     const { contained: name, env, limits } = options;
     const group = name === undefined ? null : this.#containers.makeGroup(name, limits);

@@ -183,7 +183,7 @@ export class AttemptProcesses {
 
   /** Ends all that is left by a worker that has ended; resolves as `reap` does. */
   async reap(): Promise<number> {
-    this.#limitsHit = await patiently(this.#world, () => this.#world.processes.limitsHit(this.#whose.attemptId));
+    this.#limitsHit = this.#world.processes.limitsHit(this.#whose.attemptId);
     const { attemptId, searchLater } = this.#whose;
     if (searchLater === undefined || !(await patiently(this.#world, () => this.#hasLeftNothing())))
       return reap(this.#world, attemptId, this.#known);

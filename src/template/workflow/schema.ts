@@ -134,7 +134,7 @@ const bounds = {
     .min(processesRange.min)
     .max(processesRange.max)
     .optional()
-    .describe("Processes and threads that it may have at once, claude's own (some dozens) included"),
+    .describe("Processes and threads that it may have at once, claude's own included"),
 };
 
 const session = z

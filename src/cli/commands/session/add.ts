@@ -91,7 +91,7 @@ export function define(command: Command, context: Context): void {
     )
     .option(
       '--max-processes <n>',
-      "processes and threads that it may have at once, claude's own (some dozens) included; at least 64",
+      "processes and threads that it may have at once, claude's own included; at least 64",
       parseMaxProcesses,
     );
   withConfigOptions(withWorkOptions(described))

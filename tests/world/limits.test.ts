@@ -5,11 +5,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { Cgroups, endGroup, findHierarchy } from '../../src/world/processes/cgroup.ts';
 import { createProcTable } from '../../src/world/processes/proc-system.ts';
 import { createProcesses } from '../../src/world/processes/processes.ts';
 import { MadeUpCgroups } from '../support/made-up-cgroups.ts';
-import { basePath, exitOf, makeTempFolder, unwrap } from './rig.ts';
+import { basePath, exitOf, makeTempFolder, sourceFolder, unwrap } from './rig.ts';
 
 let temp: ReturnType<typeof makeTempFolder>;
 beforeEach(() => {
@@ -133,6 +134,27 @@ describe('a limited group', () => {
     expect(existsSync(made.folder)).toBe(false);
   });
 });
+
+test.skipIf(process.platform !== 'linux')(
+  'ours are this process, what it has started, and the command that started it',
+  () => {
+    const source = (file: string) => JSON.stringify(join(sourceFolder, 'processes', file));
+    const code = `
+    import { createProcesses } from ${source('processes.ts')};
+    import { createProcTable } from ${source('proc-system.ts')};
+    const child = Bun.spawn(['sleep', '60']);
+    let seen = new Set();
+    createProcesses(createProcTable(), () => ({ limits: (ours) => (seen = ours()) })).limits();
+    console.log(JSON.stringify([process.pid, child.pid, process.ppid, 1].map((pid) => seen.has(pid))));
+    child.kill();`;
+    const env = { PATH: basePath };
+    const bun = [process.execPath, ...isolatedBunFlags, '-e', code];
+    const [byUs, byShell] = [bun, ['/bin/sh', '-c', '"$@"; exit', 'sh', ...bun]].map((command) =>
+      Bun.spawnSync(command, { env, stdin: 'ignore' }).stdout.toString().trim(),
+    );
+    expect([byUs, byShell]).toEqual(['[true,true,true,false]', '[true,true,false,false]']);
+  },
+);
 
 describe('starting', () => {
   const options = (name: string, script: string) => {

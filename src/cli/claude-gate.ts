@@ -21,7 +21,7 @@ import type { World } from '../world/world.ts';
 import type { Context } from './context.ts';
 import { configOf } from './options/group-options.ts';
 import type { RunWish } from './options/run-options.ts';
-import { checkAsked, checkFirstProjects, sayRefusedProjects } from './run-check.ts';
+import { checkAsked, checkFirstProjects, checkLimitable, sayRefusedProjects } from './run-check.ts';
 
 const columnsMax = 600;
 
@@ -56,6 +56,17 @@ export async function gateForGroup(
   if (state.value.running.size > 0) return ok(gate.open);
   const accepted = { ...state.value.group.config, ...configOf(config) }.acceptClaude;
   return gate.admit(accepted, definitionsOf(state.value, ids));
+}
+
+/** For a rehearsal, which needs no gate: what is rehearsed is limited as it will be. Fails with `usage`. */
+export function checkRehearsed(
+  context: Context,
+  group: GroupReference,
+  wish: Pick<RunWish, 'config' | 'only' | 'retryFailed'>,
+): Result<undefined> {
+  const state = loadGroup(context.world, group.root, group.groupId);
+  const ids = state.ok ? toBeRun(context, group, state.value, wish) : null;
+  return !state.ok || ids === null ? ok(undefined) : checkLimitable(context, definitionsOf(state.value, ids));
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
@@ -153,6 +164,8 @@ function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQ
     accepted: string | undefined,
     sessions: readonly SessionDefinition[],
   ): Promise<Result<OpenGate | 'interrupted'>> => {
+    const limitable = checkLimitable({ world }, sessions);
+    if (!limitable.ok) return limitable;
     const unsubscribe = onSignal(world.clock, () => interruption.abort());
     try {
       const admitted = await gate.admit(accepted);

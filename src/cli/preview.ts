@@ -14,6 +14,7 @@ import type { GroupState } from '../core/state.ts';
 import { type Missing, textPlan } from '../report/plan.ts';
 import { safeJson, safeLine, safeText } from '../report/terminal-text.ts';
 import { isolationWhy } from '../report/work-plan.ts';
+import { checkLimits } from '../runner/attempt/limits.ts';
 import { generatedConfig, permissionModeOf, type TemplateStore } from '../runner/place/generated-config.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { ResolvedConfig } from '../template/config-layers.ts';
@@ -126,6 +127,7 @@ async function missingFor(
     }
     note(configs.get(id) as Result<ResolvedConfig>, id);
     note(checkProject(context, root, state, id, rehearsal), id);
+    note(checkLimits(definition, context.world.processes), id);
   }
   if (preview.waves.length === 0) return missing;
   const { world, env, packageRoot } = context;

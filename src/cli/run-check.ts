@@ -10,6 +10,7 @@ import { isolationOf } from '../core/plan/isolation.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
+import { checkLimits } from '../runner/attempt/limits.ts';
 import { groupPaths, sessionPaths } from '../store/paths.ts';
 import type { Context } from './context.ts';
 
@@ -40,8 +41,23 @@ export function checkProject(
 
 /** Whether claude can do what these sessions ask for. Fails with `usage` and the first for which it cannot. */
 export function checkAsked(sessions: readonly SessionDefinition[], can: Abilities): Result<void> {
+  return checkEach(sessions, (session) => checkAbilities(session, can));
+}
+
+/** Whether this machine can limit these sessions as they ask. Fails with `usage` and the first for which it cannot. */
+export function checkLimitable(
+  { world }: Pick<Context, 'world'>,
+  sessions: readonly SessionDefinition[],
+): Result<undefined> {
+  return checkEach(sessions, (session) => checkLimits(session, world.processes));
+}
+
+function checkEach(
+  sessions: readonly SessionDefinition[],
+  check: (session: SessionDefinition) => Result<void>,
+): Result<undefined> {
   for (const session of sessions) {
-    const able = checkAbilities(session, can);
+    const able = check(session);
     if (able.ok) continue;
     const { message, next } = able.failure;
     return fail('usage', `Session ${sessionLabel(session.id, session.name)}: ${message}`, next);

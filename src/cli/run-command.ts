@@ -14,7 +14,7 @@ import { frozenTemplates } from '../runner/place/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
 import { loadGroup } from '../store/group-store.ts';
 import { hasMergeJournal } from '../store/merge-journal.ts';
-import { gateForGroup, type OpenGate } from './claude-gate.ts';
+import { checkRehearsed, gateForGroup, type OpenGate } from './claude-gate.ts';
 import type { Context, Work } from './context.ts';
 import type { RunDisplay } from './dashboard/run-display.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
@@ -107,6 +107,8 @@ export async function runHere(
   if (!output.ok) return output;
   // What is rehearsed costs nothing, whatever claude does.
   const isReal = rehearsal.value === undefined && opened === undefined;
+  const limitable = rehearsal.value === undefined ? ok(undefined) : checkRehearsed(context, group, wish);
+  if (!limitable.ok) return limitable;
   const gate = isReal ? await gateForGroup(context, group, wish) : ok(opened);
   if (!gate.ok) return gate;
   const claude = gate.value;

@@ -98,6 +98,7 @@ export interface Warning {
     | 'odd-figures'
     | 'foreign-bytes'
     | 'leftover-processes'
+    | 'limit-reached'
     | 'estimated-cost';
   readonly message: string;
 }

@@ -204,6 +204,8 @@ export interface SessionDefinition {
   readonly untrusted?: true;
   /** Bytes of memory that its commands, with those of others that run at once, may take; absent = no limit. */
   readonly memoryBytes?: number;
+  /** Processes and threads that it may have at once, claude's own included; absent = no limit. */
+  readonly maxProcesses?: number;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
 }

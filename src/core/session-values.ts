@@ -13,6 +13,7 @@ import {
   lineProblem,
   memoryMb,
   moneyUsd,
+  processesRange,
   promptProblem,
   retriesMax,
   sessionNamePattern,
@@ -42,6 +43,11 @@ const checks: Checks = {
     unless(
       isWhole(bytes / 1_000_000, memoryMb.max, memoryMb.min),
       `must be from ${memoryMb.min} MB to ${memoryMb.max} MB`,
+    ),
+  maxProcesses: (count) =>
+    unless(
+      isWhole(count, processesRange.max, processesRange.min),
+      `must be a whole number from ${processesRange.min} to ${processesRange.max}`,
     ),
   retries: (count) => unless(isWhole(count, retriesMax, 0), `must be a whole number from 0 to ${retriesMax}`),
   acceptRetries: (count) =>

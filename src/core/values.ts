@@ -24,6 +24,9 @@ export const retriesMax = 20;
 /** Megabytes (a million bytes); with less not even a shell can do anything. */
 export const memoryMb = { min: 64, max: 10_000_000 };
 
+/** Processes and threads, which the kernel counts alike: claude, idle on two cores, has 8. */
+export const processesRange = { min: 64, max: 4_000_000 };
+
 export const acceptRetriesMax = 10;
 
 const durationMsMax = 30 * 24 * 3_600_000;

@@ -53,6 +53,8 @@ export function markedGit({ world, env }: Pick<Place, 'world' | 'env'>, mark: st
         findBranches: (identity) => processes.findBranches(identity),
         findOrphans: () => processes.findOrphans(),
         containment: () => processes.containment(),
+        limits: () => processes.limits(),
+        limitsHit: (name) => processes.limitsHit(name),
         findContained: (name) => processes.findContained(name),
         endContained: (name) => processes.endContained(name),
         signal: (identity, signal) => processes.signal(identity, signal),

@@ -74,6 +74,12 @@ export function memoryText({ memoryBytes }: SessionDefinition): string | undefin
   return `${megabytes} MB for its commands and those of others that run at once`;
 }
 
+/** The limit on its processes; undefined when there is none. */
+export function processesText({ maxProcesses }: SessionDefinition): string | undefined {
+  if (maxProcesses === undefined) return undefined;
+  return `at most ${maxProcesses.toLocaleString('en-US')} processes and threads at once, claude’s own included`;
+}
+
 /** A script of several lines is shown as what it is. */
 function commandText(command: string): string {
   return safeLine(command.includes('\n') ? JSON.stringify(command) : command, commandColumnsMax);
@@ -103,6 +109,7 @@ export function workPlanLines(state: GroupState, ids: readonly SessionId[], styl
     ...section(state, 'Works in', places, style),
     ...section(state, 'Untrusted projects', bounds(trustText), style),
     ...section(state, 'Memory', bounds(memoryText), style),
+    ...section(state, 'Processes', bounds(processesText), style),
     ...section(state, 'Shell commands that are run', commands, style),
     ...section(state, 'Not run, because only a worktree is set up', idle, style),
     ...eventCommandLines(state, style),

@@ -113,6 +113,7 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   noCommit: optional(isFlag),
   untrusted: optional(isFlag),
   memoryBytes: optional(isNumber),
+  maxProcesses: optional(isNumber),
   createdAt: isInstant,
 };
 

@@ -143,7 +143,13 @@ export interface SpawnOptions {
    * this process has ended before; only then its end is told.
    */
   readonly contained?: string;
+  /** What it and all that it starts may take together; with `contained` only. It is not started without them. */
+  readonly limits?: Limits;
 }
+
+/** `memory`: bytes, without swap. `processes`: how many at once, threads counted. */
+export type LimitKind = 'memory' | 'processes';
+export type Limits = { readonly [K in LimitKind]?: number };
 
 /**
  * How `contained` is kept. `keeper`: a process of ours above the program ends what comes to it, if it is not killed
@@ -204,6 +210,10 @@ export interface Processes {
   findOrphans(): ProcessIdentity[] | null;
   /** Tried when it is first asked for. */
   containment(): Containment;
+  /** The limits that `spawn` can set here. Tried when it is first asked for; this process may change its group then. */
+  limits(): ReadonlySet<LimitKind>;
+  /** Which of its limits were reached by what is held under that name; to be asked before `endContained`. */
+  limitsHit(name: string): LimitKind[];
   /** All that lives of what is held under that name; none where nothing is held. */
   findContained(name: string): ProcessIdentity[];
   /** Ends all that is held under the name as far as that can be done at once; false while something of it is there. */

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { broken, holds, type Seen } from '../../src/trial/claims.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { noteTried } from '../support/tried.ts';
 import { Night } from './night.ts';
@@ -71,6 +72,54 @@ test.each(unable)('what claude cannot do is refused before anything is created o
   expect(plan.stdout).toContain(why);
   expect((await user.run('group', 'run', group, '--dry-run')).stdout).toContain(why);
   expect(rig.invocations.length).toBe(before);
+});
+
+const canLimit = createRealWorld().processes.limits().has('processes');
+if (canLimit) console.log('Skipped, because processes can be limited here: the refusal of --max-processes.');
+
+test.skipIf(canLimit)('a limit on processes that cannot be set here is refused, also for a rehearsal', async () => {
+  const why = 'The number of its processes cannot be limited here.';
+  const next = 'systemd-run --user --scope -p Delegate=yes claude-code-agent';
+  const file = workflow('maxProcesses: 100');
+  const before = rig.invocations.length;
+  for (const more of [[], ['--detach'], ['--rehearse'], ['--rehearse', '--detach']]) {
+    const refused = await user.run('run', file, '--output', 'text', ...more);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(`Session b: ${why}`);
+    expect(refused.stderr).toContain(next);
+  }
+  expect(await user.json<unknown[]>('group', 'list')).toEqual([]);
+
+  const group = await user.group('one', { first: [], second: ['--depends-on', 'first', '--max-processes', '100'] });
+  for (const [command = '', ...more] of [['run'], ['run', '--detach'], ['resume'], ['run', '--rehearse']]) {
+    const refused = await user.run('group', command, group, ...more, '--output', 'text');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(why);
+  }
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  for (const [command = '', ...more] of [['plan'], ['run', '--dry-run'], ['run', '--dry-run', '--rehearse']]) {
+    const plan = await user.run('group', command, group, ...more);
+    expect(plan.code).toBe(1);
+    expect(plan.stdout).toContain(`002 second: ${why}`);
+  }
+  expect(rig.invocations.length).toBe(before);
+});
+
+test('a limit on processes is shown, and one that is none is refused in one sentence', async () => {
+  const group = await user.group('one', { a: ['--max-processes', '2000'] });
+  const words = 'at most 2,000 processes and threads at once, claude’s own included';
+  expect(await user.ok('session', 'show', 'one/a')).toContain(`Processes: ${words}\n`);
+  expect((await user.run('group', 'plan', group)).stdout).toContain(`Processes\n  ${words}: 001 a\n`);
+  const [added] = user.events(group).filter((event) => event.type === 'session_added');
+  expect(added).toMatchObject({ session: { maxProcesses: 2000 } });
+  for (const bad of ['0', '63', '-1', '64.5', '1e3', 'many', '', '4000001', '9'.repeat(400)]) {
+    const refused = await user.run('session', 'add', 'one', '--project', user.project('b'), `--max-processes=${bad}`);
+    expect([refused.code, refused.stdout]).toEqual([2, '']);
+    expect(refused.stderr).toContain('It must be a whole number from 64 to 4000000.');
+  }
+  const limited = await user.run('run', workflow('maxProcesses: 63'), '--output', 'text');
+  expect([limited.code, limited.stderr]).toEqual([2, expect.stringContaining('maxProcesses')]);
+  expect((await user.ok('session', 'add', '--help')).replace(/\s+/g, ' ')).toContain('own included; at least 64');
 });
 
 test('what another session asks for keeps none from running that is run alone, nor a rehearsal', async () => {

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { limitText } from '../../src/cli/doctor/machine.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { User } from './user.ts';
 
@@ -64,4 +65,15 @@ test('F4: how sessions are held together is told, as it is tried here', async ()
   const said = { cgroup: 'control group', keeper: 'a keeper above', none: 'by its mark' };
   const message = expect.stringContaining(said[createRealWorld().processes.containment()]);
   expect(await findings('cgroup')).toMatchObject([{ level: 'ok', message }]);
+});
+
+test('F4: which limits a session can be given is told, as it is tried here', async () => {
+  const here = createRealWorld().processes.limits();
+  expect(await findings('limits')).toMatchObject([{ level: 'ok', message: limitText(here) }]);
+  const none = limitText(new Set());
+  expect(none).toContain('of its commands only');
+  expect(none).toContain('--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes');
+  const all = limitText(new Set(['memory', 'processes']));
+  expect(all).toContain('of all of a session');
+  expect(all).not.toContain('systemd-run');
 });

@@ -44,6 +44,8 @@ async function leaveSilentWorker(): Promise<World> {
       findBranches: (identity) => processes.findBranches(identity),
       findOrphans: () => processes.findOrphans(),
       containment: () => processes.containment(),
+      limits: () => processes.limits(),
+      limitsHit: (name) => processes.limitsHit(name),
       findContained: (name) => processes.findContained(name),
       endContained: (name) => processes.endContained(name),
       signal: (identity, name) => {

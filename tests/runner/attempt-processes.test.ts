@@ -63,6 +63,7 @@ beforeEach(() => {
     findOrphans: () => orphans?.map(name) ?? null,
     findContained: () => [],
     endContained: () => true,
+    limitsHit: () => [],
     findMarked: () => {
       searches += 1;
       return [];

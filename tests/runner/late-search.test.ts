@@ -36,6 +36,7 @@ beforeEach(() => {
     findDescendants: () => [],
     findContained: () => [],
     endContained: () => true,
+    limitsHit: () => [],
     findMarked: (_, value) => {
       searches += 1;
       return [...marked].flatMap(([pid, attemptId]) => (attemptId === value ? [name(pid)] : []));

@@ -61,6 +61,7 @@ function withProcesses(...all: MadeUp[]): { world: World; living: () => number[]
     attach: (of) => (lives(of) ? { identity: of, onExit: () => {} } : null),
     findContained: () => [],
     endContained: () => true,
+    limitsHit: () => [],
     findMarked: (_, value) => [...present.values()].filter(({ marked }) => marked && value === mark).map(name),
     findDescendants: (pid) => below(pid).map(name),
     signal(of, signal) {

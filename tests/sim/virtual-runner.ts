@@ -269,8 +269,10 @@ export class VirtualRunner {
       },
       findOrphans: () => (this.#lives() ? table.orphansOf(this.process).map(({ identity }) => identity) : []),
       containment: () => 'none',
+      limits: () => new Set(),
       findContained: () => [],
       endContained: () => true,
+      limitsHit: () => [],
       signal: (identity, signal) => {
         if (!this.#lives()) return false;
         if (signal === 'SIGTERM' || signal === 'SIGKILL') this.machine.checks.ends(this, identity);

@@ -171,6 +171,8 @@ function watchedProcesses(real: Processes, moments: Moments): Processes {
     findBranches: (identity) => real.findBranches(identity),
     findOrphans: () => real.findOrphans(),
     containment: () => real.containment(),
+    limits: () => real.limits(),
+    limitsHit: (name) => real.limitsHit(name),
     findContained: (name) => real.findContained(name),
     endContained: (name) => real.endContained(name),
     signal: (identity, signal) => moments.around(`signal ${signal}`, () => real.signal(identity, signal)),

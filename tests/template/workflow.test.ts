@@ -108,17 +108,20 @@ describe('the example', () => {
     ]);
   });
 
-  test('what a session says of trust and memory counts before what the group says', () => {
+  test('what a session says of trust, memory and processes counts before what the group says', () => {
     const text = `version: 1
-group: { untrusted: true, memory: 500 }
+group: { untrusted: true, memory: 500, maxProcesses: 200 }
 sessions:
   a: { project: .., prompt: hi }
-  b: { project: .., prompt: hi, untrusted: false, memory: 2000 }
+  b: { project: .., prompt: hi, untrusted: false, memory: 2000, maxProcesses: 64 }
 `;
-    const bounds = folder.draft(text).sessions.map(({ definition }) => [definition.untrusted, definition.memoryBytes]);
+    const bounds = folder.draft(text).sessions.map(({ definition }) => {
+      const { untrusted, memoryBytes, maxProcesses } = definition;
+      return [untrusted, memoryBytes, maxProcesses];
+    });
     expect(bounds).toEqual([
-      [true, 500_000_000],
-      [undefined, 2_000_000_000],
+      [true, 500_000_000, 200],
+      [undefined, 2_000_000_000, 64],
     ]);
   });
 

@@ -11,6 +11,7 @@ import { configOf } from '../options/group-options.ts';
 import { collect } from '../options/option-values.ts';
 import { type RunWish, runWish, withRunOptions } from '../options/run-options.ts';
 import { chooseOutput } from '../reporters.ts';
+import { checkLimitable } from '../run-check.ts';
 import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
 import { readWorkflow } from '../workflow-group.ts';
 
@@ -49,7 +50,9 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   const ofUser = await readUserConfig(context);
   if (!ofUser.ok) return ofUser;
   const isReal = rehearsal.value === undefined;
-  const claude = isReal ? await gateForNewGroup(context, root.value, wish, group.value) : ok(undefined);
+  const claude = isReal
+    ? await gateForNewGroup(context, root.value, wish, group.value)
+    : checkLimitable(context, group.value.sessions);
   if (!claude.ok) return claude;
   if (claude.value === 'interrupted') return ok(exitCode.interrupted);
   const created = createNewGroup(context, root.value, group.value);

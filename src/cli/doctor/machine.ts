@@ -9,7 +9,7 @@ import type { Failure, Result } from '../../core/failure.ts';
 import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isCompiled, ownCommand } from '../../world/own-program.ts';
-import type { Containment, World } from '../../world/world.ts';
+import type { Containment, LimitKind, World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { type Finding, fine } from './finding.ts';
 
@@ -29,6 +29,7 @@ export async function checkMachine(context: Context, root: Result<string>): Prom
     ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
     await checkGit(context),
     fine('cgroup', containments[world.processes.containment()]),
+    fine('limits', limitText(world.processes.limits())),
     ...(await checkUserConfig(context)),
     ...data,
   ];
@@ -42,6 +43,18 @@ const containments: Readonly<Record<Containment, string>> = {
     '"systemd-run --user --scope claude-code-agent ..." to have one for each session',
   none: 'what a session leaves is found by its mark or its parent, and ended',
 };
+
+/** Which limits a session can be given. */
+export function limitText(limits: ReadonlySet<LimitKind>): string {
+  const memory = limits.has('memory')
+    ? 'memory: of all of a session (--memory), and of its commands by claude'
+    : 'memory: of its commands only, by claude (--memory)';
+  const processes = limits.has('processes')
+    ? 'processes: at most as many as --max-processes says'
+    : 'processes: none (--max-processes is refused); start with "systemd-run --user --scope -p Delegate=yes ' +
+      'claude-code-agent ..." to have it';
+  return `${memory}; ${processes}`;
+}
 
 function ownForm(packageRoot: string): string {
   if (isCompiled) return 'compiled';

@@ -15,6 +15,7 @@ import {
   memoryMb,
   moneyUsd,
   permissionRules,
+  processesRange,
   retriesMax,
   sessionNameLengthMax,
   sessionNamePattern,
@@ -77,6 +78,11 @@ export function parseMegabytes(text: string): number {
 /** Megabytes as they are typed for what a session may use; the value is in bytes. */
 export function parseMemory(text: string): number {
   return parseWhole(text, memoryMb.max, memoryMb.min) * 1_000_000;
+}
+
+/** Processes and threads that a session may have. */
+export function parseMaxProcesses(text: string): number {
+  return parseWhole(text, processesRange.max, processesRange.min);
 }
 
 /** A time such as `90s`, `15m` or `1h30m`; the value is in milliseconds. */

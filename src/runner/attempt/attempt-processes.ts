@@ -3,7 +3,7 @@
  * that lives; so they are looked at while it lives, and what was seen is ended when it is gone.
  */
 import type { ProcessIdentity } from '../../core/event.ts';
-import type { World } from '../../world/world.ts';
+import type { LimitKind, World } from '../../world/world.ts';
 import { assertRefusal, gatherFromAll, patiently, reap } from '../reap.ts';
 import { notedProcesses, noteProcesses, type Whose } from './noted-processes.ts';
 
@@ -28,6 +28,8 @@ export class AttemptProcesses {
   /** The end of claude has begun: what it starts now are its own hooks. */
   #isEnding = false;
   #timers: (() => void)[] = [];
+  /** Known once all of it was ended. */
+  #limitsHit: readonly LimitKind[] = [];
 
   constructor(world: World, whose: Whose) {
     this.#world = world;
@@ -181,11 +183,17 @@ export class AttemptProcesses {
 
   /** Ends all that is left by a worker that has ended; resolves as `reap` does. */
   async reap(): Promise<number> {
+    this.#limitsHit = this.#world.processes.limitsHit(this.#whose.attemptId);
     const { attemptId, searchLater } = this.#whose;
     if (searchLater === undefined || !(await patiently(this.#world, () => this.#hasLeftNothing())))
       return reap(this.#world, attemptId, this.#known);
     searchLater(attemptId);
     return 0;
+  }
+
+  /** The limits that the attempt has reached; to be asked after `reap`. */
+  get limitsHit(): readonly LimitKind[] {
+    return this.#limitsHit;
   }
 
   /** Of what was below the worker; false also when that is not known. */

@@ -41,6 +41,7 @@ import type { Workplace, WorkplaceInput } from '../place/workplace.ts';
 import { createWorkplaces } from '../place/workplaces.ts';
 import type { CommandSlots } from './command-slots.ts';
 import type { Launch } from './launch.ts';
+import { checkLimits, limitsOf } from './limits.ts';
 
 export interface PreparerOptions {
   readonly paths: GroupPaths;
@@ -99,6 +100,8 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
       const { program, can = {} } = chosen.value;
       const able = checkAbilities(wantedOf(options, record), can);
       if (!able.ok) return able;
+      const limitable = checkLimits(record.definition, world.processes);
+      if (!limitable.ok) return limitable;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
         const link = [paths.folder, paths.config, paths.tmp].find((path) => world.files.entryKind(path) === 'link');
@@ -290,7 +293,8 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const { subreaper: keepsOrphans } = options.paths;
   // Before claude asks the model anything more, it is on the disk what the last answer cost.
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
-  const held = { keepsOrphans, contained: attempt.id };
+  const limits = limitsOf(record.definition, world.processes);
+  const held = { keepsOrphans, contained: attempt.id, ...(limits === undefined ? {} : { limits }) };
   return ok({ spawn: { program, args, cwd: folder, env, ...streams, ...held }, prompt });
 }
 

@@ -4,6 +4,7 @@ import type { StopReason, Warning } from '../../core/event.ts';
 import { errorText, type Failure, type SessionFailureReason } from '../../core/failure.ts';
 import type { Usage } from '../../core/group.ts';
 import { errorCode } from '../../world/system-error.ts';
+import type { LimitKind } from '../../world/world.ts';
 
 const sessionReasons: ReadonlySet<string> = new Set<SessionFailureReason>([
   'claude-missing',
@@ -96,4 +97,20 @@ export function withHeld(outcome: Outcome, { heldUsd }: Usage): Outcome {
 /** The same outcome with a note of that. */
 export function withLeftovers(outcome: Outcome): Outcome {
   return { ...outcome, warnings: [...outcome.warnings, leftoverWarning] };
+}
+
+const limitSentences: Readonly<Record<LimitKind, string>> = {
+  memory:
+    'All of the session together took as much memory as --memory and what claude itself is given allow, and the ' +
+    'system ended some of its processes.',
+  processes: 'It had as many processes and threads as --max-processes allows, and could not start further ones.',
+};
+
+/** The same outcome with a note of the limits that were reached, which may be why it failed. */
+export function withLimitsHit(outcome: Outcome, hit: readonly LimitKind[]): Outcome {
+  if (hit.length === 0) return outcome;
+  const sentences = hit.map((kind) => limitSentences[kind]);
+  const warnings = [...outcome.warnings, ...sentences.map((message): Warning => ({ code: 'limit-reached', message }))];
+  if (outcome.status !== 'failed') return { ...outcome, warnings };
+  return { ...outcome, message: [outcome.message, ...sentences].join(' '), warnings };
 }

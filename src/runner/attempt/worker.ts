@@ -29,6 +29,7 @@ import {
   unexpectedEnd,
   withHeld,
   withLeftovers,
+  withLimitsHit,
 } from './outcomes.ts';
 import { lastStderrLine } from './stderr-tail.ts';
 import { TranscriptFollower } from './transcript-follower.ts';
@@ -376,7 +377,7 @@ export class Worker {
       ...(this.#stop ? { stop: { ...this.#stop, successBeforeAnswer: this.stream.successBeforeAnswer } } : {}),
       endedByUs: this.#endedByUs,
     });
-    return reaped < 0 ? withLeftovers(outcome) : outcome;
+    return withLimitsHit(reaped < 0 ? withLeftovers(outcome) : outcome, this.#processes.limitsHit);
   }
 
   #end(outcome: Outcome): void {

@@ -11,6 +11,7 @@ import {
   memoryMb,
   moneyUsd,
   permissionRules,
+  processesRange,
   retriesMax,
   rulesRule,
   sessionNamePattern,
@@ -128,6 +129,12 @@ const bounds = {
     .max(memoryMb.max)
     .optional()
     .describe('Megabytes that its commands, with those of others that run at once, may take'),
+  maxProcesses: z
+    .int()
+    .min(processesRange.min)
+    .max(processesRange.max)
+    .optional()
+    .describe("Processes and threads that it may have at once, claude's own included"),
 };
 
 const session = z

@@ -216,10 +216,14 @@ function settingsOf(spec: SessionSpec): Settings {
 }
 
 /** What the session says counts before what the group says. */
-function boundsOf(spec: SessionSpec, group: GroupSpec): Pick<SessionDefinition, 'untrusted' | 'memoryBytes'> {
-  const { untrusted = group.untrusted, memory = group.memory } = spec;
+function boundsOf(
+  spec: SessionSpec,
+  group: GroupSpec,
+): Pick<SessionDefinition, 'untrusted' | 'memoryBytes' | 'maxProcesses'> {
+  const { untrusted = group.untrusted, memory = group.memory, maxProcesses = group.maxProcesses } = spec;
   return {
     ...(untrusted === true ? { untrusted } : {}),
     ...(memory === undefined ? {} : { memoryBytes: memory * 1_000_000 }),
+    ...(maxProcesses === undefined ? {} : { maxProcesses }),
   };
 }

@@ -3,12 +3,49 @@
  * starts stays in its group, and the kernel ends all of it at once, without a gap for what is being started.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import type { LimitKind, Limits } from '../world.ts';
 
 const prefix = 'claude-code-agent-';
+/** Of the group into which a runner moves, because a group of which others are limited may hold no process itself. */
+const runnerPrefix = `${prefix}runner-`;
+/** Within a group that is limited, the one that claude is in: the groups it makes itself come to lie beside that. */
+const innerName = 'session';
 /** An empty group that is older was left by a runner that died; a younger one may be waiting for its first process. */
 const abandonedMs = 60_000;
 const seenForMs = 1_000;
+
+/**
+ * What each kind of limit is to the kernel; `hits` counts in `events` how often it was reached. Of memory that are only
+ * its own: below it claude limits its commands. Older kernels count processes where they were to be started.
+ */
+const controllers = {
+  memory: {
+    name: 'memory',
+    file: 'memory.max',
+    events: 'memory.events.local',
+    hits: /^oom (\d+)$/m,
+    isCountedBelow: false,
+  },
+  processes: { name: 'pids', file: 'pids.max', events: 'pids.events', hits: /^max (\d+)$/m, isCountedBelow: true },
+} as const;
+const limitKinds = Object.keys(controllers) as LimitKind[];
+
+/** Processes are forked while they are moved, but not for ever. */
+const movesMax = 20;
+
+/** What changes groups; each throws as the system does. */
+export interface CgroupSystem {
+  write(path: string, text: string): void;
+  makeFolder(path: string): void;
+  removeFolder(path: string): void;
+}
+
+const kernel: CgroupSystem = {
+  write: (path, text) => writeFileSync(path, text),
+  makeFolder: mkdirSync,
+  removeFolder: rmdirSync,
+};
 
 interface Hierarchy {
   /** Folder of the group that this process is in. */
@@ -25,7 +62,10 @@ export function findHierarchy(proc: string): Hierarchy | null {
     const [mount = '', kind = ''] = line.split(' - ');
     const [, , , top = '', place = ''] = mount.split(' ').map(unescapeOctal);
     if (!kind.startsWith('cgroup2 ') || !`${path}/`.startsWith(top === '/' ? top : `${top}/`)) continue;
-    return { own: join(place, top === '/' ? path : path.slice(top.length)), root: place };
+    const group = join(place, top === '/' ? path : path.slice(top.length));
+    // A runner has moved there, and we were started by it, or by what it was started by.
+    const hasMoved = group !== place && basename(group).startsWith(runnerPrefix);
+    return { own: hasMoved ? dirname(group) : group, root: place };
   }
   return null;
 }
@@ -54,12 +94,19 @@ export function joinCommand(folder: string): string[] {
   return ['/bin/sh', '-c', 'echo 0 >"$0" && exec "$@"', join(folder, 'cgroup.procs')];
 }
 
-/** Ends all of a group at once and removes it; false while something of it is still ending. */
-export function endGroup(folder: string): boolean {
+/**
+ * Ends all of a group at once and removes it; false while something of it is still ending. With `unlessHit` one that
+ * has reached a limit is left to whoever asks for that.
+ */
+export function endGroup(
+  folder: string,
+  how: { readonly unlessHit?: true; readonly system?: CgroupSystem } = {},
+): boolean {
+  const { unlessHit, system = kernel } = how;
   try {
-    if (isPopulated(folder)) writeFileSync(join(folder, 'cgroup.kill'), '1');
+    if (isPopulated(folder)) system.write(join(folder, 'cgroup.kill'), '1');
     if (isPopulated(folder)) return false;
-    removeTree(folder);
+    if (!unlessHit || hitsOf(folder).length === 0) removeTree(folder, system);
     return true;
   } catch {
     // Gone, or somebody else's by now.
@@ -67,27 +114,103 @@ export function endGroup(folder: string): boolean {
   }
 }
 
+export interface Group {
+  readonly folder: string;
+  /** Folder of the group within it, or of itself, into which its first process is to go. */
+  readonly inner: string;
+}
+
 export class Cgroups {
   readonly #hierarchy: Hierarchy;
   /** Of those made here, by name; null = it is gone. */
   readonly #folders = new Map<string, string | null>();
+  readonly #system: CgroupSystem;
+  #limits: ReadonlySet<LimitKind> | null = null;
   #seen: { readonly atMs: number; readonly folders: ReadonlyMap<string, string> } | null = null;
 
-  constructor(hierarchy: Hierarchy) {
+  constructor(hierarchy: Hierarchy, system: CgroupSystem = kernel) {
     this.#hierarchy = hierarchy;
-    removeAbandoned(hierarchy.own);
+    this.#system = system;
+    removeAbandoned(hierarchy.own, system);
   }
 
-  /** Makes the group and returns its folder; null when it cannot be made. */
-  make(name: string): string | null {
+  /** Makes the group; null when it cannot be made, or not be limited so. */
+  make(name: string, limits: Limits = {}): Group | null {
     const folder = join(this.#hierarchy.own, `${prefix}${name}`);
     try {
-      if (!existsSync(folder)) mkdirSync(folder);
+      if (!existsSync(folder)) this.#system.makeFolder(folder);
       this.#folders.set(name, folder);
-      return folder;
+      return { folder, inner: this.#limit(folder, limits) };
     } catch {
+      this.end(name);
       return null;
     }
+  }
+
+  /** Where the processes of a group are to be that is limited so. */
+  #limit(folder: string, limits: Limits): string {
+    const kinds = limitKinds.filter((kind) => limits[kind] !== undefined);
+    if (kinds.length === 0) return folder;
+    for (const kind of kinds) this.#system.write(join(folder, controllers[kind].file), String(limits[kind]));
+    // Else what is too much would be swapped out, and slow down everything else on the machine.
+    const swap = join(folder, 'memory.swap.max');
+    if (limits.memory !== undefined && existsSync(swap)) this.#system.write(swap, '0');
+    for (const kind of kinds) enable(folder, kind, this.#system);
+    const inner = join(folder, innerName);
+    if (!existsSync(inner)) this.#system.makeFolder(inner);
+    return inner;
+  }
+
+  /**
+   * Which limits groups can be given, tried once: for that, this process moves into a group of its own. Nobody else's
+   * is moved: where there are others than `ours` beside it there are no limits but those that others have prepared.
+   */
+  limits(ours: () => ReadonlySet<number>): ReadonlySet<LimitKind> {
+    this.#limits ??= new Set(this.#prepare(ours));
+    return this.#limits;
+  }
+
+  #prepare(ours: () => ReadonlySet<number>): LimitKind[] {
+    const { own } = this.#hierarchy;
+    const missing = limitKinds.filter((kind) => !isEnabled(own, kind) && has(own, kind));
+    if (missing.length > 0 && this.#makeRoom(ours)) {
+      for (const kind of missing) {
+        try {
+          enable(own, kind, this.#system);
+        } catch {
+          // Not delegated, or somebody has come here meanwhile.
+        }
+      }
+    }
+    return limitKinds.filter((kind) => isEnabled(own, kind));
+  }
+
+  /** Leaves no process in our own group; true when there is none. The root of all groups may hold some. */
+  #makeRoom(ours: () => ReadonlySet<number>): boolean {
+    const { own } = this.#hierarchy;
+    if (!existsSync(join(own, 'cgroup.type'))) return true;
+    const leaf = join(own, `${runnerPrefix}${process.pid}`);
+    for (let moves = 0; moves < movesMax; moves += 1) {
+      const pids = pidsIn(own);
+      if (pids.length === 0) return true;
+      const known = ours();
+      if (!pids.every((pid) => known.has(pid))) return false;
+      for (const pid of pids) {
+        try {
+          if (!existsSync(leaf)) this.#system.makeFolder(leaf);
+          this.#system.write(join(leaf, 'cgroup.procs'), String(pid));
+        } catch {
+          // It has ended, or we may not.
+        }
+      }
+    }
+    return false;
+  }
+
+  /** Which limits the group of that name has reached. To be asked before its end. */
+  hits(name: string): LimitKind[] {
+    const folder = this.#find(name);
+    return folder === null ? [] : hitsOf(folder);
   }
 
   /** Pids of what is in the group of that name, which another runner may have made, wherever that was. */
@@ -100,7 +223,7 @@ export class Cgroups {
   end(name: string): boolean {
     const folder = this.#find(name);
     if (folder === null) return true;
-    if (!endGroup(folder)) return false;
+    if (!endGroup(folder, { system: this.#system })) return false;
     this.#folders.set(name, null);
     return true;
   }
@@ -128,9 +251,46 @@ function foldersBelow(folder: string): Map<string, string> {
 
 /** A runner that a session started has groups of its own in the session's. */
 function membersOf(folder: string): number[] {
-  const own = readQuietly(join(folder, 'cgroup.procs')).split('\n').map(Number);
   // 0: of another namespace of pids, where nobody here can name it.
-  return [...own.filter((pid) => pid > 0), ...foldersIn(folder).flatMap(membersOf)];
+  return [...pidsIn(folder).filter((pid) => pid > 0), ...foldersIn(folder).flatMap(membersOf)];
+}
+
+function pidsIn(folder: string): number[] {
+  return readQuietly(join(folder, 'cgroup.procs')).split('\n').filter(Boolean).map(Number);
+}
+
+/** Whether the groups in this one can be limited so. */
+function isEnabled(folder: string, kind: LimitKind): boolean {
+  return wordsOf(join(folder, 'cgroup.subtree_control')).includes(controllers[kind].name);
+}
+
+/** Whether that could be allowed. */
+function has(folder: string, kind: LimitKind): boolean {
+  return wordsOf(join(folder, 'cgroup.controllers')).includes(controllers[kind].name);
+}
+
+function enable(folder: string, kind: LimitKind, system: CgroupSystem): void {
+  system.write(join(folder, 'cgroup.subtree_control'), `+${controllers[kind].name}`);
+}
+
+function wordsOf(path: string): string[] {
+  return readQuietly(path).trim().split(' ');
+}
+
+/** The limits of its own that the group has reached. */
+function hitsOf(folder: string): LimitKind[] {
+  return limitKinds.filter((kind) => {
+    const { file, events, hits, isCountedBelow } = controllers[kind];
+    const limit = readQuietly(join(folder, file)).trim();
+    if (limit === '' || limit === 'max') return false;
+    return (isCountedBelow ? treeOf(folder) : [folder]).some(
+      (path) => Number(hits.exec(readQuietly(join(path, events)))?.[1] ?? 0) > 0,
+    );
+  });
+}
+
+function treeOf(folder: string): string[] {
+  return [folder, ...foldersIn(folder).flatMap(treeOf)];
 }
 
 /** Throws when the group is gone. Those that have ended and were not waited for do not count. */
@@ -139,16 +299,16 @@ function isPopulated(folder: string): boolean {
 }
 
 /** Its files are the kernel's and go with it. */
-function removeTree(folder: string): void {
-  for (const path of foldersIn(folder)) removeTree(path);
-  rmdirSync(folder);
+function removeTree(folder: string, system: CgroupSystem): void {
+  for (const path of foldersIn(folder)) removeTree(path, system);
+  system.removeFolder(folder);
 }
 
-function removeAbandoned(own: string): void {
+function removeAbandoned(own: string, system: CgroupSystem): void {
   for (const folder of foldersIn(own)) {
     if (!basename(folder).startsWith(prefix)) continue;
     try {
-      if (Date.now() - statSync(folder).mtimeMs > abandonedMs && !isPopulated(folder)) removeTree(folder);
+      if (Date.now() - statSync(folder).mtimeMs > abandonedMs && !isPopulated(folder)) removeTree(folder, system);
     } catch {
       // Another runner has removed it.
     }

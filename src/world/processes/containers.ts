@@ -3,11 +3,21 @@
  * parents: below a keeper, and in a control group where we may make one. Any later process finds it by the name.
  */
 
-import type { Containment } from '../world.ts';
-import type { Cgroups } from './cgroup.ts';
+import { readlinkSync } from 'node:fs';
+import type { Containment, LimitKind, Limits } from '../world.ts';
+import type { Cgroups, Group } from './cgroup.ts';
 import { keeperMark } from './keeper.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
+
+/** File of the program that a process executes; empty when that is not told. */
+function programOf(pid: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return '';
+  }
+}
 
 type Keeper = Pick<ProcEntry, 'pid' | 'startTime'>;
 
@@ -39,9 +49,36 @@ export class Containers {
     return this.#cgroups;
   }
 
-  /** Folder of the new control group of that name; null when there can be none. */
-  makeGroup(name: string): string | null {
-    return this.#groups?.make(name) ?? null;
+  /**
+   * Which limits what is held can be given. For that this process may move, with what it has started and the command
+   * that started it.
+   */
+  limits(): ReadonlySet<LimitKind> {
+    return this.#groups?.limits(() => this.#ours()) ?? new Set();
+  }
+
+  #ours(): ReadonlySet<number> {
+    const all = this.#table.all();
+    const ours = new Set([process.pid, ...collectDescendants(all, process.pid, process.pid).map(({ pid }) => pid)]);
+    const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
+    // A command that starts a runner waits for it.
+    for (let pid = process.ppid; programOf(pid) === programOf(process.pid); pid = parents.get(pid) ?? 0) {
+      if (pid <= 1 || ours.has(pid)) break;
+      ours.add(pid);
+    }
+    return ours;
+  }
+
+  /** The new control group of that name; null when there can be none, or none with these limits. */
+  makeGroup(name: string, limits: Limits | undefined): Group | null {
+    // Limits that were never asked for are not there yet.
+    if (limits !== undefined) this.limits();
+    return this.#groups?.make(name, limits) ?? null;
+  }
+
+  /** Limits that were reached by what is held under the name; to be asked before its end. */
+  hits(name: string): LimitKind[] {
+    return this.#groups?.hits(name) ?? [];
   }
 
   noteKeeper(name: string, keeper: Keeper): void {

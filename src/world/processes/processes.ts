@@ -4,12 +4,20 @@
  */
 import { accessSync, closeSync, constants, lstatSync, openSync } from 'node:fs';
 import type { ProcessIdentity } from '../../core/event.ts';
-import { ok, type Result } from '../../core/failure.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostName } from '../host-name.ts';
 import { forgetEnded, inheritOrphans } from '../libc.ts';
 import { ownCommand } from '../own-program.ts';
 import { openPrivate } from '../private-file.ts';
-import type { Containment, ExitStatus, Processes, RunningProcess, SignalName, SpawnOptions } from '../world.ts';
+import type {
+  Containment,
+  ExitStatus,
+  LimitKind,
+  Processes,
+  RunningProcess,
+  SignalName,
+  SpawnOptions,
+} from '../world.ts';
 import { writeFailure } from '../write-failure.ts';
 import { type Cgroups, joinCommand, openCgroups } from './cgroup.ts';
 import { Containers } from './containers.ts';
@@ -23,6 +31,12 @@ import { describeSpawnError, locateProgram } from './program.ts';
 import { runProgram } from './program-run.ts';
 import { installSubreaper, subreaperName } from './subreaper-image.ts';
 
+/** What can be set was asked for before, so that something has changed since. */
+const limitsFailure = fail(
+  'spawn-failed',
+  'The limits of the session could not be set on its control group.',
+  'See what `doctor` says of limits, then retry the session, or add it anew without --max-processes.',
+);
 /** How often the children of a process are read that change faster than we can look. */
 const childrenTries = 20;
 
@@ -71,7 +85,9 @@ class SystemProcesses implements Processes {
     const end = new Ending();
     if (options.keepsOrphans !== undefined) this.#inheritOrphans();
     try {
-      const { command, env, keeps } = this.#contained(program, options);
+      const held = this.#contained(program, options);
+      if (held === null) return limitsFailure;
+      const { command, env, keeps } = held;
       const child = Bun.spawn([...command, ...options.args], {
         cwd: options.cwd,
         env,
@@ -96,13 +112,17 @@ class SystemProcesses implements Processes {
     }
   }
 
-  /** The command by which the program is started, and what it is given; `keeps`: that command becomes its keeper. */
+  /**
+   * The command by which the program is started, and what it is given; `keeps`: that command becomes its keeper. Null
+   * when the limits cannot be set.
+   */
   #contained(program: string, options: SpawnOptions) {
-    const { contained: name, env } = options;
-    const group = name === undefined ? null : this.#containers.makeGroup(name);
-    const command = [...(group === null ? [] : joinCommand(group)), ...commandFor(program, options)];
+    const { contained: name, env, limits } = options;
+    const group = name === undefined ? null : this.#containers.makeGroup(name, limits);
+    if (group === null && limits !== undefined) return null;
+    const command = [...(group === null ? [] : joinCommand(group.inner)), ...commandFor(program, options)];
     if (name === undefined || !this.#containers.canKeep) return { command, env: { ...env }, keeps: null };
-    const keeper = [...subreaperExec('keep'), String(process.pid), group ?? ''];
+    const keeper = [...subreaperExec('keep'), String(process.pid), group?.folder ?? ''];
     return { command: [...keeper, ...command], env: keeperEnvironment(name, env), keeps: name };
   }
 
@@ -247,6 +267,14 @@ class SystemProcesses implements Processes {
 
   containment(): Containment {
     return this.#containers.containment;
+  }
+
+  limits(): ReadonlySet<LimitKind> {
+    return this.#containers.limits();
+  }
+
+  limitsHit(name: string): LimitKind[] {
+    return this.#containers.hits(name);
   }
 
   findContained(name: string): ProcessIdentity[] {

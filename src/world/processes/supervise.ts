@@ -59,7 +59,7 @@ async function endTheRest({ group, hasChildren }: Supervision): Promise<void> {
   for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += lookMs) {
     const left = hasChildren?.() === false ? [] : collectDescendants(table.all(), process.pid, process.pid);
     const isLast = hasChildren === null ? left.length === 0 : !hasChildren();
-    if ((isLast || waitedMs >= graceMs) && (group === '' || endGroup(group)) && isLast) return;
+    if ((isLast || waitedMs >= graceMs) && (group === '' || endGroup(group, { unlessHit: true })) && isLast) return;
     for (const { pid, session } of left) {
       // The sessions of what is below were made below; all of one ends at once, also what is just being started.
       if (waitedMs >= graceMs) for (const target of session > 1 ? [-session, pid] : [pid]) send(target, 'SIGKILL');

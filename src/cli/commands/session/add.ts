@@ -35,6 +35,7 @@ import {
   collect,
   parseContext,
   parseDuration,
+  parseMaxProcesses,
   parseMemory,
   parseMoney,
   parseRetries,
@@ -87,6 +88,11 @@ export function define(command: Command, context: Context): void {
       '--memory <mb>',
       'megabytes that its commands, with those of others that run at once, may take',
       parseMemory,
+    )
+    .option(
+      '--max-processes <n>',
+      "processes and threads that it may have at once, claude's own included; at least 64",
+      parseMaxProcesses,
     );
   withConfigOptions(withWorkOptions(described))
     .addHelpText('after', example)
@@ -109,6 +115,7 @@ interface Given extends TaskOptions, WorkOptions, ConfigOptions {
   readonly untrusted?: boolean | undefined;
   /** Bytes. */
   readonly memory?: number | undefined;
+  readonly maxProcesses?: number | undefined;
 }
 
 /** Everything but what depends on the group's present sessions. */
@@ -189,7 +196,7 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
   const config = configOf(context, given, task.value.claudeMdText);
   if (!config.ok) return config;
   const { name, model, maxBudgetUsd, permissionMode, allowedTools, context: systems } = given;
-  const { retries, timeout, stallTimeout, untrusted, memory } = given;
+  const { retries, timeout, stallTimeout, untrusted, memory, maxProcesses } = given;
   const definition = {
     ...(name === undefined ? {} : { name }),
     description: given.description ?? '',
@@ -206,6 +213,7 @@ async function draftOf(context: Context, group: LoadedGroup, given: Given): Prom
     ...(stallTimeout === undefined ? {} : { stallTimeoutMs: stallTimeout }),
     ...(untrusted === true ? { untrusted: true as const } : {}),
     ...(memory === undefined ? {} : { memoryBytes: memory }),
+    ...(maxProcesses === undefined ? {} : { maxProcesses }),
     ...work.value.settings,
     createdAt: new Date(context.world.clock.now()).toISOString(),
   };

@@ -21,7 +21,15 @@ import {
   statusTone,
   withCommands,
 } from '../../../report/wording.ts';
-import { acceptText, isolationWhy, memoryText, placeText, setupText, trustText } from '../../../report/work-plan.ts';
+import {
+  acceptText,
+  isolationWhy,
+  memoryText,
+  placeText,
+  processesText,
+  setupText,
+  trustText,
+} from '../../../report/work-plan.ts';
 import { sessionMeta } from '../../../store/meta.ts';
 import { sessionPaths } from '../../../store/paths.ts';
 import { diffStatText } from '../../../template/knowledge.ts';
@@ -117,6 +125,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
     ['Permissions', permissions(session)],
     ['Untrusted', trustText(definition)],
     ['Memory', memoryText(definition)],
+    ['Processes', processesText(definition)],
     ['Budget', definition.maxBudgetUsd === undefined ? undefined : formatMoney(definition.maxBudgetUsd)],
     ['Limits', limits(session)],
     ['Attempts', String(record.attempts)],

@@ -1,23 +1,23 @@
 /**
- * Whether claude has been told its task, by what it has printed. Newer programs run their SessionStart hooks, and print
- * lines about them, before anything has come through stdin; all other lines come after that (docs/claude-contract.md).
+ * Whether claude has been told its task, by what it has printed. Newer programs run their SessionStart hooks before
+ * anything has come through stdin, and print lines about them and about the session's title; `init` and all that is not
+ * of the kind `system` comes after that (docs/claude-contract.md).
  */
 import { isObject } from './lenient.ts';
 
-/** How a line about a hook begins. */
-const hookLine = '{"type":"system","subtype":"hook_';
+const systemLine = '{"type":"system","subtype":"';
 
-/** False while there are only lines about hooks, the last of them whole or torn; what cannot be read counts as said. */
-export function saysMoreThanHooks(printed: string): boolean {
-  return printed.split('\n').some((line) => line !== '' && !isOfHook(line));
+/** False while nothing but such lines is there, the last of them whole or torn; what cannot be read counts as said. */
+export function hasItsTask(printed: string): boolean {
+  return printed.split('\n').some((line) => line !== '' && !isOfStart(line));
 }
 
-function isOfHook(line: string): boolean {
-  if (line.startsWith(hookLine) || hookLine.startsWith(line)) return true;
+function isOfStart(line: string): boolean {
   try {
     const value: unknown = JSON.parse(line);
-    return isObject(value) && value.type === 'system' && `${value.subtype}`.startsWith('hook_');
+    return isObject(value) && value.type === 'system' && value.subtype !== 'init';
   } catch {
-    return false;
+    // Torn: only as far as it goes.
+    return systemLine.startsWith(line) || (line.startsWith(systemLine) && !line.startsWith(`${systemLine}init`));
   }
 }

@@ -2,7 +2,7 @@
  * What to do with an attempt that an earlier runner left as running. The order of the checks is the order of certainty:
  * a living process, bytes in the transcript, a mark in some environment.
  */
-import { saysMoreThanHooks } from '../claude/first-words.ts';
+import { hasItsTask } from '../claude/first-words.ts';
 import { attemptMark } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { Attempt } from '../core/session-state.ts';
@@ -61,7 +61,7 @@ export async function endSilently(world: World, attempt: Attempt, transcript: st
   return !speaks(world, attempt, transcript);
 }
 
-/** What says so stands near the beginning: a hook prints no more than this. */
+/** What says so stands near the beginning: hooks print no more than this. */
 const looksAtBytes = 1_000_000;
 
 /** It has printed something that it prints only after it was told its task. */
@@ -73,7 +73,7 @@ function speaks({ files }: World, { offset }: Attempt, transcript: string): bool
     const parts: Uint8Array[] = [];
     for (let at = offset; at < offset + looksAtBytes; ) {
       const part = file.read(at, looksAtBytes);
-      if (part.length === 0) return saysMoreThanHooks(Buffer.concat(parts).toString());
+      if (part.length === 0) return hasItsTask(Buffer.concat(parts).toString());
       parts.push(part);
       at += part.length;
     }

@@ -107,7 +107,7 @@ test('what has spoken is followed or counted, never begun again', () => {
   expect([100, 101].map((bytes) => judged([worker], bytes, earlier))).toEqual(['finalizeDead', 'finalizeDead']);
 });
 
-test('what claude prints of its hooks before it has its prompt is no work: it is started again', () => {
+test('what claude prints before it has its prompt is no work: it is started again', () => {
   const started = '{"type":"system","subtype":"hook_started","hook_id":"h","hook_name":"SessionStart:startup"}\n';
   const answered = '{"type":"system","subtype":"hook_response","hook_id":"h","stdout":"","exit_code":0}\n';
   const judged = (here: readonly MadeUp[], printed: string) => {
@@ -116,13 +116,22 @@ test('what claude prints of its hooks before it has its prompt is no work: it is
   };
   const worker = { pid: 10, marked: true };
   const init = '{"type":"system","subtype":"init"}\n';
-  for (const hooks of [started, started + answered, started + answered.slice(0, 60), started.slice(0, 20)]) {
-    expect(judged([worker], hooks)).toBe('restart');
+  const title = '{"type":"system","subtype":"session_title_changed","title":"fixture/one"}\n';
+  const torn = [started.slice(0, 20), started + answered.slice(0, 60), started + title.slice(0, 40)];
+  for (const early of [started, started + answered + title, ...torn]) {
+    expect(judged([worker], early)).toBe('restart');
   }
-  for (const said of [started + init, init, '{"type":"control_response"}\n', 'rubbish', `${started}\u0000`]) {
+  for (const said of [
+    started + init,
+    init,
+    init.slice(0, 33),
+    '{"type":"control_response"}\n',
+    'rubbish',
+    `${started}\u0000`,
+  ]) {
     expect(judged([worker], said)).toBe('adopt');
   }
-  // More than a hook prints.
+  // More than hooks print.
   expect(judged([worker], started.repeat(20_000))).toBe('adopt');
 });
 

@@ -28,6 +28,7 @@ import {
   listTitles,
   projectName,
   raisedBudget,
+  raiseSessionLine,
   resumeLine,
   runLine,
   sessionTitle,
@@ -190,11 +191,11 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
         ? [`Next: claude-code-agent group watch ${id}`]
         : [`The group was interrupted. Next: ${runLine(state)} (continues it)`];
     case 'paused':
-      return [...groupMessage(state), `Next: ${resumeLine(state)}${raisedBudget(state)}`];
+      return [...groupMessage(state), `Next: ${goOnLine(state)}`];
     case 'failed':
       return state.counts.failed > 0
         ? [...groupMessage(state), `Next: ${runLine(state)} --retry-failed${raisedBudget(state)}`]
-        : [...groupMessage(state), `Next: ${resumeLine(state)}${raisedBudget(state)}`];
+        : [...groupMessage(state), `Next: ${goOnLine(state)}`];
     case 'completed': {
       if (hasWorkToMerge(state)) {
         return [`Next: claude-code-agent group diff ${id}`, `Then: claude-code-agent group merge ${id}`];
@@ -214,11 +215,19 @@ function hasWorkToMerge({ sessions }: GroupState): boolean {
   );
 }
 
+/** Of the group's money there may be enough while a session has used up its own. */
+function goOnLine(state: GroupState): string {
+  const dry = state.reason === 'budget' && !state.budgetExceeded ? drySession(state) : undefined;
+  return dry === undefined ? `${resumeLine(state)}${raisedBudget(state)}` : raiseSessionLine(state, dry);
+}
+
+function drySession({ sessions }: GroupState): SessionRecord | undefined {
+  return [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
+}
+
 function groupMessage(state: GroupState): string[] {
   // The only one of its sentences that names a command for a session is that this one has no money left.
-  const dry = [...state.sessions.values()].find(
-    (record) => record.state.status === 'paused' && isBudgetExhausted(record),
-  );
+  const dry = drySession(state);
   const message = safeLine(withCommands(state, state.message ?? '', dry), sentenceColumnsMax);
   return message === '' ? [] : [message];
 }

@@ -87,14 +87,19 @@ export function withCommands(state: GroupState, sentence: string, record?: Sessi
   return record === undefined ? ofGroup : withSessionCommands(state, ofGroup, record);
 }
 
-function withSessionCommands(state: GroupState, sentence: string, { definition, usage }: SessionRecord): string {
+/** The command that gives a session more money of its own, as much again as it had, and goes on with it. */
+export function raiseSessionLine({ group, run }: GroupState, { definition, usage }: SessionRecord): string {
   const { id, name, maxBudgetUsd } = definition;
-  const reference = `${state.group.id}/${sessionLabel(id, name)}`;
   const more = maxBudgetUsd === undefined ? ' --max-budget-usd USD' : budgetOption(maxBudgetUsd, usage.costUsd);
+  const rehearse = run?.rehearsal ? ' --rehearse' : '';
+  return `claude-code-agent session resume ${group.id}/${sessionLabel(id, name)}${more}${rehearse}`;
+}
+
+function withSessionCommands(state: GroupState, sentence: string, record: SessionRecord): string {
+  const { id, name } = record.definition;
+  const reference = `${state.group.id}/${sessionLabel(id, name)}`;
   return sentence
-    .replaceAll(/(?<!claude-code-agent )\bsession resume --max-budget-usd\b\.?/g, () => {
-      return `claude-code-agent session resume ${reference}${more}`;
-    })
+    .replaceAll(/(?<!claude-code-agent )\bsession resume --max-budget-usd\b\.?/g, () => raiseSessionLine(state, record))
     .replaceAll(/(?<!claude-code-agent )\bsession (resume|retry)\b/g, `claude-code-agent session $1 ${reference}`);
 }
 

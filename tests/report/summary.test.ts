@@ -19,6 +19,15 @@ test.each([
   expect(nextSteps(log.state)).toEqual(['The budget is used up.', `Next: ${resume} --max-budget-usd ${advised}`]);
 });
 
+test('S11: a session’s own cap is to be raised where the group has money left', () => {
+  const capped = { ...sessionDefinition(1), maxBudgetUsd: 0.25 };
+  const log = new CoreLog({ maxBudgetUsd: 5 }).addSession(capped).run();
+  log.start(sid(1)).pause(sid(1), usage(0.3), 'budget');
+  log.add({ type: 'group_paused', reason: 'budget', message: 'Session 001 has used up its own budget.' });
+  const [, next] = nextSteps(log.state);
+  expect(next).toMatch(/^Next: claude-code-agent session resume \S+\/\S+ --max-budget-usd 0\.55$/);
+});
+
 test('work in worktrees is to be looked at and merged, until that was done', () => {
   const log = new CoreLog().addSession(sessionDefinition(1)).run().start(sid(1));
   const of = { sessionId: sid(1), attemptId: attemptId(sid(1), 1) };

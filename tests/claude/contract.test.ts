@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { versionOf } from '../../scripts/claude/versions.ts';
 import { answersBase, baseRequest, interruptRequest, usageRequest, userMessage } from '../../src/claude/control.ts';
 import { conversationExists } from '../../src/claude/conversation.ts';
+import { hasItsTask } from '../../src/claude/first-words.ts';
 import { checkLogin } from '../../src/claude/launch/login.ts';
 import type { ClaudeMessage } from '../../src/claude/messages.ts';
 import { judge } from '../../src/claude/outcome.ts';
@@ -49,6 +50,22 @@ function judged(stream: AttemptStream, code: number) {
 const firstPrompt = (rig: Rig) => JSON.stringify(rig.api.requests[0]?.body.messages ?? []);
 
 describe.skipIf(claudeBinary === undefined)('claude', () => {
+  test('prints nothing before it reads its input but lines about its hooks and the title', async () => {
+    const rig = rigWith({ text: 'done' });
+    const session = prepareSession(rig, { model: modelOfKnownPrice });
+    const claude = startClaude(rig, session.args, session.env);
+    claude.send(baseRequest());
+    await claude.until((m) => m.kind === 'control-response');
+    const [before = ''] = claude.text().split('{"type":"control_response"');
+    expect(hasItsTask(before)).toBe(false);
+    claude.send(userMessage('do it'));
+    await claude.until(({ kind }) => kind === 'init');
+    const printed = claude.text().replaceAll(/^\{"type":"control_response".*$/gm, '');
+    expect(hasItsTask(printed)).toBe(true);
+    // Nothing was asked of the model before that.
+    expect(printed.slice(0, printed.indexOf('"subtype":"init"'))).not.toContain('"type":"assistant"');
+  });
+
   test('starts from a FIFO with our arguments, runs our hook, and its SIGTERM when idle is a clean end', async () => {
     const rig = rigWith({ tool: 'Bash', input: { command: 'touch made-by-tool' } }, { text: 'all done' });
     const session = prepareSession(rig, { allowedTools: ['Bash(touch:*)', 'Read'], model: modelOfKnownPrice });

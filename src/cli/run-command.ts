@@ -9,6 +9,7 @@ import { createRunHooks, type RunHookOptions } from '../control/run-hooks.ts';
 import { onSignal } from '../control/signals.ts';
 import { readUserConfig } from '../control/user-config.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { safeLine } from '../report/terminal-text.ts';
 import { runLine } from '../report/wording.ts';
 import { frozenTemplates } from '../runner/place/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
@@ -26,6 +27,7 @@ import { chooseOutput, createReporter, type OutputKind } from './reporters.ts';
 
 /** A group can be taken by one short command after the other; more often than this is no accident. */
 const takeTriesMax = 20;
+const warningColumnsMax = 600;
 
 export interface RunCommandTexts {
   readonly description: string;
@@ -116,6 +118,7 @@ export async function runHere(
   const display = await openRunDisplay(context, group, output.value);
   if (output.value === 'tui') claude?.hush();
   const hooks = createRunHooks(context, group, hookOptions(context, wish), ofUser.value.onEvent);
+  const warnings: string[] = [];
   let result: RunResult;
   try {
     result = await runWhenFree(context, group, {
@@ -129,13 +132,14 @@ export async function runHere(
       ...(wish.only === undefined ? {} : { only: wish.only }),
       ...(rehearsal.value === undefined ? {} : { rehearsal: rehearsal.value }),
       ...(claude === undefined ? {} : { claude }),
+      warn: (message) => warnings.push(`warning: ${safeLine(message, warningColumnsMax)}`),
       onSignal: display.onSignal,
     });
   } finally {
     await claude?.close();
     await display.close();
   }
-  for (const warning of await hooks.finish(result.kind === 'left')) context.stderr.line(warning);
+  for (const warning of [...warnings, ...(await hooks.finish(result.kind === 'left'))]) context.stderr.line(warning);
   if (result.kind !== 'left' || !display.isHandedOver) return ok(result);
   // Its options are on record and hold for the runner that takes over.
   const { rehearse } = wish;

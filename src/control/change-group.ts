@@ -4,17 +4,20 @@
  */
 
 import type { Result } from '../core/failure.ts';
+import { safeLine } from '../report/terminal-text.ts';
 import { correctUsage } from '../runner/recount.ts';
 import { readLog } from '../store/event-log.ts';
 import { type GroupWriter, takeGroup } from '../store/group-writer.ts';
 import { delay } from '../world/clock.ts';
 import type { World } from '../world/world.ts';
 import { liveRunner, shortRunPrefix } from './live-runner.ts';
+import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 
 /** Many commands at once queue up behind each other; each takes a few milliseconds. */
 const patienceMs = 20_000;
 const pollMs = 15;
+const noteColumnsMax = 600;
 
 export interface Change<T> {
   /** Acts with the lock held. The lock is released afterwards, whatever happens. */
@@ -23,11 +26,17 @@ export interface Change<T> {
   readonly viaRunner?: (runId: string) => Promise<Result<T> | 'runner-gone'>;
 }
 
-export async function changeGroup<T>(world: World, group: GroupReference, change: Change<T>): Promise<Result<T>> {
+/** Says on `notes` when others have written into the log. */
+export async function changeGroup<T>(
+  { world, notes }: Pick<Place, 'world' | 'notes'>,
+  group: GroupReference,
+  change: Change<T>,
+): Promise<Result<T>> {
+  const warn = (message: string): void => notes.line(`warning: ${safeLine(message, noteColumnsMax)}`);
   let deadline = world.clock.now() + patienceMs;
   for (;;) {
     const runId = `${shortRunPrefix}${world.random.uuid()}`;
-    const opened = await takeGroup(world, group.root, group.groupId, runId);
+    const opened = await takeGroup(world, group.root, group.groupId, runId, warn);
     if (opened.ok) {
       try {
         correctUsage(world, opened.value);

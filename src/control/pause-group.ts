@@ -36,12 +36,13 @@ export type PauseOutcome =
  * `drain`, left as they are. What is logged without a runner is also told to `tell`.
  */
 export function pauseGroup(
-  world: World,
+  place: Pick<Place, 'world' | 'notes'>,
   group: GroupReference,
   mode: PauseRequestMode,
   tell: (event: GroupEvent, state: GroupState) => void = () => {},
 ): Promise<Result<PauseOutcome>> {
-  return changeGroup<PauseOutcome>(world, group, {
+  const { world } = place;
+  return changeGroup<PauseOutcome>(place, group, {
     async direct(writer) {
       const { status } = writer.state;
       if (status !== 'running') return ok({ kind: 'unchanged', status });
@@ -65,7 +66,7 @@ export async function pauseAndTell(
   mode: PauseRequestMode,
 ): Promise<Result<ToldPause>> {
   const logged: { readonly event: GroupEvent; readonly state: GroupState }[] = [];
-  const paused = await pauseGroup(place.world, group, mode, (event, state) => logged.push({ event, state }));
+  const paused = await pauseGroup(place, group, mode, (event, state) => logged.push({ event, state }));
   if (!paused.ok) return paused;
   const [first] = logged;
   if (first === undefined) return ok({ outcome: paused.value, warnings: [] });

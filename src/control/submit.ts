@@ -6,6 +6,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import type { RequestBody } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { changeGroup } from './change-group.ts';
+import type { Place } from './place.ts';
 import { askRunner } from './request.ts';
 import type { LoadedSession } from './resolve.ts';
 
@@ -14,11 +15,12 @@ export type Granted = 'runner' | 'log';
 
 /** Fails with `usage` and a sentence when it cannot be granted now. */
 export function submit(
-  world: World,
+  place: Pick<Place, 'world' | 'notes'>,
   session: LoadedSession,
   wish: Extract<RequestBody, { readonly sessionId: string }>,
 ): Promise<Result<Granted>> {
-  return changeGroup<Granted>(world, session, {
+  const { world } = place;
+  return changeGroup<Granted>(place, session, {
     direct(writer) {
       const granted = recordCommand(world, writer, wish);
       return granted.ok ? ok('log') : granted;

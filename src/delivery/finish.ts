@@ -79,7 +79,7 @@ export async function finishInterruptedMerge(place: Place, group: GroupReference
   const journal = readMergeJournal(place.world, group.paths);
   if (journal.ok && journal.value === null) return ok('nothing');
   if (liveRunner(place.world, group) !== null) return ok('nothing');
-  return changeGroup(place.world, group, { direct: (writer) => finishMerge(place, writer) });
+  return changeGroup(place, group, { direct: (writer) => finishMerge(place, writer) });
 }
 
 /** `3 sessions in main of …`. */

@@ -51,6 +51,8 @@ export interface RunGroupOptions {
   readonly rehearsal?: Rehearsal;
   /** Absent = whichever claude is found is started, untried. */
   readonly claude?: ClaudeGate;
+  /** Is told in a sentence of what concerns no session. */
+  readonly warn?: (message: string) => void;
   /** Subscribes to the signals of this process; the returned function ends it. */
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
 }
@@ -65,7 +67,7 @@ export type RunResult =
 /** Runs a group until it is settled. Fails with `busy` when another live runner holds it. */
 export async function runGroup(world: World, options: RunGroupOptions): Promise<RunResult> {
   const runId = world.random.uuid();
-  const opened = await takeGroup(world, options.root, options.groupId, runId);
+  const opened = await takeGroup(world, options.root, options.groupId, runId, options.warn);
   if (!opened.ok) return { kind: 'refused', failure: opened.failure };
   const writer = opened.value;
   try {

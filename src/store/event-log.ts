@@ -42,7 +42,8 @@ export interface EventLog {
   readonly lost: LogLost | null;
   /** Bytes. */
   readonly size: number;
-  close(): void;
+  /** Sets aside what others have appended; returned like `takeForeign`. */
+  close(): number;
 }
 
 /** Makes a new log with its header line and, where given, its first events, safe against a power cut. */
@@ -54,8 +55,9 @@ export function createLog(world: World, path: string, groupId: GroupId, first: r
 export interface ReadLog {
   readonly events: GroupEvent[];
   /**
-   * Opens it for its one writer and cuts off a torn end. May take the end away from under a writer, so the caller holds
-   * runner.lock. Throws the system's error.
+   * Opens it for its one writer and cuts off a half line at the end, which a crash leaves. Whole lines behind the last
+   * event count as written by others. May take the end away from under a writer, so the caller holds runner.lock.
+   * Throws the system's error.
    */
   open(): EventLog;
 }
@@ -71,9 +73,10 @@ export function readForWriting(world: World, path: string): Result<ReadLog> {
   return ok({
     events,
     open() {
-      const size = world.files.info(path)?.size ?? 0;
-      if (size > position.offset) world.files.truncate(path, position.offset);
-      return new AppendingLog(world, path);
+      const rest = world.files.readBytes(path, position.offset, Number.MAX_SAFE_INTEGER);
+      const wholeLines = rest.lastIndexOf(newline) + 1;
+      if (rest.length > wholeLines) world.files.truncate(path, position.offset + wholeLines);
+      return new AppendingLog(world, path, position.offset);
     },
   });
 }
@@ -132,11 +135,12 @@ class AppendingLog implements EventLog {
   #broken = false;
   #foreign = 0;
 
-  constructor(world: World, path: string) {
+  /** What stands behind `size` bytes is of others; absent = nothing does. */
+  constructor(world: World, path: string, size?: number) {
     this.#world = world;
     this.#path = path;
     this.#file = world.files.openAppend(path);
-    this.#size = this.#file.size;
+    this.#size = size ?? this.#file.size;
     this.#opened = world.files.info(path);
     this.#tail = world.files.readBytes(path, Math.max(0, this.#size - comparedBytes), comparedBytes);
   }
@@ -176,11 +180,12 @@ class AppendingLog implements EventLog {
     this.#tail = Buffer.concat([this.#tail, bytes.subarray(-comparedBytes)]).subarray(-comparedBytes);
   }
 
-  close(): void {
+  close(): number {
     try {
-      this.takeForeign();
+      return this.takeForeign();
     } catch {
       // The next writer finds it.
+      return 0;
     } finally {
       this.#file.close();
     }

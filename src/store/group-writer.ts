@@ -63,13 +63,15 @@ export interface OpenFailure extends Failure {
 /**
  * Takes the group for writing: locks it, cuts a torn end off its log, repairs its snapshots. Fails with `not-found`,
  * `busy` (naming the holder, or the last runner when that lives without its lock), `corrupt-file`, `newer-version` or
- * `write-failed`; nothing stays locked then.
+ * `write-failed`; nothing stays locked then. `warn` is told of lines of others that were moved out of the log, where
+ * no session is running whose warning that could be; a full sentence, at the latest on `close`.
  */
 export function openGroupWriter(
   world: World,
   root: string,
   id: GroupId,
   runId: string,
+  warn: (message: string) => void = () => {},
 ): Result<GroupWriter, OpenFailure> {
   if (!isGroupId(id)) return noSuchGroup(id);
   const paths = groupPaths(root, id);
@@ -78,7 +80,7 @@ export function openGroupWriter(
   try {
     lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId });
     if (lock === null) return busy(id, world.locks.holder(paths.lock));
-    const writer = openLocked(world, paths, id, lock);
+    const writer = openLocked(world, paths, id, { lock, warn });
     if (!writer.ok) giveBack(lock);
     return !writer.ok && isGone(world, paths) ? noSuchGroup(id) : writer;
   } catch (error) {
@@ -104,13 +106,14 @@ export async function takeGroup(
   root: string,
   id: GroupId,
   runId: string,
+  warn?: (message: string) => void,
 ): Promise<Result<GroupWriter, OpenFailure>> {
-  const opened = openGroupWriter(world, root, id, runId);
+  const opened = openGroupWriter(world, root, id, runId, warn);
   const survivor = opened.ok ? undefined : opened.failure.survivor;
   if (survivor === undefined) return opened;
   const deadline = world.clock.now() + survivorPatienceMs;
   while (world.processes.isAlive(survivor) && world.clock.now() < deadline) await wait(world.clock, survivorLookMs);
-  return openGroupWriter(world, root, id, runId);
+  return openGroupWriter(world, root, id, runId, warn);
 }
 
 /**
@@ -133,7 +136,12 @@ function foreignLock({ files }: World, path: string): Failure | null {
   return { reason: 'write-failed', message, next: 'Look at it and move it away, then run the command again.' };
 }
 
-function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): Result<GroupWriter, OpenFailure> {
+function openLocked(
+  world: World,
+  paths: GroupPaths,
+  id: GroupId,
+  { lock, warn }: Pick<Parts, 'lock' | 'warn'>,
+): Result<GroupWriter, OpenFailure> {
   const read = readForWriting(world, paths.events);
   if (!read.ok) return read;
   const state = foldLog(paths.events, id, read.value.events);
@@ -144,17 +152,18 @@ function openLocked(world: World, paths: GroupPaths, id: GroupId, lock: Lock): R
   const snapshots = createSnapshots(world, paths, state.value);
   // Lost ones come back with the next write: a run must not wait until all of them were looked at.
   snapshots.check(state.value.sessions.keys());
-  return ok(groupWriter(world, paths, state.value, { log, lock, snapshots }));
+  return ok(groupWriter(world, paths, state.value, { log, lock, warn, snapshots }));
 }
 
 interface Parts {
   readonly log: EventLog;
   readonly lock: Lock;
+  readonly warn: (message: string) => void;
   readonly snapshots: Snapshots;
 }
 
 function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: Parts): GroupWriter {
-  const { log, lock, snapshots } = parts;
+  const { log, lock, warn, snapshots } = parts;
   let latest: (() => GroupProgress) | null = null;
   let isOpen = true;
   const writeProgress = (): void => {
@@ -176,6 +185,7 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       assert(isOpen, `the writer of ${paths.folder} is closed`);
       if (bodies.length === 0) return [];
       const foreign = log.takeForeign();
+      if (foreign > 0 && state.running.size === 0) warn(foreignMessage(paths, foreign));
       const told = foreign === 0 ? bodies : [...foreignWarnings(state, paths, foreign), ...bodies];
       const events = told.map((body, index) => eventOf(world, state, body, index));
       // Tried before it is written: a log with one event that cannot be folded would never load again.
@@ -198,7 +208,8 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
       try {
         snapshots.flush();
         writeProgress();
-        log.close();
+        const foreign = log.close();
+        if (foreign > 0) warn(foreignMessage(paths, foreign));
       } finally {
         snapshots.cancel();
         lock.release();
@@ -209,10 +220,13 @@ function groupWriter(world: World, paths: GroupPaths, state: GroupState, parts: 
 
 /** Whoever ran meanwhile may have done it. */
 function foreignWarnings({ running }: GroupState, paths: GroupPaths, bytes: number): EventBody[] {
-  const amount = bytes === 1 ? '1 byte' : `${bytes} bytes`;
-  const message = `Something wrote ${amount} into the event log while it ran; moved to ${foreignPath(paths.events)}.`;
-  const warning = { code: 'foreign-bytes', message } as const;
+  const warning = { code: 'foreign-bytes', message: foreignMessage(paths, bytes) } as const;
   return [...running].map((sessionId) => ({ type: 'session_warning', sessionId, warning }));
+}
+
+function foreignMessage({ events }: GroupPaths, bytes: number): string {
+  const amount = bytes === 1 ? '1 byte' : `${bytes} bytes`;
+  return `Something else wrote ${amount} into the event log ${events}; moved to ${foreignPath(events)}.`;
 }
 
 /** How long progress is held back in a group of so many sessions, milliseconds. */

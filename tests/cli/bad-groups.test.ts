@@ -4,7 +4,17 @@
  * can still be deleted.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { makeFifo } from '../../src/world/libc.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
@@ -150,6 +160,30 @@ test('F1, F11: a group that nobody can read is stopped all the same', async () =
   expect([stop.code, stop.stderr]).toEqual([1, expect.stringContaining('was told to pause it')]);
   expect((await run.finished).code).toBe(3);
   await fake.ended;
+});
+
+test('F8: lines of others in a log that nobody writes go aside, and each command that does it says so', async () => {
+  const good = await user.makeGroup('good');
+  const empty = await user.ok('group', 'create', 'empty');
+  const lines = '{"seq":99,"type":"foreign"}\nmore\n';
+  for (const [group, code, args, says] of [
+    [good, 0, ['session', 'say', `${good}/1`, 'Hello.'], /^$/],
+    [bad, 0, ['group', 'run', bad], /is completed already/],
+    [empty, 2, ['group', 'run', empty, '--rehearse'], /has no sessions/],
+  ] as const) {
+    const log = join(groups, group, 'events.jsonl');
+    const before = readFileSync(log, 'utf8');
+    appendFileSync(log, `${lines}{"seq":`);
+    const said = await user.run(...args);
+    const warning = `warning: Something else wrote 33 bytes into the event log ${log}; moved to ${log}.foreign.\n`;
+    expect(said.code).toBe(code);
+    expect(said.stderr).toStartWith(warning);
+    expect(said.stderr.slice(warning.length)).toMatch(says);
+    expect(readFileSync(log, 'utf8')).toStartWith(before);
+    expect(readFileSync(log, 'utf8')).not.toContain('foreign');
+    expect(readFileSync(`${log}.foreign`, 'utf8')).toBe(`${lines}\n`);
+    expect((await user.run(...args)).stderr).not.toContain('warning');
+  }
 });
 
 test.skipIf(!unprivileged.isPossible)('F1, F11: a group of somebody else keeps nobody from the others', async () => {

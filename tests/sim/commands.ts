@@ -35,6 +35,9 @@ export interface CommandsParts {
   readonly onDeleted: () => void;
 }
 
+/** Nobody reads along. */
+const notes = { line() {}, passing() {} };
+
 export class Commands {
   readonly #parts: CommandsParts;
   #said = 0;
@@ -46,7 +49,7 @@ export class Commands {
   pause(mode: PauseRequestMode): void {
     const { group, command, runOnly } = this.#parts;
     command(async (world, runner) => {
-      const paused = await pauseGroup(world, group, mode);
+      const paused = await pauseGroup({ world, notes }, group, mode);
       // Like the command, which becomes the runner that waits for the sessions and starts none.
       if (runner.alive && paused.ok && paused.value.kind === 'runner-gone') runOnly([]);
       return paused;
@@ -155,7 +158,7 @@ export class Commands {
   #change(direct: Direct, viaRunner?: (world: World, runId: string) => Promise<Result<unknown> | 'runner-gone'>): void {
     const { group, command } = this.#parts;
     command((world, runner) =>
-      changeGroup<unknown>(world, group, {
+      changeGroup<unknown>({ world, notes }, group, {
         direct: (writer) => direct(writer, world, runner),
         ...(viaRunner === undefined ? {} : { viaRunner: (runId: string) => viaRunner(world, runId) }),
       }),

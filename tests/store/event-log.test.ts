@@ -7,6 +7,7 @@ import {
   appendFileSync,
   closeSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -190,6 +191,31 @@ describe('F8: bytes of others in a log that is written', () => {
     closeSync(fd);
     expect(() => log.append([{ ...extra, seq: extra.seq + 1 }])).toThrow('was overwritten while it was being written');
     log.close();
+  });
+});
+
+describe('F8: bytes of others in a log that nobody writes', () => {
+  const others = '{"seq":99,"type":"foreign"}\nmore\n';
+
+  test.each([
+    ['whole lines go aside, and half a line behind them is a torn end', `${others}{"seq":`, others],
+    ['a torn end to which whole lines were glued goes aside with them', `{"seq":${others}`, `{"seq":${others}`],
+    ['a torn end alone is cut', '{"seq":', null],
+  ])('%s', (_, bytes, aside) => {
+    writeFileSync(path, Buffer.concat([whole, Buffer.from(bytes)]));
+    const { log } = unwrap(openLog(world, path));
+    expect(log.takeForeign()).toBe(aside?.length ?? 0);
+    log.append([extra]);
+    expect(log.close()).toBe(0);
+    expect(unwrap(readLog(world, path))).toEqual([...events, extra]);
+    expect(existsSync(`${path}.foreign`) ? readFileSync(`${path}.foreign`, 'utf8') : null).toBe(aside && `${aside}\n`);
+  });
+
+  test('go aside as well when nothing is written', () => {
+    writeFileSync(path, Buffer.concat([whole, Buffer.from(others)]));
+    expect(unwrap(openLog(world, path)).log.close()).toBe(others.length);
+    expect(readFileSync(path)).toEqual(whole);
+    expect(readFileSync(`${path}.foreign`, 'utf8')).toBe(`${others}\n`);
   });
 });
 

@@ -126,7 +126,7 @@ async function checkMerge(context: Context, group: GroupReference, fix: boolean)
     return [trouble('warning', what, next)];
   }
   if (!fix) return [trouble('broken', what, `Finish or undo it with: claude-code-agent doctor --worktrees --fix`)];
-  const done = await changeGroup(context.world, group, { direct: (writer) => finishMerge(context, writer) });
+  const done = await changeGroup(context, group, { direct: (writer) => finishMerge(context, writer) });
   return [outcome(what, done)];
 }
 
@@ -186,7 +186,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
 /** Why it could not be done; null when it was. */
 async function cleanUp({ context, root }: Survey, group: KnownGroup, record: SessionRecord): Promise<string | null> {
   const reference = { root, groupId: group.id, paths: group.paths };
-  const done = await changeGroup<string | null>(context.world, reference, {
+  const done = await changeGroup<string | null>(context, reference, {
     async direct(writer) {
       const { status } = writer.state;
       if (nextGroupStatus(status, 'session_cleaned') === null) return ok(`The group is ${status}.`);

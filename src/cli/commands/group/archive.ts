@@ -38,7 +38,7 @@ export function define(command: Command, context: Context): void {
 async function archive(context: Context, reference: string, force: boolean): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
-  return changeGroup(context.world, group.value, { direct: (writer) => archiveNow(context, writer, force) });
+  return changeGroup(context, group.value, { direct: (writer) => archiveNow(context, writer, force) });
 }
 
 async function archiveNow(context: Context, writer: GroupWriter, force: boolean): Promise<Result<ExitCode>> {

@@ -70,15 +70,16 @@ async function budget(context: Context, reference: string, { raiseTo, book, free
 
 /** What is held for the session is money like any other from now on (`isSpent`), or free again. */
 async function settleHeld(
-  { world }: Context,
+  context: Context,
   group: LoadedGroup,
   reference: string,
   isSpent: boolean,
 ): Promise<Result<void>> {
   const session = sessionOf(group, reference);
   if (!session.ok) return session;
+  const { world } = context;
   const wish = { kind: 'settle-cost', sessionId: session.value.sessionId, isSpent } as const;
-  return changeGroup<void>(world, group, {
+  return changeGroup<void>(context, group, {
     direct(writer) {
       const granted = wishEvents(world, writer, wish);
       if (!granted.ok) return granted;
@@ -101,7 +102,7 @@ async function raise(context: Context, group: LoadedGroup, maxBudgetUsd: number)
   // A mistake is told before anybody is asked; what may have changed meanwhile is checked again under the lock.
   const possible = checkRaise(group.state, reportOf(context, group), maxBudgetUsd);
   if (!possible.ok) return possible;
-  return changeGroup<void>(context.world, group, {
+  return changeGroup<void>(context, group, {
     direct: (writer) => raiseDirectly(context, writer, maxBudgetUsd),
     async viaRunner(runId) {
       const asked = askRunner(context.world, group, runId, { kind: 'raise-budget', maxBudgetUsd });

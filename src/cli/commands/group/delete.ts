@@ -54,7 +54,7 @@ async function remove(context: Context, reference: string, force: boolean): Prom
     context.stderr.line('Nothing was deleted.');
     return ok(exitCode.done);
   }
-  const deleted = await changeGroup<void>(context.world, group.value, {
+  const deleted = await changeGroup<void>(context, group.value, {
     direct: (writer) => deleteNow(context, group.value, writer, force),
   });
   const settled = deleted.ok || !isDamage(deleted.failure) ? deleted : await deleteDamaged(context, group.value, force);
@@ -89,9 +89,9 @@ async function pauseFirst(context: Context, group: GroupReference): Promise<Resu
 }
 
 /** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */
-async function refuseWhileRunning({ world }: Context, group: GroupReference): Promise<Result<void>> {
-  if (!isHeld(world, group)) return ok(undefined);
-  const taken = await changeGroup<void>(world, group, { direct: () => ok(undefined) });
+async function refuseWhileRunning(context: Context, group: GroupReference): Promise<Result<void>> {
+  if (!isHeld(context.world, group)) return ok(undefined);
+  const taken = await changeGroup<void>(context, group, { direct: () => ok(undefined) });
   return !taken.ok && taken.failure.reason === 'busy' ? taken : ok(undefined);
 }
 

@@ -42,7 +42,7 @@ export function define(command: Command, context: Context): void {
 async function merge(context: Context, reference: string, wish: MergeWish, json: boolean): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
-  const report = await changeGroup(context.world, group.value, {
+  const report = await changeGroup(context, group.value, {
     direct: (writer) => mergeGroup(context, writer, wish),
   });
   if (!report.ok) return report;

@@ -47,7 +47,7 @@ export function define(command: Command, context: Context): void {
 async function propose(context: Context, reference: string, wish: ProposalWish, json: boolean): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
-  return changeGroup(context.world, group.value, {
+  return changeGroup(context, group.value, {
     direct: async (writer): Promise<Work> => {
       const report = await proposeGroup(context, writer, wish);
       if (!report.ok) return report;

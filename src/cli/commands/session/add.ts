@@ -143,7 +143,7 @@ async function add(context: Context, reference: string, given: Given): Promise<W
   if (!usable.ok) return usable;
   // Before the session that names it; a copy that nobody names does no harm.
   if (configTemplate !== undefined) freezeConfigTemplate(context.world, configTemplate, group.value.paths.templates);
-  const added = await changeGroup<SessionId>(context.world, group.value, {
+  const added = await changeGroup<SessionId>(context, group.value, {
     direct(writer) {
       const session = newSession(context, writer.state, draft.value, dependencies.value);
       if (!session.ok) return session;

@@ -39,7 +39,7 @@ async function pause(context: Context, reference: string): Promise<Work> {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const { world } = context;
-  const ended = await changeGroup<SessionState>(world, session.value, {
+  const ended = await changeGroup<SessionState>(context, session.value, {
     direct: (writer) => pauseDirectly(world, writer, session.value.sessionId),
     viaRunner: (runId) => whileWaiting(context, session.value, askForPause(world, session.value, runId)),
   });

@@ -57,7 +57,7 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   if (!sure.ok) return sure;
   if (!sure.value) return ok(exitCode.done);
   const removal: Removal = { session: session.value, force };
-  const removed = await changeGroup<void>(context.world, session.value, {
+  const removed = await changeGroup<void>(context, session.value, {
     direct: (writer) => removeNow(context, removal, writer),
     viaRunner: (runId) => removeByRunner(context, removal, runId),
   });

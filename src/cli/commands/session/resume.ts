@@ -46,7 +46,7 @@ async function resume(context: Context, named: string, { rehearse, maxBudgetUsd 
     const startable = checkStartable(session.value);
     if (!startable.ok) return startable;
   }
-  const wish = submit(context.world, session.value, {
+  const wish = submit(context, session.value, {
     kind: 'resume-session',
     sessionId,
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),

@@ -43,7 +43,7 @@ async function retry(context: Context, named: string, given: Given): Promise<Wor
   if (!prompt.ok) return prompt;
   const startable = liveRunner(context.world, session.value) === null ? checkStartable(session.value) : ok(undefined);
   if (!startable.ok) return startable;
-  const wish = submit(context.world, session.value, {
+  const wish = submit(context, session.value, {
     kind: 'retry-session',
     sessionId,
     ...(prompt.value === undefined ? {} : { prompt: prompt.value }),

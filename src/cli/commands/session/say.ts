@@ -46,7 +46,7 @@ async function say(context: Context, reference: string, given: string): Promise<
   const { sessionId, state } = session.value;
   const wish = { kind: 'say', sessionId, text: text.value } as const;
   const { world } = context;
-  const change = changeGroup<Heard>(world, session.value, {
+  const change = changeGroup<Heard>(context, session.value, {
     direct: (writer) => sayDirectly(world, writer, wish),
     async viaRunner(runId) {
       const answer = await askRunner(world, session.value, runId, wish);

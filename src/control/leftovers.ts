@@ -1,9 +1,10 @@
 /** Processes that a group can leave behind when its runner died: ended before its folder goes. */
 
+import type { ProcessIdentity } from '../core/event.ts';
 import { isSessionId } from '../core/id.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
 import { readNote } from '../runner/attempt/noted-processes.ts';
-import { gatherProcesses, reap } from '../runner/reap.ts';
+import { gatherFromAll, reap } from '../runner/reap.ts';
 import { refuseForeignWorkers } from '../runner/run-start.ts';
 import { sightOf } from '../runner/sight.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
@@ -26,11 +27,10 @@ export function foreignWorker(
 }
 
 /**
- * Ends every process of attempts that began and did not end, for a group whose log cannot be read as a whole: they are
- * found by the attempt ids that can still be made out in it, and by what was noted of them. The caller holds the
- * group's lock.
+ * The living processes of attempts that began and did not end, by attempt id, for a group whose log cannot be read as a
+ * whole: they are found by the attempt ids that can still be made out in it, and by what was noted of them.
  */
-export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise<void> {
+export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, ProcessIdentity[]> {
   const open = new Set<string>();
   const text = isRegularFile(world.files, paths.events) ? world.files.readText(paths.events) : null;
   for (const line of (text ?? '').split('\n')) {
@@ -44,10 +44,26 @@ export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise
     .filter(isSessionId)
     .flatMap((id) => readNote(world, sessionPaths(paths, id).processes) ?? []);
   for (const note of notes) open.add(note.attemptId);
+  const leftovers = new Map<string, ProcessIdentity[]>();
   for (const id of open) {
     const noted = notes.filter((note) => note.attemptId === id).flatMap(({ processes }) => processes);
-    await reap(world, id, [...noted, ...gatherProcesses(world, id, undefined)]);
+    const found = [
+      ...noted.filter((process) => world.processes.isAlive(process)),
+      ...gatherFromAll(world, id, undefined),
+    ];
+    leftovers.set(id, [...new Map(found.map((process) => [process.pid, process])).values()]);
   }
+  return leftovers;
+}
+
+/** Ends them; resolves to how many had to be ended, or to -1 when some could not. The caller holds the group's lock. */
+export async function stopDamagedGroup(world: World, paths: GroupPaths): Promise<number> {
+  let ended = 0;
+  for (const [id, processes] of damagedLeftovers(world, paths)) {
+    const more = await reap(world, id, processes);
+    ended = more < 0 || ended < 0 ? -1 : ended + more;
+  }
+  return ended;
 }
 
 /** Ends the scripted API of a group; nothing happens when there is none. */

@@ -4,6 +4,7 @@
  * pids mean nothing here, never gets a second one beside it.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import { expectWorkedOnce, launcher, Runners, removeGroup, startCommand, work } from '../support/crash-rig.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
@@ -74,6 +75,42 @@ test.skipIf(!isLinux)(
     const state = group.state().sessions.get(group.id('one'))?.state;
     expect(state).toMatchObject({ status: 'failed', failure: { message: expect.stringContaining('SIGKILL') } });
     expect(group.world.processes.endContained(attemptOf(group))).toBe(true);
+  },
+  60_000,
+);
+
+test.skipIf(!isLinux)(
+  'F1, F4: a worker without a runner, whose group has a damaged log, is told by doctor and ended by stop --all',
+  async () => {
+    group = makeGroup([{ name: 'one' }]);
+    const runners = new Runners(group, rig.env);
+    const first = runners.crash({ at: 'after log session_identified' });
+    const worker = await rig.nextFor(group.claudeId('one'));
+    await worker.prompt();
+    await worker.init();
+    await first;
+    const log = readFileSync(group.paths.events, 'utf8');
+    writeFileSync(group.paths.events, log.replace('"seq":2', '"seq":'));
+    const say = (...args: string[]) => startCommand([launcher, ...args], runners.env).finished;
+    const orphan = `Processes of sessions of ${group.groupId} go on without a runner: `;
+    const doctor = await say('doctor');
+    expect(doctor.stdout).toContain(`${group.groupId} is damaged: `);
+    const told = doctor.stdout.split('\n').find((line) => line.includes(orphan));
+    expect(told?.match(/\d+/g)).toContain(String(worker.hello.pid));
+    const { code, stdout, stderr } = await say('stop', '--all');
+    expect([code, stdout]).toEqual([1, 'No other group is running.\n']);
+    expect(stderr).toMatch(
+      new RegExp(`^${group.groupId}: Ended \\d+ process(es)? that a dead runner left behind\\. Line 3 of [^\n]*\n$`),
+    );
+    expect(stderr).not.toContain('Nothing was changed');
+    await worker.ended;
+    expect((await say('doctor')).stdout).not.toContain(orphan);
+    expect(await say('stop', '--all')).toMatchObject({
+      code: 1,
+      stdout: 'No group is running.\n',
+      stderr: expect.stringMatching(/: Line 3 of .* Nothing was changed\./),
+    });
+    writeFileSync(group.paths.events, log);
   },
   60_000,
 );

@@ -8,6 +8,7 @@ import { whileWaiting } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
+import { untouched } from '../../store/event-log.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
@@ -19,7 +20,7 @@ Example:
   $ claude-code-agent stop --all
   Paused 20260104-143022-auth-refactor. Go on: claude-code-agent group resume 20260104-143022-auth-refactor`;
 
-const sentenceColumnsMax = 400;
+const sentenceColumnsMax = 800;
 /** A runner that has not answered for so long is not waited for any more. */
 const patienceMs = 10_000;
 
@@ -42,8 +43,9 @@ async function stop(context: Context, all: boolean): Promise<Work> {
   if (!groups.ok) return groups;
   const { running, unreadable } = groups.value;
   const stopped = await Promise.all(running.map((group) => stopOne(context, group)));
-  await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
-  if (running.length === 0) context.stdout.line('No group is running.');
+  const still = await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
+  const other = still.every(Boolean) ? '' : 'other ';
+  if (running.length === 0) context.stdout.line(`No ${other}group is running.`);
   return ok(unreadable.length === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
 }
 
@@ -86,8 +88,11 @@ function unreadableLock({ paths }: GroupReference, trouble: string): Failure {
   return { reason: 'corrupt-file', message, next: 'Check the permissions of file and folder.' };
 }
 
-/** Its log cannot tell what runs of it, but its runner hears a signal, and what a dead one left can be found. */
-async function stopUnreadable({ world, stderr }: Context, { group, failure }: Unreadable): Promise<void> {
+/**
+ * Its log cannot tell what runs of it, but its runner hears a signal, and what a dead one left can be found. True when
+ * nothing of it was running.
+ */
+async function stopUnreadable({ world, stderr }: Context, { group, failure }: Unreadable): Promise<boolean> {
   const { groupId, paths } = group;
   const say = (text: string) => stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
   try {
@@ -95,22 +100,38 @@ async function stopUnreadable({ world, stderr }: Context, { group, failure }: Un
     if (runner !== undefined) {
       const isTold = runner.host === world.machine.host && world.processes.signal(runner, 'SIGTERM');
       const done = isTold ? `Its runner (process ${runner.pid}) was told to pause it.` : 'Its runner was not reached.';
-      say(`${describeFailure(failure)} ${done}`);
-      return;
+      say(`${done} ${describeFailure(untold(failure))}`);
+      return false;
     }
-    say(describeFailure(failure));
     const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
-    if (lock === null) return;
+    if (lock === null) {
+      say(`Another command holds it, so nothing of it was stopped. ${describeFailure(untold(failure))}`);
+      return false;
+    }
     try {
-      await stopDamagedGroup(world, paths);
+      const ended = await stopDamagedGroup(world, paths);
+      say(ended === 0 ? describeFailure(failure) : `${endedText(ended)} ${describeFailure(untold(failure))}`);
+      return ended === 0;
     } finally {
       // Whoever takes it next is told the same as we were.
       if (lock.wasReleased) lock.release();
       else lock.abandon();
     }
   } catch (error) {
-    say(`Nothing of it could be stopped: ${errorText(error)}.`);
+    say(`Nothing of it could be stopped: ${errorText(error)}. ${describeFailure(untold(failure))}`);
+    return false;
   }
+}
+
+/** `ended`: as `stopDamagedGroup` counts them. */
+function endedText(ended: number): string {
+  if (ended < 0) return 'Some processes that a dead runner left behind could not be ended.';
+  return `Ended ${ended === 1 ? '1 process' : `${ended} processes`} that a dead runner left behind.`;
+}
+
+/** Nothing was changed in its files; but that would be said of what was stopped as well. */
+function untold(failure: Failure): Failure {
+  return { ...failure, next: failure.next.replace(`${untouched} `, '') };
 }
 
 /** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */

@@ -1,5 +1,6 @@
 /** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
 import { attemptMark } from '../../claude/launch/environment.ts';
+import { damagedLeftovers } from '../../control/leftovers.ts';
 import { liveRunner } from '../../control/live-runner.ts';
 import { doesNotExist, lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
 import type { GroupEvent } from '../../core/event.ts';
@@ -11,7 +12,7 @@ import { isOutOfSight } from '../../runner/run-start.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
 import { groupIds, isGone } from '../../store/group-store.ts';
-import { groupPaths } from '../../store/paths.ts';
+import { type GroupPaths, groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { type Finding, fine } from './finding.ts';
 
@@ -49,12 +50,21 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   // Deleted while it was looked at.
   if (!state.ok && isGone(world, paths)) return { findings: [], ended: [] };
   if (!state.ok) {
-    findings.push(unreadable(id, state.failure));
+    findings.push(unreadable(id, state.failure), ...checkDamaged(world, id, paths));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
     const next = `Go on with: ${runLine(state.value)}`;
     findings.push(trouble('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
+}
+
+/** Its log cannot tell that somebody goes on working, and spending, whom no runner watches any more. */
+function checkDamaged(world: World, id: GroupId, paths: GroupPaths): Finding[] {
+  if (liveRunner(world, { paths }) !== null) return [];
+  const pids = [...damagedLeftovers(world, paths).values()].flat().map(({ pid }) => pid);
+  if (pids.length === 0) return [];
+  const message = `Processes of sessions of ${id} go on without a runner: ${[...new Set(pids)].join(', ')}.`;
+  return [trouble('orphan', 'broken', message, 'End them with: claude-code-agent stop --all')];
 }
 
 /** What only has the name of a group, which `group delete` does not know; null for a folder, none when it is gone. */

@@ -1,11 +1,13 @@
 /** Processes that a group can leave behind when its runner died: ended before its folder goes. */
 
 import type { ProcessIdentity } from '../core/event.ts';
+import type { fail } from '../core/failure.ts';
+import type { GroupId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import { findRehearsal } from '../rehearsal/serve.ts';
 import { readNote } from '../runner/attempt/noted-processes.ts';
 import { gatherFromAll, reap } from '../runner/reap.ts';
-import { refuseForeignWorkers } from '../runner/run-start.ts';
+import { refuseForeignWorkers, refuseHidden, refuseHiddenWorkers } from '../runner/run-start.ts';
 import { sightOf } from '../runner/sight.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
@@ -26,14 +28,35 @@ export function foreignWorker(
   return refuseForeignWorkers(state, world.machine.self, sightOf(world, paths));
 }
 
+/** A failure when a worker of the group is running on this machine among pids that mean nothing here. */
+export function hiddenWorker(
+  world: World,
+  { state, paths }: Pick<GroupWriter, 'state' | 'paths'>,
+): ReturnType<typeof refuseHiddenWorkers> {
+  return refuseHiddenWorkers(state, world.machine.self, sightOf(world, paths));
+}
+
+const namespaceOf = /"pidNamespace":"([^"]*)"/g;
+
+/** The same for a group whose log cannot be read as a whole: who ran it last is still named there. */
+export function hiddenDamagedWorker(world: World, id: GroupId, paths: GroupPaths): ReturnType<typeof fail> | null {
+  const last = [...logText(world, paths).matchAll(namespaceOf)].at(-1)?.[1];
+  if (last === undefined || last === world.machine.self.pidNamespace) return null;
+  const { listens } = sightOf(world, paths);
+  return world.files.list(paths.sessions).filter(isSessionId).some(listens) ? refuseHidden(id) : null;
+}
+
+function logText({ files }: World, { events }: GroupPaths): string {
+  return (isRegularFile(files, events) ? files.readText(events) : null) ?? '';
+}
+
 /**
  * The living processes of attempts that began and did not end, by attempt id, for a group whose log cannot be read as a
  * whole: they are found by the attempt ids that can still be made out in it, and by what was noted of them.
  */
 export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, ProcessIdentity[]> {
   const open = new Set<string>();
-  const text = isRegularFile(world.files, paths.events) ? world.files.readText(paths.events) : null;
-  for (const line of (text ?? '').split('\n')) {
+  for (const line of logText(world, paths).split('\n')) {
     const id = attemptId.exec(line)?.[1];
     if (id === undefined) continue;
     if (attemptEnd.test(line)) open.delete(id);

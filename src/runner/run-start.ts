@@ -1,7 +1,7 @@
 /** May a group run, and with which sessions? Pure: the answer is a list of events or a refusal. */
 import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
-import type { GroupConfig, SessionId } from '../core/group.ts';
+import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 
 export interface StartWish {
@@ -111,22 +111,41 @@ export function refuseForeignWorkers(
     const session = state.sessions.get(id)?.state;
     const process = session?.status === 'running' ? session.attempt.process : undefined;
     if (process !== undefined && sight.lives(process)) continue;
-    const begun = `A session of group ${state.group.id} was started`;
     if (process !== undefined && process.host !== self.host) {
       const { host } = process;
       const next = `Run the command on ${host}, or delete the group if that machine is gone.`;
+      const begun = `A session of group ${state.group.id} was started`;
       return fail('other-host', `${begun} on the machine ${host} and may still be running there.`, next);
     }
-    // Its runner may have died before it wrote down what it had started.
-    const origin = process ?? state.run?.runner;
-    if (origin === undefined || !isOutOfSight(origin, self) || !sight.listens(id)) continue;
-    return fail(
-      'other-host',
-      `${begun} in another container (pid namespace) of this machine and is still running there.`,
-      'Run the command there, or stop that container first.',
-    );
+    if (isHidden(state, id, self, sight)) return refuseHidden(state.group.id);
   }
   return null;
+}
+
+/** The same where another machine does not count, because it may be gone for good. */
+export function refuseHiddenWorkers(
+  state: GroupState,
+  self: ProcessIdentity,
+  sight: Sight,
+): ReturnType<typeof fail> | null {
+  return [...state.running].some((id) => isHidden(state, id, self, sight)) ? refuseHidden(state.group.id) : null;
+}
+
+function isHidden(state: GroupState, id: SessionId, self: ProcessIdentity, sight: Sight): boolean {
+  const session = state.sessions.get(id)?.state;
+  // Its runner may have died before it wrote down what it had started.
+  const origin = (session?.status === 'running' ? session.attempt.process : undefined) ?? state.run?.runner;
+  return origin !== undefined && isOutOfSight(origin, self) && sight.listens(id);
+}
+
+/** `groupId`: whose worker it is. */
+export function refuseHidden(groupId: GroupId): ReturnType<typeof fail> {
+  return fail(
+    'other-host',
+    `A session of group ${groupId} was started in another container (pid namespace) of this machine and is still ` +
+      'running there.',
+    'Run the command there, or stop that container first.',
+  );
 }
 
 /** Its pid says nothing here, though it is of this boot of this machine. */

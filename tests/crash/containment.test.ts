@@ -116,7 +116,7 @@ test.skipIf(!isLinux)(
 );
 
 test.skipIf(!mayUnshare)(
-  'F5: in another pid namespace a run is refused while the worker lives',
+  'F5: in another pid namespace a run, a delete and a stop are refused while the worker lives',
   async () => {
     group = makeGroup([{ name: 'one' }]);
     const runners = new Runners(group, rig.env);
@@ -131,6 +131,22 @@ test.skipIf(!mayUnshare)(
     expect(refused.code).not.toBe(0);
     expect(group.events().filter(({ type }) => type === 'session_starting')).toHaveLength(1);
     expect(group.world.processes.identify(worker.hello.pid)).not.toBeNull();
+
+    const log = readFileSync(group.paths.events, 'utf8');
+    const damaged = log.replace('"seq":2', '"seq":');
+    for (const [text, ...args] of [
+      [log, 'group', 'delete', group.groupId, '--force'],
+      [log, 'stop', '--all'],
+      [damaged, 'group', 'delete', group.groupId, '--force'],
+      [damaged, 'stop', '--all'],
+    ] as const) {
+      writeFileSync(group.paths.events, text);
+      const { code, stderr } = await startCommand([...alone, launcher, ...args], runners.env).finished;
+      expect([code, stderr]).toEqual([1, expect.stringContaining('was started in another container (pid namespace)')]);
+      expect(group.world.processes.identify(worker.hello.pid)).not.toBeNull();
+      expect(readFileSync(group.paths.events, 'utf8')).toBe(text);
+    }
+    writeFileSync(group.paths.events, log);
 
     // Once it is gone, the next one starts, whatever the pids of the former mean there.
     const again = rig.nextFor(group.claudeId('one'));

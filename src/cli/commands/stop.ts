@@ -1,6 +1,6 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 import type { Command } from '@commander-js/extra-typings';
-import { stopDamagedGroup } from '../../control/leftovers.ts';
+import { hiddenDamagedWorker, stopDamagedGroup } from '../../control/leftovers.ts';
 import { liveRunner } from '../../control/live-runner.ts';
 import { tryPath } from '../../control/path-argument.ts';
 import { type PauseOutcome, pauseAndTell } from '../../control/pause-group.ts';
@@ -109,6 +109,11 @@ async function stopUnreadable({ world, stderr }: Context, { group, failure }: Un
       return false;
     }
     try {
+      const hidden = hiddenDamagedWorker(world, groupId, paths);
+      if (hidden) {
+        say(`${describeFailure(hidden.failure)} ${describeFailure(untold(failure))}`);
+        return false;
+      }
       const ended = await stopDamagedGroup(world, paths);
       say(ended === 0 ? describeFailure(failure) : `${endedText(ended)} ${describeFailure(untold(failure))}`);
       return ended === 0;

@@ -1,7 +1,7 @@
 /** `group delete`: removes a group with all its files, after its last worker has ended. */
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
-import { stopDamagedGroup, stopRehearsal } from '../../../control/leftovers.ts';
+import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } from '../../../control/leftovers.ts';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
@@ -110,6 +110,8 @@ async function deleteNow(
   writer: GroupWriter,
   force: boolean,
 ): Promise<Result<void>> {
+  const hidden = hiddenWorker(context.world, writer);
+  if (hidden) return hidden;
   if (writer.state.running.size > 0) {
     context.stderr.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
     await stopGroup(context.world, writer, 'deleted');
@@ -147,6 +149,8 @@ async function deleteDamaged(context: Context, group: GroupReference, force: boo
   if (lock === null)
     return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
   try {
+    const hidden = hiddenDamagedWorker(world, groupId, paths);
+    if (hidden) return hidden;
     await stopDamagedGroup(world, paths);
     await stopRehearsal(world, paths);
     const finished = await finishMerge(context, { paths, groupId });

@@ -25,6 +25,8 @@ interface Origin {
 
 export interface ConfigView {
   readonly claudeMd: readonly (Origin & { readonly text: string })[];
+  /** What would stand in CLAUDE.md where none is generated. */
+  readonly systemPrompt: readonly (Origin & { readonly text: string })[];
   /** Absolute paths of instructions that the project itself has, as far as claude reads them. */
   readonly projectInstructions: readonly string[];
   readonly permissionMode: string;
@@ -58,7 +60,8 @@ export function configView({ world }: Place, { state, record, paths, sessionId }
     model: typeof model === 'string' ? model : null,
     untrusted: definition.untrusted === true,
     allowedTools: definition.allowedTools ?? [],
-    claudeMd: [...(ownText === null ? [] : [{ layer: ownLayer, text: ownText }]), ...claudeMd],
+    claudeMd: ownText === null ? [] : [{ layer: ownLayer, text: ownText }, ...claudeMd],
+    systemPrompt: ownText === null ? claudeMd : [],
     projectInstructions: projectInstructions(world, record.workspace?.folder ?? definition.projectPath),
     settings: withoutSecrets(settings),
     settingsOrigins: { ...settingsOrigins, ...Object.fromEntries(overridden) },
@@ -81,15 +84,14 @@ function withoutSecrets(part: JsonObject): JsonObject {
 export function configLines(view: ConfigView, style: Style): string[] {
   const heading = (text: string) => ['', style('strong', text)];
   const from = (layer: string) => style('dim', `(${safeLine(layer, 80)})`);
+  const texts = (parts: ConfigView['claudeMd']) =>
+    parts.flatMap(({ layer, text }) => [from(layer), ...safeText(text.trim()).split('\n').map(indented), '']);
   const settings = Object.entries(view.settingsOrigins);
   const servers = Object.entries(view.mcpOrigins);
   return [
     style('strong', 'CLAUDE.md'),
-    ...view.claudeMd.flatMap(({ layer, text }) => [
-      from(layer),
-      ...safeText(text.trim()).split('\n').map(indented),
-      '',
-    ]),
+    ...(view.claudeMd.length === 0 ? ['  none is generated', ''] : texts(view.claudeMd)),
+    ...(view.systemPrompt.length === 0 ? [] : [style('strong', 'System prompt'), ...texts(view.systemPrompt)]),
     ...(view.projectInstructions.length === 0 ? [] : [style('strong', 'Instructions of the project')]),
     ...view.projectInstructions.map((path) => `  ${safeLine(path, valueColumnsMax)}${readBy(path)}`),
     ...(view.projectInstructions.length === 0 ? [] : ['']),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig } from '../core/group.ts';
 import { configRoot } from '../store/paths.ts';
-import { briefPath, tryPath } from './path-argument.ts';
+import { briefPath, lookAt, tryPath } from './path-argument.ts';
 import type { Place } from './place.ts';
 
 export interface UserSettings {
@@ -23,7 +23,11 @@ export async function readUserConfig({ world, env }: Place): Promise<Result<User
   const path = join(root.value, 'config.yaml');
   const text = tryPath(() => world.files.readText(path));
   if (!text.ok) return fail('usage', `${briefPath(path)} ${text.trouble}.`, 'Correct it, or take it away.');
-  if (text.value === null) return ok(noSettings);
+  if (text.value === null) {
+    // Of a FIFO or a device nothing was read; that must not pass for a file that says nothing.
+    if (!lookAt(world.files, path).ok) return ok(noSettings);
+    return fail('usage', `${briefPath(path)} is no regular file.`, 'Correct it, or take it away.');
+  }
   // The YAML library is loaded only by those who have such a file.
   const { parseUserConfig } = await import('./user-config-schema.ts');
   const parsed = parseUserConfig(text.value, path);

@@ -1,8 +1,9 @@
 /** F12, F15: what `doctor` says of a program that is no claude, a broken config.yaml and a data folder open to all. */
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { limitText } from '../../src/cli/doctor/machine.ts';
+import { makeFifo } from '../../src/world/libc.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { User } from './user.ts';
 
@@ -46,6 +47,11 @@ test('F15: a broken config.yaml is told, one that is in order is not', async () 
   ]);
   writeFileSync(join(folder, 'config.yaml'), '{}\n');
   expect(await findings('config')).toEqual([]);
+  rmSync(join(folder, 'config.yaml'));
+  makeFifo(join(folder, 'config.yaml'), 0o600);
+  expect(await findings('config')).toMatchObject([
+    { level: 'broken', message: expect.stringMatching(/config\.yaml is no regular file\.$/) },
+  ]);
 });
 
 test('F12: a data folder into which everybody may write is told, with the cure', async () => {

@@ -242,6 +242,7 @@ describe('refused, and nothing added', () => {
 
 interface View {
   readonly claudeMd: readonly { readonly layer: string; readonly text: string }[];
+  readonly systemPrompt: readonly { readonly layer: string }[];
   readonly settings: { readonly model?: string; readonly permissions?: Readonly<Record<string, readonly string[]>> };
   readonly settingsOrigins: Readonly<Record<string, string>>;
 }
@@ -280,7 +281,13 @@ sessions:
       return user.json<View>('session', 'show', `${made}/${stdout.trim()}`, '--config');
     };
     expect(layersOf(await viewOfAdded())).toEqual(['claude-code-agent', 'config template strict']);
-    expect(layersOf(await viewOfAdded('--no-generate-claude-md'))).toEqual(['config template strict']);
+    const without = await viewOfAdded('--no-generate-claude-md', '--name', 'bare');
+    expect([layersOf(without), without.systemPrompt.map(({ layer }) => layer)]).toEqual([
+      [],
+      ['config template strict'],
+    ]);
+    const shown = await user.ok('session', 'show', `${made}/bare`, '--config');
+    expect(shown).toStartWith('CLAUDE.md\n  none is generated\n\nSystem prompt\n(config template strict)\n');
     expect(layersOf(await viewOfAdded('--no-inherit-from-group'))).toEqual(['claude-code-agent']);
     expect((await viewOfAdded('--no-generate-settings')).settings).toEqual({});
     expect((await viewOfAdded('--settings-override', '{"model":"haiku"}')).settings.model).toBe('haiku');

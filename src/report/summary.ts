@@ -31,6 +31,7 @@ import {
   resumeLine,
   runLine,
   sessionTitle,
+  settleCommands,
   statusTone,
   withCommands,
 } from './wording.ts';
@@ -190,11 +191,11 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
         ? [`Next: claude-code-agent group watch ${id}`]
         : [`The group was interrupted. Next: ${runLine(state)} (continues it)`];
     case 'paused':
-      return [...groupMessage(state), `Next: ${resumeLine(state)}${raisedBudget(state)}`];
-    case 'failed':
-      return state.counts.failed > 0
-        ? [...groupMessage(state), `Next: ${runLine(state)} --retry-failed${raisedBudget(state)}`]
-        : [...groupMessage(state), `Next: ${resumeLine(state)}${raisedBudget(state)}`];
+    case 'failed': {
+      const retries = state.status === 'failed' && state.counts.failed > 0;
+      const goOn = retries ? `${runLine(state)} --retry-failed` : resumeLine(state);
+      return [...groupMessage(state), ...(settleSteps(state) ?? [`Next: ${goOn}${raisedBudget(state)}`])];
+    }
     case 'completed': {
       if (hasWorkToMerge(state)) {
         return [`Next: claude-code-agent group diff ${id}`, `Then: claude-code-agent group merge ${id}`];
@@ -205,6 +206,14 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
     case 'archived':
       return [];
   }
+}
+
+/** Before the cap is raised for want of money that may not be spent at all; null = none of it is held. */
+function settleSteps({ group, reason, sessions }: GroupState): string[] | null {
+  const record = [...sessions.values()].find(({ usage }) => usage.heldUsd !== undefined);
+  if (reason !== 'budget' || record === undefined) return null;
+  const { free, book } = settleCommands(group.id, record.definition.id);
+  return [`Next: ${free}`, `Or, if it is spent: ${book}`];
 }
 
 /** The worktree of what was merged is gone. */

@@ -7,6 +7,7 @@ import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
+import { moneyUsd } from '../core/values.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
@@ -61,7 +62,7 @@ export function raisedBudget(state: GroupState): string {
 }
 
 function budgetOption(capUsd: number, spentUsd: number): string {
-  const wantedUsd = capUsd + Math.max(capUsd, spentUsd);
+  const wantedUsd = Math.min(moneyUsd.max, capUsd + Math.max(capUsd, spentUsd));
   return ` --max-budget-usd ${Math.ceil(wantedUsd * 100 - roundingError) / 100}`;
 }
 

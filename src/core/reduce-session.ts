@@ -3,6 +3,7 @@ import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
 import { unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
 import { noteSaid, noteTight } from './plan/own-budget.ts';
+import { noteMoney } from './plan/settle.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
   type Answer,
@@ -186,6 +187,7 @@ function settleCost(state: GroupState, record: SessionRecord, usage: Usage): voi
   state.usage = { ...sum, costUsd: costUsd - record.usage.costUsd + usage.costUsd, ...held };
   record.usage = usage;
   state.budgetExceeded = false;
+  noteMoney(state);
 }
 
 /** Sums of money differ in their last digits; less than this is none. */

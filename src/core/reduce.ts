@@ -5,6 +5,7 @@
  * well as when writing one.
  */
 import type { GroupEvent, MergedRepository } from './event.ts';
+import { noteMoney } from './plan/settle.ts';
 import { queue, reduceSession, type SessionEvent } from './reduce-session.ts';
 import { IllegalEvent } from './session-state.ts';
 import { type GroupState, initialState } from './state.ts';
@@ -41,6 +42,7 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
       state.group = { ...state.group, config: event.config };
       state.budgetExceeded = false;
       state.definitionsVersion += 1;
+      noteMoney(state);
       return;
     case 'group_started':
     case 'group_resumed':

@@ -2,6 +2,7 @@
 import {
   addTokens,
   addUsage,
+  type GroupId,
   type ModelUsage,
   noTokens,
   noUsage,
@@ -13,9 +14,9 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';
-import { sessionTitle, statusTone } from './wording.ts';
+import { estimateNote, sessionTitle, settleCommands, statusTone } from './wording.ts';
 
-/** Amounts in US dollars. `estimated` = a lower bound, not claude's own figure. */
+/** Amounts in US dollars. `estimated` = not claude's own figure: a lower bound, but for what is held or was booked. */
 interface Spent {
   readonly spentUsd: number;
   readonly estimated?: true;
@@ -40,7 +41,7 @@ export interface ModelBudget extends ModelUsage {
 
 /** `spentUsd + reservedUsd + leftUsd` is the cap. */
 export interface BudgetReport extends Spent {
-  readonly groupId: string;
+  readonly groupId: GroupId;
   /** Absent = no cap. */
   readonly limitUsd?: number;
   readonly reservedUsd: number;
@@ -153,21 +154,20 @@ export function budgetLines(report: BudgetReport, style: Style): string[] {
   }
   if (report.sessions.length > 0) lines.push('', ...formatTable(sessionColumns, sessionRows(report), style));
   if (report.models.length > 0) lines.push('', ...formatTable(modelColumns, modelRows(report.models), style));
-  if (report.estimated) lines.push('', '~ estimated: a lower bound, until claude says what it charged');
+  if (report.estimated) lines.push('', `~ ${estimateNote}`);
   return lines;
 }
 
 /** Why it is held, and what a person can say about it. */
-function heldLines(groupId: string, { id, name }: Pick<SessionBudget, 'id' | 'name'>, heldUsd: number): string[] {
+function heldLines(groupId: GroupId, { id, name }: Pick<SessionBudget, 'id' | 'name'>, heldUsd: number): string[] {
   const title = sessionTitle(id, name);
-  const command = `claude-code-agent group budget ${groupId}`;
-  const number = title.split(' ')[0];
+  const { free, book } = settleCommands(groupId, id);
   const held = `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent.`;
   return [
     `${held} The machine went down while it worked,`,
     'and what it was just being answered is on no disk. The bill of your account tells what it was.',
-    `  it is spent: ${command} --book ${number}`,
-    `  it is not:   ${command} --free ${number}`,
+    `  it is spent: ${book}`,
+    `  it is not:   ${free}`,
   ];
 }
 

@@ -32,6 +32,7 @@ import {
   resumeLine,
   runLine,
   sessionTitle,
+  settleCommands,
   statusTone,
   withCommands,
 } from './wording.ts';
@@ -191,11 +192,11 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
         ? [`Next: claude-code-agent group watch ${id}`]
         : [`The group was interrupted. Next: ${runLine(state)} (continues it)`];
     case 'paused':
-      return [...groupMessage(state), `Next: ${goOnLine(state)}`];
-    case 'failed':
-      return state.counts.failed > 0
-        ? [...groupMessage(state), `Next: ${runLine(state)} --retry-failed${raisedBudget(state)}`]
-        : [...groupMessage(state), `Next: ${goOnLine(state)}`];
+    case 'failed': {
+      const retries = state.status === 'failed' && state.counts.failed > 0;
+      const goOn = retries ? `${runLine(state)} --retry-failed${raisedBudget(state)}` : goOnLine(state);
+      return [...groupMessage(state), ...(settleSteps(state) ?? [`Next: ${goOn}`])];
+    }
     case 'completed': {
       if (hasWorkToMerge(state)) {
         return [`Next: claude-code-agent group diff ${id}`, `Then: claude-code-agent group merge ${id}`];
@@ -206,6 +207,14 @@ export function nextSteps(state: GroupState, hasRunner = false): string[] {
     case 'archived':
       return [];
   }
+}
+
+/** Before the cap is raised for want of money that may not be spent at all; null = none of it is held. */
+function settleSteps({ group, reason, sessions }: GroupState): string[] | null {
+  const record = [...sessions.values()].find(({ usage }) => usage.heldUsd !== undefined);
+  if (reason !== 'budget' || record === undefined) return null;
+  const { free, book } = settleCommands(group.id, record.definition.id);
+  return [`Next: ${free}`, `Or, if it is spent: ${book}`];
 }
 
 /** The worktree of what was merged is gone. */

@@ -1,12 +1,13 @@
 /** Words that several reports share: how a session is called, what colour a status has, who waits for whom. */
 import { basename } from 'node:path';
 import { allDependentsOf } from '../core/graph.ts';
-import type { SessionId } from '../core/group.ts';
+import type { GroupId, SessionId } from '../core/group.ts';
 import { sessionLabel, sessionNumber } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
+import { moneyUsd } from '../core/values.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
@@ -61,7 +62,7 @@ export function raisedBudget(state: GroupState): string {
 }
 
 function budgetOption(capUsd: number, spentUsd: number): string {
-  const wantedUsd = capUsd + Math.max(capUsd, spentUsd);
+  const wantedUsd = Math.min(moneyUsd.max, capUsd + Math.max(capUsd, spentUsd));
   return ` --max-budget-usd ${Math.ceil(wantedUsd * 100 - roundingError) / 100}`;
 }
 
@@ -101,6 +102,17 @@ function withSessionCommands(state: GroupState, sentence: string, record: Sessio
   return sentence
     .replaceAll(/(?<!claude-code-agent )\bsession resume --max-budget-usd\b\.?/g, () => raiseSessionLine(state, record))
     .replaceAll(/(?<!claude-code-agent )\bsession (resume|retry)\b/g, `claude-code-agent session $1 ${reference}`);
+}
+
+/** What "~" before an amount means. */
+export const estimateNote =
+  'estimated: a lower bound, until claude says what it charged; what is held, or was booked, counts in full';
+
+/** The two answers to the question what became of money that is held for a session. */
+export function settleCommands(groupId: GroupId, id: SessionId): { readonly free: string; readonly book: string } {
+  const command = `claude-code-agent group budget ${groupId}`;
+  const number = sessionTitle(id, undefined);
+  return { free: `${command} --free ${number}`, book: `${command} --book ${number}` };
 }
 
 /** What is special about a running group, in words: frozen, being paused, held by a limit; null = nothing. */

@@ -1,11 +1,12 @@
 /** How a run ends when nothing runs and nothing can be started: the status, the reason code and the next step. */
 
 import { needsPerson } from '../failure.ts';
+import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
 import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { isBudgetExhausted } from './budget.ts';
+import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan } from './plan.ts';
 
@@ -15,9 +16,11 @@ type SettleUndone = Exclude<Settle, { status: 'completed' }>;
 /** What helps a session that has used up its own budget. */
 export const ownDryNext = 'Raise it and go on with: session resume --max-budget-usd.';
 
-export const budgetMessage = 'The budget is used up. Raise it and go on with: group resume --max-budget-usd.';
-/** Where part of what is used up is held (Usage.heldUsd). */
-const heldMessage = 'Part of it is only held since the machine went down; to free it, see: group budget.';
+const budgetGone = 'The budget is used up.';
+const budgetNext = 'Raise it and go on with: group resume --max-budget-usd.';
+export const budgetMessage = `${budgetGone} ${budgetNext}`;
+/** Where part of what is used up is held (Usage.heldUsd); stands before what else can be done. */
+const heldMessage = 'Part of it is only held until you say whether it was spent (see: group budget).';
 
 /** The end of a run in which nothing runs and `holding` (or nothing) keeps sessions from starting. */
 export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
@@ -117,19 +120,40 @@ function settleDry(state: GroupState, plan: Plan): Decision[] {
 }
 
 /** The end because `dry`, and whatever else is left, has used up its own cap. */
-function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): Settle {
+function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): SettleUndone {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const title = sessionLabel(definition.id, definition.name);
   const held = usage.heldUsd === undefined ? '' : ` ${heldMessage}`;
-  const message = `Session ${title} has used up its own budget. ${ownDryNext}${held}`;
+  const message = `Session ${title} has used up its own budget.${held} ${ownDryNext}`;
   return { do: 'settle', status, reason: 'budget', message };
 }
 
 /** The end for want of money, as the group's settings say. */
-export function settleForBudget(state: GroupState): Settle {
+export function settleForBudget(state: GroupState): SettleUndone {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
-  const message = state.usage.heldUsd === undefined ? budgetMessage : `${budgetMessage} ${heldMessage}`;
+  const message = state.usage.heldUsd === undefined ? budgetMessage : `${budgetGone} ${heldMessage} ${budgetNext}`;
   return { do: 'settle', status, reason: 'budget', message };
+}
+
+/** Money was freed, booked or added: a group that stopped for want of it says how that stands now. */
+export function noteMoney(state: GroupState): void {
+  if (state.reason !== 'budget') return;
+  const startable = [...state.sessions.values()].filter((record) => couldStart(state, record));
+  const grants = startable.map((record) => grantFor(state, record, 0, 1).kind);
+  if (grants.some((kind) => kind === 'slice' || kind === 'unlimited')) {
+    state.reason = 'budget-available';
+    state.message = 'There is money again. Go on with: group resume';
+    return;
+  }
+  const dry = grants.includes('dry') ? undefined : startable.find(isBudgetExhausted);
+  state.message = (dry === undefined ? settleForBudget(state) : settleOwnDry(state, dry)).message;
+}
+
+/** Nothing but money keeps the session from being started by the next run. */
+function couldStart({ group, sessions }: GroupState, { definition, state }: SessionRecord): boolean {
+  if (state.status === 'completed') return false;
+  const isMet = (id: SessionId) => sessions.get(id)?.state.status === 'completed';
+  return !group.config.respectDependencies || definition.dependsOn.every(isMet);
 }
 
 /** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */

@@ -1,6 +1,7 @@
 /** The top of the report page: what became of the group, what went wrong and its cure, what happened when. */
 import { formatCount, formatDuration, formatMoney, inputTokens, plural } from '../format.ts';
 import { type Child, el, fragment, type Markup } from '../picture/markup.ts';
+import { estimateNote } from '../wording.ts';
 import { anchorOf, type ReportModel, type ReportSession } from './model.ts';
 import { foreign, pill } from './parts.ts';
 import { formatUtc } from './times.ts';
@@ -42,9 +43,7 @@ export function summaryOf(model: ReportModel): Markup {
   ];
   const changes = changesOf(sessions);
   if (changes !== null) cards.push(changes);
-  const estimated = cost.estimated
-    ? el('p', { class: 'dim' }, '~ estimated: a lower bound, until claude says what it charged.')
-    : null;
+  const estimated = cost.estimated ? el('p', { class: 'dim' }, `~ ${estimateNote}.`) : null;
   const next = model.next.map((line) => el('p', {}, foreign(line)));
   return el('section', { id: 'summary' }, el('div', { class: 'cards' }, cards), estimated, next);
 }

@@ -5,12 +5,13 @@ import { askRunner, whileWaiting } from '../../../control/request.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
+import type { SessionId } from '../../../core/group.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
 import { type BudgetReport, budgetLines, budgetReport } from '../../../report/budget.ts';
 import { formatMoney } from '../../../report/format.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
-import { resumeLine, runLine } from '../../../report/wording.ts';
+import { resumeLine, runLine, titleOf } from '../../../report/wording.ts';
 import { wishEvents } from '../../../runner/request-answers.ts';
 import type { GroupWriter } from '../../../store/group-writer.ts';
 import type { Context, Work } from '../../context.ts';
@@ -27,7 +28,8 @@ Example:
 export function define(command: Command, context: Context): void {
   command
     .description(`Shows what a group has spent, what running sessions have reserved, and what is left.
-Figures marked with "~" are estimates: a lower bound until claude says what it charged.`)
+Figures marked with "~" are estimates: a lower bound until claude says what it charged, but for money
+that is held or was booked: of that, the highest it can be.`)
     .argument('<group>', 'id, unique prefix or slug')
     .option('--raise-to <usd>', 'set the cap, while the group runs too', parseMoney)
     .option('--book <session>', 'what is held for the session after a power cut is spent')
@@ -54,6 +56,9 @@ async function budget(context: Context, reference: string, { raiseTo, book, free
   if (settled !== undefined) {
     const done = await settleHeld(context, group.value, settled, book !== undefined);
     if (!done.ok) return done;
+    const after = loadReferredGroup(context, group.value.groupId);
+    if (!after.ok) return after;
+    saySettled(context, after.value, done.value, book !== undefined);
   }
   if (raiseTo !== undefined) {
     const raised = await raise(context, group.value, raiseTo);
@@ -68,28 +73,29 @@ async function budget(context: Context, reference: string, { raiseTo, book, free
   return ok(exitCode.done);
 }
 
-/** What is held for the session is money like any other from now on (`isSpent`), or free again. */
+/** What is held for the session is money like any other from now on (`isSpent`), or free again; the session's id. */
 async function settleHeld(
   context: Context,
   group: LoadedGroup,
   reference: string,
   isSpent: boolean,
-): Promise<Result<void>> {
+): Promise<Result<SessionId>> {
   const session = sessionOf(group, reference);
   if (!session.ok) return session;
   const { world } = context;
-  const wish = { kind: 'settle-cost', sessionId: session.value.sessionId, isSpent } as const;
-  return changeGroup<void>(context, group, {
+  const { sessionId } = session.value;
+  const wish = { kind: 'settle-cost', sessionId, isSpent } as const;
+  return changeGroup<SessionId>(context, group, {
     direct(writer) {
       const granted = wishEvents(world, writer, wish);
       if (!granted.ok) return granted;
       writer.record(granted.value.events);
-      return ok(undefined);
+      return ok(sessionId);
     },
     async viaRunner(runId) {
       const answer = await askRunner(world, group, runId, wish);
       if (answer === 'runner-gone' || !answer.ok) return answer;
-      return ok(undefined);
+      return ok(sessionId);
     },
   });
 }
@@ -138,7 +144,15 @@ function checkRaise(state: GroupState, { spentUsd, estimated }: BudgetReport, wa
   return ok(undefined);
 }
 
-/** On stderr, so that stdout is the report alone. */
+/** This and the next on stderr, so that stdout is the report alone. */
+function saySettled({ stderr }: Context, { state }: LoadedGroup, sessionId: SessionId, isSpent: boolean): void {
+  const title = titleOf(state, sessionId);
+  // Where it is still short of money, the report and `group show` say what else helps.
+  const next = (state.status === 'paused' || state.status === 'failed') && state.reason !== 'budget';
+  const goOn = next ? ` Go on: ${resumeLine(state)}` : '';
+  stderr.line(`What was held for session ${title} is ${isSpent ? 'booked as spent' : 'free again'}.${goOn}`);
+}
+
 function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo: number): void {
   const next = state.status === 'paused' || state.status === 'failed';
   const goOn = next ? ` Go on: ${resumeLine(state)}` : '';

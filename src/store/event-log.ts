@@ -28,9 +28,6 @@ const comparedBytes = 512;
 /** So often lines are written again because somebody wrote at the same time. */
 const appendTriesMax = 5;
 const newline = 0x0a;
-/** What is to be done about damage begins with this sentence. */
-export const untouched = 'Nothing was changed.';
-
 export interface EventLog {
   /**
    * Writes all lines with one write and one fsync. Throws the system's error when that fails; the file then ends
@@ -121,8 +118,8 @@ function describeTrouble(world: World, path: string, trouble: LogTrouble): Failu
   const line = before.reduce((count, byte) => (byte === newline ? count + 1 : count), 1);
   const next =
     trouble.reason === 'newer-version'
-      ? `${untouched} Use the newer version of claude-code-agent that wrote this group.`
-      : `${untouched} Repair that line by hand. ${restoreOrDelete(path)}`;
+      ? 'Nothing was changed. Use the newer version of claude-code-agent that wrote this group.'
+      : `Nothing was changed. Repair that line by hand. ${restoreOrDelete(path)}`;
   return { reason: trouble.reason, message: `Line ${line} of ${path} ${trouble.what}.`, next };
 }
 

@@ -8,7 +8,6 @@ import { whileWaiting } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { untouched } from '../../store/event-log.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
@@ -95,27 +94,30 @@ function unreadableLock({ paths }: GroupReference, trouble: string): Failure {
 async function stopUnreadable({ world, stderr }: Context, { group, failure }: Unreadable): Promise<boolean> {
   const { groupId, paths } = group;
   const say = (text: string) => stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
+  // What can be done about the log, and that nothing was, is said by the command that shows the group.
+  const sayDone = (done: string) => say(`${done} ${failure.message} See: claude-code-agent group show ${groupId}`);
   try {
     const runner = liveRunner(world, group) === null ? undefined : world.locks.holder(paths.lock)?.identity;
     if (runner !== undefined) {
       const isTold = runner.host === world.machine.host && world.processes.signal(runner, 'SIGTERM');
       const done = isTold ? `Its runner (process ${runner.pid}) was told to pause it.` : 'Its runner was not reached.';
-      say(`${done} ${describeFailure(untold(failure))}`);
+      sayDone(done);
       return false;
     }
     const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
     if (lock === null) {
-      say(`Another command holds it, so nothing of it was stopped. ${describeFailure(untold(failure))}`);
+      sayDone('Another command holds it, so nothing of it was stopped.');
       return false;
     }
     try {
       const hidden = hiddenDamagedWorker(world, groupId, paths);
       if (hidden) {
-        say(`${describeFailure(hidden.failure)} ${describeFailure(untold(failure))}`);
+        sayDone(describeFailure(hidden.failure));
         return false;
       }
       const ended = await stopDamagedGroup(world, paths);
-      say(ended === 0 ? describeFailure(failure) : `${endedText(ended)} ${describeFailure(untold(failure))}`);
+      if (ended === 0) say(describeFailure(failure));
+      else sayDone(endedText(ended));
       return ended === 0;
     } finally {
       // Whoever takes it next is told the same as we were.
@@ -123,7 +125,7 @@ async function stopUnreadable({ world, stderr }: Context, { group, failure }: Un
       else lock.abandon();
     }
   } catch (error) {
-    say(`Nothing of it could be stopped: ${errorText(error)}. ${describeFailure(untold(failure))}`);
+    sayDone(`Nothing of it could be stopped: ${errorText(error)}.`);
     return false;
   }
 }
@@ -132,11 +134,6 @@ async function stopUnreadable({ world, stderr }: Context, { group, failure }: Un
 function endedText(ended: number): string {
   if (ended < 0) return 'Some processes that a dead runner left behind could not be ended.';
   return `Ended ${ended === 1 ? '1 process' : `${ended} processes`} that a dead runner left behind.`;
-}
-
-/** Nothing was changed in its files; but that would be said of what was stopped as well. */
-function untold(failure: Failure): Failure {
-  return { ...failure, next: failure.next.replace(`${untouched} `, '') };
 }
 
 /** True when nothing of the group runs any more. One that cannot be stopped does not keep the others running. */

@@ -290,11 +290,10 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     rehearsal: options.rehearsalUrl !== undefined,
   });
   const { fifo, transcript, stderr } = paths;
-  const { subreaper: keepsOrphans } = options.paths;
   // Before claude asks the model anything more, it is on the disk what the last answer cost.
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const limits = limitsOf(record.definition, world.processes);
-  const held = { keepsOrphans, contained: attempt.id, ...(limits === undefined ? {} : { limits }) };
+  const held = { keeper: options.paths.subreaper, contained: attempt.id, ...(limits === undefined ? {} : { limits }) };
   return ok({ spawn: { program, args, cwd: folder, env, ...streams, ...held }, prompt });
 }
 

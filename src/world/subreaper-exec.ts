@@ -59,9 +59,10 @@ async function prepare(): Promise<{ command: string[]; env: Record<string, strin
   const entries = Object.entries(process.env);
   const kept = entries.filter(([key]) => key.startsWith(earlierPrefix));
   const handedOn = kept.map(([key, value]) => [key.slice(earlierPrefix.length), value] as const);
-  const release = [...process.argv.slice(0, 2), 'release'].filter((word) => word !== '');
+  const { ownCommand } = await import('./own-program.ts');
+  const own = ownCommand('subreaper');
   return {
-    command: keeperCommand(Number(parent), group, [...release, ...program]),
+    command: keeperCommand(Number(parent), group, [own.program, ...own.args, 'release', ...program]),
     env: keeperEnvironment(process.env[keeperMark] ?? null, isKeeper ? Object.fromEntries(handedOn) : process.env),
   };
 }

@@ -129,8 +129,8 @@ export interface SpawnOptions {
   /**
    * A keeper stands above it: processes that lose their parent are found by `findBranches` while it lives, and all that
    * it leaves behind is ended (SIGTERM, 300 ms, SIGKILL) before it counts as ended itself, whatever that did to its
-   * environment, its session and its parents, and whether this process lives. Only on Linux; elsewhere it has no effect.
-   * The path of a file of ours, which is made when it is missing: the small program by which that is done.
+   * environment, its session and its parents, and whether this process lives or not. Only on Linux; elsewhere it has no
+   * effect. The path of a file of ours, which is made when it is missing: the small program by which that is done.
    */
   readonly keeper?: string;
   /**

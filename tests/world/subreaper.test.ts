@@ -114,6 +114,18 @@ test.each(releases)('by %s: a program is released into a session and an environm
   expect(session).toBe(pid);
 });
 
+test.each([
+  ['keep', { KEPT_A: 'x y', CLAUDE_CODE_AGENT_KEEPER: 'n' }, [String(process.pid), '']],
+  ['supervise', { A: 'x y' }, []],
+])('a runner of an earlier version that says %s gets a keeper', async (manner, env, words) => {
+  const script = 'setsid env -i sleep 600 & echo "$A$CLAUDE_CODE_AGENT_KEEPER $!"; exit 3';
+  const command = [...byBun, manner, ...words, '/bin/sh', '-c', script];
+  const keeper = Bun.spawn(command, { env: { PATH: basePath, ...env }, stdin: 'ignore' });
+  const [text, pid] = (await new Response(keeper.stdout).text()).trim().split(/ (?=\d+$)/);
+  expect([text, await keeper.exited]).toEqual(['x y', 3]);
+  expect(existsSync(`/proc/${pid}`)).toBe(false);
+});
+
 test.each<[NodeJS.Signals, string]>([
   ['SIGTERM', 'exec sleep 600'],
   ['SIGINT', 'exec sleep 600'],

@@ -15,9 +15,10 @@ const searchPath = '/usr/local/bin:/usr/bin:/bin';
 export const keeperName = 'claude-code-agent-keeper';
 
 /**
- * What a keeper is started with, for a program that is to be started with `env`; null: whose it is is not said. It is no
- * process of the attempt, so what it hands on has other names in its own environment, and whoever looks for the marks
- * of the attempt passes it over. They are numbers, for a shell drops every variable whose name is none to it.
+ * What a keeper is started with, for a program that is to be started with `env`; without a name it says not whose it
+ * is. It is no process of the attempt, so what it hands on has other names in its own environment, and whoever looks
+ * for the marks of the attempt passes it over. They are numbers, for a shell drops every variable whose name is none
+ * to it.
  */
 export function keeperEnvironment(name: string | null, env: Variables): Record<string, string> {
   const kept = Object.entries(env).map(([key, value], index) => [`${prefix}${index}`, `${key}=${value ?? ''}`]);
@@ -36,9 +37,9 @@ function splitAt(text: string, index: number): [string, string] {
 }
 
 /**
- * `parent`: pid of who starts it; it starts nothing when that is not its parent any more, for then nobody would know that
- * it runs. `group`: folder of the control group of the program; empty = it has none of its own. `program`: begins with
- * what releases it.
+ * `parent`: pid of who starts it; it starts nothing when that is not its parent any more, for then nobody would know
+ * that it runs. `group`: folder of the control group of the program; empty = it has none of its own. `program`: begins
+ * with what releases it.
  */
 export function keeperCommand(parent: number, group: string, program: readonly string[]): string[] {
   return ['/bin/sh', '-c', script, keeperName, String(parent), group, ...program];
@@ -50,8 +51,8 @@ export function keeperCommand(parent: number, group: string, program: readonly s
  * because the sessions of what is below were made below, and all of one ends at once, also what is just being started;
  * then again and again what has come here, for a chain of processes that start another and end is never in a list that
  * takes long to read, but each of them is a child of ours for the whole of its short life. After 10 s (500 looks)
- * something hangs in the system that no signal ends. Whoever was killed by a signal is followed by that signal, but not
- * by one that stops.
+ * something hangs in the system that no signal ends. Whoever was killed by a signal is followed by that signal, but
+ * not by one that stops.
  */
 const script = `
 [ "$PPID" = "$1" ] || exit 127
@@ -100,7 +101,11 @@ while [ $looks -lt 500 ] && { left || held; }; do
   sleep 0.02 || sleep 1
 done
 case $code in
-  129 | 1[3-5]? | 16[0-4]) case $code in 147 | 148 | 149 | 150) ;; *) trap - TERM INT HUP; kill -$((code - 128)) $$ ;; esac ;;
+  147 | 148 | 149 | 150) ;;
+  129 | 1[3-5]? | 16[0-4])
+    trap - TERM INT HUP
+    kill -$((code - 128)) $$
+    ;;
 esac
 exit $code
 `.trim();

@@ -30,10 +30,10 @@ interface Machine {
 const complaint = Buffer.from('cannot execute the program\n');
 
 /**
- * setsid(); prctl(PR_SET_CHILD_SUBREAPER, argv[1][0] & 1, 0, 0, 0); sigaction of 1 to 31 to what is usual, none blocked;
- * with `release` what follows the first `=` of each variable that begins with KEPT becomes a variable, and nothing else
- * is one; execve(argv[2], argv + 2, envp); write(2, complaint); exit(127). The stack begins with argc, then argv, a
- * zero, envp (the System V ABI of both machines).
+ * setsid(); prctl(PR_SET_CHILD_SUBREAPER, argv[1][0] & 1, 0, 0, 0); signals 1 to 31 as usual, and none blocked; with
+ * `release` what follows the first `=` of each variable that begins with KEPT becomes a variable, and nothing else is
+ * one; execve(argv[2], argv + 2, envp); write(2, complaint); exit(127). The stack begins with argc, then argv, a zero,
+ * envp (the System V ABI of both machines).
  */
 const machines: Readonly<Record<string, Machine>> = {
   x64: {

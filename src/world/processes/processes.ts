@@ -106,8 +106,11 @@ class SystemProcesses implements Processes {
       noteChild(child, started.startTime);
       const found = isKept ? this.#kept(started) : started;
       if (isKept) this.#containers.noteKeeper(options.contained, started, found.pid);
-      const letGo = this.#table.keep(found.pid);
-      child.exited.then(letGo, letGo);
+      const letGo = [...new Set([child.pid, found.pid])].map((pid) => this.#table.keep(pid));
+      const release = () => {
+        for (const action of letGo) action();
+      };
+      child.exited.then(release, release);
       return ok({ identity: this.#name(found.pid, found.startTime), onExit: (action) => end.tell(action) });
     } catch (error) {
       return describeSpawnError(program, error);
@@ -133,7 +136,7 @@ class SystemProcesses implements Processes {
   /** The program that this keeper has started; the keeper itself when it has ended before that was seen. */
   #kept(keeper: Pick<ProcEntry, 'pid' | 'startTime'>): Pick<ProcEntry, 'pid' | 'startTime'> {
     for (;;) {
-      const [child] = this.#table.find(this.#table.children(keeper.pid) ?? []);
+      const [child] = this.#table.find(this.#table.children(keeper.pid, 'first') ?? []);
       if (child !== undefined) return child;
       const [entry] = this.#table.find([keeper.pid]);
       if (entry === undefined || entry.zombie) return keeper;
@@ -179,7 +182,8 @@ class SystemProcesses implements Processes {
     const isParent = this.#table.find([identity.pid])[0]?.name === subreaperName;
     // Its orphans come to its keeper.
     const parent = isParent ? identity.pid : (this.#containers.keeperOf(identity.pid) ?? identity.pid);
-    let before = this.#table.children(parent);
+    const children = () => this.#table.children(parent, parent === identity.pid ? 'all' : 'first');
+    let before = children();
     // Where nothing was, nothing can have been left by what ended while we looked.
     if (before?.length === 0) return this.isAlive(identity) ? [] : null;
     let seen: ProcessIdentity[][] = [];
@@ -189,7 +193,7 @@ class SystemProcesses implements Processes {
       const branches = this.#branches(before, parent, program)?.filter(([child]) => child?.pid !== identity.pid);
       seen = branches?.filter((branch) => branch.length > 0) ?? seen;
       // What ended while we looked, at any depth, has left its children to this one.
-      const now = this.#table.children(parent);
+      const now = children();
       const isWhole = branches !== undefined && now !== null && now.join() === before.join();
       if (isWhole) return this.#isThere(identity, parent === identity.pid ? now : []) ? seen : null;
       before = now;

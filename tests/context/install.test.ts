@@ -183,7 +183,7 @@ describe('withMember', () => {
   test.each([
     ['{}', 'x', [1], '{\n  "x": [\n    1\n  ]\n}'],
     ['{ }\n', 'x', 1, '{\n  "x": 1\n}\n'],
-    ['{"a":1}', 'x', { b: 2 }, '{"a":1,"x":{"b":2}}'],
+    ['{"a":1}', 'x', { b: 2 }, '{"a":1,"x": {"b":2}}'],
     ['{\n\t"a": 1\n}\n', 'x', 2, '{\n\t"a": 1,\n\t"x": 2\n}\n'],
     [
       '{"a": 1e400, "b": 12345678901234567890 , "x": "}", "c": 1.0}',
@@ -193,10 +193,10 @@ describe('withMember', () => {
     ],
     ['{"a": "\\"x\\": {", "x": {"y": "}"}}', 'x', undefined, '{"a": "\\"x\\": {"}'],
     ['{\n  "x": [],\n  "a": 1\n}', 'x', undefined, '{\n  "a": 1\n}'],
-    ['{\n  "x": []\n}', 'x', undefined, '{}'],
+    ['{\n  "x": []\n}', 'x', undefined, '{\n}'],
     ['{"\\u0078": 1, "a": 2}', 'x', 3, '{"\\u0078": 3, "a": 2}'],
     ['{"a": {"x": 1}}', 'x', undefined, '{"a": {"x": 1}}'],
-    ['{"a": -0, "b": [1, 2], "c": null}', 'x', true, '{"a": -0, "b": [1, 2], "c": null,"x":true}'],
+    ['{"a": -0, "b": [1, 2], "c": null}', 'x', true, '{"a": -0, "b": [1, 2], "c": null,"x": true}'],
   ])('%j, %s', (text, key, value, expected) => {
     expect(withMember(text, key, value)).toBe(expected);
   });

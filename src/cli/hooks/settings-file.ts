@@ -10,8 +10,8 @@ import { uninstallHooks } from '../../context/install.ts';
 import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { contextNames } from '../../core/group.ts';
+import { findObjectFault } from '../../store/json-places.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { findJsonFault } from '../../template/json-text.ts';
 import type { FileAccess } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { withMember } from './json-member.ts';
@@ -91,7 +91,7 @@ function parseSettings(path: string, bytes: Uint8Array): Result<Parsed> {
   } catch {
     return refuse(`${path} is not valid UTF-8.`);
   }
-  const fault = findJsonFault(text);
+  const fault = findObjectFault(text);
   if (fault !== null) {
     const lines = text.slice(0, fault.offset).split('\n');
     const place = `${path}:${lines.length}:${(lines.at(-1) as string).length + 1}`;

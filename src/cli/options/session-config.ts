@@ -4,8 +4,8 @@ import type { Command } from '@commander-js/extra-typings';
 import { briefPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionConfig } from '../../core/group.ts';
+import { findObjectFault } from '../../store/json-places.ts';
 import { isObject } from '../../store/shape.ts';
-import { findJsonFault } from '../../template/json-text.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';
 
@@ -79,7 +79,7 @@ function settingsIn({ world, cwd }: Context, typed: string): Result<Readonly<Rec
 }
 
 function objectIn(text: string, source: string, next: string): Result<Readonly<Record<string, unknown>>> {
-  const fault = findJsonFault(text);
+  const fault = findObjectFault(text);
   if (fault !== null)
     return fail('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
   const value: unknown = JSON.parse(text);

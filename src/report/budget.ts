@@ -164,8 +164,9 @@ function heldLines(groupId: GroupId, { id, name }: Pick<SessionBudget, 'id' | 'n
   const { free, book } = settleCommands(groupId, id);
   const held = `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent.`;
   return [
-    `${held} The machine went down while it worked,`,
-    'and what it was just being answered is on no disk. The bill of your account tells what it was.',
+    `${held} The machine went down while it worked, and what`,
+    'it was just being answered is on no disk; or claude named figures that cannot be true. The bill of your account',
+    'tells what it was.',
     `  it is spent: ${book}`,
     `  it is not:   ${free}`,
   ];

@@ -132,7 +132,7 @@ test('what claude prints before it has its prompt is no work: it is started agai
     `${started}\u0000`,
     started.slice(0, 60) + init,
     started.slice(0, 60) + init.slice(0, 33),
-    started.slice(0, 60) + '{"type":"assistant","message":{}}\n',
+    `${started.slice(0, 60)}{"type":"assistant","message":{}}\n`,
   ]) {
     expect(judged([worker], said)).toBe('adopt');
   }

@@ -21,7 +21,7 @@ import type { World } from '../world/world.ts';
 import type { Context } from './context.ts';
 import { configOf } from './options/group-options.ts';
 import type { RunWish } from './options/run-options.ts';
-import { checkAsked, checkFirstProjects, checkLimitable, sayRefusedProjects } from './run-check.ts';
+import { checkAsked, checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
 
 const columnsMax = 600;
 
@@ -54,19 +54,36 @@ export async function gateForGroup(
   if (!named.ok) return named;
   if (output !== 'quiet') sayRefusedProjects(context, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate.open);
+  const git = await checkGit(context, state.value, ids);
+  if (!git.ok) return git;
   const accepted = { ...state.value.group.config, ...configOf(config) }.acceptClaude;
   return gate.admit(accepted, definitionsOf(state.value, ids));
 }
 
-/** For a rehearsal, which needs no gate: what is rehearsed is limited as it will be. Fails with `usage`. */
-export function checkRehearsed(
+/** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
+export async function checkRehearsed(
   context: Context,
   group: GroupReference,
   wish: Pick<RunWish, 'config' | 'only' | 'retryFailed'>,
-): Result<undefined> {
+): Promise<Result<undefined>> {
   const state = loadGroup(context.world, group.root, group.groupId);
   const ids = state.ok ? toBeRun(context, group, state.value, wish) : null;
-  return !state.ok || ids === null ? ok(undefined) : checkLimitable(context, definitionsOf(state.value, ids));
+  return !state.ok || ids === null ? ok(undefined) : checkMachine(context, state.value, ids);
+}
+
+/** The same for a group that is to be made. */
+export async function checkNewRehearsed(context: Context, group: NewGroup): Promise<Result<undefined>> {
+  const draft = draftState(context, group);
+  return draft.ok ? checkMachine(context, draft.value, [...draft.value.sessions.keys()]) : draft;
+}
+
+async function checkMachine(
+  context: Context,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<Result<undefined>> {
+  const limitable = checkLimitable(context, definitionsOf(state, ids));
+  return limitable.ok ? checkGit(context, state, ids) : limitable;
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
@@ -123,8 +140,11 @@ export async function gateForNewGroup(
   const named = await gate.checkNamed(acceptClaude);
   if (!named.ok) return named;
   const draft = draftState(context, group);
-  const startable = draft.ok ? checkFirstProjects(context, root, draft.value) : draft;
+  if (!draft.ok) return draft;
+  const startable = checkFirstProjects(context, root, draft.value);
   if (!startable.ok) return startable;
+  const git = await checkGit(context, draft.value, [...draft.value.sessions.keys()]);
+  if (!git.ok) return git;
   const admitted = await gate.admit(acceptClaude, group.sessions);
   if (!admitted.ok || admitted.value === 'interrupted') return admitted;
   const chosen = await gate.open.choose(acceptClaude);

@@ -23,7 +23,7 @@ import { abilitiesOf, type Tried, trialOf } from '../trial/remembered.ts';
 import type { Context, Work } from './context.ts';
 import { checkClaudeLogin } from './doctor/machine.ts';
 import { exitCode } from './exit-code.ts';
-import { checkProject } from './run-check.ts';
+import { checkGit, checkProject } from './run-check.ts';
 
 const sentenceColumnsMax = 600;
 
@@ -130,6 +130,7 @@ async function missingFor(
     note(checkLimits(definition, context.world.processes), id);
   }
   if (preview.waves.length === 0) return missing;
+  note(await checkGit(context, state, preview.waves.flat()));
   const { world, env, packageRoot } = context;
   const claude = findClaude(world, env, { packageRoot, preferPinned: rehearsal });
   note(claude);

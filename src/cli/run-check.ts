@@ -65,6 +65,22 @@ function checkEach(
   return ok(undefined);
 }
 
+/** Whether git is there for those of the sessions that get a worktree. Fails with `usage` and the first of them. */
+export async function checkGit(
+  { world, env }: Pick<Context, 'world' | 'env'>,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<Result<undefined>> {
+  const first = ids.find((id) => isolationOf(state, id) === 'worktree');
+  if (first === undefined) return ok(undefined);
+  const { askOwn } = await import('../git/run-git.ts');
+  const asked = await askOwn({ world, env }, '/', ['--version']);
+  if (asked.ok) return ok(undefined);
+  const { name } = (state.sessions.get(first) as SessionRecord).definition;
+  const { message, next } = asked.failure;
+  return fail('usage', `Session ${sessionLabel(first, name)} gets a git worktree: ${message}`, next);
+}
+
 const columnsMax = 600;
 
 /** One line on standard error for each session whose project would keep it from starting. */

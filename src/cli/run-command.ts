@@ -109,7 +109,7 @@ export async function runHere(
   if (!output.ok) return output;
   // What is rehearsed costs nothing, whatever claude does.
   const isReal = rehearsal.value === undefined && opened === undefined;
-  const limitable = rehearsal.value === undefined ? ok(undefined) : checkRehearsed(context, group, wish);
+  const limitable = rehearsal.value === undefined ? ok(undefined) : await checkRehearsed(context, group, wish);
   if (!limitable.ok) return limitable;
   const gate = isReal ? await gateForGroup(context, group, wish) : ok(opened);
   if (!gate.ok) return gate;

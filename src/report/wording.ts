@@ -43,6 +43,9 @@ export function statusTone(status: string): Tone {
   return tones[status] ?? 'dim';
 }
 
+/** Stands over the figures of a group that was begun as one. */
+export const rehearsalNote = 'A rehearsal: no model is asked, and the figures are play money.';
+
 /** The command lines that begin a group and let it go on: one begun as a rehearsal goes on as a rehearsal only. */
 export function runLine({ group, run }: GroupState): string {
   return `claude-code-agent group run ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;

@@ -38,6 +38,7 @@ describe('installHooks', () => {
       })),
     );
     expect(hooks?.PreCompact?.map(({ matcher }) => matcher)).toEqual([undefined, undefined, undefined]);
+    expect(hooks?.PreCompact?.map(({ hooks: [hook] }) => hook?.timeout)).toEqual([10, 10, 10]);
     expect(hooks?.SessionEnd?.map(({ hooks: [hook] }) => hook?.args)).toEqual(
       ['cpm', 'faber', 'handover'].map((system) => args(system, 'session-end')),
     );

@@ -215,6 +215,10 @@ export class User {
 
   #watchRun({ runner, sinceMs }: Run): void {
     const { timeline } = this.#machine;
+    const untold = this.#machine
+      .livingClaudes()
+      .find(({ begun, process }) => !begun && timeline.nowMs - Math.max(process.bornMs, sinceMs) > muteMs);
+    if (untold) this.#machine.violate(invariants.liveness, `${untold.process.name} waits for its task`);
     // A full disk may have swallowed that a tool has ended, so that its session looks busy for ever.
     const isMute = (spokeMs: number) => timeline.nowMs - spokeMs > muteMs;
     if (this.#machine.livingClaudes().some(({ hangs, begun, spokeMs }) => hangs || (begun && isMute(spokeMs)))) {

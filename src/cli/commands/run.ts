@@ -4,14 +4,13 @@ import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../contr
 import { readUserConfig } from '../../control/user-config.ts';
 import { ok } from '../../core/failure.ts';
 import { groupPaths } from '../../store/paths.ts';
-import { gateForNewGroup } from '../claude-gate.ts';
+import { checkNewRehearsed, gateForNewGroup } from '../claude-gate.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { configOf } from '../options/group-options.ts';
 import { collect } from '../options/option-values.ts';
 import { type RunWish, runWish, withRunOptions } from '../options/run-options.ts';
 import { chooseOutput } from '../reporters.ts';
-import { checkLimitable } from '../run-check.ts';
 import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
 import { readWorkflow } from '../workflow-group.ts';
 
@@ -52,7 +51,7 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   const isReal = rehearsal.value === undefined;
   const claude = isReal
     ? await gateForNewGroup(context, root.value, wish, group.value)
-    : checkLimitable(context, group.value.sessions);
+    : await checkNewRehearsed(context, group.value);
   if (!claude.ok) return claude;
   if (claude.value === 'interrupted') return ok(exitCode.interrupted);
   const created = createNewGroup(context, root.value, group.value);

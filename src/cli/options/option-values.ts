@@ -21,6 +21,7 @@ import {
   sessionNamePattern,
   thresholdMax,
   wordPattern,
+  wordRule,
 } from '../../core/values.ts';
 import { shellCommand } from '../../template/workflow/command-text.ts';
 
@@ -124,9 +125,7 @@ export function parseText(text: string): string {
 
 /** A word without blanks, such as a model's name. */
 export function parseWord(text: string): string {
-  if (!wordPattern.test(text)) {
-    throw new InvalidArgumentError('It must be one word of letters, digits and . _ : / @ [ ] -');
-  }
+  if (!wordPattern.test(text)) throw new InvalidArgumentError(`It must be ${wordRule}.`);
   return text;
 }
 

@@ -89,8 +89,9 @@ export const leftoverWarning: Warning = {
 export function withHeld(outcome: Outcome, { heldUsd }: Usage): Outcome {
   if (heldUsd === undefined) return outcome;
   const message =
-    `The machine went down, or what the session had written was lost, while it worked. Up to $${heldUsd.toFixed(2)} ` +
-    'that it may have cost besides are counted until you decide. See: group budget.';
+    'The machine went down, or what the session had written was lost, while it worked, or claude named figures that ' +
+    `cannot be true. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until you decide. ` +
+    'See: group budget.';
   return { ...outcome, warnings: [...outcome.warnings, { code: 'estimated-cost', message }] };
 }
 

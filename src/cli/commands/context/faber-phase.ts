@@ -120,9 +120,11 @@ function notInProgress(runId: string, status: string): Result<never> {
   return fail('illegal-transition', message, `Go on with it: claude-code-agent faber resume ${runId}`);
 }
 
+const placeholders = 'There are {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.';
+
 /**
  * Paths are stored so that they are right on every machine, and may be given as they are stored, with placeholders.
- * Fails with `usage` for paths out of the project.
+ * Fails with `usage` for paths out of the project and for placeholders without a value.
  */
 function portableArtifacts(
   context: Context,
@@ -132,12 +134,12 @@ function portableArtifacts(
 ): Result<Record<string, string>> {
   const made: Record<string, string> = {};
   for (const { name, value } of given) {
+    const filled = fillIn(value, { project, runId, state, shipped: shippedFaber });
+    if (!filled.ok) return fail('usage', `${name} ${filled.trouble}.`, placeholders);
     if (!name.endsWith('_path')) {
       made[name] = value;
       continue;
     }
-    const filled = fillIn(value, { project, runId, state, shipped: shippedFaber });
-    if (!filled.ok) return fail('usage', `${name} ${filled.trouble}.`, 'Give the path of something in the project.');
     const path = resolve(context.cwd, filled.text);
     const kind = lookAt(context.world.files, path);
     const next = 'Give the path of something in the project.';

@@ -32,8 +32,8 @@ Figures marked with "~" are estimates: a lower bound until claude says what it c
 that is held or was booked: of that, the highest it can be.`)
     .argument('<group>', 'id, unique prefix or slug')
     .option('--raise-to <usd>', 'set the cap, while the group runs too', parseMoney)
-    .option('--book <session>', 'what is held for the session after a power cut is spent')
-    .option('--free <session>', 'what is held for the session after a power cut is not spent')
+    .option('--book <session>', 'what is held for the session is spent')
+    .option('--free <session>', 'what is held for the session is not spent')
     .option('--json', 'one JSON document, amounts in US dollars')
     .addHelpText('after', example)
     .action((reference, options) => context.run(() => budget(context, reference, options)));

@@ -40,7 +40,8 @@ export function define(command: Command, context: Context): void {
 function list(context: Context, status: StatusFilter | undefined, json: boolean): Work {
   const root = context.root();
   if (!root.ok) return root;
-  const listings = listGroups(context.world, root.value).filter((listing) => isWanted(listing, status));
+  const all = listGroups(context.world, root.value);
+  const listings = all.filter((listing) => isWanted(listing, status));
   if (json) {
     context.stdout.line(
       safeJson(
@@ -51,8 +52,7 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
     return ok(exitCode.done);
   }
   if (listings.length === 0) {
-    const which = status === undefined ? '' : `${status} `;
-    context.stderr.line(`There are no ${which}groups. Make one with: claude-code-agent group create <slug>`);
+    context.stderr.line(nothingToShow(status, all.length));
   } else {
     // At once: thousands of lines take longer to hand over one by one than to put together.
     context.stdout.line(table(context, root.value, listings).join('\n'));
@@ -62,6 +62,14 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
     if (problem !== undefined) context.stderr.line(`${id}: ${safeLine(describeFailure(problem), 400)}`);
   }
   return ok(exitCode.done);
+}
+
+function nothingToShow(status: StatusFilter | undefined, all: number): string {
+  if (status === undefined || all === 0)
+    return 'There are no groups. Make one with: claude-code-agent group create <slug>';
+  const others = `Of any status there ${all === 1 ? 'is 1' : `are ${all}`}: claude-code-agent group list`;
+  const archiving = 'A finished group is put away with: claude-code-agent group archive <group>';
+  return `There are no ${status} groups. ${others}${status === 'archived' ? `\n${archiving}` : ''}`;
 }
 
 /** Groups of which nothing is known are always shown: whatever is looked for, it may be in them. */

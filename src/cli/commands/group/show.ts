@@ -12,6 +12,7 @@ import { groupProgress } from '../../../core/progress.ts';
 import { formatDate, formatMoney, plural } from '../../../report/format.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../report/summary.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { rehearsalNote } from '../../../report/wording.ts';
 import { groupMeta } from '../../../store/meta.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -55,6 +56,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
   return [
     `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
     ...(group.description === '' ? [] : [safeLine(group.description, 400)]),
+    ...(state.run?.rehearsal ? [rehearsalNote] : []),
     `Created: ${formatDate(group.createdAt)}`,
     `Settings: ${settings(state.group.config)}`,
     `Folder: ${safeLine(paths.folder, 1000)}`,

@@ -18,7 +18,7 @@ import {
 import type { Reporter } from './reporter.ts';
 import { summaryLines } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
-import { blockedBy, goesOnAt, listTitles, projectName, titleOf } from './wording.ts';
+import { blockedBy, goesOnAt, listTitles, projectName, titleOf, withCommands, withLocalTimes } from './wording.ts';
 
 const groupLabel = 'group';
 const labelColumnsMax = 32;
@@ -72,7 +72,8 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
     },
     waiting(reason, message, state) {
       const at = new Date(now()).toISOString();
-      say(at, state, groupLabel, style('warn', `waiting (${reason})${trailing(message)}`));
+      const words = withLocalTimes(withCommands(state, message), now());
+      say(at, state, groupLabel, style('warn', `waiting (${reason})${trailing(words)}`));
     },
     summarize(state, live, atMs) {
       write(`\n${summaryLines(state, live, atMs, options).join('\n')}\n`);

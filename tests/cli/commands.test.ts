@@ -233,8 +233,8 @@ test('dependencies are given by id, number or name, and shown in dependency orde
   expect(show.dependsOn).toEqual([a, b]);
   const progress = await user.json<{ id: string; reason?: string }[]>('session', 'list', group);
   expect(progress.map(({ id, reason }) => [id, reason])).toEqual([
-    [a, undefined],
-    [b, undefined],
+    [a, 'not-started'],
+    [b, 'not-started'],
     [c, 'waiting'],
   ]);
 });

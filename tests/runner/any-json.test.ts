@@ -10,7 +10,7 @@ import { judge } from '../../src/claude/outcome.ts';
 import { emptyStream, foldMessage, usageOf } from '../../src/claude/stream.ts';
 import { TranscriptReader } from '../../src/claude/transcript-entries.ts';
 import { checkGroups } from '../../src/cli/doctor/groups.ts';
-import { readLive } from '../../src/control/watch/live-view.ts';
+import { readProgress } from '../../src/control/watch/live-view.ts';
 import { draftOf } from '../../src/core/draft.ts';
 import { groupProgress } from '../../src/core/progress.ts';
 import { reduce } from '../../src/core/reduce.ts';
@@ -258,7 +258,8 @@ test('F1, F2: every field of every file of a group, and of a login', () => {
       expect(checkGroups(world, root).length).toBeGreaterThan(0);
       const loaded = loadGroup(world, root, eventfulId);
       if (loaded.ok) expectShowable(loaded.value);
-      expectFinite([...readLive(world, paths.progress, state.value)]);
+      const { live, verdicts } = readProgress(world, paths.progress, state.value);
+      expectFinite([...live, ...[...state.value.sessions.values()].map(verdicts)]);
       readMergeJournal(world, paths);
       readProposals(world, paths);
       findRehearsal(world, paths.folder);

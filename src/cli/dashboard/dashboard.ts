@@ -13,8 +13,6 @@ import type { Glyphs } from '../../report/dashboard/glyphs.ts';
 import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
 import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
-import { otherGroups } from '../../runner/checkouts.ts';
-import { watchRoom } from '../../runner/room.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
@@ -22,7 +20,6 @@ import { runningSetup } from '../set-up.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
-import { type Around, askWhy } from './why.ts';
 import { asking, type GroupWish, grant } from './wishes.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
@@ -59,8 +56,6 @@ export class Dashboard {
   #notice: Notice | undefined;
   #cancelNotice = (): void => {};
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
-  /** What can be seen of the machine. */
-  readonly #around: Around;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -70,8 +65,6 @@ export class Dashboard {
   constructor(options: DashboardOptions) {
     this.#options = options;
     this.#world = options.context.world;
-    const { root, groupId } = options.group;
-    this.#around = { room: watchRoom(this.#world, root), others: otherGroups(this.#world, root, groupId) };
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
     this.#ui = this.#frame.ui;
@@ -160,14 +153,13 @@ export class Dashboard {
   #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
     const { source, group, glyphs } = this.#options;
     const nowMs = this.#world.clock.now();
-    const { state, live, runner } = source;
+    const { state, runner } = source;
     const material = this.#material();
     const view = {
       state,
-      live,
+      ...source.seen,
       runner,
       nowMs,
-      why: askWhy(this.#world, this.#around, source),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       ...(this.#notice === undefined ? {} : { notice: this.#notice }),
       ...(material === undefined ? {} : { material }),
@@ -204,7 +196,8 @@ export class Dashboard {
   #press(key: Press): void {
     const { source } = this.#options;
     const { ids, index, listRows, paneRows } = this.#frame;
-    const situation = { state: source.state, ids, index, listRows, paneRows, runner: source.runner };
+    const { state, runner } = source;
+    const situation = { state, verdicts: source.seen.verdicts, ids, index, listRows, paneRows, runner };
     const { ui, wish } = press(this.#ui, key, situation);
     this.#ui = ui;
     this.#draw();

@@ -5,6 +5,7 @@ import type { GroupReference } from '../../control/resolve.ts';
 import { onSignal } from '../../control/signals.ts';
 import { errorText } from '../../core/failure.ts';
 import type { Reporter } from '../../report/reporter.ts';
+import { withCommands, withLocalTimes } from '../../report/wording.ts';
 import type { RunnerSignal } from '../../runner/facts.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { Context } from '../context.ts';
@@ -63,9 +64,13 @@ class DashboardDisplay implements RunDisplay {
       if (this.#isBroken) this.#text.progress(sessionId, state, live);
       else this.#source.progress(sessionId, state, live);
     },
+    resting: (...what) => this.#source.resting(...what),
     waiting: (reason, message, state) => {
       if (this.#isBroken) this.#text.waiting(reason, message, state);
-      else this.#dashboard?.tell({ text: `waiting (${reason}) ${message}`, tone: 'warn' });
+      else {
+        const words = withLocalTimes(withCommands(state, message), this.#context.world.clock.now());
+        this.#dashboard?.tell({ text: `waiting (${reason}) ${words}`, tone: 'warn' });
+      }
     },
     summarize: (state, live, atMs) => {
       // A runner that goes on with it sums it up; what was settled before it was left is over here.

@@ -74,7 +74,7 @@ async function watched(context: Context, group: LoadedGroup, openScreen: OpenScr
 }
 
 /** Leaving a group that still runs is no failure; one that is over tells how it ended. */
-function conclude({ stdout, world }: Context, { state, live, runner }: Source): Work {
+function conclude({ stdout, world }: Context, { state, seen: { live }, runner }: Source): Work {
   const isRunning = state.status === 'running';
   const atMs = isRunning && runner === 'none' ? Date.parse(state.updatedAt) : world.clock.now();
   const hasRunner = runner !== 'none';

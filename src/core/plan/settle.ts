@@ -6,12 +6,13 @@ import { sessionLabel } from '../id.ts';
 import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import type { Verdict } from '../verdict.ts';
 import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan } from './plan.ts';
 
 type Settle = Extract<Decision, { do: 'settle' }>;
-type SettleUndone = Exclude<Settle, { status: 'completed' }>;
+export type SettleUndone = Exclude<Settle, { status: 'completed' }>;
 
 /** What helps a session that has used up its own budget. */
 export const ownDryNext = 'Raise it and go on with: session resume --max-budget-usd.';
@@ -71,6 +72,15 @@ function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
   });
 }
 
+/** What `startBlocker` says, as what keeps sessions that could start. */
+export function blockerHold(state: GroupState, reason: string): Verdict {
+  const message =
+    reason === 'needs-person'
+      ? 'Another session failed in a way that only a person can cure.'
+      : `${failuresText(state)}, so nothing new starts in this run.`;
+  return { reason, message };
+}
+
 function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
   const message =
     holding === 'needs-person'
@@ -81,7 +91,7 @@ function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
 }
 
 /** Of this run. */
-export function failuresText({ failed: { size } }: GroupState): string {
+function failuresText({ failed: { size } }: GroupState): string {
   return `${size} ${size === 1 ? 'session' : 'sessions'} failed`;
 }
 

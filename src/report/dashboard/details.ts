@@ -2,8 +2,11 @@
 
 import type { SessionDefinition } from '../../core/group.ts';
 import { slotSentence } from '../../core/plan/command-slot.ts';
+import { planOf } from '../../core/plan/plan.ts';
+import { unmetOf } from '../../core/plan/verdicts.ts';
 import { deniedSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import type { Verdict } from '../../core/verdict.ts';
 import {
   colourStyle,
   formatClock,
@@ -40,7 +43,7 @@ import {
 } from './cells.ts';
 import { leftAlone, usageNow } from './session-row.ts';
 import { type Tab, tabs, type Ui } from './ui.ts';
-import { explain, type Terminal, type View } from './view.ts';
+import type { Terminal, View } from './view.ts';
 
 /** What is longer is cut: a line of claude may be megabytes long. */
 const lineLengthMax = 4_000;
@@ -158,8 +161,8 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   const { definition } = record;
   const { status } = record.state;
   const usage = usageNow(view, record);
-  const explained = explain(state, record);
-  const word = explained.reason === undefined ? status : `${status} (${explained.reason})`;
+  const why = view.verdicts(record);
+  const word = why === null ? status : `${status} (${why.reason})`;
   const money = `${formatMoney(usage.costUsd, usage.estimated)}, ${formatTokens(usage.tokens)}`;
   const attempts = plural(record.attempts, 'attempt');
   const head: Cell[] = [
@@ -170,8 +173,8 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   const add = (name: string, text: string | undefined, tone?: Tone): void => {
     if (text !== undefined && text.trim() !== '') lines.push(...named(name, text, columns, tone));
   };
-  add('why', whySentence(view, record) ?? explained.message, status === 'failed' ? 'bad' : 'warn');
-  add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
+  add('why', whySentence(view, record, why), status === 'failed' ? 'bad' : 'warn');
+  if (status === 'pending') add('waits for', listTitles(state, unmetOf(state, planOf(state), record)));
   const now = view.live.get(definition.id);
   const slot = now?.slot;
   add('why', slot === undefined ? undefined : slotSentence(state, slot), 'warn');
@@ -200,17 +203,15 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
 }
 
 /** With the next step where nobody runs the group; absent when the session runs well or is completed. */
-function whySentence({ state, runner, why, nowMs }: View, record: SessionRecord): string | undefined {
+function whySentence({ state, runner, nowMs }: View, record: SessionRecord, why: Verdict | null): string | undefined {
   if (record.state.status === 'running' && runner === 'none') {
     const does = leftAlone(state);
     return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone; P lets it go on.`;
   }
-  const answer = why?.(record) ?? null;
-  if (answer === null) return undefined;
-  const isIdle = state.status === 'running' && runner === 'none' && /^(slot|frozen)$/.test(answer.reason);
-  return isIdle
+  if (why === null) return undefined;
+  return why.reason === 'runner-gone'
     ? "The group's runner is gone; P lets it go on."
-    : withLocalTimes(withCommands(state, answer.message, record), nowMs);
+    : withLocalTimes(withCommands(state, why.message, record), nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */

@@ -34,7 +34,7 @@ const paneRowsMin = 6;
 
 export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
   const { columns, rows } = terminal;
-  const ids = listedSessions(view.state, chosen);
+  const ids = listedSessions(view, chosen);
   const rule = rowOf([{ text: terminal.glyphs.rule.repeat(columns), tone: 'dim' }], columns);
   const head = [...headerRows(view, terminal), rule];
   // In a small terminal the sessions come first.

@@ -2,6 +2,7 @@
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import type { Verdicts } from '../../core/verdict.ts';
 import { titleOf } from '../wording.ts';
 import { type Mode, type Tab, tabs, type Ui } from './ui.ts';
 import { listedSessions, type Runner } from './view.ts';
@@ -46,6 +47,7 @@ export type Wish =
 
 export interface Situation {
   readonly state: GroupState;
+  readonly verdicts: Verdicts;
   /** The visible sessions in their order. */
   readonly ids: readonly SessionId[];
   /** Index of the selected one. */
@@ -92,9 +94,9 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
 }
 
 /** Another filter moves the selection when it hides what was selected. */
-function refiltered(before: Ui, { ui }: Pressed, { state }: Situation): Pressed {
+function refiltered(before: Ui, { ui }: Pressed, situation: Situation): Pressed {
   if (ui.filter === before.filter && ui.onlyProblems === before.onlyProblems) return { ui };
-  const ids = listedSessions(state, { ...ui, selected: null });
+  const ids = listedSessions(situation, { ...ui, selected: null });
   const isListed = ui.selected !== null && ids.includes(ui.selected);
   return { ui: isListed ? ui : { ...ui, selected: ids[0] ?? null, scroll: 0 } };
 }

@@ -3,18 +3,18 @@
  * that a terminal which measures it differently shifts nothing.
  */
 import { addUsage, type Usage } from '../../core/group.ts';
-import { isHeldBack, planOf } from '../../core/plan/plan.ts';
-import { timedWait } from '../../core/plan/timed-wait.ts';
+import { isHeldBack } from '../../core/plan/plan.ts';
 import type { ApiRetry } from '../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import type { Verdict } from '../../core/verdict.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
 import { listTitles, projectName, titleOf, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
-import { blockersOf, explain, limitNow, reasoned, type Terminal, type View } from './view.ts';
+import { limitNow, reasoned, type Terminal, type View } from './view.ts';
 
 /** Widths in columns; 0 = not shown. */
 export interface Layout {
@@ -177,7 +177,7 @@ interface Sign {
   readonly isLoud?: true;
 }
 
-function signOf({ state, live, runner }: View, record: SessionRecord, glyphs: Glyphs): Sign {
+function signOf({ verdicts, live, runner }: View, record: SessionRecord, glyphs: Glyphs): Sign {
   switch (record.state.status) {
     case 'completed':
       return { glyph: glyphs.completed, tone: 'good' };
@@ -186,7 +186,7 @@ function signOf({ state, live, runner }: View, record: SessionRecord, glyphs: Gl
     case 'paused':
       return { glyph: glyphs.paused, tone: 'warn' };
     case 'pending':
-      if (explain(state, record).reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
+      if (verdicts(record)?.reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
       if (isHeldBack(record)) return { glyph: glyphs.paused, tone: 'warn' };
       return { glyph: glyphs.pending, tone: 'dim' };
     case 'running': {
@@ -227,32 +227,33 @@ interface Doing {
 }
 
 function doingNow(view: View, record: SessionRecord): Doing {
-  const { state, nowMs, runner } = view;
-  if (record.state.status === 'running') return runningNow(view, record, record.state.attempt);
-  if (record.state.status === 'completed') return completedWith(record);
-  const why = explain(state, record);
-  const waits = why.waitsFor ?? [];
-  if (record.state.status === 'pending') {
-    if (why.reason === 'blocked') {
-      const culprits = blockersOf(state).get(record.definition.id) ?? [];
-      return { tool: { text: `blocked by ${listTitles(state, culprits)}`, tone: 'warn' } };
-    }
-    const waiting = waits.length > 0 ? `waits for ${listTitles(state, waits)}` : undefined;
-    // Told first: it waits for others whether it is held back or not.
-    if (isHeldBack(record)) return { tool: { text: heldBack(view, record, waiting), tone: 'warn' } };
-    if (waiting !== undefined) return { tool: { text: waiting, tone: 'dim' } };
+  const { state, verdicts, nowMs } = view;
+  const session = record.state;
+  if (session.status === 'running') return runningNow(view, record, session.attempt);
+  const why = verdicts(record);
+  if (why === null) return completedWith(record);
+  if (why.reason === 'blocked')
+    return { tool: { text: `blocked by ${listTitles(state, why.on ?? [])}`, tone: 'warn' } };
+  const waiting =
+    session.status === 'pending' && why.on !== undefined ? `waits for ${listTitles(state, why.on)}` : undefined;
+  // Told first: it waits for others whether it is held back or not.
+  if (isHeldBack(record)) {
+    const also = session.status === 'pending' ? waiting : why.reason;
+    return { tool: { text: heldBack(view, record, also), tone: 'warn' } };
   }
-  if (isHeldBack(record)) return { tool: { text: heldBack(view, record, why.reason), tone: 'warn' } };
-  const wait = runner === 'none' ? null : timedWait(state, planOf(state), record, nowMs);
-  if (wait?.reason === 'backoff') {
-    const again = `again in ${formatDuration(wait.untilMs - nowMs)}`;
-    return { tool: { text: `${again}: ${withLocalTimes(why.message ?? '', nowMs)}`, tone: 'warn' } };
+  if (why.reason === 'waiting') return { tool: { text: waiting ?? why.message, tone: 'dim' } };
+  const said = session.status === 'paused' ? session.message : why.message;
+  if (why.reason === 'backoff' && why.until !== undefined) {
+    const again = `again in ${formatDuration(why.until - nowMs)}`;
+    return { tool: { text: `${again}: ${withLocalTimes(said, nowMs)}`, tone: 'warn' } };
   }
-  const keeps = record.queued ? waitingNow(view, record) : undefined;
+  const keeps = record.queued ? waitingNow(view, why) : undefined;
   if (keeps !== undefined) return { tool: keeps };
-  if (record.state.status === 'pending') return {};
-  const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-  return { tool: { text: withLocalTimes(reasoned(why.reason ?? record.state.status, why.message), nowMs), tone } };
+  if (session.status === 'pending') return {};
+  // What happened to it; that its whole group rests is plain from the head.
+  const reason = session.status === 'paused' ? session.reason : why.reason;
+  const tone = session.status === 'failed' ? 'bad' : 'warn';
+  return { tool: { text: withLocalTimes(reasoned(reason, said), nowMs), tone } };
 }
 
 /** What keeps a session that could start from starting, in a few words. */
@@ -267,10 +268,9 @@ const waitWords: Readonly<Record<string, string>> = {
   files: 'waits for open files to be closed',
 };
 
-/** Absent where it is plain from the head, or where nobody is there to start anything. */
-function waitingNow({ state, runner, why, nowMs }: View, record: SessionRecord): Said | undefined {
-  if (state.status !== 'running' || runner === 'none') return undefined;
-  const reason = why?.(record)?.reason ?? '';
+/** Absent where it is plain from the head. */
+function waitingNow({ state, nowMs }: View, { reason }: Verdict): Said | undefined {
+  if (state.status !== 'running') return undefined;
   const limit = reason === 'limit' ? limitNow(state, nowMs) : null;
   if (limit !== null) return { text: limit, tone: 'warn' };
   const text = waitWords[reason];

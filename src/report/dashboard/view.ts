@@ -1,10 +1,8 @@
 /** What the dashboard shows, and the facts about single sessions that more than one part of it needs. */
 import type { SessionId } from '../../core/group.ts';
-import { allBlockers, planOf } from '../../core/plan/plan.ts';
-import type { Why } from '../../core/plan/why.ts';
-import { explanation } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
+import type { Verdicts } from '../../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from '../format.ts';
 import type { LiveView } from '../reporter.ts';
 import type { Line } from '../transcript/line.ts';
@@ -34,8 +32,7 @@ export interface View {
   /** ms since 1970. */
   readonly nowMs: number;
   readonly runner: Runner;
-  /** Why a session is not running, by all that can be seen of the machine; null when it runs or is completed. */
-  readonly why?: (record: SessionRecord) => Why | null;
+  readonly verdicts: Verdicts;
   /** The log of the set-up command that runs for a session; null when none does. */
   readonly setupLog?: (record: SessionRecord) => string | null;
   /** What a key came to; absent = nothing to say. */
@@ -58,22 +55,6 @@ export interface Terminal {
   readonly glyphs: Glyphs;
 }
 
-type Blockers = ReadonlyMap<SessionId, readonly SessionId[]>;
-const knownBlockers = new WeakMap<GroupState, { readonly seq: number; readonly blockers: Blockers }>();
-
-/** allBlockers, computed again only when something happened. */
-export function blockersOf(state: GroupState): Blockers {
-  const known = knownBlockers.get(state);
-  if (known?.seq === state.lastSeq) return known.blockers;
-  const blockers = allBlockers(state, planOf(state));
-  knownBlockers.set(state, { seq: state.lastSeq, blockers });
-  return blockers;
-}
-
-export function explain(state: GroupState, record: SessionRecord): ReturnType<typeof explanation> {
-  return explanation(state, planOf(state), record, blockersOf(state));
-}
-
 /** A reason code and its sentence; that a user wanted it needs no code. */
 export function reasoned(reason: string | undefined, message = ''): string {
   return reason === undefined || (reason === 'user' && message !== '') ? message : `${reason}: ${message}`;
@@ -94,10 +75,10 @@ export function limitNow(state: GroupState, nowMs: number): string | null {
 }
 
 /** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */
-export function isProblem(state: GroupState, record: SessionRecord): boolean {
+export function isProblem(verdicts: Verdicts, record: SessionRecord): boolean {
   const { status } = record.state;
   if (status === 'failed' || status === 'paused' || record.warnings.length > 0) return true;
-  return status === 'pending' && explain(state, record).reason === 'blocked';
+  return status === 'pending' && verdicts(record)?.reason === 'blocked';
 }
 
 /**
@@ -105,7 +86,7 @@ export function isProblem(state: GroupState, record: SessionRecord): boolean {
  * hold for it any more: the next key is meant for it, and not for whoever would take its place.
  */
 export function listedSessions(
-  state: GroupState,
+  { state, verdicts }: Pick<View, 'state' | 'verdicts'>,
   { filter, onlyProblems, selected }: Pick<Ui, 'filter' | 'onlyProblems' | 'selected'>,
 ): SessionId[] {
   const wanted = filter.trim().toLowerCase();
@@ -114,13 +95,12 @@ export function listedSessions(
   return placed.flatMap(({ id }) => {
     const record = state.sessions.get(id);
     if (id === selected) return [id];
-    if (record === undefined || (onlyProblems && !isProblem(state, record))) return [];
-    return wanted === '' || searchable(state, record).includes(wanted) ? [id] : [];
+    if (record === undefined || (onlyProblems && !isProblem(verdicts, record))) return [];
+    return wanted === '' || searchable(state, record, verdicts(record)?.reason).includes(wanted) ? [id] : [];
   });
 }
 
-function searchable(state: GroupState, record: SessionRecord): string {
+function searchable(state: GroupState, record: SessionRecord, reason = ''): string {
   const { id, projectPath } = record.definition;
-  const reason = explain(state, record).reason ?? '';
   return `${titleOf(state, id)} ${projectName(projectPath)} ${record.state.status} ${reason}`.toLowerCase();
 }

@@ -5,14 +5,16 @@
 import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
 import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
-import { allBlockers, planOf } from '../../core/plan/plan.ts';
-import { explanation } from '../../core/progress.ts';
+import { planOf } from '../../core/plan/plan.ts';
+import { verdictsAtRest } from '../../core/plan/verdicts.ts';
+import { phaseOf } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus, SessionStatus } from '../../core/status.ts';
+import type { Verdicts } from '../../core/verdict.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
 import { nextSteps } from '../summary.ts';
-import { sessionTitle } from '../wording.ts';
+import { sessionTitle, troubleWith } from '../wording.ts';
 import { type AttemptHistory, type History, historyOf, type SessionHistory } from './history.ts';
 import { conditionText, noteText } from './notes.ts';
 import { type Span, subtract, union } from './spans.ts';
@@ -168,11 +170,13 @@ export interface ReportNote {
 }
 
 /** What is known of a running group beside its log. */
-export interface SchedulingContext {
+export interface ReportContext {
   /** What running attempts have used so far. */
   readonly live?: ReadonlyMap<SessionId, Usage>;
   /** A live process runs the group. */
   readonly hasRunner?: boolean;
+  /** As it has told. */
+  readonly verdicts?: Verdicts;
 }
 
 /**
@@ -183,7 +187,7 @@ export function reportModel(
   state: GroupState,
   events: readonly GroupEvent[],
   nowMs: number,
-  { live = new Map(), hasRunner = false }: SchedulingContext = {},
+  { live = new Map(), hasRunner = false, verdicts = verdictsAtRest(state) }: ReportContext = {},
 ): ReportModel {
   const interrupted = state.status === 'running' && !hasRunner;
   const history = historyOf(events, interrupted ? Date.parse(state.updatedAt) : nowMs);
@@ -192,7 +196,7 @@ export function reportModel(
     state,
     live,
   );
-  const sessions = reportSessions(state, history, live);
+  const sessions = reportSessions(state, history, live, verdicts);
   const titled = (id: SessionId): string => sessionTitle(id, state.sessions.get(id)?.definition.name);
   let tokens = state.usage.tokens;
   for (const usage of live.values()) tokens = addTokens(tokens, usage.tokens);
@@ -263,9 +267,13 @@ function reportSpending(history: History, live: ReadonlyMap<SessionId, Usage>): 
   }));
 }
 
-function reportSessions(state: GroupState, history: History, live: ReadonlyMap<SessionId, Usage>): ReportSession[] {
+function reportSessions(
+  state: GroupState,
+  history: History,
+  live: ReadonlyMap<SessionId, Usage>,
+  verdicts: Verdicts,
+): ReportSession[] {
   const plan = planOf(state);
-  const blocked = allBlockers(state, plan);
   const follows = state.group.config.respectDependencies;
   const dependsOn = (id: SessionId): readonly SessionId[] =>
     follows ? (state.sessions.get(id)?.definition.dependsOn ?? []) : [];
@@ -275,13 +283,14 @@ function reportSessions(state: GroupState, history: History, live: ReadonlyMap<S
     const told = history.sessions.get(id) ?? { attempts: [], stretches: [] };
     const now = live.get(id) ?? noUsage;
     const usage = addUsage(record.usage, now);
-    const { reason, message, phase } = explanation(state, plan, record, blocked);
-    const culprits = record.state.status === 'pending' && follows ? blocked.get(id) : undefined;
-    const ofState = record.state.status === 'failed' ? record.state.failure : { message };
+    const why = verdicts(record);
+    const phase = record.state.status === 'running' ? phaseOf(record.state.attempt) : undefined;
+    const culprits = why?.reason === 'blocked' ? why.on : undefined;
+    const ofState = record.state.status === 'failed' ? record.state.failure : { message: troubleWith(record, why) };
     return {
       ...definitionOf(record),
       status: record.state.status,
-      ...optional({ reason, phase, ...ofState, blockedBy: culprits }),
+      ...optional({ phase, ...ofState, reason: why?.reason, blockedBy: culprits }),
       costUsd: usage.costUsd,
       ...optional({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
       tokens: usage.tokens,

@@ -7,7 +7,7 @@ import type { EventBody } from '../../../src/core/event.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
 import type { SlotWait } from '../../../src/core/plan/command-slot.ts';
 import type { SchedulingContext } from '../../../src/core/plan/decision.ts';
-import { whyAsker, whyNot } from '../../../src/core/plan/why.ts';
+import { verdictsAtRest, verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import { paintRow, plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
@@ -15,6 +15,7 @@ import { firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
 import type { View } from '../../../src/report/dashboard/view.ts';
 import { formatClock } from '../../../src/report/format.ts';
 import { fc } from '../../support/property.ts';
+import { whyNot } from '../../support/verdicts.ts';
 import { attemptId, begin, creation, session, started, usage } from '../sample-run.ts';
 import { expectGolden } from './golden.ts';
 import { fold, frame, sceneEvents, sceneLimit, sessionId, startMs, textOf, type Wanted } from './scene.ts';
@@ -122,7 +123,9 @@ test('U11: the selected row is in reverse over its whole width', () => {
 test('U11: details take the rows they need, and enter says what it does', () => {
   const at = (ui: Partial<Ui>) => frame({ rows: 40, columns: 120, ui: { selected: sessionId(9), ...ui } });
   const short = at({ pane: 'split', tab: 'prompt' });
-  const view = { state: large(60), live: new Map(), nowMs: startMs, runner: 'elsewhere' } as const;
+  const state = large(60);
+  const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
+  const view = { state, ...seen, nowMs: startMs, runner: 'elsewhere' } as const;
   const terminal = { columns: 120, rows: 40, glyphs: unicodeGlyphs };
   const many = frameOf(view, { ...firstUi, pane: 'split', tab: 'prompt' }, terminal);
   expect(many.paneRows).toBe(1);
@@ -155,6 +158,7 @@ test('of a thousand sessions only the visible ones are looked at closely', () =>
   const view = {
     state: { ...state, sessions: counted },
     live: new Map(),
+    verdicts: verdictsAtRest(state),
     nowMs: startMs,
     runner: 'elsewhere',
   } as const;
@@ -244,8 +248,8 @@ test('what waits for a limit, a slot or the prompt cache says so', () => {
       ...begin(first),
       ...more,
     ]);
-    const why = whyAsker(state, { preparingMax: 9, nowMs: Date.parse(state.updatedAt), ...circumstances });
-    return [60, 80, 120].map((columns) => textOf(frame({ columns, view: { state, why } })));
+    const verdicts = verdictsOf(state, { preparingMax: 9, nowMs: Date.parse(state.updatedAt), ...circumstances });
+    return [60, 80, 120].map((columns) => textOf(frame({ columns, view: { state, verdicts } })));
   };
   const times = others.length;
   for (const text of rowsOf({}, { answered: new Set() })) {
@@ -262,9 +266,9 @@ test('what waits for a limit, a slot or the prompt cache says so', () => {
 test('what was halted does not work on by itself when its runner is gone, and the pane says what helps', () => {
   const rowAndWhy = (...more: EventBody[]) => {
     const { state } = fold([...sceneEvents, ...more]);
-    const why = whyAsker(state, { preparingMax: 9 });
+    const verdicts = verdictsOf(state, { preparingMax: 9, isAbandoned: true });
     const ui = { selected: sessionId(2), pane: 'split' } as const;
-    const text = textOf(frame({ columns: 120, view: { state, runner: 'none', why }, ui }));
+    const text = textOf(frame({ columns: 120, view: { state, runner: 'none', verdicts }, ui }));
     return [/002 api .* {2}(\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
   };
   const next = "The group's runner is gone; P lets it go on.";

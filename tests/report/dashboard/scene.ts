@@ -1,6 +1,8 @@
 /** A group in the middle of its run, with one session of every kind, for tests of what the dashboard shows. */
 import type { EventBody, GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
+import { loggedContext } from '../../../src/core/plan/decision.ts';
+import { verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import type { LiveSession } from '../../../src/core/progress.ts';
 import { reduce } from '../../../src/core/reduce.ts';
 import { type GroupState, initialState } from '../../../src/core/state.ts';
@@ -117,7 +119,11 @@ export interface Wanted {
 /** The scene as a frame. */
 export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {}): Frame {
   const { state, notes } = fold(sceneEvents);
-  const shown: View = { state, live: sceneLive, nowMs: startMs + 95_000, runner: 'elsewhere', ...view };
+  const nowMs = startMs + 95_000;
+  const seen = view?.state ?? state;
+  const isAbandoned = view?.runner === 'none';
+  const verdicts = verdictsOf(seen, { ...loggedContext(seen, view?.nowMs ?? nowMs), isAbandoned });
+  const shown: View = { state, live: sceneLive, nowMs, runner: 'elsewhere', verdicts, ...view };
   const selected = ui?.selected ?? sessionId(1);
   const material = {
     sessionId: selected,

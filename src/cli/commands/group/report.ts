@@ -5,6 +5,7 @@ import { liveRunner } from '../../../control/live-runner.ts';
 import { tryPath } from '../../../control/path-argument.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
+import { readProgress } from '../../../control/watch/live-view.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { quoted } from '../../../core/id.ts';
 import type { GroupState } from '../../../core/state.ts';
@@ -92,9 +93,10 @@ async function loadModel(context: Context, reference: string): Promise<Result<Lo
   const { reportModel } = await import('../../../report/html/model.ts');
   const hasRunner = liveRunner(world, group.value) !== null;
   const live = attemptUsages(world, paths, state.value, hasRunner);
+  const told = hasRunner ? { verdicts: readProgress(world, paths.progress, state.value).verdicts } : {};
   return ok({
     state: state.value,
-    model: reportModel(state.value, events.value, world.clock.now(), { live, hasRunner }),
+    model: reportModel(state.value, events.value, world.clock.now(), { live, hasRunner, ...told }),
   });
 }
 

@@ -38,7 +38,7 @@ function show(context: Context, reference: string, json: boolean): Work {
   const standing = standingOf(context.world, group.value);
   const { state } = group.value;
   if (json) {
-    const progress = groupProgress(state, standing.live, standing.atMs, standing.isInterrupted);
+    const progress = groupProgress(state, standing.live, standing.atMs, standing.verdicts);
     context.stdout.line(safeJson({ ...groupMeta(state), ...conditions(state), progress }, 2));
   } else {
     for (const line of describe(context, group.value, standing)) context.stdout.line(line);
@@ -50,9 +50,9 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
   const { style, isTerminal, columns } = context.stdout;
   const { group } = state;
   const order = planOf(state).graph.order;
-  const trouble = troubleLines(state, style);
+  const trouble = troubleLines(state, style, standing.verdicts);
   const goingOn = resumeCostSentence(context.world, paths, state);
-  const nowMs = standing.isInterrupted ? undefined : standing.atMs;
+  const table = { style, columns: isTerminal ? columns : undefined, nowMs: standing.atMs };
   return [
     `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
     ...(group.description === '' ? [] : [safeLine(group.description, 400)]),
@@ -61,7 +61,7 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
     `Settings: ${settings(state.group.config)}`,
     `Folder: ${safeLine(paths.folder, 1000)}`,
     '',
-    ...sessionTable(state, standing.live, order, { style, columns: isTerminal ? columns : undefined, nowMs }),
+    ...sessionTable(state, standing, order, table),
     '',
     totalsLine(state, standing.live, standing.atMs, style, !standing.isInterrupted),
     ...(goingOn === null ? [] : [goingOn]),

@@ -1,0 +1,19 @@
+/**
+ * Why a session that is not running does not run: one answer, made by the rules that start sessions (plan/schedule.ts)
+ * and read by everything that tells of it.
+ */
+import type { SessionRecord } from './session-state.ts';
+
+export interface Verdict {
+  /** A code, such as `waiting`, `limit` or the reason of a failure. */
+  readonly reason: string;
+  /** Full sentences, with the next step where there is one. */
+  readonly message: string;
+  /** ms since 1970: it goes on by itself, but not before. */
+  readonly until?: number;
+  /** Whom it waits for: ids of sessions, or of another group. */
+  readonly on?: readonly string[];
+}
+
+/** Null for a session that runs or is completed. */
+export type Verdicts = (record: SessionRecord) => Verdict | null;

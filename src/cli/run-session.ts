@@ -1,22 +1,12 @@
 /** `session resume` and `session retry` of a group that nobody runs: the command becomes the runner for one session. */
 
 import type { LoadedSession } from '../control/resolve.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { ok } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
-import { listTitles, resumeLine } from '../report/wording.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
-import { concludeRun, runHere } from './run-command.ts';
-
-/** Fails when the session cannot start because others it depends on are not completed. */
-export function checkStartable({ state, record }: LoadedSession): Result<void> {
-  if (!state.group.config.respectDependencies) return ok(undefined);
-  const unmet = record.definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
-  if (unmet.length === 0) return ok(undefined);
-  const next = `Let the group go on with: ${resumeLine(state)}`;
-  return fail('usage', `It waits for ${listTitles(state, unmet)}, which must complete first.`, next);
-}
+import { concludeRun, runInTerminal } from './run-command.ts';
 
 /**
  * Runs the group with this session alone. The exit code tells about the session: 0 completed, 1 failed, 3 paused.
@@ -29,7 +19,7 @@ export async function runSession(
 ): Promise<Work> {
   const { sessionId, state } = session;
   const wish = { config: {}, output: 'text', retryFailed: false, only: [sessionId] } as const;
-  const ran = await runHere(context, session, { ...wish, rehearse: rehearse ?? state.run?.rehearsal });
+  const ran = await runInTerminal(context, session, { ...wish, rehearse: rehearse ?? state.run?.rehearsal });
   if (!ran.ok) return ran;
   if (ran.value.kind !== 'settled') return concludeRun(context, session, ran.value);
   return ok(codeOf(ran.value.state, sessionId));

@@ -27,7 +27,9 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   report: ['core'],
   rehearsal: ['core', 'world', 'store', 'claude'],
   trial: ['core', 'world', 'store', 'claude', 'rehearsal'],
-  control: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal'],
+  control: [
+    ...['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal', 'trial'],
+  ],
   delivery: ['core', 'world', 'store', 'claude', 'context', 'git', 'runner', 'report', 'control'],
   cli: [
     ...['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal', 'trial'],

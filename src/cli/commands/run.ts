@@ -1,18 +1,18 @@
 /** cli/commands/: one file for each command. This one: `run` takes a workflow from its file to its end in one step. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../control/create/new-group.ts';
+import { readWorkflow } from '../../control/create/workflow-group.ts';
+import { checkNewRehearsed, gateForNewGroup } from '../../control/run/claude-gate.ts';
+import { rehearsalFor } from '../../control/run/run-here.ts';
 import { readUserConfig } from '../../control/user-config.ts';
 import { ok } from '../../core/failure.ts';
 import { groupPaths } from '../../store/paths.ts';
-import { checkNewRehearsed, gateForNewGroup } from '../claude-gate.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { configOf } from '../options/group-options.ts';
 import { collect } from '../options/option-values.ts';
 import { type RunWish, runWish, withRunOptions } from '../options/run-options.ts';
 import { chooseOutput } from '../reporters.ts';
-import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.ts';
-import { readWorkflow } from '../workflow-group.ts';
+import { concludeRun, previewWish, runInTerminal } from '../run-command.ts';
 
 const description = `Creates the group that a workflow describes and runs it.
 Relative paths in the file are meant from the file's folder; in a workflow template, from the current folder.`;
@@ -59,16 +59,16 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   const { id } = created.value.group;
   context.stderr.line(`Created group ${id}`);
   const taken = { root: root.value, groupId: id, paths: groupPaths(root.value, id) };
-  if (wish.detach) return (await import('../detach.ts')).runDetached(context, taken, wish);
-  const result = await runHere(context, taken, wish, claude.value);
+  if (wish.detach) return (await import('../detached.ts')).runDetached(context, taken, wish);
+  const result = await runInTerminal(context, taken, wish, claude.value);
   return result.ok ? concludeRun(context, taken, result.value) : result;
 }
 
 async function dryRun(context: Context, root: string, group: NewGroup, wish: RunWish): Promise<Work> {
   const { definition } = group;
-  const config = { ...definition.config, ...configOf(wish.config) };
+  const config = { ...definition.config, ...wish.config };
   const state = draftState(context, { ...group, definition: { ...definition, config } });
   if (!state.ok) return state;
-  const { showPreview } = await import('../preview.ts');
+  const { showPreview } = await import('../plan-report.ts');
   return showPreview(context, root, state.value, unfrozen(group), previewWish(wish));
 }

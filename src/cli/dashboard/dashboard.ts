@@ -4,6 +4,7 @@
  */
 
 import type { GroupReference } from '../../control/resolve.ts';
+import { runningSetup } from '../../control/watch/set-up.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
@@ -16,7 +17,6 @@ import type { Material, Notice } from '../../report/dashboard/view.ts';
 import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
-import { runningSetup } from '../set-up.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';

@@ -12,17 +12,17 @@ import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
 import { Dashboard } from './dashboard.ts';
 import { lookOf } from './look.ts';
-import type { RunDisplay } from './run-display.ts';
+import type { RunTerminal } from './run-terminal.ts';
 import { loadScreen, type OpenScreen } from './screen.ts';
 import { RunnerSource } from './source.ts';
 
-export async function openRunDashboard(context: Context, group: GroupReference): Promise<RunDisplay> {
+export async function openRunDashboard(context: Context, group: GroupReference): Promise<RunTerminal> {
   const text = await createReporter(context, group, 'text');
   return new DashboardDisplay(context, group, text, await loadScreen(context.world));
 }
 
 /** Whatever happens to it, the run goes on. */
-class DashboardDisplay implements RunDisplay {
+class DashboardDisplay implements RunTerminal {
   readonly #context: Context;
   readonly #group: GroupReference;
   readonly #openScreen: OpenScreen;
@@ -30,6 +30,7 @@ class DashboardDisplay implements RunDisplay {
   readonly #text: Reporter;
   readonly #handlers = new Set<(signal: RunnerSignal) => void>();
   #dashboard: Dashboard | undefined;
+  readonly isScreen = true;
   isHandedOver = false;
   /** Broken: lines are printed from now on. */
   #isBroken = false;

@@ -4,6 +4,7 @@ import { liveRunner } from '../../control/live-runner.ts';
 import { pauseAndTell, type ToldPause } from '../../control/pause-group.ts';
 import { askRunner } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
+import { startDetached } from '../../control/run/detach.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
@@ -17,7 +18,6 @@ import type { RequestBody } from '../../store/requests.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import { type Context, programName } from '../context.ts';
-import { startDetached } from '../detach.ts';
 
 /** Wishes that concern the group and not the screen. */
 export type GroupWish = Extract<
@@ -96,7 +96,6 @@ async function resumeGroup(
   if (runId !== null) return { text: 'Another runner has taken it over already.', tone: 'warn' };
   const started = await startDetached(context, group, {
     config: {},
-    output: undefined,
     rehearse: state.run?.rehearsal,
     // As `group resume` does; a run that was only interrupted goes on as it was.
     retryFailed: state.status === 'paused' || state.status === 'failed',

@@ -15,6 +15,8 @@ import {
   memoryMb,
   moneyUsd,
   permissionRules,
+  plainNamePattern,
+  plainNameRule,
   processesRange,
   retriesMax,
   sessionNameLengthMax,
@@ -156,4 +158,11 @@ export function parsePattern(text: string): RegExp {
     } catch {}
   }
   throw new InvalidArgumentError('It must be a regular expression as JavaScript knows them.');
+}
+
+/** Of --work-id, which becomes part of names of folders and branches: 258, #258, ABC-12. */
+export function parseWorkId(text: string): string {
+  const id = text.replace(/^#/, '');
+  if (plainNamePattern.test(id)) return id;
+  throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
 }

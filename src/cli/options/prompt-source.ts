@@ -10,19 +10,14 @@ export interface PromptOptions {
   readonly promptFile?: string | undefined;
 }
 
-/** The prompt as the user gave it. Fails with `usage` when there is none, two, or one that cannot be sent. */
-export async function readPrompt(context: Context, given: PromptOptions): Promise<Result<string>> {
-  if (given.prompt !== undefined && given.promptFile !== undefined) {
-    return fail('usage', 'Both --prompt and --prompt-file were given.', 'Give one of them.');
+/** Reads the prompt as the user gave it; undefined when there is none. Reading fails with `usage`. */
+export function promptSource(context: Context, given: PromptOptions): (() => Promise<Result<string>>) | undefined {
+  const { prompt, promptFile } = given;
+  if (prompt !== undefined && promptFile !== undefined) {
+    return async () => fail('usage', 'Both --prompt and --prompt-file were given.', 'Give one of them.');
   }
-  if (given.promptFile !== undefined) return readPromptFile(context, given.promptFile);
-  if (given.prompt === '-') return readStandardInput(context);
-  if (given.prompt !== undefined) return checkPrompt(given.prompt, 'The text of --prompt');
-  return fail(
-    'usage',
-    'The session has no task.',
-    'Give it with --prompt TEXT, --prompt-file FILE or --prompt - (stdin).',
-  );
+  if (promptFile !== undefined) return async () => readPromptFile(context, promptFile);
+  return prompt === undefined ? undefined : () => readText(context, prompt, 'The text of --prompt');
 }
 
 /** A text given on the command line, or on standard input when it is "-". `source` begins the sentence of a refusal. */

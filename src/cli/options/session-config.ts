@@ -41,12 +41,8 @@ export function withConfigOptions<Args extends unknown[], Given extends Record<s
     .option('--claude-md-template <name>', "prompt template or file that replaces the config template's CLAUDE.md");
 }
 
-/** What the options come to; nothing when none was given. Reads only. Fails with `usage`. */
-export function configOf(
-  context: Context,
-  given: ConfigOptions,
-  claudeMdText: string | undefined,
-): Result<{ readonly config?: SessionConfig }> {
+/** What the options come to; empty when none was given. Reads only. Fails with `usage`. */
+export function configOf(context: Context, given: ConfigOptions): Result<SessionConfig> {
   const { generateClaudeMd, generateSettings, generateCommands, generateMcp, inheritFromGroup } = given;
   const { settingsOverride: typed, claudeMdTemplate } = given;
   const override = typed === undefined ? ok(undefined) : settingsIn(context, typed);
@@ -54,17 +50,15 @@ export function configOf(
   if (generateSettings === false && typed !== undefined) {
     return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
   }
-  const config: SessionConfig = {
+  return ok({
     ...(generateClaudeMd === undefined ? {} : { generateClaudeMd }),
     ...(generateSettings === undefined ? {} : { generateSettings }),
     ...(generateCommands === undefined ? {} : { generateCommands }),
     ...(generateMcp === undefined ? {} : { generateMcpConfig: generateMcp }),
     ...(inheritFromGroup === undefined ? {} : { inheritFromGroup }),
     ...(claudeMdTemplate === undefined ? {} : { claudeMdTemplate }),
-    ...(claudeMdText === undefined ? {} : { claudeMdText }),
     ...(override.value === undefined ? {} : { settingsOverride: override.value }),
-  };
-  return ok(Object.keys(config).length === 0 ? {} : { config });
+  });
 }
 
 /** A text that begins with "{" is JSON itself, any other is the path of a file. */

@@ -8,6 +8,17 @@ import { shippedFaber } from '../../../context/faber/shipped.ts';
 import { finishPhase, inProgress, nextPhase, phasesCompleted } from '../../../context/faber/state.ts';
 import { updateState } from '../../../context/faber/state-file.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';
+import {
+  type FoundRun,
+  noRunHere,
+  ofWorkItem,
+  projectHere,
+  runHere,
+  soundConfig,
+  whoAsks,
+} from '../../../control/faber/here.ts';
+import { beginPhase } from '../../../control/faber/pre-steps.ts';
+import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
 import { briefPath, lookAt, tryPath } from '../../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { hasControl } from '../../../core/values.ts';
@@ -15,18 +26,7 @@ import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { nearest } from '../../../template/nearest.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import {
-  type FoundRun,
-  noRunHere,
-  ofWorkItem,
-  parseWorkId,
-  projectHere,
-  runHere,
-  soundConfig,
-  whoAsks,
-} from '../../faber/here.ts';
-import { beginPhase } from '../../faber/pre-steps.ts';
-import { tidyWorktrees } from '../../faber/worktrees.ts';
+import { parseWorkId } from '../../options/option-values.ts';
 
 const example = `
 Example:

@@ -1,12 +1,6 @@
 /** `faber worktrees`: the work trees that were made for runs, and with --prune the removal of those that are over. */
 import type { Command } from '@commander-js/extra-typings';
-import { fail, ok } from '../../../core/failure.ts';
-import { formatTable, plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { confirmed } from '../../confirm.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
-import { projectHere } from '../../faber/here.ts';
+import { projectHere } from '../../../control/faber/here.ts';
 import {
   type Repository,
   removeFinished,
@@ -14,7 +8,13 @@ import {
   tidyWorktrees,
   viewWorktrees,
   type WorktreeView,
-} from '../../faber/worktrees.ts';
+} from '../../../control/faber/worktrees.ts';
+import { fail, ok } from '../../../core/failure.ts';
+import { formatTable, plural } from '../../../report/format.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { confirmed } from '../../confirm.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
 
 const example = `
 Example:

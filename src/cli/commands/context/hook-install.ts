@@ -4,13 +4,19 @@
  */
 import type { Command } from '@commander-js/extra-typings';
 import { installHooks } from '../../../context/install.ts';
+import {
+  accessOf,
+  changeHooks,
+  readSettings,
+  type SettingsPlace,
+  settingsPath,
+} from '../../../control/hooks/settings-file.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { type ContextName, contextNames } from '../../../core/group.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
 import { launcherIn } from '../../../world/own-program.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../../hooks/settings-file.ts';
 import { parseContext } from '../../options/option-values.ts';
 
 const example = `
@@ -32,7 +38,7 @@ export function define(command: Command, context: Context): void {
     .action((given) => context.run(() => install(context, given)));
 }
 
-interface Given extends Place {
+interface Given extends SettingsPlace {
   readonly systems?: readonly ContextName[] | undefined;
 }
 

@@ -1,12 +1,18 @@
 /** `hook uninstall`: takes our hooks out of a person's or a project's own settings. */
 import type { Command } from '@commander-js/extra-typings';
 import { uninstallHooks } from '../../../context/install.ts';
+import {
+  accessOf,
+  changeHooks,
+  readSettings,
+  type SettingsPlace,
+  settingsPath,
+} from '../../../control/hooks/settings-file.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { type ContextName, contextNames } from '../../../core/group.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../../hooks/settings-file.ts';
 import { parseContext } from '../../options/option-values.ts';
 
 const example = `
@@ -24,7 +30,7 @@ export function define(command: Command, context: Context): void {
     .action((given) => context.run(() => uninstall(context, given)));
 }
 
-interface Given extends Place {
+interface Given extends SettingsPlace {
   readonly systems?: readonly ContextName[] | undefined;
 }
 

@@ -99,7 +99,7 @@ async function fromWorkflow(
   { configTemplates }: GroupTemplates,
 ): Promise<Result<NewGroup>> {
   const specs = configTemplates.flatMap(({ variables }) => variables);
-  const { readWorkflow } = await import('../../workflow-group.ts');
+  const { readWorkflow } = await import('../../../control/create/workflow-group.ts');
   const group = readWorkflow(
     context,
     from,

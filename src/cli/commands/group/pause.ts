@@ -13,7 +13,7 @@ import type { PauseRequestMode } from '../../../store/requests.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { resumeCommand } from '../../go-on.ts';
-import { concludeRun, runHere } from '../../run-command.ts';
+import { concludeRun, runInTerminal } from '../../run-command.ts';
 
 const example = `
 Example:
@@ -92,7 +92,7 @@ async function drainHere(context: Context, group: GroupReference): Promise<Work>
   context.stderr.line(`The runner of ${groupId} is gone; this command waits for what it left running.`);
   const rehearse = state.value.run?.rehearsal;
   const wish = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
-  const drained = await runHere(context, group, wish);
+  const drained = await runInTerminal(context, group, wish);
   if (!drained.ok) return drained;
   const { value: result } = drained;
   return result.kind === 'settled' && result.status === 'paused'

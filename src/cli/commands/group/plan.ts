@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { loadReferredGroup } from '../../../control/resolve.ts';
 import { frozenTemplates } from '../../../runner/place/generated-config.ts';
 import type { Context, Work } from '../../context.ts';
-import { type PreviewWish, showPreview } from '../../preview.ts';
+import { type PlanWish, showPreview } from '../../plan-report.ts';
 
 const example = `
 Example:
@@ -25,7 +25,7 @@ export function define(command: Command, context: Context): void {
     });
 }
 
-async function plan(context: Context, reference: string, wish: Omit<PreviewWish, 'rehearsal'>): Promise<Work> {
+async function plan(context: Context, reference: string, wish: Omit<PlanWish, 'rehearsal'>): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   const { root, state, paths } = group.value;

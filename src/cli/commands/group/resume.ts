@@ -3,12 +3,12 @@ import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import type { GroupReference } from '../../../control/resolve.ts';
+import type { RunConfig } from '../../../control/run/run-options.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
 import { loadGroup } from '../../../store/group-store.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { type ConfigOptions, configOf } from '../../options/group-options.ts';
 import { defineRun } from '../../run-command.ts';
 
 const description = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.
@@ -25,7 +25,7 @@ export function define(command: Command, context: Context): void {
 }
 
 /** What it costs to go on is told before it costs anything. */
-async function thawOrTell(context: Context, group: GroupReference, config: ConfigOptions): Promise<Work | null> {
+async function thawOrTell(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
   const thawed = await thaw(context, group, config);
   if (thawed !== null) return thawed;
   const state = loadGroup(context.world, group.root, group.groupId);
@@ -35,7 +35,7 @@ async function thawOrTell(context: Context, group: GroupReference, config: Confi
 }
 
 /** null when the group is not frozen under a live runner, so that it has to be run. */
-async function thaw(context: Context, group: GroupReference, config: ConfigOptions): Promise<Work | null> {
+async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
   const { world } = context;
   const runId = liveRunner(world, group);
   if (runId === null) return null;
@@ -47,7 +47,7 @@ async function thaw(context: Context, group: GroupReference, config: ConfigOptio
   if (answer === 'runner-gone') return null;
   if (!answer.ok) return answer;
   context.stdout.line(`Group ${group.groupId} goes on. Watch it: claude-code-agent group watch ${group.groupId}`);
-  if (Object.keys(configOf(config)).length > 0) {
+  if (Object.keys(config).length > 0) {
     context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
   }
   return ok(exitCode.done);

@@ -2,6 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
+import { runningSetup } from '../../../control/watch/set-up.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
@@ -20,7 +21,6 @@ import {
 } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { runningSetup } from '../../set-up.ts';
 
 const example = `
 Example:

@@ -3,6 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';
+import { checkStartable } from '../../../control/run/startable.ts';
 import { submit } from '../../../control/submit.ts';
 import { ok } from '../../../core/failure.ts';
 import { sessionLabel } from '../../../core/id.ts';
@@ -10,7 +11,7 @@ import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseMoney } from '../../options/option-values.ts';
-import { checkStartable, runSession } from '../../run-session.ts';
+import { runSession } from '../../run-session.ts';
 
 const example = `
 Example:

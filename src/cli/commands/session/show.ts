@@ -4,6 +4,7 @@ import { configLines, configView } from '../../../control/config-view.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { resumeCost, resumeCostText, resumeNoteText } from '../../../control/watch/resume-cost.ts';
+import { runningSetup } from '../../../control/watch/set-up.ts';
 import { ok } from '../../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
@@ -37,7 +38,6 @@ import { sessionPaths } from '../../../store/paths.ts';
 import { diffStatText } from '../../../template/knowledge.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { runningSetup } from '../../set-up.ts';
 
 const example = `
 Example:

@@ -3,14 +3,6 @@
  * the config template it names. Nothing is written here.
  */
 
-import { placesFor } from '../../control/create/named-template.ts';
-import { referenceTo } from '../../control/create/new-group.ts';
-import {
-  chooseClaudeMd,
-  chooseTemplates,
-  noTemplate,
-  type TemplateOptions,
-} from '../../control/create/template-choice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition, SessionDefinition } from '../../core/group.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
@@ -28,10 +20,14 @@ import {
   render,
 } from '../../template/render.ts';
 import { parseGiven, resolveVariables, type VariableSpec } from '../../template/variables.ts';
-import type { Context } from '../context.ts';
-import { type PromptOptions, readPrompt } from './prompt-source.ts';
+import type { Place } from '../place.ts';
+import { placesFor } from './named-template.ts';
+import { referenceTo } from './new-group.ts';
+import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
 
-export interface TaskOptions extends PromptOptions, TemplateOptions {
+export interface TaskOptions extends TemplateOptions {
+  /** Reads the prompt, once it is known that the templates are there. */
+  readonly prompt?: (() => Promise<Result<string>>) | undefined;
   /** Of `--var`. */
   readonly var?: readonly string[] | undefined;
   readonly name?: string | undefined;
@@ -57,31 +53,31 @@ export interface TaskSurroundings {
 
 /** Fails with `usage` and everything that is wrong at once. */
 export async function readTask(
-  context: Context,
+  place: Place,
   surroundings: TaskSurroundings,
   given: TaskOptions,
 ): Promise<Result<SessionTask>> {
   const { group, groupConfig, projectPath } = surroundings;
   const pairs = parseGiven(given.var ?? []);
   if (!pairs.ok) return pairs;
-  const places = placesFor(context, [projectPath]);
-  const chosen = chooseTemplates(context, places, given);
+  const places = placesFor(place, [projectPath]);
+  const chosen = chooseTemplates(place, places, given);
   if (!chosen.ok) return chosen;
   const { config } = chosen.value;
   const { claudeMdTemplate } = given;
-  const claudeMd = claudeMdTemplate === undefined ? ok(undefined) : chooseClaudeMd(context, places, claudeMdTemplate);
+  const claudeMd = claudeMdTemplate === undefined ? ok(undefined) : chooseClaudeMd(place, places, claudeMdTemplate);
   if (!claudeMd.ok) return claudeMd;
   const inherited =
     chosen.value.prompt === undefined && group.template !== undefined && given.template !== noTemplate
-      ? chooseTemplates(context, places, { template: group.template })
+      ? chooseTemplates(place, places, { template: group.template })
       : chosen;
   if (!inherited.ok) return inherited;
   const { prompt: template, promptReference } = inherited.value;
-  const hasPrompt = given.prompt !== undefined || given.promptFile !== undefined;
-  const typed = hasPrompt || template === undefined ? await readPrompt(context, given) : ok(undefined);
+  const { prompt: read = template === undefined ? noTask : undefined } = given;
+  const typed = read === undefined ? ok(undefined) : await read();
   if (!typed.ok) return typed;
   const body = template !== undefined && (typed.value === undefined || takesPrompt(template)) ? template : undefined;
-  const values = valuesFor(context, {
+  const values = valuesFor(place, {
     parts: [body, config, groupConfig, claudeMd.value],
     typed: typed.value,
     ofGroup: group.variables ?? {},
@@ -108,6 +104,11 @@ export async function readTask(
   });
 }
 
+async function noTask(): Promise<Result<string>> {
+  const next = 'Give it with --prompt TEXT, --prompt-file FILE or --prompt - (stdin).';
+  return fail('usage', 'The session has no task.', next);
+}
+
 /** A prompt beside a template fills its `{{prompt}}`, or replaces it. */
 function takesPrompt(template: PromptTemplate): boolean {
   return template.variables.some(({ name }) => name === 'prompt');
@@ -124,7 +125,7 @@ interface ValuesInput {
 }
 
 /** The group's values count where the session gives none. A value for nothing is a mistyped name. */
-function valuesFor({ world, cwd }: Context, input: ValuesInput): Result<Record<string, string>> {
+function valuesFor({ world, cwd }: Place, input: ValuesInput): Result<Record<string, string>> {
   const { parts, typed, ofGroup, given } = input;
   const specs = new Map<string, VariableSpec>();
   for (const part of parts)

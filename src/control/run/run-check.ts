@@ -1,25 +1,25 @@
 /** What sessions would fail of when they are started, told before anything is. */
-import { type Abilities, checkAbilities } from '../claude/abilities.ts';
-import { workerEnvironment } from '../claude/launch/environment.ts';
-import { chooseLogin } from '../claude/launch/login.ts';
-import { checkProjectSettings, sharedSettings } from '../claude/launch/project-settings.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
-import type { SessionDefinition, SessionId } from '../core/group.ts';
-import { sessionLabel } from '../core/id.ts';
-import { isolationOf } from '../core/plan/isolation.ts';
-import type { SessionRecord } from '../core/session-state.ts';
-import type { GroupState } from '../core/state.ts';
-import { safeLine } from '../report/terminal-text.ts';
-import { checkLimits } from '../runner/attempt/limits.ts';
-import { groupPaths, sessionPaths } from '../store/paths.ts';
-import type { Context } from './context.ts';
+import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
+import { workerEnvironment } from '../../claude/launch/environment.ts';
+import { chooseLogin } from '../../claude/launch/login.ts';
+import { checkProjectSettings, sharedSettings } from '../../claude/launch/project-settings.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import { sessionLabel } from '../../core/id.ts';
+import { isolationOf } from '../../core/plan/isolation.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { checkLimits } from '../../runner/attempt/limits.ts';
+import { groupPaths, sessionPaths } from '../../store/paths.ts';
+import type { Place } from '../place.ts';
 
 /**
  * Whether claude's settings in the project of a session would be let through, as far as the project folder tells: a
  * worktree holds what is committed, most often not the settings of one person. Fails with `spawn-failed`.
  */
 export function checkProject(
-  { world, env }: Context,
+  { world, env }: Place,
   root: string,
   state: GroupState,
   id: SessionId,
@@ -46,7 +46,7 @@ export function checkAsked(sessions: readonly SessionDefinition[], can: Abilitie
 
 /** Whether this machine can limit these sessions as they ask. Fails with `usage` and the first for which it cannot. */
 export function checkLimitable(
-  { world }: Pick<Context, 'world'>,
+  { world }: Pick<Place, 'world'>,
   sessions: readonly SessionDefinition[],
 ): Result<undefined> {
   return checkEach(sessions, (session) => checkLimits(session, world.processes));
@@ -67,13 +67,13 @@ function checkEach(
 
 /** Whether git is there for those of the sessions that get a worktree. Fails with `usage` and the first of them. */
 export async function checkGit(
-  { world, env }: Pick<Context, 'world' | 'env'>,
+  { world, env }: Pick<Place, 'world' | 'env'>,
   state: GroupState,
   ids: readonly SessionId[],
 ): Promise<Result<undefined>> {
   const first = ids.find((id) => isolationOf(state, id) === 'worktree');
   if (first === undefined) return ok(undefined);
-  const { askOwn } = await import('../git/run-git.ts');
+  const { askOwn } = await import('../../git/run-git.ts');
   const asked = await askOwn({ world, env }, '/', ['--version']);
   if (asked.ok) return ok(undefined);
   const { name } = (state.sessions.get(first) as SessionRecord).definition;
@@ -84,20 +84,20 @@ export async function checkGit(
 const columnsMax = 600;
 
 /** One line on standard error for each session whose project would keep it from starting. */
-export function sayRefusedProjects(context: Context, root: string, state: GroupState, ids: readonly SessionId[]): void {
+export function sayRefusedProjects(place: Place, root: string, state: GroupState, ids: readonly SessionId[]): void {
   for (const id of ids) {
-    const checked = checkProject(context, root, state, id);
+    const checked = checkProject(place, root, state, id);
     if (checked.ok) continue;
     const { name } = (state.sessions.get(id) as SessionRecord).definition;
     const { message, next } = checked.failure;
-    context.stderr.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${message} ${next}`, columnsMax));
+    place.notes.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${message} ${next}`, columnsMax));
   }
 }
 
 /** Fails with `usage` when no session of the group could begin for what its project says. */
-export function checkFirstProjects(context: Context, root: string, state: GroupState): Result<void> {
+export function checkFirstProjects(place: Place, root: string, state: GroupState): Result<void> {
   const first = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.length === 0);
-  const checked = first.map(({ definition }) => checkProject(context, root, state, definition.id));
+  const checked = first.map(({ definition }) => checkProject(place, root, state, definition.id));
   const refused = checked.find((one) => !one.ok);
   if (refused === undefined || refused.ok || checked.some(({ ok }) => ok)) return ok(undefined);
   return fail('usage', refused.failure.message, refused.failure.next);

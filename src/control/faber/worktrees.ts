@@ -5,7 +5,6 @@ import { activeRunPath, type FaberProject, runsPath } from '../../context/faber/
 import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorktrees, type TrackedWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
-import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import {
@@ -19,7 +18,8 @@ import {
   type Worktree,
 } from '../../git/worktrees/worktree.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import type { Context } from '../context.ts';
+import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
 
 export interface Repository {
   /** The project in the first work tree: it keeps the list. */
@@ -29,8 +29,8 @@ export interface Repository {
 }
 
 /** Fails with `not-found` outside of a repository. */
-export async function repositoryOf(context: Context, project: FaberProject): Promise<Result<Repository>> {
-  const listed = await listWorktrees(context, project.top);
+export async function repositoryOf(place: Place, project: FaberProject): Promise<Result<Repository>> {
+  const listed = await listWorktrees(place, project.top);
   if (!listed.ok) return listed;
   const worktrees = listed.value;
   const top = worktrees[0]?.path ?? project.top;
@@ -45,19 +45,19 @@ export interface MadeWorktree {
 
 /** `../<project>-issue-<work-id>` on the branch `feature/<work-id>`. Fails with git's reason, or `duplicate`. */
 export async function makeWorktree(
-  context: Context,
+  place: Place,
   project: FaberProject,
   { main }: Repository,
   workId: string,
 ): Promise<Result<MadeWorktree>> {
   const folder = join(dirname(main.top), `${basename(main.top)}-issue-${workId}`);
-  const there = tryPath(() => context.world.files.entryKind(folder));
+  const there = tryPath(() => place.world.files.entryKind(folder));
   if (!there.ok || there.value !== null) {
     const next = 'Work there, or remove it: claude-code-agent faber worktrees --prune.';
     return fail('duplicate', `There is something at ${briefPath(folder)} already.`, next);
   }
   const branch = `feature/${workId}`;
-  const added = await addWorktree(context, { repository: project.top, folder, branch });
+  const added = await addWorktree(place, { repository: project.top, folder, branch });
   if (!added.ok) return added;
   return ok({ project: { top: folder, root: join(folder, relative(project.top, project.root)) }, branch });
 }
@@ -72,8 +72,8 @@ export interface WorktreeView extends TrackedWorktree {
 }
 
 /** Fails with `corrupt-file`. */
-export function viewWorktrees(context: Context, { main, worktrees }: Repository): Result<readonly WorktreeView[]> {
-  const { files } = context.world;
+export function viewWorktrees(place: Place, { main, worktrees }: Repository): Result<readonly WorktreeView[]> {
+  const { files } = place.world;
   const tracked = loadWorktrees(files, main);
   if (!tracked.ok) return tracked;
   return ok(
@@ -112,18 +112,18 @@ export interface Removal {
 
 /** What must not be lost keeps a work tree: changes, a session that goes on, the folder the user is in. */
 export async function removeFinished(
-  context: Context,
+  place: Place,
   repository: Repository,
   view: WorktreeView,
   { openSessionsToo }: { readonly openSessionsToo: boolean },
 ): Promise<Removal> {
-  const { files, clock } = context.world;
+  const { files, clock } = place.world;
   const { path, runId } = view;
   const stays = (why: string): Removal => ({ path, runId, removed: false, why });
   if (view.status === 'in progress') return stays('Its run is in progress.');
   const forget = () => untrackWorktree(files, repository.main, path, clock.now());
   if (view.status === 'missing') {
-    const pruned = await pruneWorktrees(context, repository.main.top);
+    const pruned = await pruneWorktrees(place, repository.main.top);
     const forgotten = pruned.ok ? forget() : pruned;
     return forgotten.ok ? { path, runId, removed: true, why: 'Its folder is gone.' } : stays(forgotten.failure.message);
   }
@@ -137,13 +137,13 @@ export async function removeFinished(
   if (!isOurs) return stays('It is not a work tree that faber start makes; remove it with git worktree remove.');
   if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
   if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);
-  if (isInside(context.cwd, path)) return stays('You are in it; leave the folder first.');
+  if (isInside(place.cwd, path)) return stays('You are in it; leave the folder first.');
   if (view.hasOpenSession && !openSessionsToo) {
     return stays('A session of its run has not recorded its end; --force removes it all the same.');
   }
-  const kept = await keepRun(context, repository.main, view);
+  const kept = await keepRun(place, repository.main, view);
   if (!kept.ok) return stays(kept.failure.message);
-  const removed = await removeWorktree(context, repository.main.top, path);
+  const removed = await removeWorktree(place, repository.main.top, path);
   const forgotten = removed.ok ? forget() : removed;
   if (!forgotten.ok) return stays(forgotten.failure.message);
   return { path, runId, removed: true, why: `Its run is ${view.status}; the branch ${view.branch} stays.` };
@@ -154,11 +154,11 @@ function isInside(folder: string, path: string): boolean {
 }
 
 /** Files of the run that were never committed move to the first work tree; anything else that is not keeps it all. */
-async function keepRun(context: Context, main: FaberProject, { path, runId }: WorktreeView): Promise<Result<void>> {
-  const { files } = context.world;
-  const changed = await changedFiles(context, path);
+async function keepRun(place: Place, main: FaberProject, { path, runId }: WorktreeView): Promise<Result<void>> {
+  const { files } = place.world;
+  const changed = await changedFiles(place, path);
   if (!changed.ok) return changed;
-  const ignored = await allIgnoredFiles(context, path);
+  const ignored = await allIgnoredFiles(place, path);
   if (!ignored.ok) return ignored;
   const project = projectIn(main, path);
   const inTree = (name: string) => relative(project.root, join(path, name));
@@ -191,13 +191,13 @@ async function keepRun(context: Context, main: FaberProject, { path, runId }: Wo
 }
 
 /** What is completed, merged and holds nothing that could be lost goes away by itself. Says what it did. */
-export async function tidyWorktrees(context: Context, project: FaberProject): Promise<void> {
-  const repository = await repositoryOf(context, project);
-  const views = repository.ok ? viewWorktrees(context, repository.value) : repository;
+export async function tidyWorktrees(place: Place, project: FaberProject): Promise<void> {
+  const repository = await repositoryOf(place, project);
+  const views = repository.ok ? viewWorktrees(place, repository.value) : repository;
   if (!repository.ok || !views.ok) return;
   for (const view of views.value.filter(({ status }) => status === 'completed')) {
-    if (!(await isMerged(context, repository.value.main.top, view.branch))) continue;
-    const { removed, path, why } = await removeFinished(context, repository.value, view, { openSessionsToo: false });
-    if (removed) context.stderr.line(`Removed the work tree ${briefPath(path)}. ${why}`);
+    if (!(await isMerged(place, repository.value.main.top, view.branch))) continue;
+    const { removed, path, why } = await removeFinished(place, repository.value, view, { openSessionsToo: false });
+    if (removed) place.notes.line(`Removed the work tree ${briefPath(path)}. ${why}`);
   }
 }

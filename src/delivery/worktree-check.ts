@@ -3,27 +3,18 @@
  * be lost is removed with --fix; branches never are.
  */
 import { relative } from 'node:path';
-import { changeGroup } from '../../control/change-group.ts';
-import { lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
-import type { GroupReference } from '../../control/resolve.ts';
-import { type Failure, ok, type Result } from '../../core/failure.ts';
-import type { GroupId } from '../../core/group.ts';
-import { isGroupId, isSessionId } from '../../core/id.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
-import type { GroupState } from '../../core/state.ts';
-import { nextGroupStatus } from '../../core/status.ts';
-import { finishMerge } from '../../delivery/finish.ts';
-import { recoveryHint } from '../../delivery/recovery-hint.ts';
-import {
-  cleanUpSessions,
-  type Leftover,
-  leftoverOf,
-  leftoversOf,
-  ownBranches,
-  removeLeftover,
-  whyKept,
-} from '../../delivery/worktree-cleanup.ts';
-import { findRepository } from '../../git/repository.ts';
+import { changeGroup } from '../control/change-group.ts';
+import { type Finding, fine } from '../control/check/finding.ts';
+import { lookAt, shellWord, tryPath } from '../control/path-argument.ts';
+import type { Place } from '../control/place.ts';
+import type { GroupReference } from '../control/resolve.ts';
+import { type Failure, ok, type Result } from '../core/failure.ts';
+import type { GroupId } from '../core/group.ts';
+import { isGroupId, isSessionId } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import { nextGroupStatus } from '../core/status.ts';
+import { findRepository } from '../git/repository.ts';
 import {
   discard,
   forgetWorktree,
@@ -32,15 +23,24 @@ import {
   type Registered,
   registeredWorktrees,
   standingOf,
-} from '../../git/worktrees/discard.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
-import { runLine, titleOf } from '../../report/wording.ts';
-import { groupIds, loadGroup } from '../../store/group-store.ts';
-import { readMergeJournal } from '../../store/merge-journal.ts';
-import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
-import type { World } from '../../world/world.ts';
-import type { Context } from '../context.ts';
-import { type Finding, fine } from './finding.ts';
+} from '../git/worktrees/discard.ts';
+import { repositoryDir } from '../git/worktrees/scratch.ts';
+import { runLine, titleOf } from '../report/wording.ts';
+import { groupIds, loadGroup } from '../store/group-store.ts';
+import { readMergeJournal } from '../store/merge-journal.ts';
+import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { finishMerge } from './finish.ts';
+import { recoveryHint } from './recovery-hint.ts';
+import {
+  cleanUpSessions,
+  type Leftover,
+  leftoverOf,
+  leftoversOf,
+  ownBranches,
+  removeLeftover,
+  whyKept,
+} from './worktree-cleanup.ts';
 
 const check = 'worktree';
 const branchesShownMax = 20;
@@ -55,27 +55,27 @@ interface KnownGroup {
 }
 
 interface Survey {
-  readonly context: Context;
+  readonly place: Place;
   readonly root: string;
   readonly fix: boolean;
   readonly groups: readonly KnownGroup[];
 }
 
 /** With `fix` what is safe to remove is removed, and said. */
-export async function checkWorktrees(context: Context, root: string, fix: boolean): Promise<Finding[]> {
-  const { world } = context;
+export async function checkWorktrees(place: Place, root: string, fix: boolean): Promise<Finding[]> {
+  const { world } = place;
   const isThere = (id: GroupId): boolean => lookAt(world.files, groupPaths(root, id).folder).ok;
   const ids = groupIds(world, root).filter(isThere);
   const merges: Finding[] = [];
   // First, because a merge that is finished says what is merged.
   for (const groupId of ids)
-    merges.push(...(await checkMerge(context, { root, groupId, paths: groupPaths(root, groupId) }, fix)));
+    merges.push(...(await checkMerge(place, { root, groupId, paths: groupPaths(root, groupId) }, fix)));
   const groups = ids.map((id): KnownGroup => {
     const paths = groupPaths(root, id);
     const state = loadGroup(world, root, id);
     return { id, paths, state: state.ok ? state.value : null, isBusy: isBusy(world, paths) };
   });
-  const survey: Survey = { context, root, fix, groups };
+  const survey: Survey = { place, root, fix, groups };
   const findings: Finding[] = [...merges];
   for (const group of groups.filter(({ isBusy }) => !isBusy)) findings.push(...(await checkGroup(survey, group)));
   const repositories = repositoriesOf(survey);
@@ -94,44 +94,44 @@ function repositoryCount(count: number): string {
 }
 
 /** Those of all sessions, and the one in which the user is: groups that named it may be gone. */
-function repositoriesOf({ context, groups }: Survey): string[] {
-  const { files } = context.world;
+function repositoriesOf({ place, groups }: Survey): string[] {
+  const { files } = place.world;
   const named = groups.flatMap(({ state }) =>
     [...(state?.sessions.values() ?? [])].flatMap(({ definition, workspace }) => [
       definition.repository,
       workspace?.repository,
     ]),
   );
-  const cwd = tryPath(() => context.cwd);
+  const cwd = tryPath(() => place.cwd);
   const here = cwd.ok ? findRepository(files, cwd.value)?.repository : undefined;
   const all = new Set([...named, here].flatMap((path) => path ?? []));
   return [...all].filter((path) => files.info(path)?.kind === 'folder').sort();
 }
 
 /** Its scratch worktrees are the merge's own; with them goes what tells how far it came. */
-async function checkMerge(context: Context, group: GroupReference, fix: boolean): Promise<Finding[]> {
-  const journal = readMergeJournal(context.world, group.paths);
+async function checkMerge(place: Place, group: GroupReference, fix: boolean): Promise<Finding[]> {
+  const journal = readMergeJournal(place.world, group.paths);
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
-  if (journal.value === null || isBusy(context.world, group.paths)) return [];
+  if (journal.value === null || isBusy(place.world, group.paths)) return [];
   const { step } = journal.value;
   const places = journal.value.scratches
     .map(({ path }) => path)
-    .filter((path) => context.world.files.info(path) !== null);
+    .filter((path) => place.world.files.info(path) !== null);
   const left = places.length === 0 ? '' : ` It left scratch worktrees: ${places.join(', ')}.`;
   const what = `A merge of ${group.groupId} was interrupted.${left}`;
-  const state = loadGroup(context.world, group.root, group.groupId);
+  const state = loadGroup(place.world, group.root, group.groupId);
   if (step === 'moved' && state.ok && state.value.status === 'running') {
     // All branches have moved, and it can be noted only when the group does not count as running any more.
     const next = `End the run first with "${runLine(state.value)}", then look again.`;
     return [trouble('warning', what, next)];
   }
   if (!fix) return [trouble('broken', what, `Finish or undo it with: claude-code-agent doctor --worktrees --fix`)];
-  const done = await changeGroup(context, group, { direct: (writer) => finishMerge(context, writer) });
+  const done = await changeGroup(place, group, { direct: (writer) => finishMerge(place, writer) });
   return [outcome(what, done)];
 }
 
 async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]> {
-  const { context, fix } = survey;
+  const { place, fix } = survey;
   const { paths, state } = group;
   const findings: Finding[] = [];
   for (const record of state?.sessions.values() ?? []) {
@@ -139,22 +139,22 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
     if (found !== null) findings.push(found);
   }
   // A session that is to go on finds what a crash left of its worktree; of others nobody will.
-  const strays = (await leftoversOf(context, paths, state)).filter(
+  const strays = (await leftoversOf(place, paths, state)).filter(
     ({ record }) => record === undefined || (record.workspace === undefined && state?.status === 'archived'),
   );
   for (const stray of state === null ? [] : strays) {
-    const kept = whyKept(context, stray, 'keep-unmerged');
+    const kept = whyKept(place, stray, 'keep-unmerged');
     const what = `The session of the worktree ${stray.doomed.path} is gone.`;
     if (kept !== null) findings.push(trouble('broken', `${what} ${kept}`, dropIt(stray)));
     else if (!fix) findings.push(trouble('broken', `${what} It holds nothing that is not merged.`, fixIt));
-    else findings.push(outcome(what, await removeLeftover(context, paths, stray, 'keep-unmerged')));
+    else findings.push(outcome(what, await removeLeftover(place, paths, stray, 'keep-unmerged')));
   }
   return findings;
 }
 
 /** A worktree that belongs to a session; null when all is well. */
 async function checkWorkspace(survey: Survey, group: KnownGroup, record: SessionRecord): Promise<Finding | null> {
-  const { world } = survey.context;
+  const { world } = survey.place;
   const { definition, workspace, mergedInto } = record;
   if (workspace === undefined) return null;
   const { worktree } = sessionPaths(group.paths, definition.id);
@@ -167,12 +167,12 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const isInterrupted = world.files.entryKind(halfRemoved(worktree)) !== null;
   const isGone = world.files.entryKind(worktree) === null;
   if (!isInterrupted && !isGone && mergedInto === undefined) return null;
-  const leftover = await leftoverOf(survey.context, group.paths, definition.id, record);
+  const leftover = await leftoverOf(survey.place, group.paths, definition.id, record);
   if (leftover === null || group.state === null) return null;
   // Of what is locked checkRegistered tells.
   if (leftover.standing?.ok && leftover.standing.value.registered?.lock !== undefined) return null;
   const state = isInterrupted ? 'was half removed' : isGone ? 'is gone' : `is still there, merged into ${mergedInto}`;
-  const why = whyKept(survey.context, leftover, 'keep-unmerged');
+  const why = whyKept(survey.place, leftover, 'keep-unmerged');
   const isOpen = nextGroupStatus(group.state.status, 'session_cleaned') !== null;
   const cure =
     why === null || !isOpen ? archiveIt(group) : `${recoveryHint(group.state, leftover)}. ${archiveIt(group)}`;
@@ -184,13 +184,13 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
 }
 
 /** Why it could not be done; null when it was. */
-async function cleanUp({ context, root }: Survey, group: KnownGroup, record: SessionRecord): Promise<string | null> {
+async function cleanUp({ place, root }: Survey, group: KnownGroup, record: SessionRecord): Promise<string | null> {
   const reference = { root, groupId: group.id, paths: group.paths };
-  const done = await changeGroup<string | null>(context, reference, {
+  const done = await changeGroup<string | null>(place, reference, {
     async direct(writer) {
       const { status } = writer.state;
       if (nextGroupStatus(status, 'session_cleaned') === null) return ok(`The group is ${status}.`);
-      const cleaned = await cleanUpSessions(context, writer, [record.definition.id], { force: false });
+      const cleaned = await cleanUpSessions(place, writer, [record.definition.id], { force: false });
       return cleaned.ok ? ok(cleaned.value.kept[0]?.why ?? null) : cleaned;
     },
   });
@@ -199,9 +199,9 @@ async function cleanUp({ context, root }: Survey, group: KnownGroup, record: Ses
 
 /** What git knows of worktrees below the data root and of branches of sessions. */
 async function checkRepository(survey: Survey, repository: string): Promise<Finding[]> {
-  const { context, groups } = survey;
-  const listed = await registeredWorktrees(context, repository);
-  const branches = listed.ok ? await listBranches(context, repository, ownBranches) : listed;
+  const { place, groups } = survey;
+  const listed = await registeredWorktrees(place, repository);
+  const branches = listed.ok ? await listBranches(place, repository, ownBranches) : listed;
   if (!listed.ok || !branches.ok) {
     const failure = listed.ok ? (branches as { failure: Failure }).failure : listed.failure;
     return [trouble('warning', `${repositoryDir(repository)} cannot be looked at. ${failure.message}`, failure.next)];
@@ -220,8 +220,8 @@ async function checkRepository(survey: Survey, repository: string): Promise<Find
 }
 
 async function checkRegistered(survey: Survey, repository: string, registered: Registered): Promise<Finding | null> {
-  const { context, root, groups, fix } = survey;
-  const { files } = context.world;
+  const { place, root, groups, fix } = survey;
+  const { files } = place.world;
   const folder = groupsFolder(root);
   const inside = [folder, files.realPath(folder) ?? folder]
     .map((base) => relative(base, registered.path))
@@ -239,18 +239,18 @@ async function checkRegistered(survey: Survey, repository: string, registered: R
     return null;
   }
   const doomed = { repository, path: registered.path, into: [] };
-  const standing = await standingOf(context, doomed);
+  const standing = await standingOf(place, doomed);
   if (!standing.ok) return trouble('warning', `${registered.path}: ${standing.failure.message}`, standing.failure.next);
   const why = isGroupId(groupId) && group === undefined ? 'whose group is gone' : 'that nobody uses';
   const what = `${repositoryDir(repository)} has a worktree ${why}: ${registered.path}.`;
-  const kept = whyKept(context, { sessionId, title: '', doomed, isUncertain: false, standing }, 'keep-branches');
+  const kept = whyKept(place, { sessionId, title: '', doomed, isUncertain: false, standing }, 'keep-branches');
   const remove = `${gitIn(repository)} worktree remove --force ${shellWord(registered.path)}`;
   if (kept !== null) return trouble('broken', `${what} ${kept}`, `Save what you need, then: ${remove}`);
   if (!fix) return trouble('broken', what, fixIt);
   const isThere = files.entryKind(registered.path) !== null;
   const removed = isThere
-    ? await discard(context, doomed, standing.value, { withBranch: false })
-    : await forgetWorktree(context, repository, registered);
+    ? await discard(place, doomed, standing.value, { withBranch: false })
+    : await forgetWorktree(place, repository, registered);
   return outcome(what, removed);
 }
 

@@ -1,22 +1,22 @@
 /** From a workflow file to a group that could be created: found, loaded, given ids. Writes nothing. */
 import { basename, dirname, extname, resolve } from 'node:path';
-import { placesFor, placesHere } from '../control/create/named-template.ts';
-import { type NewGroup, referenceTo } from '../control/create/new-group.ts';
-import { briefPath } from '../control/path-argument.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
-import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../core/group.ts';
-import { makeSessionId, quoted } from '../core/id.ts';
-import { findRepository } from '../git/repository.ts';
-import { safeLine } from '../report/terminal-text.ts';
-import { problemsFailure, yamlBytesMax } from '../store/yaml-text.ts';
-import type { ConfigTemplate } from '../template/config-template.ts';
-import { findTemplate } from '../template/places.ts';
-import { readTextFile } from '../template/text-file.ts';
-import { type GivenVariables, parseGiven } from '../template/variables.ts';
-import type { SessionDraft, WorkflowDraft } from '../template/workflow/draft.ts';
-import { loadWorkflow } from '../template/workflow.ts';
-import { type Context, programName } from './context.ts';
-import { projectNotes } from './options/session-work.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../../core/group.ts';
+import { makeSessionId, quoted } from '../../core/id.ts';
+import { findRepository } from '../../git/repository.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { problemsFailure, yamlBytesMax } from '../../store/yaml-text.ts';
+import type { ConfigTemplate } from '../../template/config-template.ts';
+import { findTemplate } from '../../template/places.ts';
+import { readTextFile } from '../../template/text-file.ts';
+import { type GivenVariables, parseGiven } from '../../template/variables.ts';
+import type { SessionDraft, WorkflowDraft } from '../../template/workflow/draft.ts';
+import { loadWorkflow } from '../../template/workflow.ts';
+import { briefPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { placesFor, placesHere } from './named-template.ts';
+import { type NewGroup, referenceTo } from './new-group.ts';
+import { projectNotes } from './session-work.ts';
 
 const noteColumnsMax = 1000;
 
@@ -25,16 +25,16 @@ const noteColumnsMax = 1000;
  * the values of `--var`, `alsoKnown` names among them that are for others. Fails with every problem of the file.
  */
 export function readWorkflow(
-  context: Context,
+  place: Place,
   reference: string,
   pairs: readonly string[],
   alsoKnown: readonly string[] = [],
 ): Result<NewGroup> {
   const given = parseGiven(pairs);
   if (!given.ok) return given;
-  const file = fileOf(context, reference);
+  const file = fileOf(place, reference);
   if (!file.ok) return file;
-  return loadFile(context, file.value, given.value, alsoKnown);
+  return loadFile(place, file.value, given.value, alsoKnown);
 }
 
 interface WorkflowFile {
@@ -44,13 +44,13 @@ interface WorkflowFile {
 }
 
 /** What looks like a path is one; a name is looked for among the templates, unless such a file lies here. */
-function fileOf(context: Context, reference: string): Result<WorkflowFile> {
-  const { world, cwd } = context;
+function fileOf(place: Place, reference: string): Result<WorkflowFile> {
+  const { world, cwd } = place;
   const path = resolve(cwd, reference);
   const looksLikePath = /\/|\.ya?ml$/i.test(reference);
   if (looksLikePath || world.files.info(path)?.kind === 'file') return ok({ path, baseFolder: dirname(path) });
   if (/\s/.test(reference)) return noWorkflow(reference);
-  const found = findTemplate(world, placesHere(context), 'workflow', reference);
+  const found = findTemplate(world, placesHere(place), 'workflow', reference);
   // A shared workflow does not lie beside the projects: its paths are those of whoever runs it.
   return found.ok ? ok({ path: found.value.path, baseFolder: cwd }) : found;
 }
@@ -58,18 +58,18 @@ function fileOf(context: Context, reference: string): Result<WorkflowFile> {
 /** No template has a blank in its name: it is the task itself, or a path that was not found. */
 function noWorkflow(reference: string): Result<never> {
   const next =
-    `Give a name of: ${programName} template list. For one prompt: g=$(${programName} group create one) && ` +
-    `${programName} session add $g --project . --prompt "..." && ${programName} group run $g`;
+    'Give a name of: claude-code-agent template list. For one prompt: g=$(claude-code-agent group create one) && ' +
+    'claude-code-agent session add $g --project . --prompt "..." && claude-code-agent group run $g';
   return fail('usage', `${quoted(reference)} is no workflow.`, next);
 }
 
 function loadFile(
-  context: Context,
+  place: Place,
   { path, baseFolder }: WorkflowFile,
   given: GivenVariables,
   alsoKnown: readonly string[],
 ): Result<NewGroup> {
-  const { world, env } = context;
+  const { world, env } = place;
   const read = readTextFile(world, path, yamlBytesMax);
   if (!read.ok) {
     const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
@@ -81,23 +81,23 @@ function loadFile(
     text: read.text,
     name: basename(path, extname(path)),
     baseFolder,
-    givenFolder: context.cwd,
+    givenFolder: place.cwd,
     alsoKnown,
     home: env.HOME,
     given,
-    places: (folders) => placesFor(context, folders),
+    places: (folders) => placesFor(place, folders),
     repositoryOf: (folder) => findRepository(world.files, folder)?.repository ?? null,
   });
   if (draft.ok) {
     const notes = projectNotes(draft.value.projectCommands, 'accept: false and setup: false leave them out');
-    for (const note of notes) context.stderr.line(safeLine(note, noteColumnsMax));
-    return ok(groupOf(context, draft.value, read.text));
+    for (const note of notes) place.notes.line(safeLine(note, noteColumnsMax));
+    return ok(groupOf(place, draft.value, read.text));
   }
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');
 }
 
-function groupOf(context: Context, draft: WorkflowDraft, text: string): NewGroup {
-  const { world } = context;
+function groupOf(place: Place, draft: WorkflowDraft, text: string): NewGroup {
+  const { world } = place;
   const createdAt = new Date(world.clock.now()).toISOString();
   const ids = new Map(draft.sessions.map(({ key }, index) => [key, makeSessionId(index + 1, world.random.uuid())]));
   const idOf = (key: string): SessionId => ids.get(key) as SessionId;

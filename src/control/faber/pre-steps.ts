@@ -5,7 +5,7 @@ import { shippedFaber } from '../../context/faber/shipped.ts';
 import type { WorkflowConfig } from '../../context/faber/workflow-config.ts';
 import { harmless } from '../../context/hook-call.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import type { Context } from '../context.ts';
+import type { Place } from '../place.ts';
 import { whoAsks } from './here.ts';
 
 /** claude's Bash tool hands on 30,000 characters of what a command prints. */
@@ -16,19 +16,19 @@ const primes = /^\/(?:[\w-]+:)?prime-context\s*$/;
 
 /** A person at a terminal has no conversation to load anything into: their session does it at its start. */
 export function beginPhase(
-  context: Context,
+  place: Place,
   project: FaberProject,
   { runId, phase, config }: { readonly runId: string; readonly phase: string; readonly config: WorkflowConfig },
 ): void {
-  const who = whoAsks(context, project);
+  const who = whoAsks(place, project);
   if (who.sessionId === undefined) return;
-  const { stderr } = context;
+  const { notes } = place;
   for (const { id, prompt } of config.preSteps.filter((step) => step.phase === phase)) {
     if (!primes.test(prompt)) {
-      stderr.line(safeLine(`Before the phase ${phase} (${id}): ${prompt}`, 4_000));
+      notes.line(safeLine(`Before the phase ${phase} (${id}): ${prompt}`, 4_000));
       continue;
     }
-    const primed = primeContext(context.world.files, {
+    const primed = primeContext(place.world.files, {
       project,
       runId,
       who,
@@ -40,7 +40,7 @@ export function beginPhase(
       charactersMax: bashCharactersMax,
     });
     // Not on stdout, which scripts read: claude gets both.
-    if (primed.ok) stderr.line(harmless(primed.value.text));
-    else stderr.line(safeLine(`WARNING: The context could not be loaded (${id}): ${primed.failure.message}`, 600));
+    if (primed.ok) notes.line(harmless(primed.value.text));
+    else notes.line(safeLine(`WARNING: The context could not be loaded (${id}): ${primed.failure.message}`, 600));
   }
 }

@@ -3,20 +3,17 @@
  * once it runs the group. What such a runner prints goes into a log file of the group.
  */
 import { join, resolve } from 'node:path';
-import { whileBusy } from '../control/busy.ts';
-import type { GroupReference } from '../control/resolve.ts';
-import { LogReader } from '../control/watch/log-reader.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
-import { safeJson, safeLine } from '../report/terminal-text.ts';
-import type { GroupPaths } from '../store/paths.ts';
-import { isObject, parseJson } from '../store/shape.ts';
-import { delay } from '../world/clock.ts';
-import { ownCommand } from '../world/own-program.ts';
-import type { ExitStatus, RunningProcess, World } from '../world/world.ts';
-import type { Context, Work } from './context.ts';
-import { type ExitCode, exitCode } from './exit-code.ts';
-import type { ConfigOptions } from './options/group-options.ts';
-import type { RunWish } from './options/run-options.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import type { GroupPaths } from '../../store/paths.ts';
+import { isObject, parseJson } from '../../store/shape.ts';
+import { delay } from '../../world/clock.ts';
+import { ownCommand } from '../../world/own-program.ts';
+import type { ExitStatus, RunningProcess, World } from '../../world/world.ts';
+import type { Place } from '../place.ts';
+import type { GroupReference } from '../resolve.ts';
+import { LogReader } from '../watch/log-reader.ts';
+import type { RunConfig, RunOptions } from './run-options.ts';
 
 const lookMs = 25;
 /** Of what a runner that was refused has printed. */
@@ -26,30 +23,12 @@ const sentenceColumnsMax = 1_000;
 /** What came of it: a runner that runs the group, or one that refused and what it said. */
 export type Detached =
   | { readonly kind: 'running'; readonly pid: number; readonly log: string }
-  | { readonly kind: 'refused'; readonly code: ExitCode; readonly said: readonly string[] };
+  | { readonly kind: 'refused'; readonly code: number; readonly said: readonly string[] };
 
-type Place = Pick<Context, 'world' | 'env' | 'cwd' | 'packageRoot'>;
-
-/** Starts a runner of its own for the group; the exit code is that of its refusal when it does not begin to run. */
-export async function runDetached(context: Context, group: GroupReference, wish: RunWish): Promise<Work> {
-  const { stdout, stderr } = context;
-  const { groupId } = group;
-  const started = await whileBusy(context, 'Starting the runner', () => startDetached(context, group, wish));
-  if (!started.ok) return started;
-  if (started.value.kind === 'refused') {
-    for (const line of started.value.said) stderr.line(line);
-    return ok(started.value.code);
-  }
-  const { pid, log } = started.value;
-  if (wish.output === 'json') stdout.line(safeJson({ groupId, pid, log }));
-  else stdout.line(groupId);
-  if (wish.output !== 'json' && wish.output !== 'quiet') sayHowToGoOn(context, groupId, pid, log);
-  if (wish.notify) stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
-  return ok(exitCode.done);
-}
+type Here = Pick<Place, 'world' | 'env' | 'cwd' | 'packageRoot'>;
 
 /** Resolves when the runner runs the group or has refused to. Fails when it ended and did not say why. */
-export async function startDetached(place: Place, group: GroupReference, wish: RunWish): Promise<Result<Detached>> {
+export async function startDetached(place: Here, group: GroupReference, wish: RunOptions): Promise<Result<Detached>> {
   const { world } = place;
   const log = logFileFor(world, group.paths.runnerLogs);
   const events = new LogReader(world, group.paths.events);
@@ -67,17 +46,10 @@ function logFileFor(world: World, folder: string): string {
   return join(folder, `${time}-${world.random.uuid().slice(0, 8)}.log`);
 }
 
-function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: string): void {
-  stderr.line(`It runs on its own (pid ${pid}), whatever becomes of this terminal.`);
-  stderr.line(`Watch it: claude-code-agent group watch ${groupId}`);
-  stderr.line(`Pause it: claude-code-agent group pause ${groupId}`);
-  stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
-}
-
 function startRunner(
-  { world, env, cwd, packageRoot }: Place,
+  { world, env, cwd, packageRoot }: Here,
   { groupId }: GroupReference,
-  wish: RunWish,
+  wish: RunOptions,
   log: string,
 ): Result<RunningProcess> {
   const { program, args } = ownCommand('main', packageRoot);
@@ -93,14 +65,28 @@ function startRunner(
   });
 }
 
+const flags = {
+  maxConcurrentSessions: 'concurrent',
+  commandsAtOnce: 'commands-at-once',
+  respectDependencies: 'respect-dependencies',
+  errorThreshold: 'error-threshold',
+  pauseOnError: 'pause-on-error',
+  maxBudgetUsd: 'max-budget-usd',
+  onBudgetExceeded: 'on-budget-exceeded',
+  onLimit: 'on-limit',
+  warmCache: 'warm-cache',
+  minFreeMemoryBytes: 'min-free-memory',
+  acceptClaude: 'accept-claude',
+} as const satisfies Record<keyof RunConfig, string>;
+
 /** The words of a command line that ask for the same run, in this process's place. */
-export function runArguments({ config, rehearse, retryFailed }: RunWish, cwd: string): string[] {
+export function runArguments({ config, rehearse, retryFailed }: RunOptions, cwd: string): string[] {
   const words: string[] = [];
-  for (const [name, value] of Object.entries(config) as [keyof ConfigOptions, unknown][]) {
+  for (const [name, flag] of Object.entries(flags) as [keyof RunConfig, string][]) {
+    const value = config[name];
     if (value === undefined) continue;
-    const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     if (typeof value === 'boolean') words.push(value ? `--${flag}` : `--no-${flag}`);
-    else if (name === 'minFreeMemory') words.push(`--${flag}=${Math.round(Number(value) / 1_000_000)}`);
+    else if (name === 'minFreeMemoryBytes') words.push(`--${flag}=${Math.round(Number(value) / 1_000_000)}`);
     else words.push(`--${flag}=${value}`);
   }
   if (retryFailed) words.push('--retry-failed');
@@ -146,9 +132,8 @@ function refused(world: World, status: ExitStatus, log: string): Result<Detached
   const said = new TextDecoder().decode(world.files.readBytes(log, 0, saidBytesMax));
   const lines = said.split('\n').filter((line) => line.trim() !== '');
   world.files.remove(log);
-  const code = status.kind === 'exited' ? Object.values(exitCode).find((known) => known === status.code) : undefined;
-  if (code !== undefined && lines.length > 0) {
-    return ok({ kind: 'refused', code, said: lines.map((line) => safeLine(line, sentenceColumnsMax)) });
+  if (status.kind === 'exited' && lines.length > 0) {
+    return ok({ kind: 'refused', code: status.code, said: lines.map((line) => safeLine(line, sentenceColumnsMax)) });
   }
   const how = status.kind === 'signalled' ? `was ended by ${status.signal}` : 'ended';
   return fail('internal', `The runner ${how} before it began.`, 'Try again, or run the group without --detach.');

@@ -1,4 +1,4 @@
-/** What `group run` shows while it runs: lines, or the dashboard inside the running process. */
+/** What shows a run while it runs, and is asked by whom it is stopped. */
 import type { Reporter } from '../../report/reporter.ts';
 import type { RunnerSignal } from '../../runner/facts.ts';
 
@@ -6,8 +6,8 @@ export interface RunDisplay {
   readonly reporter: Reporter;
   /** Signals of this process, and those that keys stand for. */
   onSignal(handler: (signal: RunnerSignal) => void): () => void;
-  /** The user wants the run to go on without this terminal. */
-  readonly isHandedOver: boolean;
-  /** Gives the terminal back and says what came of the run. */
+  /** It has the whole terminal, and nothing else may write there. */
+  readonly isScreen: boolean;
+  /** Whatever it holds is given back. */
   close(): Promise<void>;
 }

@@ -1,27 +1,26 @@
 /** The claude that a run is to use: looked at, and tried when it is new here, before anything is started. */
 
-import { waitForShortCommands } from '../control/change-group.ts';
-import { draftState, type NewGroup } from '../control/create/new-group.ts';
-import { shortRunPrefix } from '../control/live-runner.ts';
-import type { GroupReference } from '../control/resolve.ts';
-import { onSignal } from '../control/signals.ts';
-import { ok, type Result } from '../core/failure.ts';
-import type { SessionDefinition, SessionId } from '../core/group.ts';
-import type { GroupState } from '../core/state.ts';
-import { safeLine } from '../report/terminal-text.ts';
-import type { ClaudeGate } from '../runner/attempt/attempt-setup.ts';
-import { startEvents } from '../runner/run-start.ts';
-import { sightOf } from '../runner/sight.ts';
-import { loadGroup } from '../store/group-store.ts';
-import { groupPaths } from '../store/paths.ts';
-import { TrialGate } from '../trial/gate.ts';
-import { checkAccepted } from '../trial/judge.ts';
-import { abilitiesOf } from '../trial/remembered.ts';
-import type { World } from '../world/world.ts';
-import type { Context } from './context.ts';
-import { configOf } from './options/group-options.ts';
-import type { RunWish } from './options/run-options.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import type { ClaudeGate } from '../../runner/attempt/attempt-setup.ts';
+import { startEvents } from '../../runner/run-start.ts';
+import { sightOf } from '../../runner/sight.ts';
+import { loadGroup } from '../../store/group-store.ts';
+import { groupPaths } from '../../store/paths.ts';
+import { TrialGate } from '../../trial/gate.ts';
+import { checkAccepted } from '../../trial/judge.ts';
+import { abilitiesOf } from '../../trial/remembered.ts';
+import type { World } from '../../world/world.ts';
+import { waitForShortCommands } from '../change-group.ts';
+import { draftState, type NewGroup } from '../create/new-group.ts';
+import { shortRunPrefix } from '../live-runner.ts';
+import type { Place } from '../place.ts';
+import type { GroupReference } from '../resolve.ts';
+import { onSignal } from '../signals.ts';
 import { checkAsked, checkFirstProjects, checkGit, checkLimitable, sayRefusedProjects } from './run-check.ts';
+import type { RunOptions } from './run-options.ts';
 
 const columnsMax = 600;
 
@@ -39,64 +38,59 @@ export interface OpenGate extends ClaudeGate {
  * accepted or cannot do what a session asks for.
  */
 export async function gateForGroup(
-  context: Context,
+  place: Place,
   group: GroupReference,
-  wish: Pick<RunWish, 'config' | 'only' | 'output' | 'retryFailed'>,
+  wish: Pick<RunOptions, 'config' | 'only' | 'isQuiet' | 'retryFailed'>,
 ): Promise<Result<OpenGate | 'interrupted'>> {
-  const { config, only, output } = wish;
-  const gate = newGate(context, group.root, output === 'quiet');
-  const state = loadGroup(context.world, group.root, group.groupId);
+  const { config, only, isQuiet = false } = wish;
+  const gate = newGate(place, group.root, isQuiet);
+  const state = loadGroup(place.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
-  if (!state.ok || !(await canBeTaken(context.world, group))) return ok(gate.open);
-  const ids = toBeRun(context, group, state.value, wish);
+  if (!state.ok || !(await canBeTaken(place.world, group))) return ok(gate.open);
+  const ids = toBeRun(place, group, state.value, wish);
   if (ids === null || only?.length === 0) return ok(gate.open);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
-  if (output !== 'quiet') sayRefusedProjects(context, group.root, state.value, ids);
+  if (!isQuiet) sayRefusedProjects(place, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate.open);
-  const git = await checkGit(context, state.value, ids);
+  const git = await checkGit(place, state.value, ids);
   if (!git.ok) return git;
-  const accepted = { ...state.value.group.config, ...configOf(config) }.acceptClaude;
+  const accepted = { ...state.value.group.config, ...config }.acceptClaude;
   return gate.admit(accepted, definitionsOf(state.value, ids));
 }
 
 /** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
 export async function checkRehearsed(
-  context: Context,
+  place: Place,
   group: GroupReference,
-  wish: Pick<RunWish, 'config' | 'only' | 'retryFailed'>,
+  wish: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
 ): Promise<Result<undefined>> {
-  const state = loadGroup(context.world, group.root, group.groupId);
-  const ids = state.ok ? toBeRun(context, group, state.value, wish) : null;
-  return !state.ok || ids === null ? ok(undefined) : checkMachine(context, state.value, ids);
+  const state = loadGroup(place.world, group.root, group.groupId);
+  const ids = state.ok ? toBeRun(place, group, state.value, wish) : null;
+  return !state.ok || ids === null ? ok(undefined) : checkMachine(place, state.value, ids);
 }
 
 /** The same for a group that is to be made. */
-export async function checkNewRehearsed(context: Context, group: NewGroup): Promise<Result<undefined>> {
-  const draft = draftState(context, group);
-  return draft.ok ? checkMachine(context, draft.value, [...draft.value.sessions.keys()]) : draft;
+export async function checkNewRehearsed(place: Place, group: NewGroup): Promise<Result<undefined>> {
+  const draft = draftState(place, group);
+  return draft.ok ? checkMachine(place, draft.value, [...draft.value.sessions.keys()]) : draft;
 }
 
-async function checkMachine(
-  context: Context,
-  state: GroupState,
-  ids: readonly SessionId[],
-): Promise<Result<undefined>> {
-  const limitable = checkLimitable(context, definitionsOf(state, ids));
-  return limitable.ok ? checkGit(context, state, ids) : limitable;
+async function checkMachine(place: Place, state: GroupState, ids: readonly SessionId[]): Promise<Result<undefined>> {
+  const limitable = checkLimitable(place, definitionsOf(state, ids));
+  return limitable.ok ? checkGit(place, state, ids) : limitable;
 }
 
 /** The sessions that the run is to start sooner or later; null when it has nothing to do, or may not begin. */
 function toBeRun(
-  { world }: Context,
+  { world }: Place,
   { root, groupId }: GroupReference,
   state: GroupState,
-  { config, only, retryFailed }: Pick<RunWish, 'config' | 'only' | 'retryFailed'>,
+  { config, only, retryFailed }: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
 ): SessionId[] | null {
   const run = { id: '', runner: world.machine.self };
   const sight = sightOf(world, groupPaths(root, groupId));
-  const overrides = configOf(config);
-  const begins = startEvents(state, { run, overrides, retryFailed, sight, ...(only ? { only } : {}) });
+  const begins = startEvents(state, { run, overrides: config, retryFailed, sight, ...(only ? { only } : {}) });
   if (!begins.ok || begins.value.length === 0) return null;
   const retried = begins.value.flatMap((event) => (event.type === 'group_resumed' ? event.retry : []));
   return [...state.sessions.keys()].filter((id) => {
@@ -130,34 +124,34 @@ async function canBeTaken(world: World, group: GroupReference): Promise<boolean>
  * with `claude-missing`, `not-logged-in`, and `usage` when no session could begin for what its project says.
  */
 export async function gateForNewGroup(
-  context: Context,
+  place: Place,
   root: string,
-  wish: Pick<RunWish, 'config' | 'output'>,
+  wish: Pick<RunOptions, 'config' | 'isQuiet'>,
   group: NewGroup,
 ): Promise<Result<OpenGate | 'interrupted'>> {
-  const { acceptClaude } = configOf(wish.config);
-  const gate = newGate(context, root, wish.output === 'quiet');
+  const { acceptClaude } = wish.config;
+  const gate = newGate(place, root, wish.isQuiet === true);
   const named = await gate.checkNamed(acceptClaude);
   if (!named.ok) return named;
-  const draft = draftState(context, group);
+  const draft = draftState(place, group);
   if (!draft.ok) return draft;
-  const startable = checkFirstProjects(context, root, draft.value);
+  const startable = checkFirstProjects(place, root, draft.value);
   if (!startable.ok) return startable;
-  const git = await checkGit(context, draft.value, [...draft.value.sessions.keys()]);
+  const git = await checkGit(place, draft.value, [...draft.value.sessions.keys()]);
   if (!git.ok) return git;
   const admitted = await gate.admit(acceptClaude, group.sessions);
   if (!admitted.ok || admitted.value === 'interrupted') return admitted;
   const chosen = await gate.open.choose(acceptClaude);
   if (!chosen.ok) return chosen;
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
-  const asked = await (await import('../control/login-check.ts')).askLogin(context, chosen.value.program, first);
+  const asked = await (await import('../login-check.ts')).askLogin(place, chosen.value.program, first);
   return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
 }
 
-function newGate({ world, stderr, env, packageRoot }: Context, root: string, isQuiet: boolean) {
+function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuiet: boolean) {
   let hushed = isQuiet;
   const say = (line: string): void => {
-    if (!hushed) stderr.line(safeLine(line, columnsMax));
+    if (!hushed) notes.line(safeLine(line, columnsMax));
   };
   const interruption = new AbortController();
   const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop: interruption.signal });

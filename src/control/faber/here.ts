@@ -1,8 +1,7 @@
 /**
- * cli/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, and who asks.
+ * control/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, who asks.
  */
 import { join, resolve } from 'node:path';
-import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { readGitHead } from '../../context/faber/git-head.ts';
 import type { JsonObject } from '../../context/faber/json-text.ts';
 import {
@@ -19,24 +18,24 @@ import { shippedFaber } from '../../context/faber/shipped.ts';
 import { inProgress, type Who } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
-import { briefPath, lookAt } from '../../control/path-argument.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
-import { plainNamePattern, plainNameRule } from '../../core/values.ts';
 import { ignoredFiles } from '../../git/worktrees/worktree.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import type { Context } from '../context.ts';
+import { platform } from '../../world/host-name.ts';
+import { briefPath, lookAt } from '../path-argument.ts';
+import type { Place } from '../place.ts';
 
 /** The project of `--project`, else of the folder the user is in. Fails with `usage` when that is no folder. */
-export function projectHere(context: Context, given: string | undefined): Result<FaberProject> {
-  const { files } = context.world;
-  const folder = resolve(context.cwd, given ?? '.');
+export function projectHere(place: Place, given: string | undefined): Result<FaberProject> {
+  const { files } = place.world;
+  const folder = resolve(place.cwd, given ?? '.');
   const kind = lookAt(files, folder);
   const next = 'Give the folder of the project with --project.';
   if (!kind.ok) return fail('usage', `The project ${briefPath(folder)} ${kind.trouble}.`, next);
   if (kind.value !== 'folder') return fail('usage', `The project ${briefPath(folder)} is not a folder.`, next);
   const found = findProject(files, folder);
   // Without git a model that went into a subfolder would be lost; claude says where it was started.
-  const started = given === undefined ? context.env.CLAUDE_PROJECT_DIR : undefined;
+  const started = given === undefined ? place.env.CLAUDE_PROJECT_DIR : undefined;
   const isPlain = found.root === folder && lookAt(files, resolve(folder, '.fractary')).ok === false;
   return ok(started && isPlain && folder.startsWith(`${started}/`) ? findProject(files, started) : found);
 }
@@ -44,14 +43,14 @@ export function projectHere(context: Context, given: string | undefined): Result
 const sessionId = /^[A-Za-z0-9][\w-]{0,127}$/;
 
 /** Who asks: inside of claude, its session. */
-export function whoAsks(context: Context, project: FaberProject): Who {
-  const { env, world } = context;
+export function whoAsks(place: Place, project: FaberProject): Who {
+  const { env, world } = place;
   const id = env.CLAUDE_CODE_SESSION_ID ?? '';
   const commit = readGitHead(world.files, project.top)?.commit;
   return {
     ...(sessionId.test(id) ? { sessionId: id } : {}),
     host: world.machine.host,
-    platform: process.platform,
+    platform,
     cwd: project.root,
     ...(commit === undefined ? {} : { gitCommit: commit }),
     nowMs: world.clock.now(),
@@ -67,14 +66,14 @@ export interface FoundRun {
  * The run of `--run-id`, else the active one, else the only one in progress. Null when there is none to speak of; fails
  * with `ambiguous`, `usage`, `not-found` or `corrupt-file`.
  */
-export function runHere(context: Context, project: FaberProject, given: string | undefined): Result<FoundRun | null> {
-  const { files } = context.world;
+export function runHere(place: Place, project: FaberProject, given: string | undefined): Result<FoundRun | null> {
+  const { files } = place.world;
   const load = (runId: string): Result<FoundRun> => {
     const state = loadState(files, project, runId);
     return state.ok ? ok({ runId, state: state.value }) : state;
   };
   if (given !== undefined) {
-    const runId = runNamed(context, project, given);
+    const runId = runNamed(place, project, given);
     return runId.ok ? load(runId.value) : runId;
   }
   const active = readActiveRun(files, project);
@@ -86,32 +85,25 @@ export function runHere(context: Context, project: FaberProject, given: string |
   if (active.kind === 'unusable') {
     return fail('corrupt-file', `${activeRunPath} ${active.trouble}.`, 'Write the id of a run there, or use --run-id.');
   }
-  const open = runsInProgress(context, project);
+  const open = runsInProgress(place, project);
   if (open.length <= 1) return ok(open[0] ?? null);
   const ids = open.map(({ runId }) => runId).join(', ');
   return fail('ambiguous', `Several runs are in progress here: ${ids}.`, 'Name one with --run-id.');
 }
 
 /** A sentence for an active run that has no folder here, such as one that was never committed; null when it has one. */
-export function danglingRun({ world }: Context, project: FaberProject): string | null {
+export function danglingRun({ world }: Place, project: FaberProject): string | null {
   const active = readActiveRun(world.files, project);
   if (active.kind !== 'run' || lookAt(world.files, join(project.root, statePath(active.runId))).ok) return null;
   return safeLine(`${activeRunPath} names the run ${active.runId}, which is not in ${project.root}/${runsPath}.`, 600);
 }
 
 /** What a command says that needs a run where there is none. */
-export function noRunHere(context: Context, project: FaberProject): { readonly ok: false; readonly failure: Failure } {
-  const dangling = danglingRun(context, project);
+export function noRunHere(place: Place, project: FaberProject): { readonly ok: false; readonly failure: Failure } {
+  const dangling = danglingRun(place, project);
   const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
   const next = 'Begin one with: claude-code-agent faber start --work-id <id>';
   return { ok: false, failure: { reason: 'not-found', message, next } };
-}
-
-/** Of --work-id, which becomes part of names of folders and branches: 258, #258, ABC-12. */
-export function parseWorkId(text: string): string {
-  const id = text.replace(/^#/, '');
-  if (plainNamePattern.test(id)) return id;
-  throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
 }
 
 /** Passes the run on unless it carries another work item than the one it must. Fails with `illegal-transition`. */
@@ -126,12 +118,12 @@ export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<Fo
 }
 
 /** The id that begins with what was typed. Fails with `usage`, `not-found` or `ambiguous`. */
-export function runNamed(context: Context, project: FaberProject, typed: string): Result<string> {
+export function runNamed(place: Place, project: FaberProject, typed: string): Result<string> {
   if (!isRunId(typed)) {
     const next = 'It has letters, digits, "-", "_" and ".", 200 at most.';
     return fail('usage', `That cannot be the id of a run: ${JSON.stringify(typed.slice(0, 100))}.`, next);
   }
-  const runs = listRuns(context.world.files, project);
+  const runs = listRuns(place.world.files, project);
   if (runs.includes(typed)) return ok(typed);
   const found = runs.filter((runId) => runId.startsWith(typed));
   if (found.length === 1) return ok(found[0] as string);
@@ -141,16 +133,16 @@ export function runNamed(context: Context, project: FaberProject, typed: string)
   return fail('not-found', `There is no run ${typed} in ${project.root}/${runsPath}.`, next);
 }
 
-function runsInProgress(context: Context, project: FaberProject): FoundRun[] {
-  return listRuns(context.world.files, project).flatMap((runId) => {
-    const state = loadState(context.world.files, project, runId);
+function runsInProgress(place: Place, project: FaberProject): FoundRun[] {
+  return listRuns(place.world.files, project).flatMap((runId) => {
+    const state = loadState(place.world.files, project, runId);
     return state.ok && state.value.status === inProgress ? [{ runId, state: state.value }] : [];
   });
 }
 
 /** Fails with all problems of the file when it has any. */
-export function soundConfig(context: Context, project: FaberProject, name: string): Result<WorkflowConfig> {
-  const config = loadWorkflowConfig(context.world.files, project, { name, shipped: shippedFaber });
+export function soundConfig(place: Place, project: FaberProject, name: string): Result<WorkflowConfig> {
+  const config = loadWorkflowConfig(place.world.files, project, { name, shipped: shippedFaber });
   if (!config.ok || config.value.problems.length === 0) return config;
   const { problems, file } = config.value;
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
@@ -158,13 +150,13 @@ export function soundConfig(context: Context, project: FaberProject, name: strin
 }
 
 /** Says when git would not carry the run to another machine. */
-export async function warnOfIgnored(context: Context, project: FaberProject, runId: string): Promise<void> {
+export async function warnOfIgnored(place: Place, project: FaberProject, runId: string): Promise<void> {
   const paths = [activeRunPath, statePath(runId)];
   // Outside of a repository there is nothing to warn of.
-  const ignored = await ignoredFiles(context, project.root, paths);
+  const ignored = await ignoredFiles(place, project.root, paths);
   if (!ignored.ok || ignored.value.length === 0) return;
   const which = ignored.value.join(' and ');
-  context.stderr.line(
+  place.notes.line(
     safeLine(
       `WARNING: git ignores ${which}; without it the run cannot go on on another machine. Mend .gitignore.`,
       600,

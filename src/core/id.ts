@@ -91,6 +91,12 @@ export function sessionLabel(id: SessionId, name: string | undefined): string {
   return name ?? String(sessionNumber(id)).padStart(3, '0');
 }
 
+/** `002 update-lib`, or `002` for a session without a name. */
+export function sessionTitle(id: SessionId, name: string | undefined): string {
+  const number = String(sessionNumber(id)).padStart(3, '0');
+  return name === undefined ? number : `${number} ${name}`;
+}
+
 /**
  * Finds a group by full id, unique prefix or slug (the newest of that slug). An exact slug wins over a prefix.
  * Fails with `not-found` or `ambiguous` (candidates listed).

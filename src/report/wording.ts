@@ -2,7 +2,7 @@
 import { basename } from 'node:path';
 import { allDependentsOf } from '../core/graph.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
-import { sessionLabel, sessionNumber } from '../core/id.ts';
+import { sessionLabel, sessionTitle as titleInFull } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -14,10 +14,9 @@ import { safeLine } from './terminal-text.ts';
 
 const labelColumnsMax = 32;
 
-/** `002 update-lib`, or `002` for a session without a name. */
+/** The title of a session, no longer than a label can be. */
 export function sessionTitle(id: SessionId, name: string | undefined): string {
-  const number = String(sessionNumber(id)).padStart(3, '0');
-  return name === undefined ? number : `${number} ${safeLine(name, labelColumnsMax - number.length - 1)}`;
+  return safeLine(titleInFull(id, name), labelColumnsMax);
 }
 
 /** The title of a session of this group; of one that was removed meanwhile only the number is known. */

@@ -175,7 +175,8 @@ export class GroupRunner {
     const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);
     const isDone = (id: SessionId) => this.#acceptances.has(id) || this.#workers.get(id)?.worker.isDone === true;
     const takes = (kind: string) => !this.#isOver || kind !== 'pause';
-    answerRequests(this.#world, this.#writer, this.#run.id, record, isDone, takes);
+    const used = () => [...this.#board.live.values()].map(({ usage }) => usage);
+    answerRequests(this.#world, this.#writer, this.#run.id, record, { isDone, takes, used });
     return this.#writer.state.lastSeq > lastSeq;
   }
 

@@ -2,9 +2,9 @@
 
 import { liveRunner } from '../../control/live-runner.ts';
 import { pauseAndTell, type ToldPause } from '../../control/pause-group.ts';
-import { askRunner } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { startDetached } from '../../control/run/detach.ts';
+import { submit } from '../../control/submit.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
@@ -14,7 +14,7 @@ import type { Wish } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
 import { formatClock } from '../../report/format.ts';
 import { titleOf, withCommands } from '../../report/wording.ts';
-import type { RequestBody } from '../../store/requests.ts';
+import type { Command } from '../../runner/request-answers.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import { type Context, programName } from '../context.ts';
@@ -47,11 +47,10 @@ export async function grant(
   wish: GroupWish,
   tell: (notice: Notice) => void,
 ): Promise<Notice> {
-  const { world } = context;
   try {
     if (wish.do === 'pause-group') return paused(await pauseAndTell(context, group, wish.mode));
     if (wish.do === 'resume-group') return await resumeGroup(context, group, state, tell);
-    return await askAboutSession(world, group, state, wish);
+    return await askAboutSession(context, group, state, wish);
   } catch (error) {
     return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
   }
@@ -89,9 +88,9 @@ async function resumeGroup(
   const before = state.status;
   const runId = liveRunner(world, group);
   if (runId !== null && state.frozenUntil !== undefined) {
-    const answer = await askRunner(world, group, runId, { kind: 'thaw' });
-    if (answer === 'runner-gone') return runnerGone;
-    return answer.ok ? { text: 'It goes on where it stood.', tone: 'good' } : refused(answer.failure);
+    const thawed = await submit(context, group, { kind: 'thaw' });
+    if (!thawed.ok) return refused(thawed.failure);
+    return thawed.value === 'thawed' ? { text: 'It goes on where it stood.', tone: 'good' } : runnerGone;
   }
   if (runId !== null) return { text: 'Another runner has taken it over already.', tone: 'warn' };
   const started = await startDetached(context, group, {
@@ -148,18 +147,24 @@ export function becameOf(before: GroupStatus, state: GroupState | null, pid: num
 const runnerGone: Notice = { text: 'The runner is gone. P lets the group go on.', tone: 'bad' };
 
 async function askAboutSession(
-  world: World,
+  context: Context,
   group: GroupReference,
   state: GroupState,
   wish: SessionWish,
 ): Promise<Notice> {
-  const runId = liveRunner(world, group);
-  if (runId === null) return { text: withoutRunner(state, wish), tone: 'warn' };
+  const { world } = context;
+  if (liveRunner(world, group) === null) return { text: withoutRunner(state, wish), tone: 'warn' };
   // As it stood when the key was pressed: the state goes on while the answer is waited for.
   const text = granted(state, wish);
-  const answer = await askRunner(world, group, runId, bodyOf(wish));
-  if (answer === 'runner-gone') return runnerGone;
-  return answer.ok ? { text, tone: 'good' } : refused(answer.failure);
+  // A pause takes a while; that it was agreed to is said at once.
+  return new Promise((resolve, reject) => {
+    const accepted = (): void => resolve({ text, tone: 'good' });
+    submit(context, group, commandOf(wish), { accepted }).then((done) => {
+      if (!done.ok) resolve(refused(done.failure));
+      else if (typeof done.value === 'object' && 'by' in done.value && done.value.by === 'log') resolve(runnerGone);
+      else accepted();
+    }, reject);
+  });
 }
 
 /** What comes of the wish, in one sentence. */
@@ -179,7 +184,7 @@ export function granted(state: GroupState, { do: wanted, sessionId }: SessionWis
   }
 }
 
-function bodyOf(wish: SessionWish): RequestBody {
+function commandOf(wish: SessionWish): Command {
   const { sessionId } = wish;
   return wish.do === 'say' ? { kind: 'say', sessionId, text: wish.text } : { kind: wish.do, sessionId };
 }

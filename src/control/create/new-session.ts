@@ -11,11 +11,10 @@ import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import type { LaterPlace } from '../../template/render.ts';
 import type { WorkWish } from '../../template/workflow/work-settings.ts';
-import { changeGroup } from '../change-group.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { askRunner } from '../request.ts';
-import { findSessionOf, type GroupReference, type LoadedGroup, resolveGroup } from '../resolve.ts';
+import { findSessionOf, type LoadedGroup, resolveGroup } from '../resolve.ts';
+import { submit } from '../submit.ts';
 import { referencesOf } from './session-references.ts';
 import { readTask, type TaskOptions } from './session-task.ts';
 import { workOf } from './session-work.ts';
@@ -67,7 +66,7 @@ export async function addSession(
 ): Promise<Result<AddedSession>> {
   const draft = await draftOf(place, group, given);
   if (!draft.ok) return draft;
-  // A mistake is told before anybody is asked; what may have changed meanwhile is checked again under the lock.
+  // A mistake is told before anybody is asked; what may have changed meanwhile is checked again then.
   const dependencies = withinGroup(place, group.groupId, given.dependsOn ?? []);
   if (!dependencies.ok) return dependencies;
   const possible = newSession(place, group.state, draft.value, dependencies.value);
@@ -77,16 +76,11 @@ export async function addSession(
   if (!usable.ok) return usable;
   // Before the session that names it; a copy that nobody names does no harm.
   if (configTemplate !== undefined) freezeConfigTemplate(place.world, configTemplate, group.paths.templates);
-  const added = await changeGroup<SessionId>(place, group, {
-    direct(writer) {
-      const session = newSession(place, writer.state, draft.value, dependencies.value);
-      if (!session.ok) return session;
-      writer.record([{ type: 'session_added', sessionId: session.value.id, session: session.value }]);
-      return ok(session.value.id);
-    },
-    viaRunner: (runId) => addThroughRunner(place, group, runId, possible.value),
-  });
-  return added.ok ? ok({ sessionId: added.value, notes }) : added;
+  const { id: _id, ...session } = possible.value;
+  const added = await submit(place, group, { kind: 'add-session', session });
+  if (!added.ok) return added;
+  const { sessionId } = added.value;
+  return sessionId === undefined ? fail('internal', 'The new session was not named.', '') : ok({ sessionId, notes });
 }
 
 /** A configuration that claude would ignore, or that nothing beats, is told now and not when it is to be used. */
@@ -99,18 +93,6 @@ function checkConfig(
   const frozen = frozenTemplates(place.world, paths);
   const load = (digest: string) => (own?.digest === digest ? ({ ok: true, value: own } as const) : frozen.load(digest));
   return generatedConfig(place.world, { ...frozen, load }, state.group, session);
-}
-
-async function addThroughRunner(
-  place: Place,
-  group: GroupReference,
-  runId: string,
-  { id: _id, ...session }: SessionDefinition,
-): Promise<Result<SessionId> | 'runner-gone'> {
-  const answer = await askRunner(place.world, group, runId, { kind: 'add-session', session });
-  if (answer === 'runner-gone' || !answer.ok) return answer;
-  const { sessionId } = answer.value;
-  return sessionId === undefined ? fail('internal', 'The runner did not name the new session.', '') : ok(sessionId);
 }
 
 async function draftOf(place: Place, group: LoadedGroup, given: NewSessionOptions): Promise<Result<Draft>> {

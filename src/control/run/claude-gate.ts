@@ -40,14 +40,14 @@ export interface OpenGate extends ClaudeGate {
 export async function gateForGroup(
   place: Place,
   group: GroupReference,
-  wish: Pick<RunOptions, 'config' | 'only' | 'isQuiet' | 'retryFailed'>,
+  options: Pick<RunOptions, 'config' | 'only' | 'isQuiet' | 'retryFailed'>,
 ): Promise<Result<OpenGate | 'interrupted'>> {
-  const { config, only, isQuiet = false } = wish;
+  const { config, only, isQuiet = false } = options;
   const gate = newGate(place, group.root, isQuiet);
   const state = loadGroup(place.world, group.root, group.groupId);
   // What is wrong with the group the run itself will say.
   if (!state.ok || !(await canBeTaken(place.world, group))) return ok(gate.open);
-  const ids = toBeRun(place, group, state.value, wish);
+  const ids = toBeRun(place, group, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate.open);
   const named = await gate.checkNamed(config.acceptClaude);
   if (!named.ok) return named;
@@ -63,10 +63,10 @@ export async function gateForGroup(
 export async function checkRehearsed(
   place: Place,
   group: GroupReference,
-  wish: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
+  options: Pick<RunOptions, 'config' | 'only' | 'retryFailed'>,
 ): Promise<Result<undefined>> {
   const state = loadGroup(place.world, group.root, group.groupId);
-  const ids = state.ok ? toBeRun(place, group, state.value, wish) : null;
+  const ids = state.ok ? toBeRun(place, group, state.value, options) : null;
   return !state.ok || ids === null ? ok(undefined) : checkMachine(place, state.value, ids);
 }
 
@@ -126,11 +126,11 @@ async function canBeTaken(world: World, group: GroupReference): Promise<boolean>
 export async function gateForNewGroup(
   place: Place,
   root: string,
-  wish: Pick<RunOptions, 'config' | 'isQuiet'>,
+  options: Pick<RunOptions, 'config' | 'isQuiet'>,
   group: NewGroup,
 ): Promise<Result<OpenGate | 'interrupted'>> {
-  const { acceptClaude } = wish.config;
-  const gate = newGate(place, root, wish.isQuiet === true);
+  const { acceptClaude } = options.config;
+  const gate = newGate(place, root, options.isQuiet === true);
   const named = await gate.checkNamed(acceptClaude);
   if (!named.ok) return named;
   const draft = draftState(place, group);

@@ -28,11 +28,15 @@ export type Detached =
 type Here = Pick<Place, 'world' | 'env' | 'cwd' | 'packageRoot'>;
 
 /** Resolves when the runner runs the group or has refused to. Fails when it ended and did not say why. */
-export async function startDetached(place: Here, group: GroupReference, wish: RunOptions): Promise<Result<Detached>> {
+export async function startDetached(
+  place: Here,
+  group: GroupReference,
+  options: RunOptions,
+): Promise<Result<Detached>> {
   const { world } = place;
   const log = logFileFor(world, group.paths.runnerLogs);
   const events = new LogReader(world, group.paths.events);
-  const started = startRunner(place, group, wish, log);
+  const started = startRunner(place, group, options, log);
   if (!started.ok) return started;
   const outcome = await beginning(world, group.paths, events, started.value);
   if (outcome !== 'running') return refused(world, outcome, log);
@@ -49,7 +53,7 @@ function logFileFor(world: World, folder: string): string {
 function startRunner(
   { world, env, cwd, packageRoot }: Here,
   { groupId }: GroupReference,
-  wish: RunOptions,
+  options: RunOptions,
   log: string,
 ): Result<RunningProcess> {
   const { program, args } = ownCommand('main', packageRoot);
@@ -57,7 +61,7 @@ function startRunner(
   for (const [name, value] of Object.entries(env)) if (value !== undefined) kept[name] = value;
   return world.processes.spawn({
     program,
-    args: [...args, 'group', 'run', groupId, ...runArguments(wish, cwd)],
+    args: [...args, 'group', 'run', groupId, ...runArguments(options, cwd)],
     cwd,
     env: kept,
     stdoutFile: log,

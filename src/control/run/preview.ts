@@ -52,11 +52,11 @@ export async function previewRun(
   root: string,
   state: GroupState,
   templates: TemplateStore,
-  wish: PreviewOptions,
+  options: PreviewOptions,
 ): Promise<RunPreview> {
   const preview = previewOf(state, historyOf(readSamples(place.world, root)));
   const configs = configsFor(place, state, preview, templates);
-  const missing = await missingFor(place, root, { state, preview, configs }, wish);
+  const missing = await missingFor(place, root, { state, preview, configs }, options);
   const goingOn = resumeCostSentence(place.world, groupPaths(root, state.group.id), state);
   return { preview, missing, configs, modes: modesOf(state, configs), notes: powerNotes(state, configs), goingOn };
 }

@@ -44,11 +44,11 @@ export interface RunWays {
 export async function runHere(
   place: Place,
   group: GroupReference,
-  wish: RunOptions,
+  options: RunOptions,
   ways: RunWays,
   opened?: OpenGate,
 ): Promise<Result<RunHere>> {
-  const rehearsal = await rehearsalOf(place, group, wish.rehearse);
+  const rehearsal = await rehearsalOf(place, group, options.rehearse);
   if (!rehearsal.ok) return rehearsal;
   const ofUser = await readUserConfig(place);
   if (!ofUser.ok) return ofUser;
@@ -58,15 +58,15 @@ export async function runHere(
   }
   // What is rehearsed costs nothing, whatever claude does.
   const isReal = rehearsal.value === undefined && opened === undefined;
-  const limitable = rehearsal.value === undefined ? ok(undefined) : await checkRehearsed(place, group, wish);
+  const limitable = rehearsal.value === undefined ? ok(undefined) : await checkRehearsed(place, group, options);
   if (!limitable.ok) return limitable;
-  const gate = isReal ? await gateForGroup(place, group, wish) : ok(opened);
+  const gate = isReal ? await gateForGroup(place, group, options) : ok(opened);
   if (!gate.ok) return gate;
   const claude = gate.value;
   if (claude === 'interrupted') return ok({ kind: 'interrupted' });
   const display = await ways.openDisplay();
   if (display.isScreen) claude?.hush();
-  const hookOptions = { isRehearsal: wish.rehearse !== undefined, ...(ways.ring ? { ring: ways.ring } : {}) };
+  const hookOptions = { isRehearsal: options.rehearse !== undefined, ...(ways.ring ? { ring: ways.ring } : {}) };
   const hooks = createRunHooks(place, group, hookOptions, ofUser.value.onEvent);
   const warnings: string[] = [];
   let result: RunResult;
@@ -77,9 +77,9 @@ export async function runHere(
       callerEnv: place.env,
       packageRoot: place.packageRoot,
       reporter: hooks.around(display.reporter),
-      overrides: { ...ofUser.value.config, ...wish.config },
-      retryFailed: wish.retryFailed,
-      ...(wish.only === undefined ? {} : { only: wish.only }),
+      overrides: { ...ofUser.value.config, ...options.config },
+      retryFailed: options.retryFailed,
+      ...(options.only === undefined ? {} : { only: options.only }),
       ...(rehearsal.value === undefined ? {} : { rehearsal: rehearsal.value }),
       ...(claude === undefined ? {} : { claude }),
       warn: (message) => warnings.push(`warning: ${safeLine(message, warningColumnsMax)}`),

@@ -1,9 +1,10 @@
 /** `group resume`: like `group run`, and failed sessions are tried again; a frozen group goes on where it stands. */
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
-import { askRunner, whileWaiting } from '../../../control/request.ts';
+import { whileWaiting } from '../../../control/request.ts';
 import type { GroupReference } from '../../../control/resolve.ts';
 import type { RunConfig } from '../../../control/run/run-options.ts';
+import { submit } from '../../../control/submit.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
 import { loadGroup } from '../../../store/group-store.ts';
@@ -37,15 +38,14 @@ async function thawOrTell(context: Context, group: GroupReference, config: RunCo
 /** null when the group is not frozen under a live runner, so that it has to be run. */
 async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
   const { world } = context;
-  const runId = liveRunner(world, group);
-  if (runId === null) return null;
+  if (liveRunner(world, group) === null) return null;
   const state = loadGroup(world, group.root, group.groupId);
   if (!state.ok) return state;
   if (state.value.frozenUntil === undefined) return null;
-  const answer = await whileWaiting(context, group, askRunner(world, group, runId, { kind: 'thaw' }));
+  const thawed = await whileWaiting(context, group, submit(context, group, { kind: 'thaw' }));
+  if (!thawed.ok) return thawed;
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.
-  if (answer === 'runner-gone') return null;
-  if (!answer.ok) return answer;
+  if (thawed.value === 'needs-runner') return null;
   context.stdout.line(`Group ${group.groupId} goes on. Watch it: claude-code-agent group watch ${group.groupId}`);
   if (Object.keys(config).length > 0) {
     context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');

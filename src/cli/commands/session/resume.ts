@@ -40,21 +40,21 @@ async function resume(context: Context, named: string, { rehearse, maxBudgetUsd 
   if (!session.ok) return session;
   const { state, sessionId, record } = session.value;
   if (liveRunner(context.world, session.value) === null) {
-    // What a dead runner left running needs no wish, only a runner.
+    // What a dead runner left running needs no command, only a runner.
     if (record.state.status === 'running' && maxBudgetUsd === undefined) {
       return runSession(context, session.value, rehearse);
     }
     const startable = checkStartable(session.value);
     if (!startable.ok) return startable;
   }
-  const wish = submit(context, session.value, {
+  const asked = submit(context, session.value, {
     kind: 'resume-session',
     sessionId,
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
   });
-  const granted = await whileWaiting(context, session.value, wish);
+  const granted = await whileWaiting(context, session.value, asked);
   if (!granted.ok) return granted;
-  if (granted.value === 'log') return runSession(context, session.value, rehearse);
+  if (granted.value.by === 'log') return runSession(context, session.value, rehearse);
   const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
   const follow = `claude-code-agent session logs ${reference} --follow`;
   context.stdout.line(`Session ${titleOf(state, sessionId)} goes on as soon as there is a slot. Follow it: ${follow}`);

@@ -44,14 +44,14 @@ async function retry(context: Context, named: string, given: Given): Promise<Wor
   if (!prompt.ok) return prompt;
   const startable = liveRunner(context.world, session.value) === null ? checkStartable(session.value) : ok(undefined);
   if (!startable.ok) return startable;
-  const wish = submit(context, session.value, {
+  const asked = submit(context, session.value, {
     kind: 'retry-session',
     sessionId,
     ...(prompt.value === undefined ? {} : { prompt: prompt.value }),
   });
-  const granted = await whileWaiting(context, session.value, wish);
+  const granted = await whileWaiting(context, session.value, asked);
   if (!granted.ok) return granted;
-  if (granted.value === 'log') return runSession(context, session.value, given.rehearse);
+  if (granted.value.by === 'log') return runSession(context, session.value, given.rehearse);
   const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
   const follow = `claude-code-agent session logs ${reference} --follow`;
   const title = titleOf(state, sessionId);

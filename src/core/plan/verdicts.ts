@@ -31,7 +31,8 @@ export function verdictsAtRest(state: GroupState): Verdicts {
 interface Moment {
   readonly seq: number;
   readonly plan: Plan;
-  readonly blocked: ReadonlyMap<SessionId, readonly SessionId[]>;
+  /** Failed sessions that keep it from starting. */
+  readonly blockersOf: (id: SessionId) => readonly SessionId[] | undefined;
   readonly refused: ReadonlyMap<SessionId, Hold>;
   readonly hold: Verdict;
   readonly goesOn: boolean;
@@ -41,8 +42,12 @@ function lookAt(state: GroupState, context: SchedulingContext): Moment {
   const plan = planOf(state);
   const refused = new Map<SessionId, Hold>();
   const { hold, goesOn = false } = judge(state, context, (sessionId, why) => refused.set(sessionId, why));
-  const blocked = allBlockers(state, plan);
-  return { seq: state.lastSeq, plan, blocked, refused, hold: hold ?? aboutToStart, goesOn };
+  let blocked: ReturnType<typeof allBlockers> | undefined;
+  const blockersOf = (id: SessionId) => {
+    blocked ??= allBlockers(state, plan);
+    return blocked.get(id);
+  };
+  return { seq: state.lastSeq, plan, blockersOf, refused, hold: hold ?? aboutToStart, goesOn };
 }
 
 /** Nothing is known that keeps it from starting. */
@@ -98,11 +103,11 @@ function waitingFor(
   state: GroupState,
   unmet: readonly SessionId[],
   record: SessionRecord,
-  { blocked }: Moment,
+  { blockersOf }: Moment,
 ): Verdict {
   const list = (ids: readonly SessionId[]): string =>
     ids.map((id) => sessionLabel(id, state.sessions.get(id)?.definition.name)).join(', ');
-  const culprits = unmet.length === 0 ? undefined : blocked.get(record.definition.id);
+  const culprits = unmet.length === 0 ? undefined : blockersOf(record.definition.id);
   if (culprits !== undefined) {
     const message = `Blocked by ${list(culprits)}, which failed. Try again with: group run --retry-failed.`;
     return { reason: 'blocked', message, on: culprits };

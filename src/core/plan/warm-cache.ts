@@ -98,25 +98,10 @@ export function warmUps(state: GroupState, { answered, nowMs = 0 }: Answers): Wa
   };
 }
 
-/**
- * Kinds of which one session alone is on its way to the first answer, for those who have nothing but the log: whoever
- * else of a kind has begun shows that the answer came.
- */
-export function warmingKinds(state: GroupState, nowMs: number): Set<string> {
-  const begun = new Map<string, number>();
-  if (state.group.config.warmCache === false) return new Set();
-  for (const id of state.running) {
-    const { definition } = state.sessions.get(id) as SessionRecord;
-    const kind = cacheKind(state.group, definition);
-    begun.set(kind, (begun.get(kind) ?? 0) + 1);
-  }
-  const alone = [...begun].flatMap(([kind, count]) => (count === 1 ? [kind] : []));
-  return new Set(
-    alone.filter((kind) => {
-      const { isCold, leader } = look(state, kind, new Set(), nowMs);
-      return isCold && leader !== null;
-    }),
-  );
+/** Sessions of its kind that run, for those who have nothing but the log. */
+export function begunLike(state: GroupState, id: SessionId): number {
+  const record = state.sessions.get(id);
+  return record === undefined ? 0 : begunOf(state, cacheKind(state.group, record.definition)).length;
 }
 
 interface Kind {

@@ -5,7 +5,6 @@
 import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
 import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
-import { planOf } from '../../core/plan/plan.ts';
 import { verdictsAtRest } from '../../core/plan/verdicts.ts';
 import { phaseOf } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
@@ -18,7 +17,7 @@ import { sessionTitle, troubleWith } from '../wording.ts';
 import { type AttemptHistory, type History, historyOf, type SessionHistory } from './history.ts';
 import { conditionText, noteText } from './notes.ts';
 import { type Span, subtract, union } from './spans.ts';
-import { type WaitReason, waitsOf } from './waits.ts';
+import type { WaitReason } from './waits.ts';
 
 /** Times are ISO 8601 in UTC, amounts US dollars, durations milliseconds. */
 export interface ReportModel {
@@ -273,14 +272,9 @@ function reportSessions(
   live: ReadonlyMap<SessionId, Usage>,
   verdicts: Verdicts,
 ): ReportSession[] {
-  const plan = planOf(state);
-  const follows = state.group.config.respectDependencies;
-  const dependsOn = (id: SessionId): readonly SessionId[] =>
-    follows ? (state.sessions.get(id)?.definition.dependsOn ?? []) : [];
-  const waits = waitsOf(history, { order: plan.graph.order, dependsOn });
   return [...state.sessions.values()].map((record): ReportSession => {
     const { id } = record.definition;
-    const told = history.sessions.get(id) ?? { attempts: [], stretches: [] };
+    const told = history.sessions.get(id) ?? { attempts: [] };
     const now = live.get(id) ?? noUsage;
     const usage = addUsage(record.usage, now);
     const why = verdicts(record);
@@ -297,7 +291,11 @@ function reportSessions(
       durationMs: usage.durationMs,
       turns: usage.turns,
       attempts: told.attempts.map((attempt) => reportAttempt(attempt, attempt.endedAt === undefined ? now : noUsage)),
-      waits: (waits.get(id) ?? []).map(({ from, to, kind }) => ({ from: iso(from), to: iso(to), reason: kind })),
+      waits: (history.waits.get(id) ?? []).map(({ from, to, kind }) => ({
+        from: iso(from),
+        to: iso(to),
+        reason: kind,
+      })),
       ...outcomeOf(record, told),
       warnings: [...record.warnings],
     };

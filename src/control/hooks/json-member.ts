@@ -10,5 +10,7 @@ export function withMember(text: string, key: string, value: unknown): string {
   const indent = /\n([ \t]+)"/.exec(text)?.[1] ?? '  ';
   const isOneLine = !text.trim().includes('\n') && text.includes('"');
   const layout = { eol, insertSpaces: !indent.startsWith('\t'), tabSize: indent.length };
-  return applyEdits(text, modify(text, [key], value, isOneLine ? {} : { formattingOptions: layout }));
+  const changed = applyEdits(text, modify(text, [key], value, isOneLine ? {} : { formattingOptions: layout }));
+  // As it was before something was put in.
+  return value === undefined ? changed.replace(/^(\s*)\{\s+\}/, '$1{}') : changed;
 }

@@ -1,6 +1,6 @@
 /** One line per event, for logs, CI and terminals without a dashboard: time, session, what happened, details. */
 import type { GroupEvent, MergedRepository } from '../core/event.ts';
-import { unreachable } from '../core/failure.ts';
+import { needsPerson, unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -279,7 +279,9 @@ function describeSessionFailure(
   const blocked = blockedBy(state, event.sessionId);
   const blocks = blocked.length > 0 ? `  Blocks ${listTitles(state, blocked)}.` : '';
   const reason = style('bad', `failed (${event.reason})`);
-  return `${reason}  ${usage}${trailing(`${event.message} ${event.next}`)}${blocks}`;
+  // Nothing else may start now, so the run ends with the same words.
+  const isToldNext = needsPerson(event.reason) && state.running.size === 0;
+  return `${reason}  ${usage}${isToldNext ? '' : trailing(`${event.message} ${event.next}`)}${blocks}`;
 }
 
 /** All attempts together: what the session cost so far is what people ask for. */

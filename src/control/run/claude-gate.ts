@@ -49,14 +49,15 @@ export async function gateForGroup(
   if (!state.ok || !(await canBeTaken(place.world, group))) return ok(gate.open);
   const ids = toBeRun(place, group, state.value, options);
   if (ids === null || only?.length === 0) return ok(gate.open);
-  const named = await gate.checkNamed(config.acceptClaude);
+  const sessions = definitionsOf(state.value, ids);
+  const named = await gate.checkNamed(config.acceptClaude, sessions);
   if (!named.ok) return named;
   if (!isQuiet) sayRefusedProjects(place, group.root, state.value, ids);
   if (state.value.running.size > 0) return ok(gate.open);
   const git = await checkGit(place, state.value, ids);
   if (!git.ok) return git;
   const accepted = { ...state.value.group.config, ...config }.acceptClaude;
-  return gate.admit(accepted, definitionsOf(state.value, ids));
+  return gate.admit(accepted, sessions);
 }
 
 /** For a rehearsal, which needs no gate: it works where it will, and as limited as it will be. Fails with `usage`. */
@@ -131,7 +132,7 @@ export async function gateForNewGroup(
 ): Promise<Result<OpenGate | 'interrupted'>> {
   const { acceptClaude } = options.config;
   const gate = newGate(place, root, options.isQuiet === true);
-  const named = await gate.checkNamed(acceptClaude);
+  const named = await gate.checkNamed(acceptClaude, group.sessions);
   if (!named.ok) return named;
   const draft = draftState(place, group);
   if (!draft.ok) return draft;
@@ -141,9 +142,9 @@ export async function gateForNewGroup(
   if (!git.ok) return git;
   const admitted = await gate.admit(acceptClaude, group.sessions);
   if (!admitted.ok || admitted.value === 'interrupted') return admitted;
-  const chosen = await gate.open.choose(acceptClaude);
-  if (!chosen.ok) return chosen;
   const first = group.sessions.find(({ dependsOn }) => dependsOn.length === 0);
+  const chosen = await gate.open.choose(acceptClaude, first?.projectPath ?? place.cwd);
+  if (!chosen.ok) return chosen;
   const asked = await (await import('../login-check.ts')).askLogin(place, chosen.value.program, first);
   return asked.ok ? ok({ ...gate.open, isLoggedIn: true }) : asked;
 }
@@ -156,8 +157,8 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
   const interruption = new AbortController();
   const gate = new TrialGate(world, { root, caller: env, packageRoot, say, stop: interruption.signal });
   const open: OpenGate = {
-    choose: async (accepted) => {
-      const admitted = await gate.admit(accepted);
+    choose: async (accepted, project) => {
+      const admitted = await gate.admit(accepted, project);
       if (!admitted.ok) return admitted;
       const { program, tried } = admitted.value;
       return ok({ program, ...(tried === null ? {} : { can: abilitiesOf(tried) }) });
@@ -170,8 +171,11 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
       return gate.idle();
     },
   };
-  const checkNamed = async (accepted: string | undefined): Promise<Result<void>> => {
-    const version = accepted === undefined ? undefined : await gate.version();
+  const checkNamed = async (
+    accepted: string | undefined,
+    sessions: readonly SessionDefinition[],
+  ): Promise<Result<void>> => {
+    const version = accepted === undefined ? undefined : await gate.version(sessions[0]?.projectPath);
     return version?.ok ? checkAccepted(version.value, accepted) : ok(undefined);
   };
   const admit = async (
@@ -182,13 +186,16 @@ function newGate({ world, notes, env, packageRoot }: Place, root: string, isQuie
     if (!limitable.ok) return limitable;
     const unsubscribe = onSignal(world.clock, () => interruption.abort());
     try {
-      const admitted = await gate.admit(accepted);
-      if (interruption.signal.aborted) return ok('interrupted');
-      // That there is none the run says of each session that it wanted to start.
-      if (!admitted.ok) return admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
-      const { tried } = admitted.value;
-      const able = checkAsked(sessions, tried === null ? {} : abilitiesOf(tried));
-      return able.ok ? ok(open) : able;
+      for (const [project, own = []] of Map.groupBy(sessions, ({ projectPath }) => projectPath)) {
+        const admitted = await gate.admit(accepted, project);
+        if (interruption.signal.aborted) return ok('interrupted');
+        // That there is none the run says of each session that it wanted to start.
+        if (!admitted.ok) return admitted.failure.reason === 'claude-unproven' ? admitted : ok(open);
+        const { tried } = admitted.value;
+        const able = checkAsked(own, tried === null ? {} : abilitiesOf(tried));
+        if (!able.ok) return able;
+      }
+      return ok(open);
     } finally {
       unsubscribe();
     }

@@ -64,11 +64,11 @@ export interface ChosenClaude {
 /** Lets through a claude whose promises were seen to hold. */
 export interface ClaudeGate {
   /**
-   * What the next attempt is started with. Always the same file; when it was replaced or is gone, the one that is there
-   * now, after a trial of it. `accepted` is a version that is used whatever its trial says. Fails with
-   * `claude-unproven` or `claude-missing`.
+   * What the next attempt, of a session with this project folder, is started with. Always the same file; when it was
+   * replaced or is gone, the one that is there now, after a trial of it. `accepted` is a version that is used whatever
+   * its trial says. Fails with `claude-unproven` or `claude-missing`.
    */
-  choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
+  choose(accepted: string | undefined, project: string): Promise<Result<ChosenClaude>>;
   /** Before the run began it was seen to be logged in, so nobody need ask. */
   readonly isLoggedIn?: boolean;
 }
@@ -95,7 +95,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
       const { record, state } = input;
-      const chosen = await claude.choose(state.group.config.acceptClaude);
+      const chosen = await claude.choose(state.group.config.acceptClaude, record.definition.projectPath);
       if (!chosen.ok) return chosen;
       const { program, can = {} } = chosen.value;
       const able = checkAbilities(wantedOf(options, record), can);

@@ -8,7 +8,7 @@ import { unmetOf, verdictsOf } from './plan/verdicts.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
-import type { Verdict, Verdicts } from './verdict.ts';
+import { endingText, type Verdict, type Verdicts } from './verdict.ts';
 
 /** claude asked the API in vain, and asks again after a while. */
 export interface ApiRetry {
@@ -65,7 +65,10 @@ export interface SessionProgress extends SessionFigures {
   readonly status: SessionStatus;
   /** Of one that is not running: the code of its verdict. */
   readonly reason?: string;
+  /** What became of it, where something did; else why it does not run. */
   readonly message?: string;
+  /** Why it does not run, where the message tells what became of it. */
+  readonly why?: string;
   readonly phase?: 'preparing' | 'working' | 'accepting';
   readonly dependsOn?: readonly SessionId[];
   /** Sessions that must complete first. */
@@ -172,16 +175,18 @@ function slotExplanation(state: GroupState, slot: SlotWait) {
   return { reason: slotReason, message: slotSentence(state, slot), slot };
 }
 
-type VerdictFields = Pick<SessionProgress, 'reason' | 'message' | 'waitsFor' | 'on' | 'retryAt'>;
+type VerdictFields = Pick<SessionProgress, 'reason' | 'message' | 'why' | 'waitsFor' | 'on' | 'retryAt'>;
 
 /** As programs read it, in progress.json and elsewhere. */
 export function verdictFields(state: GroupState, record: SessionRecord, verdict: Verdict | null): VerdictFields {
   if (verdict === null) return {};
   const { reason, message, until, on } = verdict;
+  const ending = endingText(record) ?? message;
   const unmet = record.state.status === 'pending' ? unmetOf(state, planOf(state), record) : [];
   return {
     reason,
-    message,
+    message: ending,
+    ...(ending === message ? {} : { why: message }),
     ...(unmet.length === 0 ? {} : { waitsFor: unmet }),
     ...(on === undefined || reason === 'waiting' || reason === 'held' ? {} : { on }),
     ...(until === undefined ? {} : { retryAt: new Date(until).toISOString() }),

@@ -17,3 +17,9 @@ export interface Verdict {
 
 /** Null for a session that runs or is completed. */
 export type Verdicts = (record: SessionRecord) => Verdict | null;
+
+/** What became of a session, by its log; absent where nothing did. */
+export function endingText({ state }: SessionRecord): string | undefined {
+  if (state.status === 'paused') return state.message;
+  return state.status === 'failed' ? `${state.failure.message} ${state.failure.next}`.trim() : undefined;
+}

@@ -8,7 +8,7 @@ import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
 import { moneyUsd } from '../core/values.ts';
-import type { Verdict } from '../core/verdict.ts';
+import { endingText, type Verdict } from '../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
@@ -159,10 +159,8 @@ export function withLocalTimes(sentence: string, nowMs: number): string {
 }
 
 /** What became of a session, or keeps it until somebody acts; absent where it only has to wait. */
-export function troubleWith({ state }: SessionRecord, why: Verdict | null): string | undefined {
-  if (state.status === 'paused') return state.message;
-  if (state.status === 'failed') return `${state.failure.message} ${state.failure.next}`.trim();
-  return why?.reason === 'blocked' || why?.reason === 'held' ? why.message : undefined;
+export function troubleWith(record: SessionRecord, why: Verdict | null): string | undefined {
+  return endingText(record) ?? (why?.reason === 'blocked' || why?.reason === 'held' ? why.message : undefined);
 }
 
 /** When a session goes on that waits until `untilMs`, ms since 1970. */

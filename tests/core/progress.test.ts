@@ -65,7 +65,8 @@ describe('explanations', () => {
     expect(sessions[a]).toMatchObject({
       status: 'paused',
       reason: 'user',
-      message: expect.stringMatching(/^Paused\. /),
+      message: 'Paused.',
+      why: 'Paused. Let it go on with: session resume.',
     });
     expect(sessions[b]).toMatchObject({ reason: 'waiting' });
   });

@@ -87,13 +87,13 @@ function toldVerdicts(told: ReadonlyMap<SessionId, Verdict>, logged: Verdicts, i
 }
 
 function verdictIn(session: Readonly<Record<string, unknown>>): Verdict | null {
-  const { reason, message, retryAt, on, waitsFor } = session;
+  const { reason, message, why = message, retryAt, on, waitsFor } = session;
   if (typeof reason !== 'string') return null;
   const until = typeof retryAt === 'string' ? Date.parse(retryAt) : Number.NaN;
   const whom = on ?? waitsFor;
   return {
     reason,
-    message: typeof message === 'string' ? message : '',
+    message: typeof why === 'string' ? why : '',
     ...(Number.isFinite(until) ? { until } : {}),
     ...(Array.isArray(whom) ? { on: whom.filter((one) => typeof one === 'string') } : {}),
   };

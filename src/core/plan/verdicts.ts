@@ -4,7 +4,7 @@ import { sessionLabel } from '../id.ts';
 import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { Verdict, Verdicts } from '../verdict.ts';
+import { endingText, type Verdict, type Verdicts } from '../verdict.ts';
 import { isBudgetExhausted } from './budget.ts';
 import { type Hold, loggedContext, type SchedulingContext } from './decision.ts';
 import { allBlockers, isHeldBack, isReady, type Plan, planOf } from './plan.ts';
@@ -66,8 +66,7 @@ function verdictOf(state: GroupState, context: SchedulingContext, record: Sessio
     return { reason: 'budget', message: `It has used up its own budget. ${ownDryNext}` };
   }
   if (session.status === 'failed' && !queued) {
-    const { reason, message, next } = session.failure;
-    return { reason, message: `${message} ${next}`.trim() };
+    return { reason: session.failure.reason, message: endingText(record) ?? '' };
   }
   const unmet = session.status === 'pending' ? unmetOf(state, plan, record) : [];
   if (unmet.length > 0 || (isHeldBack(record) && session.status === 'pending' && state.status !== 'created')) {

@@ -1,7 +1,7 @@
 /** `group pause`: stops all sessions of a group so that they can be resumed. */
 import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../../control/busy.ts';
-import type { PauseOutcome } from '../../../control/command/way.ts';
+import type { PauseOutcome } from '../../../control/command/pause-outcome.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { type GroupReference, resolveGroup } from '../../../control/resolve.ts';

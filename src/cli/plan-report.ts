@@ -1,6 +1,6 @@
 /** `group plan` and `--dry-run`: what a run would do and need, for people and as a document. */
 import { object } from '../claude/lenient.ts';
-import { type PreviewOptions, previewRun, type RunPreview } from '../control/run/preview.ts';
+import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../control/run/preview.ts';
 import { ok } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -8,7 +8,6 @@ import type { GroupState } from '../core/state.ts';
 import { textPlan } from '../report/plan.ts';
 import { safeJson, safeText } from '../report/terminal-text.ts';
 import { isolationWhy } from '../report/work-plan.ts';
-import type { TemplateStore } from '../runner/place/generated-config.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 
@@ -23,7 +22,7 @@ export async function showPreview(
   context: Context,
   root: string,
   state: GroupState,
-  templates: TemplateStore,
+  templates: PreviewTemplates,
   wish: PlanWish,
 ): Promise<Work> {
   const shown = await previewRun(context, root, state, templates, wish);

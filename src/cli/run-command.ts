@@ -1,14 +1,12 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
 import type { Command } from '@commander-js/extra-typings';
-import { type GroupReference, resolveGroup } from '../control/resolve.ts';
+import { type GroupReference, loadWithRunner, resolveGroup } from '../control/resolve.ts';
 import type { OpenGate } from '../control/run/claude-gate.ts';
 import { type RunHere, type RunWays, runHere } from '../control/run/run-here.ts';
 import type { RunConfig } from '../control/run/run-options.ts';
 import { onSignal } from '../control/signals.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { runLine } from '../report/wording.ts';
-import { frozenTemplates } from '../runner/place/generated-config.ts';
-import { loadGroup } from '../store/group-store.ts';
 import type { Context, Work } from './context.ts';
 import type { RunTerminal } from './dashboard/run-terminal.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
@@ -53,13 +51,13 @@ async function run(
   return result.ok ? concludeRun(context, group.value, result.value) : result;
 }
 
-async function dryRun(context: Context, { root, groupId, paths }: GroupReference, wish: RunWish): Promise<Work> {
-  const state = loadGroup(context.world, root, groupId);
-  if (!state.ok) return state;
-  const { group } = state.value;
-  state.value.group = { ...group, config: { ...group.config, ...wish.config } };
+async function dryRun(context: Context, group: GroupReference, wish: RunWish): Promise<Work> {
+  const loaded = loadWithRunner(context.world, group);
+  if (!loaded.ok) return loaded;
+  const { state } = loaded.value;
+  state.group = { ...state.group, config: { ...state.group.config, ...wish.config } };
   const { showPreview } = await import('./plan-report.ts');
-  return showPreview(context, root, state.value, frozenTemplates(context.world, paths), previewWish(wish));
+  return showPreview(context, group.root, state, 'frozen', previewWish(wish));
 }
 
 /** What a dry run of the same options shows. */

@@ -3,6 +3,8 @@ import type { RunnerSignal } from '../runner/facts.ts';
 import { ignoresHangup } from '../world/ignored-signals.ts';
 import type { Clock } from '../world/world.ts';
 
+export type { RunnerSignal };
+
 const signals: readonly RunnerSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /** Whether SIGHUP was ignored when this program was started: that is what `nohup` does, and it is to stay so. */

@@ -1,10 +1,11 @@
 /** Runs groups in this process, as `group run` does. */
 
+import { sessionMeta } from '../control/groups.ts';
 import { loadWithRunner } from '../control/resolve.ts';
 import { type RunWays, runHere } from '../control/run/run-here.ts';
 import type { RunConfig } from '../control/run/run-options.ts';
 import { submit } from '../control/submit.ts';
-import { progressOf, sessionMeta } from '../control/watch/group-view.ts';
+import { progressOf } from '../control/watch/group-view.ts';
 import { configProblem } from '../core/config-values.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok } from '../core/failure.ts';

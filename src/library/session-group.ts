@@ -2,6 +2,7 @@
 import { createNewGroup } from '../control/create/new-group.ts';
 import { addSession } from '../control/create/new-session.ts';
 import { readWorkflow } from '../control/create/workflow-group.ts';
+import { sessionMeta } from '../control/groups.ts';
 import { createPlace } from '../control/own-place.ts';
 import { pauseAndTell } from '../control/pause-group.ts';
 import type { Place } from '../control/place.ts';
@@ -14,7 +15,7 @@ import {
 } from '../control/resolve.ts';
 import { submit } from '../control/submit.ts';
 import { followGroup } from '../control/watch/follow-group.ts';
-import { progressOf, sessionMeta } from '../control/watch/group-view.ts';
+import { progressOf } from '../control/watch/group-view.ts';
 import { configProblem } from '../core/config-values.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { fail, ok, type Result } from '../core/failure.ts';

@@ -3,7 +3,7 @@
  * comes out.
  */
 import type { PauseOutcome } from '../control/command/pause-outcome.ts';
-import type { SessionMeta } from '../control/watch/group-view.ts';
+import type { SessionMeta } from '../control/groups.ts';
 import type { GroupConfig, IsolationMode, SessionConfig, SessionDefinition } from '../core/group.ts';
 import type { GroupProgress } from '../core/progress.ts';
 

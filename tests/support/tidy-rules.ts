@@ -55,6 +55,33 @@ export const layerExceptions: readonly LayerException[] = [
   },
 ];
 
+/** Whoever shows groups to people or programs. What they know of groups they know by control and delivery. */
+const faces: readonly string[] = ['cli', 'library', 'index.ts'];
+
+/** What of runner and store a face may import all the same. */
+export const faceExceptions: readonly { readonly target: RegExp; readonly why: string }[] = [
+  {
+    target: /^src\/store\/(?:system-failure|yaml-text|log-lost)\.ts$/,
+    why: 'no file of a group: what the system or a file that a person wrote has against it, as a failure',
+  },
+  {
+    target: /^src\/runner\/(?:checkouts|limit-gate|room)\.ts$/,
+    why: '`group why` and the dashboard gather by themselves what may hold sessions up',
+  },
+];
+
+/** Faces import control, delivery, report and core, never runner or store. */
+export function checkFaces(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => faces.includes(layerOf(path)))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter(({ target }) => /^src\/(?:runner|store)\//.test(target))
+        .filter(({ target }) => !faceExceptions.some((known) => known.target.test(target)))
+        .map(({ target }) => `${file.path}: imports ${target}; let control or delivery give it what it needs`),
+    );
+}
+
 /** Packages that a layer may use, where not every package is welcome. */
 const packages: Readonly<Record<string, RegExp>> = {
   core: /^@dagrejs\/graphlib$/,

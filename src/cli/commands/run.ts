@@ -2,12 +2,12 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../control/create/new-group.ts';
 import { readWorkflow } from '../../control/create/workflow-group.ts';
+import { referenceTo } from '../../control/groups.ts';
 import { gateForNewGroup } from '../../control/run/claude-gate.ts';
 import { checkLimitable } from '../../control/run/run-check.ts';
 import { rehearsalFor } from '../../control/run/run-here.ts';
 import { readUserConfig } from '../../control/user-config.ts';
 import { ok } from '../../core/failure.ts';
-import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { collect } from '../options/option-values.ts';
@@ -59,7 +59,7 @@ async function run(context: Context, reference: string, pairs: readonly string[]
   if (!created.ok) return created;
   const { id } = created.value.group;
   context.stderr.line(`Created group ${id}`);
-  const taken = { root: root.value, groupId: id, paths: groupPaths(root.value, id) };
+  const taken = referenceTo(root.value, id);
   if (wish.detach) return (await import('../detached.ts')).runDetached(context, taken, wish);
   const result = await runInTerminal(context, taken, wish, claude.value);
   return result.ok ? concludeRun(context, taken, result.value) : result;

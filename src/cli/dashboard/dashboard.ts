@@ -3,6 +3,7 @@
  * frames, turns keys into what they ask for.
  */
 
+import { sessionPaths } from '../../control/groups.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { runningSetup } from '../../control/watch/set-up.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -16,7 +17,6 @@ import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
 import { otherGroups } from '../../runner/checkouts.ts';
 import { watchRoom } from '../../runner/room.ts';
-import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { type LogTail, tailLog } from './log-tail.ts';

@@ -1,5 +1,8 @@
 /** What came of pausing a group. */
 import type { GroupStatus } from '../../core/status.ts';
+import type { PauseRequestMode } from '../../store/requests.ts';
+
+export type PauseMode = PauseRequestMode;
 
 export type PauseOutcome =
   /** Nobody had to do anything: it was in this status before. */

@@ -1,7 +1,6 @@
 /** `group plan`: what a run would do and need, and what it may cost. Starts nothing. */
 import type { Command } from '@commander-js/extra-typings';
 import { loadReferredGroup } from '../../../control/resolve.ts';
-import { frozenTemplates } from '../../../runner/place/generated-config.ts';
 import type { Context, Work } from '../../context.ts';
 import { type PlanWish, showPreview } from '../../plan-report.ts';
 
@@ -28,7 +27,7 @@ export function define(command: Command, context: Context): void {
 async function plan(context: Context, reference: string, wish: Omit<PlanWish, 'rehearsal'>): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
-  const { root, state, paths } = group.value;
+  const { root, state } = group.value;
   const rehearsal = state.run?.rehearsal === true;
-  return showPreview(context, root, state, frozenTemplates(context.world, paths), { ...wish, rehearsal });
+  return showPreview(context, root, state, 'frozen', { ...wish, rehearsal });
 }

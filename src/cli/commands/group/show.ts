@@ -3,8 +3,9 @@
  * what to do next.
  */
 import type { Command } from '@commander-js/extra-typings';
+import { groupMeta } from '../../../control/groups.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../../control/resolve.ts';
-import { groupMeta, progressOf } from '../../../control/watch/group-view.ts';
+import { progressOf } from '../../../control/watch/group-view.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';

@@ -11,7 +11,7 @@ import { isolationWhy } from '../report/work-plan.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 
-export interface PlanWish extends PreviewOptions {
+export interface PlanOptions extends PreviewOptions {
   readonly json: boolean;
   /** Show what will be sent. */
   readonly prompts: boolean;
@@ -23,12 +23,12 @@ export async function showPreview(
   root: string,
   state: GroupState,
   templates: PreviewTemplates,
-  wish: PlanWish,
+  options: PlanOptions,
 ): Promise<Work> {
-  const shown = await previewRun(context, root, state, templates, wish);
-  if (wish.json) context.stdout.line(safeJson(jsonPlan(state, shown), 2));
+  const shown = await previewRun(context, root, state, templates, options);
+  if (options.json) context.stdout.line(safeJson(jsonPlan(state, shown), 2));
   else {
-    const details = (id: SessionId) => (wish.prompts ? promptLines(state, id) : []);
+    const details = (id: SessionId) => (options.prompts ? promptLines(state, id) : []);
     const lines = textPlan(state, shown.preview, { ...shown, details }, context.stdout.style);
     for (const line of lines) context.stdout.line(line);
   }

@@ -90,8 +90,8 @@ async function drainHere(context: Context, group: GroupReference): Promise<Work>
   if (!loaded.ok) return loaded;
   context.stderr.line(`The runner of ${groupId} is gone; this command waits for what it left running.`);
   const rehearse = loaded.value.state.run?.rehearsal;
-  const wish = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
-  const drained = await runInTerminal(context, group, wish);
+  const options = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
+  const drained = await runInTerminal(context, group, options);
   if (!drained.ok) return drained;
   const { value: result } = drained;
   return result.kind === 'settled' && result.status === 'paused'

@@ -6,15 +6,15 @@ import { ok } from '../core/failure.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
-import type { RunWish } from './options/run-options.ts';
+import type { RunCommandOptions } from './options/run-options.ts';
 
 const sentenceColumnsMax = 1_000;
 
 /** Starts a runner of its own for the group; the exit code is that of its refusal when it does not begin to run. */
-export async function runDetached(context: Context, group: GroupReference, wish: RunWish): Promise<Work> {
+export async function runDetached(context: Context, group: GroupReference, options: RunCommandOptions): Promise<Work> {
   const { stdout, stderr } = context;
   const { groupId } = group;
-  const started = await whileBusy(context, 'Starting the runner', () => startDetached(context, group, wish));
+  const started = await whileBusy(context, 'Starting the runner', () => startDetached(context, group, options));
   if (!started.ok) return started;
   if (started.value.kind === 'refused') {
     for (const line of started.value.said) stderr.line(line);
@@ -22,10 +22,10 @@ export async function runDetached(context: Context, group: GroupReference, wish:
     return ok(Object.values(exitCode).find((known) => known === code) ?? exitCode.failed);
   }
   const { pid, log } = started.value;
-  if (wish.output === 'json') stdout.line(safeJson({ groupId, pid, log }));
+  if (options.output === 'json') stdout.line(safeJson({ groupId, pid, log }));
   else stdout.line(groupId);
-  if (wish.output !== 'json' && wish.output !== 'quiet') sayHowToGoOn(context, groupId, pid, log);
-  if (wish.notify) stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
+  if (options.output !== 'json' && options.output !== 'quiet') sayHowToGoOn(context, groupId, pid, log);
+  if (options.notify) stderr.line('A detached run has no terminal to notify; an onEvent command is told of events.');
   return ok(exitCode.done);
 }
 

@@ -1,6 +1,6 @@
 /** `group plan` and `--dry-run`: what a run would do and need, for people and as a document. */
 import { object } from '../claude/lenient.ts';
-import { type PreviewOptions, previewRun, type RunPreview } from '../control/run/preview.ts';
+import { type PreviewOptions, type PreviewTemplates, previewRun, type RunPreview } from '../control/run/preview.ts';
 import { ok } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -8,11 +8,10 @@ import type { GroupState } from '../core/state.ts';
 import { textPlan } from '../report/plan.ts';
 import { safeJson, safeText } from '../report/terminal-text.ts';
 import { isolationWhy } from '../report/work-plan.ts';
-import type { TemplateStore } from '../runner/place/generated-config.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 
-export interface PlanWish extends PreviewOptions {
+export interface PlanOptions extends PreviewOptions {
   readonly json: boolean;
   /** Show what will be sent. */
   readonly prompts: boolean;
@@ -23,13 +22,13 @@ export async function showPreview(
   context: Context,
   root: string,
   state: GroupState,
-  templates: TemplateStore,
-  wish: PlanWish,
+  templates: PreviewTemplates,
+  options: PlanOptions,
 ): Promise<Work> {
-  const shown = await previewRun(context, root, state, templates, wish);
-  if (wish.json) context.stdout.line(safeJson(jsonPlan(state, shown), 2));
+  const shown = await previewRun(context, root, state, templates, options);
+  if (options.json) context.stdout.line(safeJson(jsonPlan(state, shown), 2));
   else {
-    const details = (id: SessionId) => (wish.prompts ? promptLines(state, id) : []);
+    const details = (id: SessionId) => (options.prompts ? promptLines(state, id) : []);
     const lines = textPlan(state, shown.preview, { ...shown, details }, context.stdout.style);
     for (const line of lines) context.stdout.line(line);
   }

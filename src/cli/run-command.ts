@@ -1,20 +1,18 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
 import type { Command } from '@commander-js/extra-typings';
-import { type GroupReference, resolveGroup } from '../control/resolve.ts';
+import { type GroupReference, loadWithRunner, resolveGroup } from '../control/resolve.ts';
 import type { OpenGate } from '../control/run/claude-gate.ts';
 import { type RunHere, type RunWays, runHere } from '../control/run/run-here.ts';
 import type { RunConfig } from '../control/run/run-options.ts';
 import { onSignal } from '../control/signals.ts';
 import { ok, type Result } from '../core/failure.ts';
 import { runLine } from '../report/wording.ts';
-import { frozenTemplates } from '../runner/place/generated-config.ts';
-import { loadGroup } from '../store/group-store.ts';
 import type { Context, Work } from './context.ts';
 import type { RunTerminal } from './dashboard/run-terminal.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
 import { notify } from './notify.ts';
-import { type RunWish, runWish, withRunOptions } from './options/run-options.ts';
-import type { PlanWish } from './plan-report.ts';
+import { type RunCommandOptions, runCommandOptions, withRunOptions } from './options/run-options.ts';
+import type { PlanOptions } from './plan-report.ts';
 import { chooseOutput, createReporter, type OutputKind } from './reporters.ts';
 
 export interface RunCommandTexts {
@@ -32,38 +30,38 @@ export function defineRun(command: Command, context: Context, texts: RunCommandT
     .addHelpText('after', texts.example)
     .action((reference, given) => {
       const { retryFailed, ...rest } = given;
-      const wish = runWish(rest, texts.retriesFailed || retryFailed === true);
-      return context.run(() => run(context, reference, wish, texts.before));
+      const options = runCommandOptions(rest, texts.retriesFailed || retryFailed === true);
+      return context.run(() => run(context, reference, options, texts.before));
     });
 }
 
 async function run(
   context: Context,
   reference: string,
-  wish: RunWish,
+  options: RunCommandOptions,
   before: RunCommandTexts['before'],
 ): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
-  if (wish.dryRun) return dryRun(context, group.value, wish);
-  const done = (await before?.(context, group.value, wish.config)) ?? null;
+  if (options.dryRun) return dryRun(context, group.value, options);
+  const done = (await before?.(context, group.value, options.config)) ?? null;
   if (done !== null) return done;
-  if (wish.detach) return (await import('./detached.ts')).runDetached(context, group.value, wish);
-  const result = await runInTerminal(context, group.value, wish);
+  if (options.detach) return (await import('./detached.ts')).runDetached(context, group.value, options);
+  const result = await runInTerminal(context, group.value, options);
   return result.ok ? concludeRun(context, group.value, result.value) : result;
 }
 
-async function dryRun(context: Context, { root, groupId, paths }: GroupReference, wish: RunWish): Promise<Work> {
-  const state = loadGroup(context.world, root, groupId);
-  if (!state.ok) return state;
-  const { group } = state.value;
-  state.value.group = { ...group, config: { ...group.config, ...wish.config } };
+async function dryRun(context: Context, group: GroupReference, options: RunCommandOptions): Promise<Work> {
+  const loaded = loadWithRunner(context.world, group);
+  if (!loaded.ok) return loaded;
+  const { state } = loaded.value;
+  state.group = { ...state.group, config: { ...state.group.config, ...options.config } };
   const { showPreview } = await import('./plan-report.ts');
-  return showPreview(context, root, state.value, frozenTemplates(context.world, paths), previewWish(wish));
+  return showPreview(context, group.root, state, 'frozen', planOptions(options));
 }
 
 /** What a dry run of the same options shows. */
-export function previewWish({ output, rehearse, prompts, config: { acceptClaude } }: RunWish): PlanWish {
+export function planOptions({ output, rehearse, prompts, config: { acceptClaude } }: RunCommandOptions): PlanOptions {
   return { json: output === 'json', prompts: prompts === true, rehearsal: rehearse !== undefined, acceptClaude };
 }
 
@@ -77,10 +75,10 @@ export type RunCommandResult = RunHere | { readonly kind: 'handed-over'; readonl
 export async function runInTerminal(
   context: Context,
   group: GroupReference,
-  wish: RunWish,
+  options: RunCommandOptions,
   opened?: OpenGate,
 ): Promise<Result<RunCommandResult>> {
-  const output = chooseOutput(context, wish.output);
+  const output = chooseOutput(context, options.output);
   if (!output.ok) return output;
   const { stdout, env } = context;
   let display: RunTerminal | undefined;
@@ -90,14 +88,14 @@ export async function runInTerminal(
       return display;
     },
     finishMerge: async () => (await import('../delivery/finish.ts')).finishInterruptedMerge(context, group),
-    ...(wish.notify ? { ring: (event, state) => notify(stdout, env, event, state) } : {}),
+    ...(options.notify ? { ring: (event, state) => notify(stdout, env, event, state) } : {}),
   };
-  const ran = await runHere(context, group, wish, ways, opened);
+  const ran = await runHere(context, group, options, ways, opened);
   if (!ran.ok || ran.value.kind !== 'left' || display?.isHandedOver !== true) return ran;
   // Its options are on record and hold for the runner that takes over.
-  const { rehearse } = wish;
+  const { rehearse } = options;
   const { runDetached } = await import('./detached.ts');
-  const further: RunWish = { config: {}, output: undefined, rehearse, retryFailed: false };
+  const further: RunCommandOptions = { config: {}, output: undefined, rehearse, retryFailed: false };
   return ok({ kind: 'handed-over', work: await runDetached(context, group, further) });
 }
 

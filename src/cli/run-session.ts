@@ -18,8 +18,8 @@ export async function runSession(
   rehearse: string | true | undefined,
 ): Promise<Work> {
   const { sessionId, state } = session;
-  const wish = { config: {}, output: 'text', retryFailed: false, only: [sessionId] } as const;
-  const ran = await runInTerminal(context, session, { ...wish, rehearse: rehearse ?? state.run?.rehearsal });
+  const options = { config: {}, output: 'text', retryFailed: false, only: [sessionId] } as const;
+  const ran = await runInTerminal(context, session, { ...options, rehearse: rehearse ?? state.run?.rehearsal });
   if (!ran.ok) return ran;
   if (ran.value.kind !== 'settled') return concludeRun(context, session, ran.value);
   return ok(codeOf(ran.value.state, sessionId));

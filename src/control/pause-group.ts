@@ -4,7 +4,7 @@ import { describeFailure, type Failure, ok, type Result } from '../core/failure.
 import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
-import type { PauseOutcome } from './command/way.ts';
+import type { PauseOutcome } from './command/pause-outcome.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';

@@ -19,6 +19,8 @@ import type { Place } from './place.ts';
 import { askRunner } from './request.ts';
 import type { GroupReference } from './resolve.ts';
 
+export type { Command };
+
 type Kind = Command['kind'];
 
 /** Who has taken note of the command. */

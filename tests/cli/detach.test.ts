@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
-import { type RunWish, runWish, withRunOptions } from '../../src/cli/options/run-options.ts';
+import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../../src/cli/options/run-options.ts';
 import { runArguments } from '../../src/control/run/detach.ts';
 import { budgetActions, limitActions } from '../../src/core/group.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
@@ -172,11 +172,17 @@ test('the runner is asked for what the user asked for', () => {
   const rehearse = fc.constantFrom(undefined, true as const, '/a b/--script.yaml');
   fc.assert(
     fc.property(config, rehearse, fc.boolean(), (given, script, retryFailed) => {
-      const wish: RunWish = { config: given, output: 'text', rehearse: script, retryFailed, isQuiet: false };
+      const options: RunCommandOptions = {
+        config: given,
+        output: 'text',
+        rehearse: script,
+        retryFailed,
+        isQuiet: false,
+      };
       const command = withRunOptions(new Command().exitOverride()).option('--retry-failed');
-      command.parse(runArguments(wish, '/'), { from: 'user' });
+      command.parse(runArguments(options, '/'), { from: 'user' });
       const { retryFailed: again, ...rest } = command.opts();
-      expect(runWish(rest, again === true)).toEqual(wish);
+      expect(runCommandOptions(rest, again === true)).toEqual(options);
     }),
   );
 });

@@ -1,6 +1,6 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 import type { Command } from '@commander-js/extra-typings';
-import type { PauseOutcome } from '../../control/command/way.ts';
+import type { PauseOutcome } from '../../control/command/pause-outcome.ts';
 import { pauseAndTell } from '../../control/pause-group.ts';
 import { whileWaiting } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';

@@ -3,6 +3,7 @@
  * frames, turns keys into what they ask for.
  */
 
+import { sessionPaths } from '../../control/groups.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { runningSetup } from '../../control/watch/set-up.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -11,16 +12,15 @@ import type { Painted } from '../../report/dashboard/app.ts';
 import { paintRow } from '../../report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
 import type { Glyphs } from '../../report/dashboard/glyphs.ts';
-import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
+import { type KeyCommand, type Press, press } from '../../report/dashboard/keys.ts';
 import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
-import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
+import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
-import { asking, type GroupWish, grant } from './wishes.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
 const frameMs = 250;
@@ -198,15 +198,15 @@ export class Dashboard {
     const { ids, index, listRows, paneRows } = this.#frame;
     const { state, runner } = source;
     const situation = { state, verdicts: source.seen.verdicts, ids, index, listRows, paneRows, runner };
-    const { ui, wish } = press(this.#ui, key, situation);
+    const { ui, command } = press(this.#ui, key, situation);
     this.#ui = ui;
     this.#draw();
-    if (wish !== undefined) this.#obey(wish);
+    if (command !== undefined) this.#obey(command);
   }
 
-  #obey(wish: Wish): void {
+  #obey(command: KeyCommand): void {
     const { onQuit, onLeave, onInterrupt, onTrouble } = this.#options;
-    switch (wish.do) {
+    switch (command.do) {
       case 'quit':
         onQuit();
         break;
@@ -223,17 +223,17 @@ export class Dashboard {
         this.#screen.suspend().catch(onTrouble);
         break;
       case 'tell':
-        this.tell({ text: wish.message, tone: 'warn' });
+        this.tell({ text: command.message, tone: 'warn' });
         break;
       default:
-        this.#ask(wish);
+        this.#ask(command);
     }
   }
 
-  #ask(wish: GroupWish): void {
+  #ask(command: GroupCommand): void {
     const { context, group, source, onTrouble } = this.#options;
-    this.tell(asking(source.state, wish));
+    this.tell(asking(source.state, command));
     const tell = (notice: Notice): void => this.tell(notice);
-    grant(context, group, source.state, wish, tell).then(tell, onTrouble);
+    grant(context, group, source.state, command, tell).then(tell, onTrouble);
   }
 }

@@ -2,12 +2,12 @@
 
 import { isRequestPending } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
+import type { RunnerSignal } from '../../control/signals.ts';
 import { onSignal } from '../../control/signals.ts';
+import { historyOf } from '../../control/watch/group-view.ts';
 import { errorText } from '../../core/failure.ts';
 import type { Reporter } from '../../report/reporter.ts';
 import { withCommands, withLocalTimes } from '../../report/wording.ts';
-import type { RunnerSignal } from '../../runner/facts.ts';
-import { readLog } from '../../store/event-log.ts';
 import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
 import { Dashboard } from './dashboard.ts';
@@ -41,8 +41,8 @@ class DashboardDisplay implements RunTerminal {
     this.#group = group;
     this.#openScreen = openScreen;
     this.#text = text;
-    const log = readLog(context.world, group.paths.events);
-    this.#source = new RunnerSource(log.ok ? log.value : [], () => this.#dashboard?.changed());
+    const history = historyOf(context.world, group);
+    this.#source = new RunnerSource(history.ok ? history.value.events : [], () => this.#dashboard?.changed());
   }
 
   readonly onSignal = (handler: (signal: RunnerSignal) => void): (() => void) => {

@@ -1,10 +1,10 @@
 /** `group watch` on a terminal: the dashboard of a group that another process runs, ran or is going to run. */
 
 import type { LoadedGroup } from '../../control/resolve.ts';
+import type { RunnerSignal } from '../../control/signals.ts';
 import { endOf, onSignal } from '../../control/signals.ts';
 import { type Failure, ok } from '../../core/failure.ts';
 import { nextSteps, totalsLine } from '../../report/summary.ts';
-import type { RunnerSignal } from '../../runner/facts.ts';
 import { delay } from '../../world/clock.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';

@@ -5,7 +5,7 @@ import { type OutputKind, outputs } from '../reporters.ts';
 import { type ConfigOptions, configOf, options } from './group-options.ts';
 
 /** What a command line asks for. */
-export interface RunWish extends RunOptions {
+export interface RunCommandOptions extends RunOptions {
   /** Absent = the dashboard on a terminal, text elsewhere. */
   readonly output: OutputKind | undefined;
   /** Only tell what would happen. */
@@ -52,7 +52,7 @@ interface GivenRunOptions extends ConfigOptions {
   readonly notify?: true | undefined;
 }
 
-export function runWish(given: GivenRunOptions, retryFailed: boolean): RunWish {
+export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean): RunCommandOptions {
   const { output, rehearse, dryRun, prompts, detach, notify, ...config } = given;
   return {
     config: configOf(config),

@@ -5,7 +5,6 @@ import { briefPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionConfig } from '../../core/group.ts';
 import { findObjectFault } from '../../store/json-places.ts';
-import { isObject } from '../../store/shape.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';
 
@@ -78,4 +77,8 @@ function objectIn(text: string, source: string, next: string): Result<Readonly<R
     return fail('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
   const value: unknown = JSON.parse(text);
   return isObject(value) ? ok(value) : fail('usage', `${source} is no JSON object.`, next);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -10,7 +10,8 @@ import type { World } from '../../world/world.ts';
 import { foreignWorker, stopRehearsal } from '../leftovers.ts';
 import type { GroupReference } from '../resolve.ts';
 import { awaitRelease, awaitState } from '../watch/await-state.ts';
-import type { PauseOutcome, Tell, Way } from './way.ts';
+import type { PauseOutcome } from './pause-outcome.ts';
+import type { Tell, Way } from './way.ts';
 
 /** Workers of a runner that died are stopped by this process, or, for `drain`, left as they are. */
 export const pauseGroupWay: Way<'pause'> = {

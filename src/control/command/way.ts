@@ -6,22 +6,12 @@ import type { GroupEvent } from '../../core/event.ts';
 import type { Result } from '../../core/failure.ts';
 import type { SessionState } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import type { GroupStatus } from '../../core/status.ts';
 import type { CommandOf } from '../../runner/request-answers.ts';
 import type { GroupWriter } from '../../store/group-writer.ts';
 import type { RequestAnswer } from '../../store/requests.ts';
 import type { World } from '../../world/world.ts';
 import type { GroupReference } from '../resolve.ts';
-
-export type PauseOutcome =
-  /** Nobody had to do anything: it was in this status before. */
-  | { readonly kind: 'unchanged'; readonly status: GroupStatus }
-  /** It is not running any more. `had`: who ran it until now. */
-  | { readonly kind: 'settled'; readonly status: GroupStatus; readonly had: 'runner' | 'workers' }
-  /** Everything is halted where it stood; ISO 8601, when that becomes a pause. */
-  | { readonly kind: 'frozen'; readonly until: string }
-  /** Nobody is there to wait for the sessions that still run; nothing was done. */
-  | { readonly kind: 'runner-gone' };
+import type { PauseOutcome } from './pause-outcome.ts';
 
 /** The answers of these commands, by kind. */
 export interface Special {

@@ -12,7 +12,12 @@ import type { GroupState } from '../../core/state.ts';
 import type { Missing } from '../../report/plan.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import { checkLimits } from '../../runner/attempt/limits.ts';
-import { generatedConfig, permissionModeOf, type TemplateStore } from '../../runner/place/generated-config.ts';
+import {
+  frozenTemplates,
+  generatedConfig,
+  permissionModeOf,
+  type TemplateStore,
+} from '../../runner/place/generated-config.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { ResolvedConfig } from '../../template/config-layers.ts';
 import { checkAccepted, judgeTrial } from '../../trial/judge.ts';
@@ -46,18 +51,23 @@ export interface RunPreview {
   readonly goingOn: string | null;
 }
 
+/** The copies in the group's folder, or the templates of a group that is not made yet. */
+export type PreviewTemplates = TemplateStore | 'frozen';
+
 /** Starts and writes nothing. */
 export async function previewRun(
   place: Place,
   root: string,
   state: GroupState,
-  templates: TemplateStore,
+  templates: PreviewTemplates,
   options: PreviewOptions,
 ): Promise<RunPreview> {
+  const paths = groupPaths(root, state.group.id);
+  const store = templates === 'frozen' ? frozenTemplates(place.world, paths) : templates;
   const preview = previewOf(state, historyOf(readSamples(place.world, root)));
-  const configs = configsFor(place, state, preview, templates);
+  const configs = configsFor(place, state, preview, store);
   const missing = await missingFor(place, root, { state, preview, configs }, options);
-  const goingOn = resumeCostSentence(place.world, groupPaths(root, state.group.id), state);
+  const goingOn = resumeCostSentence(place.world, paths, state);
   return { preview, missing, configs, modes: modesOf(state, configs), notes: powerNotes(state, configs), goingOn };
 }
 

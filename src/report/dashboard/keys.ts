@@ -1,4 +1,4 @@
-/** What each key does: it changes what is shown, or becomes a wish that somebody else carries out. */
+/** What each key does: it changes what is shown, or becomes a command that somebody else carries out. */
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -28,7 +28,7 @@ export type KeyName =
 /** A named key, or text that was typed or pasted. */
 export type Press = { readonly key: KeyName } | { readonly text: string; readonly isPasted?: true };
 
-export type Wish =
+export type KeyCommand =
   | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionId: SessionId }
   | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
@@ -60,7 +60,7 @@ export interface Situation {
 
 export interface Pressed {
   readonly ui: Ui;
-  readonly wish?: Wish;
+  readonly command?: KeyCommand;
 }
 
 /** A message is a line, not a file. */
@@ -69,9 +69,9 @@ const filterLengthMax = 200;
 const browse: Mode = { kind: 'browse' };
 
 export function press(ui: Ui, key: Press, situation: Situation): Pressed {
-  if ('key' in key && key.key === 'ctrl-c') return { ui: { ...ui, mode: browse }, wish: { do: 'interrupt' } };
-  if ('key' in key && key.key === 'ctrl-z') return { ui, wish: { do: 'suspend' } };
-  if ('key' in key && key.key === 'ctrl-l') return { ui, wish: { do: 'redraw' } };
+  if ('key' in key && key.key === 'ctrl-c') return { ui: { ...ui, mode: browse }, command: { do: 'interrupt' } };
+  if ('key' in key && key.key === 'ctrl-z') return { ui, command: { do: 'suspend' } };
+  if ('key' in key && key.key === 'ctrl-l') return { ui, command: { do: 'redraw' } };
   const { mode } = ui;
   switch (mode.kind) {
     case 'help':
@@ -89,7 +89,7 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
     case 'ask-leave':
       return answered(ui, key, staysFor(situation.state) === null ? { l: { do: 'leave' }, ...pauseOnly } : pauseOnly);
     case 'browse':
-      return 'key' in key ? move(ui, key.key, situation) : command(ui, key, situation);
+      return 'key' in key ? move(ui, key.key, situation) : letter(ui, key, situation);
   }
 }
 
@@ -124,7 +124,7 @@ function typeMessage(ui: Ui, mode: Extract<Mode, { kind: 'say' }>, key: Press): 
   switch (key.key) {
     case 'enter':
       if (text.trim() === '') return { ui: { ...ui, mode: browse } };
-      return { ui: { ...ui, mode: browse }, wish: { do: 'say', sessionId, text: text.trim() } };
+      return { ui: { ...ui, mode: browse }, command: { do: 'say', sessionId, text: text.trim() } };
     case 'escape':
       return { ui: { ...ui, mode: browse } };
     case 'erase':
@@ -157,7 +157,7 @@ const pauseAnswers: Answers = {
   f: { do: 'pause-group', mode: 'freeze' },
 };
 
-type Answers = Readonly<Record<string, Wish>>;
+type Answers = Readonly<Record<string, KeyCommand>>;
 
 const pauseOnly: Answers = { p: { do: 'pause-group', mode: 'now' } };
 
@@ -175,8 +175,8 @@ export function staysFor({ pausing, draining, frozenUntil }: GroupState): 'froze
 function answered(ui: Ui, key: Press, answers: Answers): Pressed {
   const now = { ...ui, mode: browse };
   const answer = 'text' in key ? key.text.toLowerCase() : key.key;
-  const wish = Object.hasOwn(answers, answer) ? answers[answer] : undefined;
-  return wish === undefined ? { ui: now } : { ui: now, wish };
+  const command = Object.hasOwn(answers, answer) ? answers[answer] : undefined;
+  return command === undefined ? { ui: now } : { ui: now, command };
 }
 
 function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
@@ -236,7 +236,7 @@ function toEdge(ui: Ui, edge: 'begin' | 'end'): Ui {
   return { ...ui, scroll: isNear ? 0 : Number.MAX_SAFE_INTEGER };
 }
 
-function command(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, situation: Situation): Pressed {
+function letter(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, situation: Situation): Pressed {
   // A text that lands here by accident must not press a key with each of its letters.
   if (isPasted || text.length > 1) return { ui };
   switch (text) {
@@ -261,7 +261,7 @@ function command(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, s
       if (ui.pane === 'full') return { ui: { ...ui, pane: 'none' } };
       return situation.runner === 'here'
         ? { ui: { ...ui, mode: { kind: 'ask-leave' } } }
-        : { ui, wish: { do: 'quit' } };
+        : { ui, command: { do: 'quit' } };
     case 'P':
       return groupKey(ui, situation);
     default:
@@ -276,15 +276,15 @@ function groupKey(ui: Ui, { state, runner }: Situation): Pressed {
       return runner === 'none' ? ask('ask-start') : { ui };
     case 'running':
       if (runner === 'none') return ask('ask-go-on');
-      if (state.frozenUntil !== undefined) return { ui, wish: { do: 'resume-group' } };
+      if (state.frozenUntil !== undefined) return { ui, command: { do: 'resume-group' } };
       if (state.pausing === undefined || state.draining) return ask('ask-pause');
-      return { ui, wish: { do: 'tell', message: 'It is being paused already.' } };
+      return { ui, command: { do: 'tell', message: 'It is being paused already.' } };
     case 'paused':
     case 'failed':
-      return { ui, wish: { do: 'resume-group' } };
+      return { ui, command: { do: 'resume-group' } };
     case 'completed':
     case 'archived':
-      return { ui, wish: { do: 'tell', message: `The group is ${state.status}.` } };
+      return { ui, command: { do: 'tell', message: `The group is ${state.status}.` } };
   }
 }
 
@@ -296,13 +296,13 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
     case 'l':
       return { ui: opened({ ...ui, selected: sessionId }, 'full', 'log') };
     case 'p':
-      return { ui, wish: pauseOrResume(situation.state, record) };
+      return { ui, command: pauseOrResume(situation.state, record) };
     case 'r':
-      if (record.state.status === 'failed') return { ui, wish: { do: 'retry-session', sessionId } };
-      return { ui, wish: notNow(situation.state, record, 'Only a failed session can be tried again.') };
+      if (record.state.status === 'failed') return { ui, command: { do: 'retry-session', sessionId } };
+      return { ui, command: notNow(situation.state, record, 'Only a failed session can be tried again.') };
     case 's':
       if (record.state.status !== 'completed') return { ui: { ...ui, mode: { kind: 'say', sessionId, text: '' } } };
-      return { ui, wish: notNow(situation.state, record, 'It has given its last answer.') };
+      return { ui, command: notNow(situation.state, record, 'It has given its last answer.') };
     default: {
       const tab = tabs[Number(text) - 1];
       return { ui: tab === undefined ? ui : opened(ui, ui.pane === 'none' ? 'split' : ui.pane, tab) };
@@ -326,13 +326,13 @@ export function toggleOf({ state: { status }, queued }: SessionRecord): Toggle |
   return { do: 'resume-session', word: status === 'pending' ? 'start' : 'resume' };
 }
 
-function pauseOrResume(state: GroupState, record: SessionRecord): Wish {
+function pauseOrResume(state: GroupState, record: SessionRecord): KeyCommand {
   const toggle = toggleOf(record);
   if (toggle !== null) return { do: toggle.do, sessionId: record.definition.id };
   const next = record.state.status === 'failed' ? 'Try it again with r.' : 'Its result stays as it is.';
   return notNow(state, record, next);
 }
 
-function notNow(state: GroupState, { definition, state: { status } }: SessionRecord, next: string): Wish {
+function notNow(state: GroupState, { definition, state: { status } }: SessionRecord, next: string): KeyCommand {
   return { do: 'tell', message: `Session ${titleOf(state, definition.id)} is ${status}. ${next}` };
 }

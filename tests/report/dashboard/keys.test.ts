@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
-import { type Press, press, type Wish } from '../../../src/report/dashboard/keys.ts';
+import { type KeyCommand, type Press, press } from '../../../src/report/dashboard/keys.ts';
 import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
 import { listedSessions, type Runner } from '../../../src/report/dashboard/view.ts';
 import { attemptId, creation, session, started, usage } from '../sample-run.ts';
@@ -23,15 +23,15 @@ const viewOf = (of: typeof state) => ({ state: of, verdicts: verdictsAtRest(of) 
 
 function pressed(keys: readonly Press[], { ui = {}, number = 1, runner = 'elsewhere', state: shown = state }: At = {}) {
   let now: Ui = { ...firstUi, selected: sessionId(number), ...ui };
-  const wishes: Wish[] = [];
+  const commands: KeyCommand[] = [];
   for (const key of keys) {
     const ids = listedSessions(viewOf(shown), now);
     const index = Math.max(0, ids.indexOf(now.selected ?? ''));
     const result = press(now, key, { ...viewOf(shown), ids, index, listRows: 5, paneRows: 4, runner });
     now = result.ui;
-    if (result.wish !== undefined) wishes.push(result.wish);
+    if (result.command !== undefined) commands.push(result.command);
   }
-  return { ui: now, wishes };
+  return { ui: now, commands };
 }
 
 const order = listedSessions(viewOf(state), firstUi);
@@ -53,7 +53,7 @@ test('enter opens and closes the pane; tabs go round; numbers name them', () => 
   expect(pressed([named('enter'), named('left')]).ui.tab).toBe('attempts');
   expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'config' });
   expect(pressed([text('l')]).ui).toMatchObject({ pane: 'full', tab: 'log' });
-  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'none' }, wishes: [] });
+  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'none' }, commands: [] });
 });
 
 test('the log scrolls from its end, the rest from its beginning', () => {
@@ -71,16 +71,16 @@ test.each([
   [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. Its result stays as it is.' }],
   [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It has given its last answer.' }],
   [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only a failed session can be tried again.' }],
-] as [number, string, Wish][])('session %d: %s', (number, key, wish) => {
-  expect(pressed([text(key)], { number }).wishes).toEqual([wish]);
+] as [number, string, KeyCommand][])('session %d: %s', (number, key, command) => {
+  expect(pressed([text(key)], { number }).commands).toEqual([command]);
 });
 
 /** The scene after these events, with what the key p does to the session and what the last row says about it. */
 function toggled(number: number, ...events: EventBody[]) {
   const { state: shown } = fold([...sceneEvents, ...events]);
   const last = textOf(frame({ columns: 120, view: { state: shown }, ui: { selected: sessionId(number) } }));
-  const [wish] = pressed([text('p')], { number, state: shown }).wishes;
-  return { does: wish?.do, says: /\bp (\w+)/.exec(last.trimEnd().split('\n').at(-1) ?? '')?.[1] };
+  const [command] = pressed([text('p')], { number, state: shown }).commands;
+  return { does: command?.do, says: /\bp (\w+)/.exec(last.trimEnd().split('\n').at(-1) ?? '')?.[1] };
 }
 
 const queued = (number: number, isQueued: boolean): EventBody => ({
@@ -116,15 +116,16 @@ test('a message is typed, pasted, corrected and sent; nothing of it is a key', (
     { text: ' two\r\nlines', isPasted: true } as const,
     named('enter'),
   ];
-  expect(pressed(keys, { number: 2 }).wishes).toEqual([{ do: 'say', sessionId: sessionId(2), text: 'qPp two\nlines' }]);
+  expect(pressed(keys, { number: 2 }).commands).toEqual([
+    { do: 'say', sessionId: sessionId(2), text: 'qPp two\nlines' },
+  ]);
   expect(pressed([text('s'), text('x'), named('escape')], { number: 2 })).toMatchObject({
-    wishes: [],
+    commands: [],
     ui: { mode: { kind: 'browse' } },
   });
-  expect(pressed([text('s'), text('  '), named('enter')], { number: 2 }).wishes).toEqual([]);
-  expect(pressed([text('s'), text('a👨‍👩‍👧'), named('erase'), named('enter')], { number: 2 }).wishes).toMatchObject([
-    { text: 'a' },
-  ]);
+  expect(pressed([text('s'), text('  '), named('enter')], { number: 2 }).commands).toEqual([]);
+  const erased = pressed([text('s'), text('a👨‍👩‍👧'), named('erase'), named('enter')], { number: 2 });
+  expect(erased.commands).toMatchObject([{ text: 'a' }]);
 });
 
 test('a filter holds while it is typed, and escape ends it', () => {
@@ -151,7 +152,7 @@ test('U11: what is selected stays under a filter until the filter or the selecti
   const ui = { ...firstUi, onlyProblems: true, selected: fine };
   expect(listedSessions(viewOf(state), ui)).toContain(fine);
   expect(listedSessions(viewOf(state), { ...ui, selected: null })).not.toContain(fine);
-  expect(pressed([text('p')], { ui, number: 1 }).wishes).not.toContainEqual(
+  expect(pressed([text('p')], { ui, number: 1 }).commands).not.toContainEqual(
     expect.objectContaining({ sessionId: sessionId(6) }),
   );
   // What the person types is about others.
@@ -163,38 +164,38 @@ test('U11: what is selected stays under a filter until the filter or the selecti
 });
 
 test('pausing the whole group is asked first; a frozen one goes on', () => {
-  expect(pressed([text('P')])).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-pause' } } });
-  expect(pressed([text('P'), text('y')]).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
-  expect(pressed([text('P'), text('d')]).wishes).toEqual([{ do: 'pause-group', mode: 'drain' }]);
-  expect(pressed([text('P'), text('n')])).toMatchObject({ wishes: [], ui: { mode: { kind: 'browse' } } });
+  expect(pressed([text('P')])).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-pause' } } });
+  expect(pressed([text('P'), text('y')]).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('P'), text('d')]).commands).toEqual([{ do: 'pause-group', mode: 'drain' }]);
+  expect(pressed([text('P'), text('n')])).toMatchObject({ commands: [], ui: { mode: { kind: 'browse' } } });
   const frozen = fold([...sceneEvents, { type: 'group_frozen', until: sceneLimit }]).state;
-  expect(pressed([text('P')], { state: frozen }).wishes).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P')], { state: frozen }).commands).toEqual([{ do: 'resume-group' }]);
 });
 
 test('a paused or failed group goes on at once; one that nobody began or that lost its runner is asked about', () => {
   const pausedState = fold([...sceneEvents, { type: 'group_paused', reason: 'user', message: '' }]).state;
-  expect(pressed([text('P')], { state: pausedState, runner: 'none' }).wishes).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P')], { state: pausedState, runner: 'none' }).commands).toEqual([{ do: 'resume-group' }]);
   const lost = { runner: 'none' } as const;
-  expect(pressed([text('P')], lost)).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-go-on' } } });
-  expect(pressed([text('P'), text('y')], lost).wishes).toEqual([{ do: 'resume-group' }]);
-  expect(pressed([text('P'), text('p')], lost).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
-  expect(pressed([text('P'), named('enter')], lost).wishes).toEqual([]);
+  expect(pressed([text('P')], lost)).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-go-on' } } });
+  expect(pressed([text('P'), text('y')], lost).commands).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P'), text('p')], lost).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('P'), named('enter')], lost).commands).toEqual([]);
   const created = { state: fold(creation({}, [session(sessionId(1))])).state, runner: 'none' } as const;
-  expect(pressed([text('P'), text('n'), text('P'), text('y')], created).wishes).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P'), text('n'), text('P'), text('y')], created).commands).toEqual([{ do: 'resume-group' }]);
   const done = fold([...creation({}, []), started, { type: 'group_completed' }]).state;
-  expect(pressed([text('P')], { state: done, runner: 'none' }).wishes).toEqual([
+  expect(pressed([text('P')], { state: done, runner: 'none' }).commands).toEqual([
     { do: 'tell', message: 'The group is completed.' },
   ]);
 });
 
 test('q leaves a watcher at once and asks the runner', () => {
-  expect(pressed([text('q')]).wishes).toEqual([{ do: 'quit' }]);
+  expect(pressed([text('q')]).commands).toEqual([{ do: 'quit' }]);
   const runner = 'here';
-  expect(pressed([text('q')], { runner })).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-leave' } } });
-  expect(pressed([text('q'), text('l')], { runner }).wishes).toEqual([{ do: 'leave' }]);
-  expect(pressed([text('q'), text('p')], { runner }).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
-  expect(pressed([text('q'), text('q')], { runner }).wishes).toEqual([]);
-  expect(pressed([named('ctrl-c')], { runner }).wishes).toEqual([{ do: 'interrupt' }]);
+  expect(pressed([text('q')], { runner })).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-leave' } } });
+  expect(pressed([text('q'), text('l')], { runner }).commands).toEqual([{ do: 'leave' }]);
+  expect(pressed([text('q'), text('p')], { runner }).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('q'), text('q')], { runner }).commands).toEqual([]);
+  expect(pressed([named('ctrl-c')], { runner }).commands).toEqual([{ do: 'interrupt' }]);
 });
 
 test('leaving is offered only where it undoes nothing that was asked for', () => {
@@ -206,8 +207,8 @@ test('leaving is offered only where it undoes nothing that was asked for', () =>
   ];
   for (const event of held) {
     const { state: shown } = fold([...sceneEvents, event]);
-    expect(pressed([text('q'), text('l')], { runner, state: shown }).wishes).toEqual([]);
-    expect(pressed([text('q'), text('p')], { runner, state: shown }).wishes).toMatchObject([{ do: 'pause-group' }]);
+    expect(pressed([text('q'), text('l')], { runner, state: shown }).commands).toEqual([]);
+    expect(pressed([text('q'), text('p')], { runner, state: shown }).commands).toMatchObject([{ do: 'pause-group' }]);
     const asked = textOf(frame({ view: { state: shown, runner }, ui: { mode: { kind: 'ask-leave' } } }));
     expect(asked).not.toContain('(l)');
   }
@@ -219,6 +220,6 @@ test('leaving is offered only where it undoes nothing that was asked for', () =>
 test('a text that arrives at once, pasted by mistake, presses nothing', () => {
   expect(pressed([text('rm -rf q'), { text: 'q', isPasted: true }])).toEqual({
     ui: { ...firstUi, selected: sessionId(1) },
-    wishes: [],
+    commands: [],
   });
 });

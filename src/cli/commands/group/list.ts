@@ -1,5 +1,6 @@
 /** `group list`: all groups, newest first. */
 import { type Command, Option } from '@commander-js/extra-typings';
+import { type GroupListing, type GroupMeta, groupMeta, listGroups, referenceTo } from '../../../control/groups.ts';
 import { loadWithRunner } from '../../../control/resolve.ts';
 import { standingOf } from '../../../control/watch/live-view.ts';
 import { describeFailure, type Failure, ok } from '../../../core/failure.ts';
@@ -8,9 +9,6 @@ import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
 import { type Cell, formatAge, formatMoney, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { conditionOf, statusTone } from '../../../report/wording.ts';
-import { type GroupListing, listGroups } from '../../../store/group-store.ts';
-import { type GroupMeta, groupMeta } from '../../../store/meta.ts';
-import { groupPaths } from '../../../store/paths.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
@@ -119,7 +117,7 @@ function troubled({ reason }: Failure): Cell {
 /** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
 function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: GroupMeta; status: string } {
   if (meta.status !== 'running') return { meta, status: meta.status };
-  const loaded = loadWithRunner(world, { root, groupId: meta.id, paths: groupPaths(root, meta.id) });
+  const loaded = loadWithRunner(world, referenceTo(root, meta.id));
   if (!loaded.ok) return { meta, status: meta.status };
   const { state } = loaded.value;
   const { live, isInterrupted } = standingOf(world, loaded.value);

@@ -1,16 +1,14 @@
 /** `group pause`: stops all sessions of a group so that they can be resumed. */
 import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../../control/busy.ts';
-import type { PauseOutcome } from '../../../control/command/way.ts';
+import type { PauseMode, PauseOutcome } from '../../../control/command/pause-outcome.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
-import { type GroupReference, resolveGroup } from '../../../control/resolve.ts';
+import { type GroupReference, loadWithRunner, resolveGroup } from '../../../control/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import type { GroupStatus } from '../../../core/status.ts';
 import { formatClock } from '../../../report/format.ts';
-import { loadGroup } from '../../../store/group-store.ts';
-import type { PauseRequestMode } from '../../../store/requests.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { resumeCommand } from '../../go-on.ts';
@@ -57,7 +55,7 @@ async function pause(context: Context, reference: string, { drain, freeze }: Giv
 function conclude(
   context: Context,
   group: GroupReference,
-  mode: PauseRequestMode,
+  mode: PauseMode,
   outcome: PauseOutcome,
 ): Work | Promise<Work> {
   const { stdout } = context;
@@ -88,12 +86,12 @@ function conclude(
 /** Somebody must be there when the sessions end: this command becomes their runner and starts nothing. */
 async function drainHere(context: Context, group: GroupReference): Promise<Work> {
   const { groupId } = group;
-  const state = loadGroup(context.world, group.root, groupId);
-  if (!state.ok) return state;
+  const loaded = loadWithRunner(context.world, group);
+  if (!loaded.ok) return loaded;
   context.stderr.line(`The runner of ${groupId} is gone; this command waits for what it left running.`);
-  const rehearse = state.value.run?.rehearsal;
-  const wish = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
-  const drained = await runInTerminal(context, group, wish);
+  const rehearse = loaded.value.state.run?.rehearsal;
+  const options = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
+  const drained = await runInTerminal(context, group, options);
   if (!drained.ok) return drained;
   const { value: result } = drained;
   return result.kind === 'settled' && result.status === 'paused'

@@ -2,12 +2,11 @@
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { whileWaiting } from '../../../control/request.ts';
-import type { GroupReference } from '../../../control/resolve.ts';
+import { type GroupReference, loadWithRunner } from '../../../control/resolve.ts';
 import type { RunConfig } from '../../../control/run/run-options.ts';
 import { submit } from '../../../control/submit.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
-import { loadGroup } from '../../../store/group-store.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { defineRun } from '../../run-command.ts';
@@ -29,8 +28,8 @@ export function define(command: Command, context: Context): void {
 async function thawOrTell(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
   const thawed = await thaw(context, group, config);
   if (thawed !== null) return thawed;
-  const state = loadGroup(context.world, group.root, group.groupId);
-  const sentence = state.ok ? resumeCostSentence(context.world, group.paths, state.value) : null;
+  const loaded = loadWithRunner(context.world, group);
+  const sentence = loaded.ok ? resumeCostSentence(context.world, group.paths, loaded.value.state) : null;
   if (sentence !== null) context.stderr.line(sentence);
   return null;
 }
@@ -39,9 +38,9 @@ async function thawOrTell(context: Context, group: GroupReference, config: RunCo
 async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
   const { world } = context;
   if (liveRunner(world, group) === null) return null;
-  const state = loadGroup(world, group.root, group.groupId);
-  if (!state.ok) return state;
-  if (state.value.frozenUntil === undefined) return null;
+  const loaded = loadWithRunner(world, group);
+  if (!loaded.ok) return loaded;
+  if (loaded.value.state.frozenUntil === undefined) return null;
   const thawed = await whileWaiting(context, group, submit(context, group, { kind: 'thaw' }));
   if (!thawed.ok) return thawed;
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.

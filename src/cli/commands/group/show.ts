@@ -3,17 +3,17 @@
  * what to do next.
  */
 import type { Command } from '@commander-js/extra-typings';
+import { groupMeta } from '../../../control/groups.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../../control/resolve.ts';
+import { progressOf } from '../../../control/watch/group-view.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
 import { planOf } from '../../../core/plan/plan.ts';
-import { groupProgress } from '../../../core/progress.ts';
 import { formatDate, formatMoney, plural } from '../../../report/format.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../report/summary.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { rehearsalNote } from '../../../report/wording.ts';
-import { groupMeta } from '../../../store/meta.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
@@ -35,13 +35,13 @@ export function define(command: Command, context: Context): void {
 function show(context: Context, reference: string, json: boolean): Work {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
-  const standing = standingOf(context.world, group.value);
   const { state } = group.value;
   if (json) {
-    const progress = groupProgress(state, standing.live, standing.atMs, standing.verdicts);
+    const progress = progressOf(context.world, group.value);
     context.stdout.line(safeJson({ ...groupMeta(state), ...conditions(state), progress }, 2));
   } else {
-    for (const line of describe(context, group.value, standing)) context.stdout.line(line);
+    for (const line of describe(context, group.value, standingOf(context.world, group.value)))
+      context.stdout.line(line);
   }
   return ok(exitCode.done);
 }

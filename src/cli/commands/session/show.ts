@@ -1,6 +1,7 @@
 /** cli/commands/session/: the commands of sessions. This one: `session show` shows everything about one session. */
 import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../control/config-view.ts';
+import { sessionMeta, sessionPaths } from '../../../control/groups.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { resumeCost, resumeCostText, resumeNoteText } from '../../../control/watch/resume-cost.ts';
@@ -33,8 +34,6 @@ import {
   setupText,
   trustText,
 } from '../../../report/work-plan.ts';
-import { sessionMeta } from '../../../store/meta.ts';
-import { sessionPaths } from '../../../store/paths.ts';
 import { diffStatText } from '../../../template/knowledge.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';

@@ -4,53 +4,52 @@ import { liveRunner } from '../../control/live-runner.ts';
 import { pauseAndTell, type ToldPause } from '../../control/pause-group.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { startDetached } from '../../control/run/detach.ts';
-import { submit } from '../../control/submit.ts';
+import { type Command, submit } from '../../control/submit.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
-import type { Wish } from '../../report/dashboard/keys.ts';
+import type { KeyCommand } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
 import { formatClock } from '../../report/format.ts';
 import { titleOf, withCommands } from '../../report/wording.ts';
-import type { Command } from '../../runner/request-answers.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import { type Context, programName } from '../context.ts';
 
-/** Wishes that concern the group and not the screen. */
-export type GroupWish = Extract<
-  Wish,
+/** Commands that concern the group and not the screen. */
+export type GroupCommand = Extract<
+  KeyCommand,
   { do: 'pause-session' | 'resume-session' | 'retry-session' | 'say' | 'pause-group' | 'resume-group' }
 >;
 
-type SessionWish = Exclude<GroupWish, { do: 'pause-group' | 'resume-group' }>;
+type SessionCommand = Exclude<GroupCommand, { do: 'pause-group' | 'resume-group' }>;
 
 /** What is said at once, while the answer is waited for. */
-export function asking(state: GroupState, wish: GroupWish): Notice {
-  if (wish.do === 'pause-group') return { text: 'Pausing the group…' };
-  if (wish.do === 'resume-group') {
+export function asking(state: GroupState, command: GroupCommand): Notice {
+  if (command.do === 'pause-group') return { text: 'Pausing the group…' };
+  if (command.do === 'resume-group') {
     return { text: state.status === 'created' ? 'Starting the group…' : 'Letting the group go on…' };
   }
-  return { text: `Asking the runner about ${titleOf(state, wish.sessionId)}…` };
+  return { text: `Asking the runner about ${titleOf(state, command.sessionId)}…` };
 }
 
 /**
- * What came of the wish, in one sentence; `tell` gets what is known before that. Never fails: what the system refuses
- * is such a sentence too.
+ * What came of the command, in one sentence; `tell` gets what is known before that. Never fails: what the system
+ * refuses is such a sentence too.
  */
 export async function grant(
   context: Context,
   group: GroupReference,
   state: GroupState,
-  wish: GroupWish,
+  command: GroupCommand,
   tell: (notice: Notice) => void,
 ): Promise<Notice> {
   try {
-    if (wish.do === 'pause-group') return paused(await pauseAndTell(context, group, wish.mode));
-    if (wish.do === 'resume-group') return await resumeGroup(context, group, state, tell);
-    return await askAboutSession(context, group, state, wish);
+    if (command.do === 'pause-group') return paused(await pauseAndTell(context, group, command.mode));
+    if (command.do === 'resume-group') return await resumeGroup(context, group, state, tell);
+    return await askAboutSession(context, group, state, command);
   } catch (error) {
     return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
   }
@@ -150,16 +149,16 @@ async function askAboutSession(
   context: Context,
   group: GroupReference,
   state: GroupState,
-  wish: SessionWish,
+  command: SessionCommand,
 ): Promise<Notice> {
   const { world } = context;
-  if (liveRunner(world, group) === null) return { text: withoutRunner(state, wish), tone: 'warn' };
+  if (liveRunner(world, group) === null) return { text: withoutRunner(state, command), tone: 'warn' };
   // As it stood when the key was pressed: the state goes on while the answer is waited for.
-  const text = granted(state, wish);
+  const text = granted(state, command);
   // A pause takes a while; that it was agreed to is said at once.
   return new Promise((resolve, reject) => {
     const accepted = (): void => resolve({ text, tone: 'good' });
-    submit(context, group, commandOf(wish), { accepted }).then((done) => {
+    submit(context, group, commandOf(command), { accepted }).then((done) => {
       if (!done.ok) resolve(refused(done.failure));
       else if (typeof done.value === 'object' && 'by' in done.value && done.value.by === 'log') resolve(runnerGone);
       else accepted();
@@ -167,8 +166,8 @@ async function askAboutSession(
   });
 }
 
-/** What comes of the wish, in one sentence. */
-export function granted(state: GroupState, { do: wanted, sessionId }: SessionWish): string {
+/** What comes of the command, in one sentence. */
+export function granted(state: GroupState, { do: wanted, sessionId }: SessionCommand): string {
   const title = titleOf(state, sessionId);
   const status = state.sessions.get(sessionId)?.state.status;
   switch (wanted) {
@@ -184,17 +183,17 @@ export function granted(state: GroupState, { do: wanted, sessionId }: SessionWis
   }
 }
 
-function commandOf(wish: SessionWish): Command {
-  const { sessionId } = wish;
-  return wish.do === 'say' ? { kind: 'say', sessionId, text: wish.text } : { kind: wish.do, sessionId };
+function commandOf(command: SessionCommand): Command {
+  const { sessionId } = command;
+  return command.do === 'say' ? { kind: 'say', sessionId, text: command.text } : { kind: command.do, sessionId };
 }
 
 /** Then the command itself becomes the runner, and runs this session alone. */
-function withoutRunner(state: GroupState, wish: SessionWish): string {
+function withoutRunner(state: GroupState, command: SessionCommand): string {
   const words = { 'pause-session': 'pause', 'resume-session': 'resume', 'retry-session': 'retry', say: 'say' } as const;
-  const name = state.sessions.get(wish.sessionId)?.definition.name;
-  const reference = `${state.group.id}/${sessionLabel(wish.sessionId, name)}`;
-  const text = wish.do === 'say' ? ' TEXT' : '';
-  const command = `${programName} session ${words[wish.do]} ${reference}${text}`;
-  return `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${command}`;
+  const name = state.sessions.get(command.sessionId)?.definition.name;
+  const reference = `${state.group.id}/${sessionLabel(command.sessionId, name)}`;
+  const text = command.do === 'say' ? ' TEXT' : '';
+  const line = `${programName} session ${words[command.do]} ${reference}${text}`;
+  return `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${line}`;
 }

@@ -1,6 +1,6 @@
 /** Promises: what a key came to is told as it is, by how the session or the group stands. */
 import { expect, test } from 'bun:test';
-import { becameOf, granted } from '../../src/cli/dashboard/wishes.ts';
+import { becameOf, granted } from '../../src/cli/dashboard/ask-group.ts';
 import type { EventBody } from '../../src/core/event.ts';
 import { fold, sceneEvents, sessionId } from '../report/dashboard/scene.ts';
 

@@ -138,8 +138,8 @@ function lossWords(loss: Loss | undefined): string[] {
 const again = 'The task again:';
 
 const changed =
-  'The user has changed the task. Whatever was said of it before, from now on it is this; keep of your work what still ' +
-  'fits, and undo what does not:';
+  'The user has changed the task. Whatever was said of it before, from now on it is this; keep of your work what ' +
+  'still fits, and undo what does not:';
 
 const otherTask = 'The task was another one before: what is in the files already may have been made for that.';
 

@@ -108,6 +108,11 @@ const entries: readonly Entry[] = [
     load: () => import('./commands/session/diff.ts'),
   },
   {
+    path: 'session edit',
+    summary: 'change a session that is not running',
+    load: () => import('./commands/session/edit.ts'),
+  },
+  {
     path: 'session remove',
     summary: 'remove a session that is not running',
     load: () => import('./commands/session/remove.ts'),

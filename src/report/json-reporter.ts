@@ -150,6 +150,8 @@ export function publicEvent(event: GroupEvent): object {
       const { reason, message, retryAt } = event;
       return { ...head, reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
     }
+    case 'session_changed':
+      return { ...head, type: 'session_edited', ...(event.changed === undefined ? {} : { changed: event.changed }) };
     case 'budget_warning':
       return { ...head, scope: 'group', usage: event.usage, limit: event.limit };
     case 'budget_exceeded':

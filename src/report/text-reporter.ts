@@ -18,7 +18,16 @@ import {
 import type { Reporter } from './reporter.ts';
 import { summaryLines } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
-import { blockedBy, goesOnAt, listTitles, projectName, titleOf, withCommands, withLocalTimes } from './wording.ts';
+import {
+  blockedBy,
+  goesOnAt,
+  listTitles,
+  projectName,
+  settingWords,
+  titleOf,
+  withCommands,
+  withLocalTimes,
+} from './wording.ts';
 
 const groupLabel = 'group';
 const labelColumnsMax = 32;
@@ -118,7 +127,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_added':
       return `added  ${projectName(event.session.projectPath)}`;
     case 'session_changed':
-      return 'changed';
+      return `changed${event.changed === undefined ? '' : `: ${settingWords(event.changed)}`}`;
     case 'session_removed':
       return 'removed';
     case 'group_started':

@@ -183,3 +183,8 @@ export function listTitles(state: GroupState, ids: readonly SessionId[]): string
   const rest = ids.length - shown.length;
   return rest > 0 ? `${shown.join(', ')} and ${rest} more` : shown.join(', ');
 }
+
+/** `max budget usd, prompt`: settings by the names that they have on disk. */
+export function settingWords(names: readonly string[]): string {
+  return safeLine(names.map((name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)).join(', '), 400);
+}

@@ -3,6 +3,7 @@
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
 
+import { changedSession, changesOf, editProblem, type SessionChanges } from '../core/edit.ts';
 import type { EventBody, EventType } from '../core/event.ts';
 import { errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
@@ -124,7 +125,9 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const events =
         command.kind === 'say'
           ? sayEvents(world, asked, record, command)
-          : sessionCommandEvents(state, record, command);
+          : command.kind === 'edit-session'
+            ? editEvents(world, state, record, command.changes)
+            : sessionCommandEvents(state, record, command);
       return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
   }
@@ -138,6 +141,10 @@ function statusProblem({ group: { id }, status, run }: GroupState, kind: Command
     case 'add-session':
       if (!rulesOut('session_added')) return null;
       return fail('illegal-transition', `${about}.`, 'Create a new group for further sessions.');
+    case 'edit-session':
+      if (!rulesOut('session_changed')) return null;
+      if (status === 'completed') return null;
+      return fail('illegal-transition', `${about}; its sessions stay as they are.`, 'Create a new group.');
     case 'remove-session': {
       if (!rulesOut('session_removed')) return null;
       const next = `Delete it as a whole with: claude-code-agent group delete ${id}`;
@@ -206,7 +213,10 @@ function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'f
   return known ? thaw : [...thaw, { type: 'group_pausing', reason: 'user', mode }];
 }
 
-type SessionCommand = Exclude<Command, { kind: 'add-session' | 'pause' | 'thaw' | 'raise-budget' | 'archive' | 'say' }>;
+type SessionCommand = Exclude<
+  Command,
+  { kind: 'add-session' | 'edit-session' | 'pause' | 'thaw' | 'raise-budget' | 'archive' | 'say' }
+>;
 
 function sessionCommandEvents(state: GroupState, record: SessionRecord, command: SessionCommand): Result<EventBody[]> {
   const { sessionId } = command;
@@ -228,6 +238,22 @@ function sessionCommandEvents(state: GroupState, record: SessionRecord, command:
     default:
       return unreachable(command);
   }
+}
+
+/** Whoever asks has looked at the session as it was then: what it has become meanwhile counts. */
+function editEvents(
+  world: World,
+  state: GroupState,
+  record: SessionRecord,
+  changes: SessionChanges,
+): Result<EventBody[]> {
+  const session = changedSession(record.definition, changes);
+  const { projectPath, repository, id: sessionId } = record.definition;
+  const isMoved = session.projectPath !== projectPath || session.repository !== repository;
+  const problem = editProblem(state, record, session) ?? (isMoved ? placeProblem(world, session) : null);
+  if (problem !== null) return problem;
+  const changed = Object.keys(changesOf(record.definition, session));
+  return ok(changed.length === 0 ? [] : [{ type: 'session_changed', sessionId, session, changed }]);
 }
 
 /** What is held for the session is money like any other from now on (`isSpent`), or free again. */
@@ -278,7 +304,9 @@ function resumeEvents(record: SessionRecord, maxBudgetUsd: number | undefined): 
     return fail('usage', message, `Give it more than ${spent} with: session resume --max-budget-usd.`);
   }
   return ok([
-    ...(maxBudgetUsd === undefined ? [] : [{ type: 'session_changed', sessionId, session } as const]),
+    ...(maxBudgetUsd === undefined
+      ? []
+      : [{ type: 'session_changed', sessionId, session, changed: ['maxBudgetUsd'] } as const]),
     ...(record.queued ? [] : [{ type: 'session_queued', sessionId, queued: true } as const]),
   ]);
 }

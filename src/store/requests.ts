@@ -3,6 +3,7 @@
  * runner logs the answer before it removes the file, so a sender is never left in doubt.
  */
 import { join } from 'node:path';
+import type { SessionChanges } from '../core/edit.ts';
 import type { GroupEvent } from '../core/event.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
@@ -41,6 +42,8 @@ export type PauseRequestMode = (typeof pauseModes)[number];
 
 export type RequestBody =
   | { readonly kind: 'add-session'; readonly session: NewSession }
+  /** Of a session that is not running. */
+  | (OfSession & { readonly kind: 'edit-session'; readonly changes: SessionChanges })
   | (OfSession & { readonly kind: 'remove-session' })
   /** Pauses the whole group: now, after running sessions have finished, or for a short break. */
   | { readonly kind: 'pause'; readonly mode: PauseRequestMode }
@@ -76,8 +79,17 @@ export interface PendingRequest {
 const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(value);
 const ofSession = fields({ sessionId: aSessionId });
 
+/** Of a setting that it does not know a runner must not say that it has changed. */
+const someChanges: Check = (value) =>
+  isObject(value) &&
+  Object.entries(value).every(([name, change]) => {
+    const check = name !== 'createdAt' && Object.hasOwn(sessionFields, name) ? sessionFields[name] : undefined;
+    return check !== undefined && (change === null ? check(undefined) : change !== undefined && check(change));
+  });
+
 const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'add-session': fields({ session: fields(sessionFields) }),
+  'edit-session': fields({ sessionId: aSessionId, changes: someChanges }),
   'remove-session': ofSession,
   pause: fields({ mode: oneOf(pauseModes) }),
   thaw: isObject,

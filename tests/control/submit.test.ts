@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'bun:test';
 import { submit } from '../../src/control/submit.ts';
+import type { SessionChanges } from '../../src/core/edit.ts';
 import type { Command } from '../../src/runner/request-answers.ts';
 import type { NewSession, RequestBody } from '../../src/store/requests.ts';
 import type { GroupFixture } from '../support/group-fixture.ts';
@@ -28,11 +29,22 @@ const added = (group: GroupFixture, fields: Partial<NewSession> = {}): RequestBo
   },
 });
 
+const edited = (group: GroupFixture, name: string, changes: SessionChanges): RequestBody => ({
+  kind: 'edit-session',
+  sessionId: group.id(name),
+  changes,
+});
+
 const refused: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = {
   'a session with a name that is taken': (group) => added(group, { name: 'works' }),
   'a session that depends on none of the group': (group) => added(group, { dependsOn: ['009-x'] }),
   'a session in no folder': (group) => added(group, { projectPath: '/nowhere' }),
   'a session without a task': (group) => added(group, { prompt: ' ' }),
+  'a prompt of nothing': (group) => edited(group, 'waits', { prompt: ' ' }),
+  'a cycle': (group) => edited(group, 'waits', { dependsOn: [group.id('last')] }),
+  'a session that is gone': (group) => edited(group, 'last', { dependsOn: ['009-x'] }),
+  'a project that is nowhere': (group) => edited(group, 'last', { projectPath: '/nowhere' }),
+  'the repository of another project': (group) => edited(group, 'last', { repository: '/etc' }),
   'removing what others need': (group) => ({ kind: 'remove-session', sessionId: group.id('waits') }),
   'removing none of the group': () => ({ kind: 'remove-session', sessionId: '009-x' }),
   'a budget of nothing': () => ({ kind: 'raise-budget', maxBudgetUsd: 0 }),
@@ -49,6 +61,8 @@ const refused: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = 
 
 const granted: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = {
   'a session': (group) => added(group, { name: 'more', dependsOn: [group.id('waits')] }),
+  'other settings': (group) => edited(group, 'last', { prompt: 'do that', model: 'haiku', dependsOn: [] }),
+  'fewer settings': (group) => edited(group, 'last', { model: null }),
   'more money': () => ({ kind: 'raise-budget', maxBudgetUsd: 9 }),
   'a word to a session that waits': (group) => ({ kind: 'say', sessionId: group.id('last'), text: 'Mind the tests.' }),
   'holding a session back': (group) => ({ kind: 'pause-session', sessionId: group.id('last') }),

@@ -146,8 +146,9 @@ export function parseContext(text: string): readonly ContextName[] {
 }
 
 /** For options that may be given several times. */
-export function collect(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text];
+export function collect(text: string, before: readonly string[] | false = []): readonly string[] {
+  // False: the option had been taken back by its negation.
+  return [...(before || []), text];
 }
 
 /** A regular expression. Escapes that are none, as in `a\-b`, are allowed where they mean the same with and without. */

@@ -46,9 +46,6 @@ export function configOf(context: Context, given: ConfigOptions): Result<Session
   const { settingsOverride: typed, claudeMdTemplate } = given;
   const override = typed === undefined ? ok(undefined) : settingsIn(context, typed);
   if (!override.ok) return override;
-  if (generateSettings === false && typed !== undefined) {
-    return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
-  }
   return ok({
     ...(generateClaudeMd === undefined ? {} : { generateClaudeMd }),
     ...(generateSettings === undefined ? {} : { generateSettings }),

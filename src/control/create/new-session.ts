@@ -1,7 +1,14 @@
 /** A session that is added to a group by hand: everything about it is looked at before anybody is asked. */
 import { resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import type { ContextName, GroupId, SessionConfig, SessionDefinition, SessionId } from '../../core/group.ts';
+import type {
+  ConfigTemplateRef,
+  ContextName,
+  GroupId,
+  SessionConfig,
+  SessionDefinition,
+  SessionId,
+} from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
@@ -10,7 +17,7 @@ import { additionProblem, nextSessionId } from '../../runner/request-answers.ts'
 import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import type { LaterPlace } from '../../template/render.ts';
-import type { WorkWish } from '../../template/workflow/work-settings.ts';
+import type { WorkSettings, WorkWish } from '../../template/workflow/work-settings.ts';
 import { briefPath, lookAt, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { findSessionOf, type LoadedGroup, resolveGroup } from '../resolve.ts';
@@ -49,10 +56,10 @@ export interface AddedSession {
 }
 
 /** Everything but what depends on the group's present sessions. */
-interface Draft {
+export interface Draft {
   readonly definition: Omit<SessionDefinition, 'id' | 'dependsOn'>;
-  /** Places of the prompt that name other sessions. */
-  readonly later: readonly LaterPlace[];
+  /** Places of the prompt that name other sessions; null: the prompt is kept, with its references. */
+  readonly later: readonly LaterPlace[] | null;
   readonly configTemplate?: ConfigTemplate;
   /** What the user should know once the session is added. */
   readonly notes: readonly string[];
@@ -84,7 +91,7 @@ export async function addSession(
 }
 
 /** A configuration that claude would ignore, or that nothing beats, is told now and not when it is to be used. */
-function checkConfig(
+export function checkConfig(
   place: Place,
   { state, paths }: LoadedGroup,
   session: SessionDefinition,
@@ -95,24 +102,44 @@ function checkConfig(
   return generatedConfig(place.world, { ...frozen, load }, state.group, session);
 }
 
-async function draftOf(place: Place, group: LoadedGroup, given: NewSessionOptions): Promise<Result<Draft>> {
-  const projectPath = projectOf(place, given.project);
+/** Of a session that is edited (`kept`) what is not given stays as it is. */
+export async function draftOf(
+  place: Place,
+  group: LoadedGroup,
+  given: Omit<NewSessionOptions, 'project'> & { readonly project?: string | undefined },
+  kept?: SessionDefinition,
+): Promise<Result<Draft>> {
+  const projectPath =
+    given.project === undefined && kept !== undefined ? ok(kept.projectPath) : projectOf(place, given.project ?? '');
   if (!projectPath.ok) return projectPath;
-  const work = workOf(place, projectPath.value, given.work ?? {});
+  const isWorkKept = kept !== undefined && given.project === undefined && !isAnyGiven(given.work ?? {});
+  const work = isWorkKept ? ok({ settings: {}, notes: [] }) : workOf(place, projectPath.value, given.work ?? {}, kept);
   if (!work.ok) return work;
-  const groupConfig = given.config?.inheritFromGroup === false ? ok(undefined) : groupConfigOf(place, group);
-  if (!groupConfig.ok) return groupConfig;
-  const surroundings = { group: group.state.group, groupConfig: groupConfig.value, projectPath: projectPath.value };
   const { claudeMdTemplate } = given.config ?? {};
-  const task = await readTask(place, surroundings, { ...given, claudeMdTemplate });
+  const wanted = { ...kept?.config, ...given.config };
+  const groupConfig = wanted.inheritFromGroup === false ? ok(undefined) : groupConfigOf(place, group);
+  if (!groupConfig.ok) return groupConfig;
+  const ownConfig = kept === undefined ? ok(undefined) : frozenConfig(place, group, kept.configTemplate);
+  if (!ownConfig.ok) return ownConfig;
+  const surroundings = {
+    group: group.state.group,
+    groupConfig: groupConfig.value,
+    projectPath: projectPath.value,
+    ...(kept === undefined ? {} : { kept: { definition: kept, configTemplate: ownConfig.value } }),
+  };
+  const task = await readTask(place, surroundings, { name: kept?.name, ...given, claudeMdTemplate });
   if (!task.ok) return task;
   const { claudeMdText } = task.value;
-  const config: SessionConfig = { ...given.config, ...(claudeMdText === undefined ? {} : { claudeMdText }) };
+  const config: SessionConfig = { ...wanted, ...(claudeMdText === undefined ? {} : { claudeMdText }) };
+  if (config.generateSettings === false && config.settingsOverride !== undefined) {
+    return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
+  }
   const { name, model, maxBudgetUsd, permissionMode, allowedTools, context: systems } = given;
   const { retries, timeoutMs, stallTimeoutMs, untrusted, memoryBytes, maxProcesses } = given;
   const definition = {
+    ...(kept === undefined ? {} : omit(kept, [...saidAnew, ...(isWorkKept ? [] : workKeys)])),
     ...(name === undefined ? {} : { name }),
-    description: given.description ?? '',
+    description: given.description ?? kept?.description ?? '',
     projectPath: projectPath.value,
     ...task.value.definition,
     ...(Object.keys(config).length === 0 ? {} : { config }),
@@ -128,23 +155,51 @@ async function draftOf(place: Place, group: LoadedGroup, given: NewSessionOption
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(maxProcesses === undefined ? {} : { maxProcesses }),
     ...work.value.settings,
-    createdAt: new Date(place.world.clock.now()).toISOString(),
+    createdAt: kept?.createdAt ?? new Date(place.world.clock.now()).toISOString(),
   };
   const { later, configTemplate } = task.value;
   const { notes } = work.value;
   return ok({ definition, later, notes, ...(configTemplate === undefined ? {} : { configTemplate }) });
 }
 
-function groupConfigOf(place: Place, { state, paths }: LoadedGroup): Result<ConfigTemplate | undefined> {
-  const { configTemplate } = state.group;
-  if (configTemplate === undefined) return ok(undefined);
-  const loaded = frozenTemplates(place.world, paths).load(configTemplate.digest);
+function isAnyGiven(wish: WorkWish): boolean {
+  return Object.values(wish).some((value) => value !== undefined);
+}
+
+/** What every draft says anew, and what only the group can say. */
+const saidAnew = ['id', 'dependsOn', 'promptReferences', 'template', 'variables', 'configTemplate', 'config'] as const;
+
+/** What `workOf` says. */
+const workKeys = [
+  'repository',
+  'isolate',
+  'accept',
+  'acceptRetries',
+  'acceptTimeoutMs',
+  'setup',
+  'setupTimeoutMs',
+  'expectChanges',
+  'noCommit',
+] as const satisfies readonly (keyof WorkSettings)[];
+
+function omit(session: SessionDefinition, names: readonly (keyof SessionDefinition)[]): Partial<SessionDefinition> {
+  const left = Object.entries(session).filter(([name]) => !names.includes(name as keyof SessionDefinition));
+  return Object.fromEntries(left);
+}
+
+function groupConfigOf(place: Place, group: LoadedGroup): Result<ConfigTemplate | undefined> {
+  return frozenConfig(place, group, group.state.group.configTemplate);
+}
+
+function frozenConfig(
+  place: Place,
+  { paths }: LoadedGroup,
+  template: ConfigTemplateRef | undefined,
+): Result<ConfigTemplate | undefined> {
+  if (template === undefined) return ok(undefined);
+  const loaded = frozenTemplates(place.world, paths).load(template.digest);
   if (loaded.ok) return ok(loaded.value);
-  return problemsFailure(
-    `The group’s config template ${configTemplate.name}`,
-    loaded.problems,
-    'Create the group again.',
-  );
+  return problemsFailure(`The config template ${template.name}`, loaded.problems, 'Create the group again.');
 }
 
 /** The project's absolute path without symbolic links: claude keeps a conversation under exactly that path. */
@@ -164,6 +219,21 @@ function projectOf(place: Place, project: string): Result<string> {
   return real.value === null ? fail('usage', `The project ${briefPath(path)} is gone.`, next) : ok(real.value);
 }
 
+/** The ids of what `--depends-on` names; `own` is how the session itself is called. */
+export function dependenciesOf(
+  state: GroupState,
+  dependencies: readonly string[],
+  own: string | undefined,
+): Result<SessionId[]> {
+  const dependsOn = new Set<SessionId>();
+  for (const reference of dependencies) {
+    const found = findSessionOf(state, reference);
+    if (!found.ok) return reference === own ? needsItself(reference) : found;
+    dependsOn.add(found.value);
+  }
+  return ok([...dependsOn]);
+}
+
 /** The session as it would be added to the group as it is now. */
 function newSession(
   place: Place,
@@ -179,19 +249,15 @@ function newSession(
       'Create a new group for further sessions.',
     );
   }
-  const dependsOn = new Set<SessionId>();
-  for (const reference of dependencies) {
-    const found = findSessionOf(state, reference);
-    if (!found.ok) return reference === draft.definition.name ? needsItself(reference) : found;
-    dependsOn.add(found.value);
-  }
+  const dependsOn = dependenciesOf(state, dependencies, draft.definition.name);
+  if (!dependsOn.ok) return dependsOn;
   const id = nextSessionId(place.world, state);
-  const references = referencesOf(state, draft.later, [...dependsOn]);
+  const references = referencesOf(state, draft.later ?? [], dependsOn.value);
   if (!references.ok) return references;
   const session: SessionDefinition = {
     id,
     ...draft.definition,
-    dependsOn: [...dependsOn],
+    dependsOn: dependsOn.value,
     ...(references.value.length === 0 ? {} : { promptReferences: references.value }),
   };
   return additionProblem(state, session) ?? ok(session);
@@ -201,7 +267,7 @@ function newSession(
  * What names each dependency within the group: `<group>/<session>` is fine too, but only with the group that the
  * session is added to. Looked up once, because a slug may mean a newer group a moment later.
  */
-function withinGroup(place: Place, groupId: GroupId, references: readonly string[]): Result<readonly string[]> {
+export function withinGroup(place: Place, groupId: GroupId, references: readonly string[]): Result<readonly string[]> {
   const names: string[] = [];
   for (const reference of references) {
     const slash = reference.indexOf('/');

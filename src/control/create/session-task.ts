@@ -36,8 +36,8 @@ export interface TaskOptions extends TemplateOptions {
 
 export interface SessionTask {
   readonly definition: Pick<SessionDefinition, 'prompt' | 'template' | 'variables' | 'configTemplate'>;
-  /** Places that name other sessions; the group says which. */
-  readonly later: readonly LaterPlace[];
+  /** Places that name other sessions; the group says which. Null: the prompt is kept, with its references. */
+  readonly later: readonly LaterPlace[] | null;
   /** The text of `--claude-md-template`, filled in. */
   readonly claudeMdText?: string;
   /** To be copied into the group's folder. */
@@ -49,6 +49,14 @@ export interface TaskSurroundings {
   /** The group's own config template, whose variables the session has to fill as well. */
   readonly groupConfig: ConfigTemplate | undefined;
   readonly projectPath: string;
+  /** The session that is edited: what is not given stays. */
+  readonly kept?: KeptSession;
+}
+
+export interface KeptSession {
+  readonly definition: SessionDefinition;
+  /** Its own one, from the frozen copy. */
+  readonly configTemplate: ConfigTemplate | undefined;
 }
 
 /** Fails with `usage` and everything that is wrong at once. */
@@ -57,35 +65,46 @@ export async function readTask(
   surroundings: TaskSurroundings,
   given: TaskOptions,
 ): Promise<Result<SessionTask>> {
-  const { group, groupConfig, projectPath } = surroundings;
+  const { group, groupConfig, projectPath, kept } = surroundings;
   const pairs = parseGiven(given.var ?? []);
   if (!pairs.ok) return pairs;
   const places = placesFor(place, [projectPath]);
   const chosen = chooseTemplates(place, places, given);
   if (!chosen.ok) return chosen;
-  const { config } = chosen.value;
+  const config = chosen.value.config ?? kept?.configTemplate;
   const { claudeMdTemplate } = given;
   const claudeMd = claudeMdTemplate === undefined ? ok(undefined) : chooseClaudeMd(place, places, claudeMdTemplate);
   if (!claudeMd.ok) return claudeMd;
+  const ofOthers = kept === undefined ? group.template : kept.definition.template;
+  const isAsked = kept === undefined || given.prompt !== undefined || (given.var ?? []).length > 0;
   const inherited =
-    chosen.value.prompt === undefined && group.template !== undefined && given.template !== noTemplate
-      ? chooseTemplates(place, places, { template: group.template })
+    chosen.value.prompt === undefined && ofOthers !== undefined && given.template !== noTemplate && isAsked
+      ? chooseTemplates(place, places, { template: ofOthers })
       : chosen;
   if (!inherited.ok) return inherited;
   const { prompt: template, promptReference } = inherited.value;
-  const { prompt: read = template === undefined ? noTask : undefined } = given;
+  // What was typed into a template is not known any more, so the whole task stays until it is typed again.
+  const isKept =
+    kept !== undefined &&
+    given.prompt === undefined &&
+    (template === undefined || (given.template === undefined && takesPrompt(template)));
+  const { prompt: read = template === undefined && !isKept ? noTask : undefined } = given;
   const typed = read === undefined ? ok(undefined) : await read();
   if (!typed.ok) return typed;
-  const body = template !== undefined && (typed.value === undefined || takesPrompt(template)) ? template : undefined;
+  const isFilled = template !== undefined && !isKept && (typed.value === undefined || takesPrompt(template));
+  const body = isFilled ? template : undefined;
   const values = valuesFor(place, {
     parts: [body, config, groupConfig, claudeMd.value],
     typed: typed.value,
     ofGroup: group.variables ?? {},
+    known: kept?.definition.variables ?? {},
     given: pairs.value,
   });
   if (!values.ok) return values;
   const known = lookupSurroundings({ projectPath, session: given.name ?? '', group });
-  const rendered = renderTask(body, typed.value, values.value, known);
+  const rendered = isKept
+    ? { text: kept.definition.prompt, later: null, problems: [] }
+    : renderTask(body, typed.value, values.value, known);
   if (rendered.problems.length > 0) {
     return problemsFailure('The prompt', rendered.problems, 'Correct it, or give the variable with --var.');
   }
@@ -95,13 +114,19 @@ export async function readTask(
     ...(text === null ? {} : { claudeMdText: text.text }),
     definition: {
       prompt: rendered.text,
-      ...(body !== undefined && promptReference !== undefined ? { template: promptReference } : {}),
+      ...(isKept
+        ? optionalTemplate(kept.definition.template)
+        : optionalTemplate(body === undefined ? undefined : promptReference)),
       ...(Object.keys(values.value).length === 0 ? {} : { variables: values.value }),
       ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
     },
     later: rendered.later,
     ...(config === undefined ? {} : { configTemplate: config }),
   });
+}
+
+function optionalTemplate(template: string | undefined): Pick<SessionDefinition, 'template'> {
+  return template === undefined ? {} : { template };
 }
 
 async function noTask(): Promise<Result<string>> {
@@ -121,22 +146,26 @@ interface ValuesInput {
   readonly parts: readonly Part[];
   readonly typed: string | undefined;
   readonly ofGroup: Readonly<Record<string, string>>;
+  /** The values of a session that is edited, which stay unless others are given. */
+  readonly known: Readonly<Record<string, string>>;
   readonly given: Readonly<Record<string, string>>;
 }
 
 /** The group's values count where the session gives none. A value for nothing is a mistyped name. */
 function valuesFor({ world, cwd }: Place, input: ValuesInput): Result<Record<string, string>> {
-  const { parts, typed, ofGroup, given } = input;
+  const { parts, typed, ofGroup, known, given } = input;
   const specs = new Map<string, VariableSpec>();
   for (const part of parts)
     for (const spec of part?.variables ?? []) if (!specs.has(spec.name)) specs.set(spec.name, spec);
   const inherited = Object.fromEntries(Object.entries(ofGroup).filter(([name]) => specs.has(name)));
   // The prompt is put in afterwards, because places in it may name other sessions.
   const prompt = typed === undefined ? {} : { prompt: typed };
-  const resolved = resolveVariables([...specs.values()], { ...inherited, ...prompt, ...given }, { world, folder: cwd });
+  const isSettled = (name: string) => Object.hasOwn(known, name) && !Object.hasOwn({ ...prompt, ...given }, name);
+  const open = [...specs.values()].filter(({ name }) => !isSettled(name));
+  const resolved = resolveVariables(open, { ...inherited, ...prompt, ...given }, { world, folder: cwd });
   const places = new Set(typed === undefined ? [] : placesIn(typed));
   const inPrompt = Object.fromEntries(
-    Object.entries({ ...ofGroup, ...given }).filter(([name]) => places.has(name) && !specs.has(name)),
+    Object.entries({ ...ofGroup, ...known, ...given }).filter(([name]) => places.has(name) && !specs.has(name)),
   );
   const unused = Object.keys(given).filter((name) => !specs.has(name) && !places.has(name));
   const problems = [
@@ -149,7 +178,7 @@ function valuesFor({ world, cwd }: Place, input: ValuesInput): Result<Record<str
   }
   // What was typed stands in the prompt itself.
   const { prompt: _, ...own } = resolved.values;
-  return ok({ ...(typed === undefined ? resolved.values : own), ...inPrompt });
+  return ok({ ...known, ...(typed === undefined ? resolved.values : own), ...inPrompt });
 }
 
 /** Which template wants it, because the user may not have named that one himself. */

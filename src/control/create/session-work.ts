@@ -1,11 +1,13 @@
 /** Where a session works and how its work is checked: what is asked for, and what the project's own file says. */
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
 import { findRepository } from '../../git/repository.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ProjectFile, projectFileFor } from '../../template/workflow/project-file.ts';
 import type { ProjectCommand } from '../../template/workflow/project-shelf.ts';
 import { type WorkSettings, type WorkWish, workFaults, workSettings } from '../../template/workflow/work-settings.ts';
+import type { World } from '../../world/world.ts';
 import { briefPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 
@@ -18,14 +20,24 @@ export interface SessionWork {
   readonly notes: readonly string[];
 }
 
-/** What is asked for and the project's own file come to. Reads only. Fails with `usage`. */
-export function workOf({ world }: Place, projectPath: string, own: WorkWish): Result<SessionWork> {
-  const file = projectFileFor(world, projectPath);
+/**
+ * What is asked for and the project's own file come to; of a session that is edited (`kept`) what is not asked for
+ * stays. Reads only. Fails with `usage`.
+ */
+export function workOf(
+  { world }: Place,
+  projectPath: string,
+  asked: WorkWish,
+  kept?: SessionDefinition,
+): Result<SessionWork> {
+  const isSame = kept?.projectPath === projectPath;
+  const file = isSame ? ok(null) : projectFileFor(world, projectPath);
   if (!file.ok) return problemsFailure('The project file', file.problems);
   const repository = findRepository(world.files, projectPath)?.repository ?? null;
   const ofProject = file.value;
+  const own = { ...(kept === undefined ? {} : keptWish(world, kept, isSame)), ...withoutAbsent(asked) };
   const settings = workSettings([own, ...(ofProject === null ? [] : [ofProject.wish])], repository);
-  const [fault] = workFaults(own, settings, repository);
+  const [fault] = workFaults({ ...asked, isolate: own.isolate }, settings, repository);
   if (fault !== undefined) return fail('usage', `${optionOf(fault.key, own)} ${fault.problem}.`, 'Leave it out.');
   if (settings.isolate === 'worktree' && repository === null) {
     const wanted =
@@ -35,6 +47,20 @@ export function workOf({ world }: Place, projectPath: string, own: WorkWish): Re
   }
   const notes = projectNotes(commandsOf(ofProject, own, settings), 'leave them out with --no-accept and --no-setup');
   return ok({ settings, notes });
+}
+
+/** What it has; in another project without what the file of its old one had brought. */
+function keptWish(world: World, kept: SessionDefinition, isSame: boolean): WorkWish {
+  const { isolate, accept, acceptRetries, acceptTimeoutMs, setup, setupTimeoutMs, expectChanges, noCommit } = kept;
+  const commands = { isolate, accept, acceptRetries, acceptTimeoutMs, setup, setupTimeoutMs };
+  const has = withoutAbsent({ ...commands, expectChanges, ...(noCommit === true ? { commit: false } : {}) });
+  const file = isSame ? ok(null) : projectFileFor(world, kept.projectPath);
+  const brought = new Map<string, unknown>(file.ok ? Object.entries(file.value?.wish ?? {}) : []);
+  return Object.fromEntries(Object.entries(has).filter(([key, value]) => value !== brought.get(key)));
+}
+
+function withoutAbsent(wish: WorkWish): WorkWish {
+  return Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined));
 }
 
 function optionOf(key: keyof WorkWish, own: WorkWish): string {

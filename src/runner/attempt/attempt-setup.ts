@@ -261,6 +261,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     task: filled.prompt,
     kind: attempt.kind,
     continues,
+    isTaskChanged: record.taskChanged === true,
     ...(failure === undefined ? {} : { failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     isCutOff: record.warnings.some(({ code }) => code === cutOffCode),

@@ -11,7 +11,7 @@ import { paintRow } from '../../report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
 import type { Glyphs } from '../../report/dashboard/glyphs.ts';
 import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
-import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
+import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
 import { otherGroups } from '../../runner/checkouts.ts';
 import { watchRoom } from '../../runner/room.ts';
@@ -19,6 +19,7 @@ import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { runningSetup } from '../set-up.ts';
+import { DiffView } from './diff-view.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
@@ -59,6 +60,7 @@ export class Dashboard {
   #notice: Notice | undefined;
   #cancelNotice = (): void => {};
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
+  readonly #diffs: DiffView;
   /** What can be seen of the machine. */
   readonly #around: Around;
   #cancelFrame: (() => void) | undefined;
@@ -72,9 +74,9 @@ export class Dashboard {
     this.#world = options.context.world;
     const { root, groupId } = options.group;
     this.#around = { room: watchRoom(this.#world, root), others: otherGroups(this.#world, root, groupId) };
+    this.#diffs = new DiffView(options, () => this.changed());
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
-    this.#ui = this.#frame.ui;
     this.#screen = options.openScreen(this.#paint(), {
       onPress: (key) => this.#guarded(() => this.#press(key)),
       onResize: () => this.#guarded(() => this.#draw()),
@@ -153,15 +155,22 @@ export class Dashboard {
       return;
     }
     this.#frame = this.#make(this.#screen);
-    this.#ui = this.#frame.ui;
     this.#screen.show(this.#paint());
   }
 
-  #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
+  #make(size: Pick<Screen, 'columns' | 'rows'>): Frame {
+    const { selected } = this.#ui;
+    const frame = this.#lookOnce(size);
+    this.#ui = frame.ui;
+    // What a filter has chosen has details of its own.
+    return frame.ui.selected === selected ? frame : this.#lookOnce(size);
+  }
+
+  #lookOnce({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
     const { source, group, glyphs } = this.#options;
     const nowMs = this.#world.clock.now();
     const { state, live, runner } = source;
-    const material = this.#material();
+    const material = this.#material(columns);
     const view = {
       state,
       live,
@@ -182,29 +191,32 @@ export class Dashboard {
   }
 
   /** What the pane needs from files, read only while it is open. */
-  #material(): Material | undefined {
-    const { pane, tab, selected } = this.#ui;
+  #material(columns: number): Material | undefined {
+    const { tab, selected } = this.#ui;
     const { source, group } = this.#options;
-    if (pane === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
-    if (tab === 'log') {
+    const shape = shapeOf(this.#ui, columns);
+    if (shape === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
+    if (tab === 'log' || (tab === 'now' && shape === 'beside')) {
       if (this.#tail?.sessionId !== selected) {
         const { transcript } = sessionPaths(group.paths, selected);
-        const marks = source.marks.listOf(selected);
+        const marks = source.notes.marks.listOf(selected);
         this.#tail = Object.assign(tailLog(this.#world, transcript, marks), { sessionId: selected });
       }
       this.#tail.refresh();
     }
+    const diff = tab === 'diff' ? this.#diffs.of(selected) : undefined;
     return {
       sessionId: selected,
       log: this.#tail?.sessionId === selected ? this.#tail.lines : [],
-      attempts: source.attempts.get(selected) ?? [],
+      attempts: source.notes.attempts.get(selected) ?? [],
+      ...(diff === undefined ? {} : { diff }),
     };
   }
 
   #press(key: Press): void {
     const { source } = this.#options;
-    const { ids, index, listRows, paneRows } = this.#frame;
-    const situation = { state: source.state, ids, index, listRows, paneRows, runner: source.runner };
+    const { ids, index, listRows, paneRows, shape } = this.#frame;
+    const situation = { state: source.state, ids, index, listRows, paneRows, shape, runner: source.runner };
     const { ui, wish } = press(this.#ui, key, situation);
     this.#ui = ui;
     this.#draw();

@@ -1,9 +1,11 @@
 /** Promises: each key does what the help says; what cannot be done now is said; typed text presses no keys. */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
-import { type Press, press, type Wish } from '../../../src/report/dashboard/keys.ts';
-import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
-import { listedSessions, type Runner } from '../../../src/report/dashboard/view.ts';
+import { helpEntries } from '../../../src/report/dashboard/help.ts';
+import { keyNames, type Press, press, type Wish } from '../../../src/report/dashboard/keys.ts';
+import { listItems, sessionsOf } from '../../../src/report/dashboard/list.ts';
+import { firstUi, settled, shapeOf, type Ui } from '../../../src/report/dashboard/ui.ts';
+import type { Runner } from '../../../src/report/dashboard/view.ts';
 import { attemptId, creation, session, started, usage } from '../sample-run.ts';
 import { fold, frame, sceneEvents, sceneLimit, sessionId, textOf } from './scene.ts';
 
@@ -16,16 +18,22 @@ interface At {
   readonly number?: number;
   readonly runner?: Runner;
   readonly state?: typeof state;
+  readonly columns?: number;
 }
 
-function pressed(keys: readonly Press[], { ui = {}, number = 1, runner = 'elsewhere', state: shown = state }: At = {}) {
-  let now: Ui = { ...firstUi, selected: sessionId(number), ...ui };
+const listedSessions = (shown: typeof state, ui: Ui) => sessionsOf(listItems(shown, ui));
+
+function pressed(keys: readonly Press[], at: At = {}) {
+  const { ui = {}, number = 1, runner = 'elsewhere', state: shown = state, columns = 80 } = at;
+  let now: Ui = { ...firstUi, selected: sessionId(number), home: ui.selected ?? sessionId(number), ...ui };
   const wishes: Wish[] = [];
   for (const key of keys) {
     const ids = listedSessions(shown, now);
     const index = Math.max(0, ids.indexOf(now.selected ?? ''));
-    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, runner });
-    now = result.ui;
+    const shape = shapeOf(now, columns);
+    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, shape, runner });
+    const { index: _, ...next } = settled(result.ui, listedSessions(shown, result.ui), 5);
+    now = next;
     if (result.wish !== undefined) wishes.push(result.wish);
   }
   return { ui: now, wishes };
@@ -40,23 +48,26 @@ test('the selection moves and stays within the list', () => {
   expect(selectedAfter(named('page-down'))).toBe(4);
   expect(selectedAfter(text('G'), text('j'))).toBe(order.length - 1);
   expect(selectedAfter(text('G'), text('g'))).toBe(0);
+  expect(selectedAfter(text('4'), text('.'))).toBe(4);
+  expect(selectedAfter(text('4'), text('.'), text(','))).toBe(0);
   expect(pressed([text('j')], { ui: { filter: 'nothing' } }).ui.selected).toBe(sessionId(1));
 });
 
 test('enter opens and closes the pane; tabs go round; numbers name them', () => {
   expect(pressed([named('enter')]).ui).toMatchObject({ pane: 'split', tab: 'now' });
   expect(pressed([named('enter'), named('enter')]).ui.pane).toBe('none');
-  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('prompt');
-  expect(pressed([named('enter'), named('left')]).ui.tab).toBe('attempts');
-  expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'config' });
+  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('diff');
+  expect(pressed([named('enter'), named('left')]).ui.tab).toBe('config');
+  expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'prompt' });
   expect(pressed([text('l')]).ui).toMatchObject({ pane: 'full', tab: 'log' });
-  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'none' }, wishes: [] });
+  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'auto' }, wishes: [] });
+  expect(pressed([text('3'), text('l'), named('escape')]).ui.pane).toBe('split');
 });
 
 test('the log scrolls from its end, the rest from its beginning', () => {
   expect(pressed([text('l'), text('k'), text('k')]).ui.scroll).toBe(2);
   expect(pressed([text('l'), text('k'), text('j'), text('j')]).ui.scroll).toBe(0);
-  expect(pressed([text('3'), named('page-down')]).ui.scroll).toBe(3);
+  expect(pressed([text('4'), named('page-down')]).ui.scroll).toBe(3);
   expect(pressed([text('l'), text('g')]).ui.scroll).toBe(Number.MAX_SAFE_INTEGER);
 });
 
@@ -154,6 +165,10 @@ test('U11: what is selected stays under a filter until the filter or the selecti
   expect(after([text('f')], { selected: sessionId(7) })).toBe(sessionId(7));
   expect(after([text('/'), text('BLOCKED')], { selected: fine })).toBe(sessionId(7));
   expect(after([text('/'), text('nothing like it')], { selected: fine })).toBeNull();
+  // Nobody went there: the one the person went to is back as soon as it is shown.
+  expect(after([text('f'), text('f')], { selected: fine })).toBe(fine);
+  expect(after([text('/'), text('BLOCKED'), named('escape')], { selected: fine })).toBe(fine);
+  expect(after([text('f'), named('down'), text('f')], { selected: fine })).toBe(sessionId(7));
   expect(textOf(frame({ ui: { filter: 'nothing like it', selected: null } }))).toContain('Nothing matches.');
 });
 
@@ -213,7 +228,27 @@ test('leaving is offered only where it undoes nothing that was asked for', () =>
 
 test('a text that arrives at once, pasted by mistake, presses nothing', () => {
   expect(pressed([text('rm -rf q'), { text: 'q', isPasted: true }])).toEqual({
-    ui: { ...firstUi, selected: sessionId(1) },
+    ui: { ...firstUi, selected: sessionId(1), home: sessionId(1) },
     wishes: [],
   });
+});
+
+test('the help page names every key that does something, and no other', () => {
+  const characters = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
+  const presses = [
+    ...characters.map((one) => [one, text(one)] as const),
+    ...keyNames.map((one) => [one, named(one)] as const),
+  ];
+  const places: At[] = [1, 2, 6, 8].flatMap((number) =>
+    (['none', 'split', 'full'] as const).map((pane) => ({ number, ui: { pane, tab: 'log', scroll: 1, filter: ' ' } })),
+  );
+  const isHandled = (key: Press) =>
+    places.some((place) => {
+      const before = pressed([named('ctrl-u')], place).ui;
+      const { ui, wishes } = pressed([key], place);
+      return wishes.length > 0 || JSON.stringify(ui) !== JSON.stringify(before);
+    });
+  const handled = presses.filter(([, key]) => isHandled(key)).map(([name]) => name);
+  const told = helpEntries.flatMap(([keys]) => keys);
+  expect(handled.toSorted()).toEqual([...told, 'q', 'ctrl-c'].toSorted());
 });

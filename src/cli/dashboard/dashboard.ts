@@ -13,11 +13,12 @@ import { paintRow } from '../../report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
 import type { Glyphs } from '../../report/dashboard/glyphs.ts';
 import { type KeyCommand, type Press, press } from '../../report/dashboard/keys.ts';
-import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
+import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
+import { DiffView } from './diff-view.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
@@ -56,6 +57,7 @@ export class Dashboard {
   #notice: Notice | undefined;
   #cancelNotice = (): void => {};
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
+  readonly #diffs: DiffView;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -65,9 +67,9 @@ export class Dashboard {
   constructor(options: DashboardOptions) {
     this.#options = options;
     this.#world = options.context.world;
+    this.#diffs = new DiffView(options, () => this.changed());
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
-    this.#ui = this.#frame.ui;
     this.#screen = options.openScreen(this.#paint(), {
       onPress: (key) => this.#guarded(() => this.#press(key)),
       onResize: () => this.#guarded(() => this.#draw()),
@@ -146,15 +148,22 @@ export class Dashboard {
       return;
     }
     this.#frame = this.#make(this.#screen);
-    this.#ui = this.#frame.ui;
     this.#screen.show(this.#paint());
   }
 
-  #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
+  #make(size: Pick<Screen, 'columns' | 'rows'>): Frame {
+    const { selected } = this.#ui;
+    const frame = this.#lookOnce(size);
+    this.#ui = frame.ui;
+    // What a filter has chosen has details of its own.
+    return frame.ui.selected === selected ? frame : this.#lookOnce(size);
+  }
+
+  #lookOnce({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
     const { source, group, glyphs } = this.#options;
     const nowMs = this.#world.clock.now();
     const { state, runner } = source;
-    const material = this.#material();
+    const material = this.#material(columns);
     const view = {
       state,
       ...source.seen,
@@ -174,30 +183,33 @@ export class Dashboard {
   }
 
   /** What the pane needs from files, read only while it is open. */
-  #material(): Material | undefined {
-    const { pane, tab, selected } = this.#ui;
+  #material(columns: number): Material | undefined {
+    const { tab, selected } = this.#ui;
     const { source, group } = this.#options;
-    if (pane === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
-    if (tab === 'log') {
+    const shape = shapeOf(this.#ui, columns);
+    if (shape === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
+    if (tab === 'log' || (tab === 'now' && shape === 'beside')) {
       if (this.#tail?.sessionId !== selected) {
         const { transcript } = sessionPaths(group.paths, selected);
-        const marks = source.marks.listOf(selected);
+        const marks = source.notes.marks.listOf(selected);
         this.#tail = Object.assign(tailLog(this.#world, transcript, marks), { sessionId: selected });
       }
       this.#tail.refresh();
     }
+    const diff = tab === 'diff' ? this.#diffs.of(selected) : undefined;
     return {
       sessionId: selected,
       log: this.#tail?.sessionId === selected ? this.#tail.lines : [],
-      attempts: source.attempts.get(selected) ?? [],
+      attempts: source.notes.attempts.get(selected) ?? [],
+      ...(diff === undefined ? {} : { diff }),
     };
   }
 
   #press(key: Press): void {
     const { source } = this.#options;
-    const { ids, index, listRows, paneRows } = this.#frame;
+    const { ids, index, listRows, paneRows, shape } = this.#frame;
     const { state, runner } = source;
-    const situation = { state, verdicts: source.seen.verdicts, ids, index, listRows, paneRows, runner };
+    const situation = { state, ids, index, listRows, paneRows, shape, runner };
     const { ui, command } = press(this.#ui, key, situation);
     this.#ui = ui;
     this.#draw();

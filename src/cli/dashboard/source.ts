@@ -7,6 +7,7 @@ import { followGroup, type GroupFollower } from '../../control/watch/follow-grou
 import { readProgress, type Seen, withoutRunner } from '../../control/watch/live-view.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
+import type { SessionId, Workspace } from '../../core/group.ts';
 import { loggedContext } from '../../core/plan/decision.ts';
 import { verdictsOf } from '../../core/plan/verdicts.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -24,9 +25,22 @@ export interface Source {
   readonly state: GroupState;
   readonly seen: Seen;
   readonly runner: Runner;
-  readonly attempts: AttemptNotes;
-  readonly marks: GroupMarks;
+  readonly notes: Notes;
   close(): void;
+}
+
+/** What the events tell besides the state; to be told each of them once, in order. */
+export class Notes {
+  readonly attempts: AttemptNotes = new Map();
+  readonly marks = new GroupMarks();
+  /** The worktree each session has or had last. */
+  readonly workspaces = new Map<SessionId, Workspace>();
+
+  take(event: GroupEvent): void {
+    noteAttempt(this.attempts, event);
+    this.marks.take(event);
+    if (event.type === 'session_isolated') this.workspaces.set(event.sessionId, event.workspace);
+  }
 }
 
 export interface SourceEvents {
@@ -39,8 +53,7 @@ export interface SourceEvents {
 
 /** Follows the files of a group. Nothing is written and nobody is asked, so the runner does not notice. */
 export class FileSource implements Source {
-  readonly attempts: AttemptNotes = new Map();
-  readonly marks = new GroupMarks();
+  readonly notes = new Notes();
   readonly #world: World;
   readonly #group: LoadedGroup;
   readonly #events: SourceEvents;
@@ -60,8 +73,7 @@ export class FileSource implements Source {
     this.#usages = new AttemptUsages(world, group.paths);
     this.#runner = runnerOf(world, group);
     const onEvent = (event: GroupEvent): void => {
-      noteAttempt(this.attempts, event);
-      this.marks.take(event);
+      this.notes.take(event);
       this.#changed();
     };
     this.#follower = followGroup(world, group, onEvent, (failure) => events.onLost(failure));
@@ -142,15 +154,14 @@ function runnerOf(world: World, group: Pick<LoadedGroup, 'paths'>): Runner {
 /** Is told what happens by the runner of this process; `past` are the events before this run. */
 export class RunnerSource implements Source, Reporter {
   readonly runner = 'here';
-  readonly attempts: AttemptNotes = new Map();
-  readonly marks = new GroupMarks();
+  readonly notes = new Notes();
   readonly #onChange: () => void;
   #state: GroupState | undefined;
   #live: LiveView = new Map();
   #verdicts: Verdicts | undefined;
 
   constructor(past: readonly GroupEvent[], onChange: () => void) {
-    for (const event of past) this.#note(event);
+    for (const event of past) this.notes.take(event);
     this.#onChange = onChange;
   }
 
@@ -167,7 +178,7 @@ export class RunnerSource implements Source, Reporter {
   }
 
   event(event: GroupEvent, state: GroupState, live: LiveView): void {
-    this.#note(event);
+    this.notes.take(event);
     this.#take(state, live);
   }
 
@@ -189,11 +200,6 @@ export class RunnerSource implements Source, Reporter {
   }
 
   close(): void {}
-
-  #note(event: GroupEvent): void {
-    noteAttempt(this.attempts, event);
-    this.marks.take(event);
-  }
 
   #take(state: GroupState, live: LiveView): void {
     this.#state = state;

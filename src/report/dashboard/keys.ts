@@ -2,28 +2,28 @@
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
-import type { Verdicts } from '../../core/verdict.ts';
 import { titleOf } from '../wording.ts';
-import { type Mode, type Tab, tabs, type Ui } from './ui.ts';
-import { listedSessions, type Runner } from './view.ts';
+import { arrangements, type Mode, type Pane, type Shape, type Tab, tabs, type Ui } from './ui.ts';
+import type { Runner } from './view.ts';
 
-export type KeyName =
-  | 'up'
-  | 'down'
-  | 'left'
-  | 'right'
-  | 'page-up'
-  | 'page-down'
-  | 'home'
-  | 'end'
-  | 'enter'
-  | 'escape'
-  | 'tab'
-  | 'erase'
-  | 'ctrl-c'
-  | 'ctrl-l'
-  | 'ctrl-u'
-  | 'ctrl-z';
+export const keyNames = [
+  ...([
+    'up',
+    'down',
+    'left',
+    'right',
+    'page-up',
+    'page-down',
+    'home',
+    'end',
+    'enter',
+    'escape',
+    'tab',
+    'erase',
+  ] as const),
+  ...(['ctrl-c', 'ctrl-l', 'ctrl-u', 'ctrl-z'] as const),
+] as const;
+export type KeyName = (typeof keyNames)[number];
 
 /** A named key, or text that was typed or pasted. */
 export type Press = { readonly key: KeyName } | { readonly text: string; readonly isPasted?: true };
@@ -47,7 +47,6 @@ export type KeyCommand =
 
 export interface Situation {
   readonly state: GroupState;
-  readonly verdicts: Verdicts;
   /** The visible sessions in their order. */
   readonly ids: readonly SessionId[];
   /** Index of the selected one. */
@@ -55,6 +54,7 @@ export interface Situation {
   /** Rows of the list, and lines of the details pane, that are visible. */
   readonly listRows: number;
   readonly paneRows: number;
+  readonly shape: Shape;
   readonly runner: Runner;
 }
 
@@ -66,6 +66,8 @@ export interface Pressed {
 /** A message is a line, not a file. */
 const messageLengthMax = 8_000;
 const filterLengthMax = 200;
+/** Nobody leafs beyond the end of the page to no end. */
+const helpRowsMax = 40;
 const browse: Mode = { kind: 'browse' };
 
 export function press(ui: Ui, key: Press, situation: Situation): Pressed {
@@ -75,9 +77,9 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
   const { mode } = ui;
   switch (mode.kind) {
     case 'help':
-      return { ui: { ...ui, mode: browse } };
+      return { ui: { ...ui, mode: leafed(mode, key) } };
     case 'filter':
-      return refiltered(ui, typeFilter(ui, key), situation);
+      return refiltered(ui, typeFilter(ui, key));
     case 'say':
       return typeMessage(ui, mode, key);
     case 'ask-pause':
@@ -93,16 +95,22 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
   }
 }
 
-/** Another filter moves the selection when it hides what was selected. */
-function refiltered(before: Ui, { ui }: Pressed, situation: Situation): Pressed {
-  if (ui.filter === before.filter && ui.onlyProblems === before.onlyProblems) return { ui };
-  const ids = listedSessions(situation, { ...ui, selected: null });
-  const isListed = ui.selected !== null && ids.includes(ui.selected);
-  return { ui: isListed ? ui : { ...ui, selected: ids[0] ?? null, scroll: 0 } };
+/** A small terminal shows a part of the page at a time. */
+function leafed({ top }: Extract<Mode, { kind: 'help' }>, key: Press): Mode {
+  const name = 'key' in key ? key.key : key.text;
+  const steps: Readonly<Record<string, number>> = { down: 1, j: 1, up: -1, k: -1, 'page-down': 8, 'page-up': -8 };
+  const step = Object.hasOwn(steps, name) ? steps[name] : undefined;
+  return step === undefined ? browse : { kind: 'help', top: Math.max(0, Math.min(helpRowsMax, top + step)) };
+}
+
+/** Another filter chooses anew: the one the person went to, or the first when that is hidden. */
+function refiltered(before: Ui, { ui }: Pressed): Pressed {
+  const isSame = ui.filter === before.filter && ui.onlyProblems === before.onlyProblems;
+  return { ui: isSame ? ui : { ...ui, selected: null, top: 0, scroll: 0 } };
 }
 
 function typeFilter(ui: Ui, key: Press): Pressed {
-  if ('text' in key) return { ui: { ...ui, filter: typed(ui.filter, oneLine(key.text), filterLengthMax), top: 0 } };
+  if ('text' in key) return { ui: { ...ui, filter: typed(ui.filter, oneLine(key.text), filterLengthMax) } };
   switch (key.key) {
     case 'enter':
       return { ui: { ...ui, mode: browse } };
@@ -180,34 +188,36 @@ function answered(ui: Ui, key: Press, answers: Answers): Pressed {
 }
 
 function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
-  const inPane = ui.pane === 'full';
-  const page = Math.max(1, situation.listRows - 1);
+  const { shape, index, ids } = situation;
+  const isFull = shape === 'full';
+  const page = Math.max(1, (shape === 'none' ? situation.listRows : situation.paneRows) - 1);
   switch (key) {
     case 'up':
-      return { ui: inPane ? scrolled(ui, -1) : selected(ui, situation, situation.index - 1) };
+      return { ui: isFull ? scrolled(ui, -1) : selected(ui, situation, index - 1) };
     case 'down':
-      return { ui: inPane ? scrolled(ui, 1) : selected(ui, situation, situation.index + 1) };
+      return { ui: isFull ? scrolled(ui, 1) : selected(ui, situation, index + 1) };
     case 'page-up':
-      if (ui.pane !== 'none') return { ui: scrolled(ui, -Math.max(1, situation.paneRows - 1)) };
-      return { ui: selected(ui, situation, situation.index - page) };
+      return { ui: shape === 'none' ? selected(ui, situation, index - page) : scrolled(ui, -page) };
     case 'page-down':
-      if (ui.pane !== 'none') return { ui: scrolled(ui, Math.max(1, situation.paneRows - 1)) };
-      return { ui: selected(ui, situation, situation.index + page) };
+      return { ui: shape === 'none' ? selected(ui, situation, index + page) : scrolled(ui, page) };
     case 'home':
-      return { ui: inPane ? toEdge(ui, 'begin') : selected(ui, situation, 0) };
+      return { ui: isFull ? toEdge(ui, 'begin') : selected(ui, situation, 0) };
     case 'end':
-      return { ui: inPane ? toEdge(ui, 'end') : selected(ui, situation, situation.ids.length - 1) };
+      return { ui: isFull ? toEdge(ui, 'end') : selected(ui, situation, ids.length - 1) };
     case 'enter':
-      if (situation.ids.length === 0) return { ui };
-      return { ui: ui.pane === 'none' ? opened(ui, 'split', ui.tab) : { ...ui, pane: 'none' } };
+      if (isFull) return { ui: back(ui) };
+      if (ids.length === 0) return { ui };
+      return { ui: shape === 'none' ? opened(ui, 'split', ui.tab) : { ...ui, pane: 'none' } };
     case 'escape':
-      if (ui.pane !== 'none') return { ui: { ...ui, pane: 'none' } };
-      return { ui: { ...ui, filter: '', onlyProblems: false } };
+      if (isFull) return { ui: back(ui) };
+      // What stands beside the list is part of it.
+      if (shape === 'below') return { ui: { ...ui, pane: 'none' } };
+      return refiltered(ui, { ui: { ...ui, filter: '', onlyProblems: false } });
     case 'tab':
     case 'right':
-      return { ui: ui.pane === 'none' ? ui : opened(ui, ui.pane, neighbour(ui.tab, 1)) };
+      return { ui: shape === 'none' ? ui : opened(ui, ui.pane, neighbour(ui.tab, 1)) };
     case 'left':
-      return { ui: ui.pane === 'none' ? ui : opened(ui, ui.pane, neighbour(ui.tab, -1)) };
+      return { ui: shape === 'none' ? ui : opened(ui, ui.pane, neighbour(ui.tab, -1)) };
     default:
       return { ui };
   }
@@ -215,15 +225,26 @@ function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
 
 function selected(ui: Ui, { ids }: Situation, index: number): Ui {
   const id = ids[Math.max(0, Math.min(index, ids.length - 1))];
-  return id === undefined || id === ui.selected ? ui : { ...ui, selected: id, scroll: 0 };
+  return id === undefined ? ui : { ...ui, selected: id, home: id, scroll: id === ui.selected ? ui.scroll : 0 };
 }
 
-function opened(ui: Ui, pane: Ui['pane'], tab: Tab): Ui {
-  return { ...ui, pane, tab, scroll: 0 };
+function opened(ui: Ui, pane: Pane, tab: Tab): Ui {
+  const under = pane === 'full' && ui.pane !== 'full' ? ui.pane : ui.under;
+  return { ...ui, pane, under, tab, scroll: 0 };
+}
+
+/** Out of the details that had the whole screen. */
+function back(ui: Ui): Ui {
+  return { ...ui, pane: ui.under, scroll: 0 };
+}
+
+/** The one after it, and after the last one the first. */
+function next<T>(all: readonly T[], one: T, step = 1): T {
+  return all[(all.indexOf(one) + step + all.length) % all.length] as T;
 }
 
 function neighbour(tab: Tab, step: 1 | -1): Tab {
-  return tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length] as Tab;
+  return next(tabs, tab, step);
 }
 
 /** The log is read from its end, everything else from its beginning. What is too far is brought back when drawn. */
@@ -248,17 +269,22 @@ function letter(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, si
       return move(ui, 'home', situation);
     case 'G':
       return move(ui, 'end', situation);
+    case ',':
+      return { ui: selected(ui, situation, situation.index - Math.max(1, situation.listRows - 1)) };
+    case '.':
     case ' ':
-      return move(ui, 'page-down', situation);
+      return { ui: selected(ui, situation, situation.index + Math.max(1, situation.listRows - 1)) };
+    case 'v':
+      return { ui: { ...ui, arrangement: next(arrangements, ui.arrangement) } };
     case '/':
-      return { ui: { ...ui, mode: { kind: 'filter' }, pane: ui.pane === 'full' ? 'split' : ui.pane } };
+      return { ui: { ...(situation.shape === 'full' ? back(ui) : ui), mode: { kind: 'filter' } } };
     case 'f':
-      return refiltered(ui, { ui: { ...ui, onlyProblems: !ui.onlyProblems, top: 0 } }, situation);
+      return refiltered(ui, { ui: { ...ui, onlyProblems: !ui.onlyProblems } });
     case '?':
     case 'h':
-      return { ui: { ...ui, mode: { kind: 'help' } } };
+      return { ui: { ...ui, mode: { kind: 'help', top: 0 } } };
     case 'q':
-      if (ui.pane === 'full') return { ui: { ...ui, pane: 'none' } };
+      if (situation.shape === 'full') return { ui: back(ui) };
       return situation.runner === 'here'
         ? { ui: { ...ui, mode: { kind: 'ask-leave' } } }
         : { ui, command: { do: 'quit' } };
@@ -305,7 +331,7 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
       return { ui, command: notNow(situation.state, record, 'It has given its last answer.') };
     default: {
       const tab = tabs[Number(text) - 1];
-      return { ui: tab === undefined ? ui : opened(ui, ui.pane === 'none' ? 'split' : ui.pane, tab) };
+      return { ui: tab === undefined ? ui : opened(ui, situation.shape === 'none' ? 'split' : ui.pane, tab) };
     }
   }
 }

@@ -35,9 +35,24 @@ const laneColumns = 2;
 /** No row has room for more of what was said. */
 const wordsColumnsMax = 250;
 
-/** The columns of the list for this width of the terminal. */
-export function layoutFor(state: GroupState, columns: number): Layout {
+/** Under this the list has room for what a session does or for its time, not for both. */
+const narrowColumns = 56;
+const doingColumnsMin = 12;
+const titleColumnsMin = 10;
+const besideMost = 130;
+
+/** Columns of the list where the details stand beside it. */
+export function listColumns(state: GroupState, columns: number): number {
+  const { title } = widest(state);
+  const share = Math.min(besideMost, Math.round(columns * 0.44));
+  // What short names leave over is better used by the details.
+  return share < narrowColumns ? Math.max(40, Math.min(share, edge + title + 16)) : share;
+}
+
+/** The columns of the list for this width. */
+export function layoutFor(state: GroupState, columns: number, isBeside: boolean): Layout {
   const wanted = widest(state);
+  if (columns < narrowColumns) return narrowLayout(wanted, columns, isBeside);
   const isWide = columns >= 110;
   const title = Math.min(wanted.title, isWide ? 34 : columns >= 76 ? 20 : 18);
   const project = columns < 76 ? 0 : Math.min(wanted.project, isWide ? 20 : 10);
@@ -49,6 +64,18 @@ export function layoutFor(state: GroupState, columns: number): Layout {
   const rest = Math.max(0, columns - used);
   const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
   return { gap, title, project, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
+}
+
+/** What the selected session does stands beside the list, if anything does. */
+function narrowLayout({ title }: Widest, columns: number, isBeside: boolean): Layout {
+  const [gap, figures] = [1, 7];
+  const layout = { gap, project: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
+  const room = Math.max(0, columns - edge - figures - 2 * gap);
+  if (isBeside) return { ...layout, title: Math.max(0, room - figures - gap), time: figures };
+  const titled = Math.min(title, room - doingColumnsMin);
+  // Who it is comes first.
+  if (titled < titleColumnsMin) return { ...layout, title: room };
+  return { ...layout, title: titled, tool: room - titled };
 }
 
 interface Widest {
@@ -82,9 +109,9 @@ export function columnTitles(layout: Layout, { columns }: Terminal): Row {
     column(layout, 'TIME', layout.time, 'right'),
     column(layout, 'COST', layout.cost, 'right'),
     column(layout, 'TOKENS', layout.tokens, 'right'),
-    layout.words === 0 ? 'DOING' : `${padded('DOING', layout.tool)}  LAST WORDS`,
+    layout.words > 0 ? `${padded('DOING', layout.tool)}  LAST WORDS` : layout.tool > 0 ? 'DOING' : '',
   ];
-  return rowOf([{ text: cells.join(''), tone: 'dim' }], columns);
+  return rowOf([{ text: cells.join('').trimEnd(), tone: 'dim' }], columns);
 }
 
 function column({ gap }: Layout, text: string, width: number, align: 'left' | 'right' = 'left'): string {

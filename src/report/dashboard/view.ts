@@ -6,11 +6,8 @@ import type { Verdicts } from '../../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from '../format.ts';
 import type { LiveView } from '../reporter.ts';
 import type { Line } from '../transcript/line.ts';
-import { projectName, titleOf } from '../wording.ts';
 import type { AttemptNote } from './attempts.ts';
 import type { Glyphs } from './glyphs.ts';
-import { placeSessions } from './order.ts';
-import type { Ui } from './ui.ts';
 
 /** Who runs the group, as far as it can be seen from here. */
 export type Runner =
@@ -47,6 +44,15 @@ export interface Material {
   /** Harmless lines, styled by `colourStyle`. */
   readonly log: readonly Line[];
   readonly attempts: readonly AttemptNote[];
+  /** What it changed; absent = not known so far. */
+  readonly diff?: Diff;
+}
+
+export interface Diff {
+  /** Coloured by `colourStyle`. */
+  readonly lines: readonly string[];
+  /** In a sentence: what it comes to, or why there is none. */
+  readonly summary: string;
 }
 
 export interface Terminal {
@@ -72,35 +78,4 @@ export function limitNow(state: GroupState, nowMs: number): string | null {
   const isOver = Date.parse(limitResetsAt) <= nowMs;
   const what = isOver ? 'over, one session tries first' : `goes on in ${momentIn(limitResetsAt, nowMs)}`;
   return `${isThrottled(state) ? 'throttled' : 'limit'}: ${what}`;
-}
-
-/** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */
-export function isProblem(verdicts: Verdicts, record: SessionRecord): boolean {
-  const { status } = record.state;
-  if (status === 'failed' || status === 'paused' || record.warnings.length > 0) return true;
-  return status === 'pending' && verdicts(record)?.reason === 'blocked';
-}
-
-/**
- * The visible sessions in their order. What is selected stays among them also when it changes so that a filter does not
- * hold for it any more: the next key is meant for it, and not for whoever would take its place.
- */
-export function listedSessions(
-  { state, verdicts }: Pick<View, 'state' | 'verdicts'>,
-  { filter, onlyProblems, selected }: Pick<Ui, 'filter' | 'onlyProblems' | 'selected'>,
-): SessionId[] {
-  const wanted = filter.trim().toLowerCase();
-  const placed = placeSessions(state);
-  if (wanted === '' && !onlyProblems) return placed.map(({ id }) => id);
-  return placed.flatMap(({ id }) => {
-    const record = state.sessions.get(id);
-    if (id === selected) return [id];
-    if (record === undefined || (onlyProblems && !isProblem(verdicts, record))) return [];
-    return wanted === '' || searchable(state, record, verdicts(record)?.reason).includes(wanted) ? [id] : [];
-  });
-}
-
-function searchable(state: GroupState, record: SessionRecord, reason = ''): string {
-  const { id, projectPath } = record.definition;
-  return `${titleOf(state, id)} ${projectName(projectPath)} ${record.state.status} ${reason}`.toLowerCase();
 }

@@ -2,9 +2,11 @@
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
 import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
-import { type KeyCommand, type Press, press } from '../../../src/report/dashboard/keys.ts';
-import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
-import { listedSessions, type Runner } from '../../../src/report/dashboard/view.ts';
+import { helpEntries } from '../../../src/report/dashboard/help.ts';
+import { type KeyCommand, keyNames, type Press, press } from '../../../src/report/dashboard/keys.ts';
+import { listItems, sessionsOf } from '../../../src/report/dashboard/list.ts';
+import { firstUi, settled, shapeOf, type Ui } from '../../../src/report/dashboard/ui.ts';
+import type { Runner } from '../../../src/report/dashboard/view.ts';
 import { attemptId, creation, session, started, usage } from '../sample-run.ts';
 import { fold, frame, sceneEvents, sceneLimit, sessionId, textOf } from './scene.ts';
 
@@ -17,24 +19,29 @@ interface At {
   readonly number?: number;
   readonly runner?: Runner;
   readonly state?: typeof state;
+  readonly columns?: number;
 }
 
-const viewOf = (of: typeof state) => ({ state: of, verdicts: verdictsAtRest(of) });
+const listedSessions = (shown: typeof state, ui: Ui) =>
+  sessionsOf(listItems({ state: shown, verdicts: verdictsAtRest(shown) }, ui));
 
-function pressed(keys: readonly Press[], { ui = {}, number = 1, runner = 'elsewhere', state: shown = state }: At = {}) {
-  let now: Ui = { ...firstUi, selected: sessionId(number), ...ui };
+function pressed(keys: readonly Press[], at: At = {}) {
+  const { ui = {}, number = 1, runner = 'elsewhere', state: shown = state, columns = 80 } = at;
+  let now: Ui = { ...firstUi, selected: sessionId(number), home: ui.selected ?? sessionId(number), ...ui };
   const commands: KeyCommand[] = [];
   for (const key of keys) {
-    const ids = listedSessions(viewOf(shown), now);
+    const ids = listedSessions(shown, now);
     const index = Math.max(0, ids.indexOf(now.selected ?? ''));
-    const result = press(now, key, { ...viewOf(shown), ids, index, listRows: 5, paneRows: 4, runner });
-    now = result.ui;
+    const shape = shapeOf(now, columns);
+    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, shape, runner });
+    const { index: _, ...next } = settled(result.ui, listedSessions(shown, result.ui), 5);
+    now = next;
     if (result.command !== undefined) commands.push(result.command);
   }
   return { ui: now, commands };
 }
 
-const order = listedSessions(viewOf(state), firstUi);
+const order = listedSessions(state, firstUi);
 const selectedAfter = (...keys: Press[]) => order.indexOf(pressed(keys).ui.selected ?? '');
 
 test('the selection moves and stays within the list', () => {
@@ -43,23 +50,26 @@ test('the selection moves and stays within the list', () => {
   expect(selectedAfter(named('page-down'))).toBe(4);
   expect(selectedAfter(text('G'), text('j'))).toBe(order.length - 1);
   expect(selectedAfter(text('G'), text('g'))).toBe(0);
+  expect(selectedAfter(text('4'), text('.'))).toBe(4);
+  expect(selectedAfter(text('4'), text('.'), text(','))).toBe(0);
   expect(pressed([text('j')], { ui: { filter: 'nothing' } }).ui.selected).toBe(sessionId(1));
 });
 
 test('enter opens and closes the pane; tabs go round; numbers name them', () => {
   expect(pressed([named('enter')]).ui).toMatchObject({ pane: 'split', tab: 'now' });
   expect(pressed([named('enter'), named('enter')]).ui.pane).toBe('none');
-  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('prompt');
-  expect(pressed([named('enter'), named('left')]).ui.tab).toBe('attempts');
-  expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'config' });
+  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('diff');
+  expect(pressed([named('enter'), named('left')]).ui.tab).toBe('config');
+  expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'prompt' });
   expect(pressed([text('l')]).ui).toMatchObject({ pane: 'full', tab: 'log' });
-  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'none' }, commands: [] });
+  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'auto' }, commands: [] });
+  expect(pressed([text('3'), text('l'), named('escape')]).ui.pane).toBe('split');
 });
 
 test('the log scrolls from its end, the rest from its beginning', () => {
   expect(pressed([text('l'), text('k'), text('k')]).ui.scroll).toBe(2);
   expect(pressed([text('l'), text('k'), text('j'), text('j')]).ui.scroll).toBe(0);
-  expect(pressed([text('3'), named('page-down')]).ui.scroll).toBe(3);
+  expect(pressed([text('4'), named('page-down')]).ui.scroll).toBe(3);
   expect(pressed([text('l'), text('g')]).ui.scroll).toBe(Number.MAX_SAFE_INTEGER);
 });
 
@@ -137,12 +147,10 @@ test('a filter holds while it is typed, and escape ends it', () => {
   expect(pressed([text('/'), text('web'), named('escape')]).ui.filter).toBe('');
   expect(pressed([text('f')]).ui.onlyProblems).toBe(true);
   expect(pressed([text('f'), named('escape')]).ui.onlyProblems).toBe(false);
-  expect(listedSessions(viewOf(state), { ...firstUi, onlyProblems: true }).map((id) => Number(id.slice(0, 3)))).toEqual(
-    [6, 7, 8],
-  );
-  expect(listedSessions(viewOf(state), { ...firstUi, filter: 'BLOCKED' }).map((id) => Number(id.slice(0, 3)))).toEqual([
-    7,
+  expect(listedSessions(state, { ...firstUi, onlyProblems: true }).map((id) => Number(id.slice(0, 3)))).toEqual([
+    6, 7, 8,
   ]);
+  expect(listedSessions(state, { ...firstUi, filter: 'BLOCKED' }).map((id) => Number(id.slice(0, 3)))).toEqual([7]);
 });
 
 test('U11: what is selected stays under a filter until the filter or the selection is changed', () => {
@@ -150,8 +158,8 @@ test('U11: what is selected stays under a filter until the filter or the selecti
   const after = (keys: Press[], ui: Partial<Ui>) => pressed(keys, { ui }).ui.selected;
   // Its state has changed since it was selected.
   const ui = { ...firstUi, onlyProblems: true, selected: fine };
-  expect(listedSessions(viewOf(state), ui)).toContain(fine);
-  expect(listedSessions(viewOf(state), { ...ui, selected: null })).not.toContain(fine);
+  expect(listedSessions(state, ui)).toContain(fine);
+  expect(listedSessions(state, { ...ui, selected: null })).not.toContain(fine);
   expect(pressed([text('p')], { ui, number: 1 }).commands).not.toContainEqual(
     expect.objectContaining({ sessionId: sessionId(6) }),
   );
@@ -160,6 +168,10 @@ test('U11: what is selected stays under a filter until the filter or the selecti
   expect(after([text('f')], { selected: sessionId(7) })).toBe(sessionId(7));
   expect(after([text('/'), text('BLOCKED')], { selected: fine })).toBe(sessionId(7));
   expect(after([text('/'), text('nothing like it')], { selected: fine })).toBeNull();
+  // Nobody went there: the one the person went to is back as soon as it is shown.
+  expect(after([text('f'), text('f')], { selected: fine })).toBe(fine);
+  expect(after([text('/'), text('BLOCKED'), named('escape')], { selected: fine })).toBe(fine);
+  expect(after([text('f'), named('down'), text('f')], { selected: fine })).toBe(sessionId(7));
   expect(textOf(frame({ ui: { filter: 'nothing like it', selected: null } }))).toContain('Nothing matches.');
 });
 
@@ -219,7 +231,27 @@ test('leaving is offered only where it undoes nothing that was asked for', () =>
 
 test('a text that arrives at once, pasted by mistake, presses nothing', () => {
   expect(pressed([text('rm -rf q'), { text: 'q', isPasted: true }])).toEqual({
-    ui: { ...firstUi, selected: sessionId(1) },
+    ui: { ...firstUi, selected: sessionId(1), home: sessionId(1) },
     commands: [],
   });
+});
+
+test('the help page names every key that does something, and no other', () => {
+  const characters = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
+  const presses = [
+    ...characters.map((one) => [one, text(one)] as const),
+    ...keyNames.map((one) => [one, named(one)] as const),
+  ];
+  const places: At[] = [1, 2, 6, 8].flatMap((number) =>
+    (['none', 'split', 'full'] as const).map((pane) => ({ number, ui: { pane, tab: 'log', scroll: 1, filter: ' ' } })),
+  );
+  const isHandled = (key: Press) =>
+    places.some((place) => {
+      const before = pressed([named('ctrl-u')], place).ui;
+      const { ui, commands } = pressed([key], place);
+      return commands.length > 0 || JSON.stringify(ui) !== JSON.stringify(before);
+    });
+  const handled = presses.filter(([, key]) => isHandled(key)).map(([name]) => name);
+  const told = helpEntries.flatMap(([keys]) => keys);
+  expect(handled.toSorted()).toEqual([...told, 'q', 'ctrl-c'].toSorted());
 });

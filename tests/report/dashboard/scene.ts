@@ -7,7 +7,7 @@ import type { LiveSession } from '../../../src/core/progress.ts';
 import { reduce } from '../../../src/core/reduce.ts';
 import { type GroupState, initialState } from '../../../src/core/state.ts';
 import { type AttemptNotes, noteAttempt } from '../../../src/report/dashboard/attempts.ts';
-import { plainRow } from '../../../src/report/dashboard/cells.ts';
+import { plainRow, type Row } from '../../../src/report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../../src/report/dashboard/frame.ts';
 import { asciiGlyphs, unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
 import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
@@ -116,7 +116,7 @@ export interface Wanted {
   readonly ascii?: true;
 }
 
-/** The scene as a frame. */
+/** The scene as a frame, of the list alone where nothing else is wanted. */
 export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {}): Frame {
   const { state, notes } = fold(sceneEvents);
   const nowMs = startMs + 95_000;
@@ -135,10 +135,14 @@ export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {})
     attempts: notes.get(selected) ?? [],
   };
   const glyphs = ascii ? asciiGlyphs : unicodeGlyphs;
-  return frameOf({ material, ...shown }, { ...firstUi, ...ui }, { columns, rows, glyphs });
+  return frameOf({ material, ...shown }, { ...firstUi, pane: 'none', ...ui }, { columns, rows, glyphs });
 }
 
 /** The frame as text, blanks at the ends of rows left out. */
 export function textOf({ rows }: Frame): string {
   return `${rows.map((row) => plainRow(row).trimEnd()).join('\n')}\n`;
+}
+
+export function isSelected({ cells }: Row): boolean {
+  return cells.some((cell) => cell.isSelected);
 }

@@ -1,11 +1,9 @@
-/** Screens kept beside the tests. With UPDATE_GOLDEN=1 they are written anew, to be read before they are kept. */
+/** Texts kept beside the tests. With UPDATE_GOLDEN=1 they are written anew, to be read before they are kept. */
 import { expect } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const folder = join(import.meta.dir, 'golden');
-
-export function expectGolden(name: string, text: string): void {
+export function expectGolden(folder: string, name: string, text: string): void {
   const path = join(folder, `${name}.txt`);
   if (process.env.UPDATE_GOLDEN === '1') {
     mkdirSync(folder, { recursive: true });

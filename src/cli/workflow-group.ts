@@ -6,6 +6,7 @@ import { briefPath } from '../control/path-argument.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../core/group.ts';
 import { makeSessionId, quoted } from '../core/id.ts';
+import { programName } from '../core/program-name.ts';
 import { findRepository } from '../git/repository.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { problemsFailure, yamlBytesMax } from '../store/yaml-text.ts';
@@ -15,7 +16,7 @@ import { readTextFile } from '../template/text-file.ts';
 import { type GivenVariables, parseGiven } from '../template/variables.ts';
 import type { SessionDraft, WorkflowDraft } from '../template/workflow/draft.ts';
 import { loadWorkflow } from '../template/workflow.ts';
-import { type Context, programName } from './context.ts';
+import type { Context } from './context.ts';
 import { projectNotes } from './options/session-work.ts';
 
 const noteColumnsMax = 1000;

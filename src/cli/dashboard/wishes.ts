@@ -7,6 +7,7 @@ import type { GroupReference } from '../../control/resolve.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
+import { programName } from '../../core/program-name.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import type { Wish } from '../../report/dashboard/keys.ts';
@@ -16,7 +17,7 @@ import { titleOf, withCommands } from '../../report/wording.ts';
 import type { RequestBody } from '../../store/requests.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
-import { type Context, programName } from '../context.ts';
+import type { Context } from '../context.ts';
 import { startDetached } from '../detach.ts';
 
 /** Wishes that concern the group and not the screen. */

@@ -88,6 +88,11 @@ export function createContext(packageRoot: string, surroundings = ownSurrounding
   };
 }
 
+/** For work whose result is a document: what it says to people goes beside it. */
+export function besideDocument(context: Context): Context {
+  return Object.create(context, { stdout: { value: context.stderr } }) as Context;
+}
+
 /** Waits until all output was handed over. Output that was lost is no success, unless its reader wanted no more. */
 export async function finishOutput(context: Context): Promise<void> {
   const { stdout, stderr } = context;

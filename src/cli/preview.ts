@@ -1,8 +1,10 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
+
 import { type Abilities, checkAbilities } from '../claude/abilities.ts';
 import { chooseLogin } from '../claude/launch/login.ts';
 import { findClaude } from '../claude/launch/program.ts';
 import { list, object } from '../claude/lenient.ts';
+import { checkClaudeLogin } from '../control/doctor/machine.ts';
 import { readSamples } from '../control/watch/history.ts';
 import { resumeCostSentence } from '../control/watch/resume-cost.ts';
 import { ok, type Result } from '../core/failure.ts';
@@ -21,7 +23,6 @@ import type { ResolvedConfig } from '../template/config-layers.ts';
 import { checkAccepted, judgeTrial } from '../trial/judge.ts';
 import { abilitiesOf, type Tried, trialOf } from '../trial/remembered.ts';
 import type { Context, Work } from './context.ts';
-import { checkClaudeLogin } from './doctor/machine.ts';
 import { exitCode } from './exit-code.ts';
 import { checkProject } from './run-check.ts';
 

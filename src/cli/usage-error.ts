@@ -22,7 +22,7 @@ export function explainUsage(
   return `${programName}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
 }
 
-interface Named {
+export interface Named {
   name(): string;
   readonly commands: readonly Named[];
 }

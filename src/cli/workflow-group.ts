@@ -18,25 +18,43 @@ import type { SessionDraft, WorkflowDraft } from '../template/workflow/draft.ts'
 import { loadWorkflow } from '../template/workflow.ts';
 import type { Context } from './context.ts';
 import { projectNotes } from './options/session-work.ts';
+import { readWorkflowText, standardInput } from './options/standard-input.ts';
 
 const noteColumnsMax = 1000;
 
 /**
- * The group that `reference` describes: the path of a workflow file, or the name of a workflow template. `pairs` are
- * the values of `--var`, `alsoKnown` names among them that are for others. Fails with every problem of the file.
+ * The group that `reference` describes: the path of a workflow file, `-` for one on standard input, or the name of a
+ * workflow template. `pairs` are the values of `--var`, `alsoKnown` names among them that are for others. Fails with
+ * every problem of the file.
  */
-export function readWorkflow(
+export async function readWorkflow(
   context: Context,
   reference: string,
   pairs: readonly string[],
   alsoKnown: readonly string[] = [],
-): Result<NewGroup> {
+): Promise<Result<NewGroup>> {
   const given = parseGiven(pairs);
   if (!given.ok) return given;
+  if (reference === standardInput) {
+    const text = await readWorkflowText(context, yamlBytesMax);
+    if (!text.ok) return text;
+    const piped = { path: pipedName, name: 'workflow', baseFolder: context.cwd, text: text.value };
+    return loadFile(context, piped, given.value, alsoKnown);
+  }
   const file = fileOf(context, reference);
   if (!file.ok) return file;
-  return loadFile(context, file.value, given.value, alsoKnown);
+  const { path } = file.value;
+  const read = readTextFile(context.world, path, yamlBytesMax);
+  if (!read.ok) {
+    const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
+    return fail('usage', message, 'Give the path of a YAML file, or a name of: claude-code-agent template list');
+  }
+  const name = basename(path, extname(path));
+  return loadFile(context, { ...file.value, name, text: read.text }, given.value, alsoKnown);
 }
+
+/** How its problems name what has no path. */
+const pipedName = 'standard input';
 
 interface WorkflowFile {
   readonly path: string;
@@ -66,21 +84,16 @@ function noWorkflow(reference: string): Result<never> {
 
 function loadFile(
   context: Context,
-  { path, baseFolder }: WorkflowFile,
+  { path, name, baseFolder, text }: WorkflowFile & { readonly name: string; readonly text: string },
   given: GivenVariables,
   alsoKnown: readonly string[],
 ): Result<NewGroup> {
   const { world, env } = context;
-  const read = readTextFile(world, path, yamlBytesMax);
-  if (!read.ok) {
-    const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
-    return fail('usage', message, 'Give the path of a YAML file, or a name of: claude-code-agent template list');
-  }
   const draft = loadWorkflow({
     world,
     file: path,
-    text: read.text,
-    name: basename(path, extname(path)),
+    text,
+    name,
     baseFolder,
     givenFolder: context.cwd,
     alsoKnown,
@@ -92,7 +105,7 @@ function loadFile(
   if (draft.ok) {
     const notes = projectNotes(draft.value.projectCommands, 'accept: false and setup: false leave them out');
     for (const note of notes) context.stderr.line(safeLine(note, noteColumnsMax));
-    return ok(groupOf(context, draft.value, read.text));
+    return ok(groupOf(context, draft.value, text));
   }
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');
 }

@@ -9,7 +9,7 @@ import { parseLine } from '../../src/claude/messages.ts';
 import { judge } from '../../src/claude/outcome.ts';
 import { emptyStream, foldMessage, usageOf } from '../../src/claude/stream.ts';
 import { TranscriptReader } from '../../src/claude/transcript-entries.ts';
-import { checkGroups } from '../../src/cli/doctor/groups.ts';
+import { checkGroups } from '../../src/control/doctor/groups.ts';
 import { readLive } from '../../src/control/watch/live-view.ts';
 import { draftOf } from '../../src/core/draft.ts';
 import { groupProgress } from '../../src/core/progress.ts';

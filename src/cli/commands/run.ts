@@ -16,7 +16,8 @@ import { concludeRun, previewWish, rehearsalFor, runHere } from '../run-command.
 import { readWorkflow } from '../workflow-group.ts';
 
 const description = `Creates the group that a workflow describes and runs it.
-Relative paths in the file are meant from the file's folder; in a workflow template, from the current folder.`;
+Relative paths in the file are meant from the file's folder; in a workflow template, or one that is piped in, from the
+current folder.`;
 
 const example = `
 Example:
@@ -25,7 +26,11 @@ Example:
   $ claude-code-agent run feature-implementation --var feature="Dark mode" --rehearse`;
 
 export function define(command: Command, context: Context): void {
-  withRunOptions(command.description(description).argument('<workflow>', 'path of a YAML file, or a template name'))
+  withRunOptions(
+    command
+      .description(description)
+      .argument('<workflow>', 'path of a YAML file, "-" for standard input, or a template name'),
+  )
     .option('--var <name=value>', 'value for a variable of the workflow; may be repeated', collect)
     // Whoever passes the same options to every run may: in a new group nothing has failed.
     .addOption(new Option('--retry-failed').hideHelp())
@@ -39,7 +44,7 @@ export function define(command: Command, context: Context): void {
 async function run(context: Context, reference: string, pairs: readonly string[], wish: RunWish): Promise<Work> {
   const root = context.root();
   if (!root.ok) return root;
-  const group = readWorkflow(context, reference, pairs);
+  const group = await readWorkflow(context, reference, pairs);
   if (!group.ok) return group;
   if (wish.dryRun) return dryRun(context, root.value, group.value, wish);
   // Looked at first: a group that cannot be run as asked is not to be left behind.

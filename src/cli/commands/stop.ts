@@ -7,10 +7,10 @@ import { type PauseOutcome, pauseAndTell } from '../../control/pause-group.ts';
 import { whileWaiting } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../../core/failure.ts';
-import { safeLine } from '../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
-import type { Context, Work } from '../context.ts';
+import { besideDocument, type Context, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeCommand } from '../go-on.ts';
 
@@ -29,11 +29,12 @@ export function define(command: Command, context: Context): void {
       'Pauses every group of the data folder that is running, now and resumably, also those without a runner.',
     )
     .option('--all', 'needed, so that nobody stops everything by mistake')
+    .option('--json', 'one JSON document: {"groups": [{"group", "status"}], "unreadable": ids}')
     .addHelpText('after', example)
-    .action(({ all }) => context.run(() => stop(context, all === true)));
+    .action(({ all, json }) => context.run(() => stop(context, all === true, json === true)));
 }
 
-async function stop(context: Context, all: boolean): Promise<Work> {
+async function stop(context: Context, all: boolean, json: boolean): Promise<Work> {
   if (!all) {
     const next = 'Give --all to pause every group, or pause one with: claude-code-agent group pause <group>';
     return fail('usage', 'It was not said what to stop.', next);
@@ -41,11 +42,22 @@ async function stop(context: Context, all: boolean): Promise<Work> {
   const groups = runningGroups(context);
   if (!groups.ok) return groups;
   const { running, unreadable } = groups.value;
-  const stopped = await Promise.all(running.map((group) => stopOne(context, group)));
+  const people = json ? besideDocument(context) : context;
+  const stopped = await Promise.all(running.map((group) => stopOne(people, group)));
   const still = await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
   const other = still.every(Boolean) ? '' : 'other ';
-  if (running.length === 0) context.stdout.line(`No ${other}group is running.`);
+  if (running.length === 0) people.stdout.line(`No ${other}group is running.`);
+  if (json) context.stdout.line(safeJson(document(context, groups.value), 2));
   return ok(unreadable.length === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+}
+
+/** How they stand afterwards. */
+function document({ world }: Context, { running, unreadable }: Found): object {
+  const groups = running.map(({ root, groupId }) => {
+    const state = loadGroup(world, root, groupId);
+    return { group: groupId, ...(state.ok ? { status: state.value.status } : {}) };
+  });
+  return { groups, unreadable: unreadable.map(({ group }) => group.groupId) };
 }
 
 /** A group of which nobody can tell whether it is running, and why. */

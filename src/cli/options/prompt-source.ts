@@ -4,6 +4,7 @@ import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { promptBytesMax, promptProblem } from '../../core/values.ts';
 import type { Context } from '../context.ts';
+import { readStandardInput, standardInput } from './standard-input.ts';
 
 export interface PromptOptions {
   readonly prompt?: string | undefined;
@@ -15,8 +16,9 @@ export async function readPrompt(context: Context, given: PromptOptions): Promis
   if (given.prompt !== undefined && given.promptFile !== undefined) {
     return fail('usage', 'Both --prompt and --prompt-file were given.', 'Give one of them.');
   }
+  if (given.promptFile === standardInput) return readPipedPrompt(context);
   if (given.promptFile !== undefined) return readPromptFile(context, given.promptFile);
-  if (given.prompt === '-') return readStandardInput(context);
+  if (given.prompt === standardInput) return readPipedPrompt(context);
   if (given.prompt !== undefined) return checkPrompt(given.prompt, 'The text of --prompt');
   return fail(
     'usage',
@@ -27,7 +29,7 @@ export async function readPrompt(context: Context, given: PromptOptions): Promis
 
 /** A text given on the command line, or on standard input when it is "-". `source` begins the sentence of a refusal. */
 export async function readText(context: Context, text: string, source: string): Promise<Result<string>> {
-  return text === '-' ? readStandardInput(context) : checkPrompt(text, source);
+  return text === standardInput ? readPipedPrompt(context) : checkPrompt(text, source);
 }
 
 function readPromptFile(context: Context, file: string): Result<string> {
@@ -50,16 +52,9 @@ function readPromptFile(context: Context, file: string): Result<string> {
   return read.ok ? decodePrompt(read.value, source) : fail('usage', `${source} ${read.trouble}.`, next);
 }
 
-async function readStandardInput(context: Context): Promise<Result<string>> {
-  if (context.stdinIsTerminal) context.stderr.line('Type the prompt, then press Ctrl-D:');
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of Bun.stdin.stream()) {
-    parts.push(part);
-    size += part.byteLength;
-    if (size > promptBytesMax) return tooLong('The prompt on standard input');
-  }
-  return decodePrompt(Buffer.concat(parts), 'The prompt on standard input');
+async function readPipedPrompt(context: Context): Promise<Result<string>> {
+  const bytes = await readStandardInput(context, 'The prompt', promptBytesMax);
+  return bytes.ok ? decodePrompt(bytes.value, 'The prompt on standard input') : bytes;
 }
 
 function decodePrompt(bytes: Uint8Array, source: string): Result<string> {

@@ -2,7 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
 import { shellWord } from '../../../control/path-argument.ts';
-import { resolveGroup } from '../../../control/resolve.ts';
+import { resolveGroupToDestroy } from '../../../control/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
@@ -11,7 +11,7 @@ import { recoveryHint } from '../../../delivery/recovery-hint.ts';
 import { cleanUpSessions, type Leftover, leftoversOf, whyKept } from '../../../delivery/worktree-cleanup.ts';
 import { repositoryDir } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../report/format.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { runLine, titleOf } from '../../../report/wording.ts';
 import type { GroupWriter } from '../../../store/group-writer.ts';
 import type { Context, Work } from '../../context.ts';
@@ -29,19 +29,27 @@ export function define(command: Command, context: Context): void {
       'Archives a completed, failed or paused group. It stays readable, but cannot run any more. Worktrees and ' +
         'branches whose work is merged go; while others hold unmerged work, nothing is archived.',
     )
-    .argument('<group>', 'id, unique prefix or slug')
+    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
     .option('--force', 'remove worktrees and branches with unmerged work as well')
+    .option('--json', 'one JSON document: {"group", "removedWorktrees", "keptWorktrees"}')
     .addHelpText('after', example)
-    .action((reference, { force }) => context.run(() => archive(context, reference, force === true)));
+    .action((reference, { force, json }) =>
+      context.run(() => archive(context, reference, { force: force === true, json: json === true })),
+    );
 }
 
-async function archive(context: Context, reference: string, force: boolean): Promise<Work> {
-  const group = resolveGroup(context, reference);
+interface Wish {
+  readonly force: boolean;
+  readonly json: boolean;
+}
+
+async function archive(context: Context, reference: string, wish: Wish): Promise<Work> {
+  const group = resolveGroupToDestroy(context, reference);
   if (!group.ok) return group;
-  return changeGroup(context, group.value, { direct: (writer) => archiveNow(context, writer, force) });
+  return changeGroup(context, group.value, { direct: (writer) => archiveNow(context, writer, wish) });
 }
 
-async function archiveNow(context: Context, writer: GroupWriter, force: boolean): Promise<Result<ExitCode>> {
+async function archiveNow(context: Context, writer: GroupWriter, { force, json }: Wish): Promise<Result<ExitCode>> {
   const { status, group } = writer.state;
   const isArchived = status === 'archived';
   if (!isArchived && nextGroupStatus(status, 'group_archived') === null) {
@@ -79,6 +87,10 @@ async function archiveNow(context: Context, writer: GroupWriter, force: boolean)
     say(`The worktree of ${titleOf(writer.state, sessionId)} stays. ${why}`);
   }
   if (kept.length > 0) say(advice(group.id, force));
+  if (json) {
+    const keptWorktrees = kept.map(({ sessionId }) => sessionId);
+    context.stdout.line(safeJson({ group: group.id, removedWorktrees: cleaned, keptWorktrees }, 2));
+  }
   return ok(exitCode.done);
 }
 

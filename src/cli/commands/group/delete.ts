@@ -5,13 +5,14 @@ import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } fr
 import { liveRunner } from '../../../control/live-runner.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
-import { type GroupReference, isHeld, resolveGroup } from '../../../control/resolve.ts';
+import { type GroupReference, isHeld, resolveGroupToDestroy } from '../../../control/resolve.ts';
 import { type Failure, fail, ok, type Result } from '../../../core/failure.ts';
+import type { GroupId } from '../../../core/group.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { finishMerge } from '../../../delivery/finish.ts';
 import { leftoversOf, releaseWorktrees } from '../../../delivery/worktree-cleanup.ts';
 import { plural } from '../../../report/format.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { stopGroup } from '../../../runner/stop-group.ts';
 import { deleteGroup, loadGroup } from '../../../store/group-store.ts';
 import type { GroupWriter } from '../../../store/group-writer.ts';
@@ -35,32 +36,65 @@ export function define(command: Command, context: Context): void {
         'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named. A group that ' +
         'is running has to be paused first; --force does that too.',
     )
-    .argument('<group>', 'id, unique prefix or slug')
+    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
+    .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask; pause it and commit what is in no commit on its branch first')
+    .option('--json', 'one JSON document: {"group"}, null when the answer was no')
     .addHelpText('after', example)
-    .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
+    .action((reference, given) =>
+      context.run(() => deleteGroups(context, [reference], given, ([group = null]) => ({ group }))),
+    );
 }
 
-async function remove(context: Context, reference: string, force: boolean): Promise<Work> {
-  const group = resolveGroup(context, reference);
-  if (!group.ok) return group;
-  const { groupId } = group.value;
-  if (force) clearLock(context, group.value);
-  const free = await (force ? pauseFirst(context, group.value) : refuseWhileRunning(context, group.value));
-  if (!free.ok) return free;
-  const sure = await confirmed(context, question(context, group.value), force);
-  if (!sure.ok) return sure;
-  if (!sure.value) {
-    context.stderr.line('Nothing was deleted.');
-    return ok(exitCode.done);
+export interface DeleteOptions {
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+/** One after the other, up to the first that cannot be deleted; none, when one of them is not known for certain. */
+export async function deleteGroups(
+  context: Context,
+  references: readonly string[],
+  given: DeleteOptions,
+  documentOf: (deleted: readonly GroupId[]) => object,
+): Promise<Work> {
+  const groups = new Map<string, GroupReference>();
+  for (const reference of references) {
+    const group = resolveGroupToDestroy(context, reference);
+    if (!group.ok) return group;
+    groups.set(group.value.groupId, group.value);
   }
-  const deleted = await changeGroup<void>(context, group.value, {
-    direct: (writer) => deleteNow(context, group.value, writer, force),
+  const deleted: GroupId[] = [];
+  let done: Result<unknown> = ok(undefined);
+  for (const group of groups.values()) {
+    const removed = await remove(context, group, given);
+    done = removed;
+    if (!removed.ok) break;
+    if (removed.value) deleted.push(group.groupId);
+    context.stderr.line(removed.value ? `Deleted ${group.groupId}.` : 'Nothing was deleted.');
+  }
+  if (given.json) context.stdout.line(safeJson(documentOf(deleted), 2));
+  return done.ok ? ok(exitCode.done) : done;
+}
+
+/** False when the person who was asked said no. */
+async function remove(
+  context: Context,
+  group: GroupReference,
+  { yes, force: forced }: DeleteOptions,
+): Promise<Result<boolean>> {
+  const force = forced === true;
+  if (force) clearLock(context, group);
+  const free = await (force ? pauseFirst(context, group) : refuseWhileRunning(context, group));
+  if (!free.ok) return free;
+  const sure = await confirmed(context, question(context, group), force || yes === true);
+  if (!sure.ok || !sure.value) return sure;
+  const deleted = await changeGroup<void>(context, group, {
+    direct: (writer) => deleteNow(context, group, writer, force),
   });
-  const settled = deleted.ok || !isDamage(deleted.failure) ? deleted : await deleteDamaged(context, group.value, force);
-  if (!settled.ok) return settled;
-  context.stderr.line(`Deleted ${groupId}.`);
-  return ok(exitCode.done);
+  const settled = deleted.ok || !isDamage(deleted.failure) ? deleted : await deleteDamaged(context, group, force);
+  return settled.ok ? ok(true) : settled;
 }
 
 /** What is no file can be locked by nobody, and stands in the way; a runner that lives is known by the log. */

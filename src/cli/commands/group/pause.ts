@@ -8,9 +8,10 @@ import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import type { GroupStatus } from '../../../core/status.ts';
 import { formatClock } from '../../../report/format.ts';
+import { safeJson } from '../../../report/terminal-text.ts';
 import { loadGroup } from '../../../store/group-store.ts';
 import type { PauseRequestMode } from '../../../store/requests.ts';
-import type { Context, Work } from '../../context.ts';
+import { besideDocument, type Context, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { resumeCommand } from '../../go-on.ts';
 import { concludeRun, runHere } from '../../run-command.ts';
@@ -28,6 +29,7 @@ Every session keeps its conversation; nothing of it is left running.`)
     .argument('<group>', 'id, unique prefix or slug')
     .option('--drain', 'start nothing new and wait until running sessions have finished')
     .option('--freeze', 'halt every process where it stands; after 60 s that becomes a pause')
+    .option('--json', 'one JSON document: {"group", "status"}, and "frozenUntil" of a frozen one')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => pause(context, reference, given)));
 }
@@ -35,9 +37,10 @@ Every session keeps its conversation; nothing of it is left running.`)
 interface Given {
   readonly drain?: true | undefined;
   readonly freeze?: true | undefined;
+  readonly json?: true | undefined;
 }
 
-async function pause(context: Context, reference: string, { drain, freeze }: Given): Promise<Work> {
+async function pause(context: Context, reference: string, { drain, freeze, json }: Given): Promise<Work> {
   if (drain && freeze) return fail('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
@@ -50,7 +53,13 @@ async function pause(context: Context, reference: string, { drain, freeze }: Giv
   if (!paused.ok) return paused;
   const { outcome, warnings } = paused.value;
   for (const warning of warnings) context.stderr.line(warning);
-  return conclude(context, group.value, mode, outcome);
+  const concluded = await conclude(json ? besideDocument(context) : context, group.value, mode, outcome);
+  if (!json || !concluded.ok) return concluded;
+  const state = loadGroup(context.world, group.value.root, group.value.groupId);
+  if (!state.ok) return state;
+  const { status, frozenUntil } = state.value;
+  context.stdout.line(safeJson({ group: group.value.groupId, status, frozenUntil }, 2));
+  return concluded;
 }
 
 function conclude(

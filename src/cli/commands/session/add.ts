@@ -23,7 +23,7 @@ import {
 import { quoted } from '../../../core/id.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { frozenTemplates, generatedConfig } from '../../../runner/place/generated-config.ts';
 import { additionProblem, nextSessionId } from '../../../runner/request-answers.ts';
 import { problemsFailure } from '../../../store/yaml-text.ts';
@@ -64,7 +64,7 @@ export function define(command: Command, context: Context): void {
     .argument('<group>', 'id, unique prefix or slug')
     .requiredOption('--project <dir>', 'folder of the project in which the session works')
     .option('--prompt <text>', 'the task; "-" reads it from standard input')
-    .option('--prompt-file <file>', 'file with the task')
+    .option('--prompt-file <file>', 'file with the task; "-" is standard input')
     .option('--template <name>', 'prompt template that makes the task, or a config template')
     .option('--config-template <name>', 'what the session finds in its config dir')
     .option('--var <name=value>', 'value for a variable of a template; may be repeated', collect)
@@ -95,6 +95,7 @@ export function define(command: Command, context: Context): void {
       parseMaxProcesses,
     );
   withConfigOptions(withWorkOptions(described))
+    .option('--json', 'one JSON document: {"group", "session"}')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => add(context, reference, given)));
 }
@@ -116,6 +117,7 @@ interface Given extends TaskOptions, WorkOptions, ConfigOptions {
   /** Bytes. */
   readonly memory?: number | undefined;
   readonly maxProcesses?: number | undefined;
+  readonly json?: true | undefined;
 }
 
 /** Everything but what depends on the group's present sessions. */
@@ -154,7 +156,8 @@ async function add(context: Context, reference: string, given: Given): Promise<W
   });
   if (!added.ok) return added;
   for (const note of draft.value.notes) context.stderr.line(safeLine(note, noteColumnsMax));
-  context.stdout.line(added.value);
+  const { groupId } = group.value;
+  context.stdout.line(given.json ? safeJson({ group: groupId, session: added.value }, 2) : added.value);
   return ok(exitCode.done);
 }
 

@@ -3,7 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
-import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
+import { type LoadedSession, loadReferredSession, resolveGroupToDestroy } from '../../../control/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { dependentsOf } from '../../../core/graph.ts';
 import type { SessionId } from '../../../core/group.ts';
@@ -18,7 +18,7 @@ import {
   recordCleaned,
   releaseWorktrees,
 } from '../../../delivery/worktree-cleanup.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { listTitles, runLine, titleOf } from '../../../report/wording.ts';
 import type { GroupWriter } from '../../../store/group-writer.ts';
 import { sessionPaths } from '../../../store/paths.ts';
@@ -39,13 +39,22 @@ export function define(command: Command, context: Context): void {
         'Refuses while the worktree holds work that is in no commit. A branch with unmerged commits stays.',
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask; commit what is in no commit on its branch first')
+    .option('--json', 'one JSON document: {"group", "session"}')
     .addHelpText('after', example)
-    .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
+    .action((reference, given) => context.run(() => remove(context, reference, given)));
 }
 
-async function remove(context: Context, reference: string, force: boolean): Promise<Work> {
-  const session = loadReferredSession(context, reference);
+interface Given {
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function remove(context: Context, reference: string, { yes, force: forced, json }: Given): Promise<Work> {
+  const force = forced === true;
+  const session = loadReferredSession(context, reference, resolveGroupToDestroy);
   if (!session.ok) return session;
   const { sessionId, state, record, paths } = session.value;
   const hasRunner = liveRunner(context.world, session.value) !== null;
@@ -53,7 +62,8 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   if (!possible.ok) return possible;
   const title = titleOf(state, sessionId);
   // A session that never ran has nothing to lose but its definition.
-  const sure = await confirmed(context, `Delete session ${title} with its transcript?`, force || record.attempts === 0);
+  const isAnswered = force || yes === true || record.attempts === 0;
+  const sure = await confirmed(context, `Delete session ${title} with its transcript?`, isAnswered);
   if (!sure.ok) return sure;
   if (!sure.value) return ok(exitCode.done);
   const removal: Removal = { session: session.value, force };
@@ -64,6 +74,7 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   if (!removed.ok) return removed;
   context.world.files.remove(sessionPaths(paths, sessionId).folder);
   context.stderr.line(`Removed ${title} from ${state.group.id}.`);
+  if (json) context.stdout.line(safeJson({ group: state.group.id, session: sessionId }, 2));
   return ok(exitCode.done);
 }
 

@@ -8,6 +8,7 @@ import { type LoadedSession, loadReferredSession } from '../../../control/resolv
 import { recordCommand } from '../../../control/submit.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
+import { safeJson } from '../../../report/terminal-text.ts';
 import { titleOf } from '../../../report/wording.ts';
 import { messageEvent } from '../../../runner/request-answers.ts';
 import { stopSession } from '../../../runner/stop-group.ts';
@@ -31,19 +32,20 @@ export function define(command: Command, context: Context): void {
     .description('Tells a session something. A running one reads it at its next step, others with their next attempt.')
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .argument('<text>', 'what to say; "-" reads it from standard input')
+    .option('--json', 'one JSON document: {"group", "session", "heard"}, where heard is now or next-attempt')
     .addHelpText('after', example)
-    .action((reference, text) => context.run(() => say(context, reference, text)));
+    .action((reference, text, { json }) => context.run(() => say(context, reference, text, json === true)));
 }
 
 /** When the session hears it. */
 type Heard = 'now' | 'next-attempt';
 
-async function say(context: Context, reference: string, given: string): Promise<Work> {
+async function say(context: Context, reference: string, given: string, json: boolean): Promise<Work> {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const text = await readText(context, given, 'The message');
   if (!text.ok) return text;
-  const { sessionId, state } = session.value;
+  const { groupId, sessionId, state } = session.value;
   const wish = { kind: 'say', sessionId, text: text.value } as const;
   const { world } = context;
   const change = changeGroup<Heard>(context, session.value, {
@@ -57,9 +59,8 @@ async function say(context: Context, reference: string, given: string): Promise<
   const said = await whileWaiting(context, session.value, change);
   if (!said.ok) return said;
   const title = titleOf(state, sessionId);
-  context.stdout.line(
-    said.value === 'now' ? `Told session ${title}.` : `Session ${title} is told with its next attempt.`,
-  );
+  const told = said.value === 'now' ? `Told session ${title}.` : `Session ${title} is told with its next attempt.`;
+  context.stdout.line(json ? safeJson({ group: groupId, session: sessionId, heard: said.value }, 2) : told);
   return ok(exitCode.done);
 }
 

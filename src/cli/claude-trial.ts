@@ -1,18 +1,18 @@
 /** `doctor --claude`: tries the claude that is installed, now; and what is remembered of its last trial. */
-import { chooseLogin } from '../../claude/launch/login.ts';
-import { findClaude } from '../../claude/launch/program.ts';
-import { whileBusy } from '../../control/busy.ts';
-import { onSignal } from '../../control/signals.ts';
-import { ok } from '../../core/failure.ts';
-import { padColumns, type Tone } from '../../report/format.ts';
-import { safeJson, safeLine } from '../../report/terminal-text.ts';
-import { type Claim, claims, type Seen, type Weight, weightFor } from '../../trial/claims.ts';
-import { TrialGate } from '../../trial/gate.ts';
-import { judgeTrial } from '../../trial/judge.ts';
-import { type Tried, trialOf } from '../../trial/remembered.ts';
-import type { Context, Work } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
-import { type Finding, fine } from './finding.ts';
+import { chooseLogin } from '../claude/launch/login.ts';
+import { findClaude } from '../claude/launch/program.ts';
+import { whileBusy } from '../control/busy.ts';
+import { type Finding, fine } from '../control/doctor/finding.ts';
+import { onSignal } from '../control/signals.ts';
+import { ok } from '../core/failure.ts';
+import { padColumns, type Tone } from '../report/format.ts';
+import { safeJson, safeLine } from '../report/terminal-text.ts';
+import { type Claim, claims, type Seen, type Weight, weightFor } from '../trial/claims.ts';
+import { TrialGate } from '../trial/gate.ts';
+import { judgeTrial } from '../trial/judge.ts';
+import { type Tried, trialOf } from '../trial/remembered.ts';
+import type { Context, Work } from './context.ts';
+import { exitCode } from './exit-code.ts';
 
 const tones: Readonly<Record<Seen['verdict'], Tone>> = { holds: 'good', broken: 'bad', untried: 'warn' };
 

@@ -1,5 +1,5 @@
 /**
- * cli/doctor/: the checks of `doctor`. This file: what a check comes to.
+ * control/doctor/: the checks of `doctor`. This file: what a check comes to.
  */
 
 /** `warning`: works, but somebody should know. `broken`: groups cannot run, or something is left behind. */

@@ -3,27 +3,18 @@
  * be lost is removed with --fix; branches never are.
  */
 import { relative } from 'node:path';
-import { changeGroup } from '../../control/change-group.ts';
-import { lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
-import type { GroupReference } from '../../control/resolve.ts';
-import { type Failure, ok, type Result } from '../../core/failure.ts';
-import type { GroupId } from '../../core/group.ts';
-import { isGroupId, isSessionId } from '../../core/id.ts';
-import type { SessionRecord } from '../../core/session-state.ts';
-import type { GroupState } from '../../core/state.ts';
-import { nextGroupStatus } from '../../core/status.ts';
-import { finishMerge } from '../../delivery/finish.ts';
-import { recoveryHint } from '../../delivery/recovery-hint.ts';
-import {
-  cleanUpSessions,
-  type Leftover,
-  leftoverOf,
-  leftoversOf,
-  ownBranches,
-  removeLeftover,
-  whyKept,
-} from '../../delivery/worktree-cleanup.ts';
-import { findRepository } from '../../git/repository.ts';
+import { changeGroup } from '../control/change-group.ts';
+import { type Finding, fine } from '../control/doctor/finding.ts';
+import { lookAt, shellWord, tryPath } from '../control/path-argument.ts';
+import type { Place } from '../control/place.ts';
+import type { GroupReference } from '../control/resolve.ts';
+import { type Failure, ok, type Result } from '../core/failure.ts';
+import type { GroupId } from '../core/group.ts';
+import { isGroupId, isSessionId } from '../core/id.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import { nextGroupStatus } from '../core/status.ts';
+import { findRepository } from '../git/repository.ts';
 import {
   discard,
   forgetWorktree,
@@ -32,15 +23,24 @@ import {
   type Registered,
   registeredWorktrees,
   standingOf,
-} from '../../git/worktrees/discard.ts';
-import { repositoryDir } from '../../git/worktrees/scratch.ts';
-import { runLine, titleOf } from '../../report/wording.ts';
-import { groupIds, loadGroup } from '../../store/group-store.ts';
-import { readMergeJournal } from '../../store/merge-journal.ts';
-import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../../store/paths.ts';
-import type { World } from '../../world/world.ts';
-import type { Context } from '../context.ts';
-import { type Finding, fine } from './finding.ts';
+} from '../git/worktrees/discard.ts';
+import { repositoryDir } from '../git/worktrees/scratch.ts';
+import { runLine, titleOf } from '../report/wording.ts';
+import { groupIds, loadGroup } from '../store/group-store.ts';
+import { readMergeJournal } from '../store/merge-journal.ts';
+import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { finishMerge } from './finish.ts';
+import { recoveryHint } from './recovery-hint.ts';
+import {
+  cleanUpSessions,
+  type Leftover,
+  leftoverOf,
+  leftoversOf,
+  ownBranches,
+  removeLeftover,
+  whyKept,
+} from './worktree-cleanup.ts';
 
 const check = 'worktree';
 const branchesShownMax = 20;
@@ -55,14 +55,14 @@ interface KnownGroup {
 }
 
 interface Survey {
-  readonly context: Context;
+  readonly context: Place;
   readonly root: string;
   readonly fix: boolean;
   readonly groups: readonly KnownGroup[];
 }
 
 /** With `fix` what is safe to remove is removed, and said. */
-export async function checkWorktrees(context: Context, root: string, fix: boolean): Promise<Finding[]> {
+export async function checkWorktrees(context: Place, root: string, fix: boolean): Promise<Finding[]> {
   const { world } = context;
   const isThere = (id: GroupId): boolean => lookAt(world.files, groupPaths(root, id).folder).ok;
   const ids = groupIds(world, root).filter(isThere);
@@ -109,7 +109,7 @@ function repositoriesOf({ context, groups }: Survey): string[] {
 }
 
 /** Its scratch worktrees are the merge's own; with them goes what tells how far it came. */
-async function checkMerge(context: Context, group: GroupReference, fix: boolean): Promise<Finding[]> {
+async function checkMerge(context: Place, group: GroupReference, fix: boolean): Promise<Finding[]> {
   const journal = readMergeJournal(context.world, group.paths);
   if (!journal.ok) return [trouble('broken', journal.failure.message, journal.failure.next)];
   if (journal.value === null || isBusy(context.world, group.paths)) return [];

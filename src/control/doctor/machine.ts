@@ -2,15 +2,15 @@
 import { join } from 'node:path';
 import { type ClaudeProgram, findClaude } from '../../claude/launch/program.ts';
 import { versionOf } from '../../claude/launch/program-file.ts';
-import { askLogin } from '../../control/login-check.ts';
-import { shellWord } from '../../control/path-argument.ts';
-import { readUserConfig } from '../../control/user-config.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isCompiled, ownCommand } from '../../world/own-program.ts';
 import type { Containment, LimitKind, World } from '../../world/world.ts';
-import type { Context } from '../context.ts';
+import { askLogin } from '../login-check.ts';
+import { shellWord } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+import { readUserConfig } from '../user-config.ts';
 import { type Finding, fine } from './finding.ts';
 
 const timeoutMs = 20_000;
@@ -19,18 +19,18 @@ const freeBytesLow = 1024 * mebibyte;
 const freeBytesMin = 50 * mebibyte;
 
 /** Bun, claude and its login, git, the data root. */
-export async function checkMachine(context: Context, root: Result<string>): Promise<Finding[]> {
-  const { world, env, packageRoot } = context;
+export async function checkMachine(place: Place, root: Result<string>): Promise<Finding[]> {
+  const { world, env, packageRoot } = place;
   const claude = findClaude(world, env, { packageRoot });
   const data = root.ok ? checkDataRoot(world, root.value) : [failed('data', root)];
   return [
     fine('bun', `Bun ${Bun.version} (${ownCommand('main').program}), ${ownForm(packageRoot)}`),
-    await checkClaude(context, claude),
-    ...(claude.ok ? [await checkClaudeLogin(context, claude.value)] : []),
-    await checkGit(context),
+    await checkClaude(place, claude),
+    ...(claude.ok ? [await checkClaudeLogin(place, claude.value)] : []),
+    await checkGit(place),
     fine('cgroup', containments[world.processes.containment()]),
     fine('limits', limitText(world.processes.limits())),
-    ...(await checkUserConfig(context)),
+    ...(await checkUserConfig(place)),
     ...data,
   ];
 }
@@ -66,22 +66,22 @@ function failed(check: string, result: Result<unknown>): Finding {
   return { check, level: 'broken', message: result.failure.message, next: result.failure.next };
 }
 
-async function checkClaude(context: Context, claude: Result<ClaudeProgram>): Promise<Finding> {
+async function checkClaude(place: Place, claude: Result<ClaudeProgram>): Promise<Finding> {
   if (!claude.ok) return failed('claude', claude);
   const { program, origin } = claude.value;
-  const version = await versionOf(context.world, program, context.env);
+  const version = await versionOf(place.world, program, place.env);
   if (version.ok) return fine('claude', `${version.value} (Claude Code) (${program}, from ${origin})`);
   return failed('claude', version);
 }
 
 /** A file that is not there is in order. */
-async function checkUserConfig(context: Context): Promise<Finding[]> {
-  const config = await readUserConfig(context);
+async function checkUserConfig(place: Place): Promise<Finding[]> {
+  const config = await readUserConfig(place);
   return config.ok ? [] : [failed('config', config)];
 }
 
-async function checkGit(context: Context): Promise<Finding> {
-  const { world, env, cwd } = context;
+async function checkGit(place: Place): Promise<Finding> {
+  const { world, env, cwd } = place;
   const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
   const ran = await world.processes.run({ program: 'git', args: ['--version'], cwd, env: path, timeoutMs });
   const [line = ''] = ran.ok && ran.value.exitCode === 0 ? ran.value.stdout.trim().split('\n') : [];
@@ -90,8 +90,8 @@ async function checkGit(context: Context): Promise<Finding> {
   return { check: 'git', level: 'warning', message: 'git cannot be run.', next };
 }
 
-export async function checkClaudeLogin(context: Context, { program }: ClaudeProgram): Promise<Finding> {
-  const asked = await askLogin(context, program);
+export async function checkClaudeLogin(place: Place, { program }: ClaudeProgram): Promise<Finding> {
+  const asked = await askLogin(place, program);
   if (!asked.ok) return asked.failure.reason === 'write-failed' ? unchecked(asked.failure) : failed('login', asked);
   return fine('login', `logged in (${asked.value.source}, ${asked.value.method})`);
 }

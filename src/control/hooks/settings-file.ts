@@ -1,5 +1,5 @@
 /**
- * cli/hooks/: our hooks in settings of a person's own. This file: the settings file that a person named: read
+ * control/hooks/: our hooks in settings of a person's own. This file: the settings file that a person named: read
  * strictly, changed with a backup and as a whole, or not at all.
  */
 
@@ -7,16 +7,16 @@ import { dirname, join, resolve } from 'node:path';
 import { readBackCheck } from '../../claude/launch/settings.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
 import { uninstallHooks } from '../../context/install.ts';
-import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { contextNames } from '../../core/group.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { findJsonFault } from '../../template/json-text.ts';
 import type { FileAccess } from '../../world/world.ts';
-import type { Context } from '../context.ts';
+import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
 import { withMember } from './json-member.ts';
 
-export interface Place {
+export interface SettingsPlace {
   readonly project?: string | undefined;
   readonly configDir?: string | undefined;
 }
@@ -24,7 +24,7 @@ export interface Place {
 type Settings = Readonly<Record<string, unknown>>;
 
 /** What is new in a project is for all who work there; settings of a person may hold keys. */
-export function accessOf({ configDir }: Place): FileAccess {
+export function accessOf({ configDir }: SettingsPlace): FileAccess {
   return configDir === undefined ? 'project' : 'private';
 }
 
@@ -35,7 +35,7 @@ const bytesMax = 4 * 1024 * 1024;
  * Absolute path of the settings file, links resolved: the project's (this folder's, when nothing is named) or the one
  * of a config dir. Fails with `usage` when both are named or the folder is not there.
  */
-export function settingsPath(context: Context, { project, configDir }: Place): Result<string> {
+export function settingsPath(place: Place, { project, configDir }: SettingsPlace): Result<string> {
   if (project !== undefined && configDir !== undefined) {
     const message = 'Both --project and --config-dir are given.';
     return fail('usage', message, 'Give the one whose settings are meant.');
@@ -44,17 +44,17 @@ export function settingsPath(context: Context, { project, configDir }: Place): R
   const option = configDir === undefined ? '--project' : '--config-dir';
   const next = `Give the path of an existing folder to ${option}.`;
   if (typed === '') return fail('usage', `The path given to ${option} is empty.`, next);
-  const folder = resolve(context.cwd, typed);
-  const { files } = context.world;
+  const folder = resolve(place.cwd, typed);
+  const { files } = place.world;
   const found = lookAt(files, folder);
   if (!found.ok) return fail('usage', `The folder ${briefPath(folder)} ${found.trouble}.`, next);
   if (found.value !== 'folder') return fail('usage', `${briefPath(folder)} is not a folder.`, next);
   const path = configDir === undefined ? join(folder, '.claude', 'settings.json') : join(folder, 'settings.json');
-  return targetOf(context, path);
+  return targetOf(place, path);
 }
 
 /** People keep settings in a repository of their own and link to them: the file behind the link is changed. */
-function targetOf({ world: { files } }: Context, path: string): Result<string> {
+function targetOf({ world: { files } }: Place, path: string): Result<string> {
   const next = 'Correct that path, then run the command again.';
   const entry = tryPath(() => files.entryKind(path));
   if (!entry.ok) return fail('usage', `${briefPath(path)} ${entry.trouble}.`, next);
@@ -68,7 +68,7 @@ function targetOf({ world: { files } }: Context, path: string): Result<string> {
 }
 
 /** What the file says; null when there is none. Fails with `corrupt-file` when claude would ignore it. */
-export function readSettings({ world: { files } }: Context, path: string): Result<Settings | null> {
+export function readSettings({ world: { files } }: Place, path: string): Result<Settings | null> {
   const read = tryPath(() => (files.info(path) === null ? null : files.readBytes(path, 0, bytesMax + 1)));
   if (!read.ok) return fail('usage', `${briefPath(path)} ${read.trouble}.`, 'Check its permissions.');
   if (read.value === null) return ok(null);
@@ -112,7 +112,7 @@ export interface Changed {
  * what the person last had there. Fails with `corrupt-file`, `busy` or `write-failed`, and then the file is as it was.
  */
 export function changeHooks(
-  { world: { files, clock } }: Context,
+  { world: { files, clock } }: Place,
   { path, access }: { readonly path: string; readonly access: FileAccess },
   change: (settings: Settings) => Settings,
 ): Result<Changed> {
@@ -155,7 +155,7 @@ export function changeHooks(
  * holds nothing but our hooks needs none.
  */
 function keep(
-  files: Context['world']['files'],
+  files: Place['world']['files'],
   path: string,
   { bytes, settings }: { readonly bytes: Uint8Array; readonly settings: Settings },
 ): Result<string | null> {

@@ -1,8 +1,5 @@
 /** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
 import { attemptMark } from '../../claude/launch/environment.ts';
-import { damagedLeftovers } from '../../control/leftovers.ts';
-import { liveRunner } from '../../control/live-runner.ts';
-import { doesNotExist, lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
@@ -14,6 +11,9 @@ import { foldLog } from '../../store/fold.ts';
 import { groupIds, isGone } from '../../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
+import { damagedLeftovers } from '../leftovers.ts';
+import { liveRunner } from '../live-runner.ts';
+import { doesNotExist, lookAt, shellWord, tryPath } from '../path-argument.ts';
 import { type Finding, fine } from './finding.ts';
 
 /** Each attempt looked for costs a walk over all processes, so only the latest ones are. */

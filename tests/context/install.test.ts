@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { readBackCheck } from '../../src/claude/launch/settings.ts';
-import { withMember } from '../../src/control/hooks/json-member.ts';
 import { installedHooks, installHooks, uninstallHooks } from '../../src/context/install.ts';
+import { withMember } from '../../src/control/hooks/json-member.ts';
 import { contextNames } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
 

@@ -3,6 +3,7 @@
 import { findDataRoot } from '../control/data-root.ts';
 import type { Place } from '../control/place.ts';
 import { errorText, type Failure, type Result } from '../core/failure.ts';
+import { programName } from '../core/program-name.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { createRealWorld } from '../world/real-world.ts';
@@ -10,8 +11,6 @@ import type { World } from '../world/world.ts';
 import { type ExitCode, exitCode, exitCodeFor } from './exit-code.ts';
 import { createOutput, type Output, type OutputStream } from './output.ts';
 import { standardError, standardInputIsTerminal, standardOutput } from './standard-streams.ts';
-
-export const programName = 'claude-code-agent';
 
 /** Each sentence is cut by itself, so that what was wrong can never crowd out what to do. */
 const sentenceColumnsMax = 1000;
@@ -87,6 +86,11 @@ export function createContext(packageRoot: string, surroundings = ownSurrounding
     },
     code: exitCode.done,
   };
+}
+
+/** For work whose result is a document: what it says to people goes beside it. */
+export function besideDocument(context: Context): Context {
+  return Object.create(context, { stdout: { value: context.stderr } }) as Context;
 }
 
 /** Waits until all output was handed over. Output that was lost is no success, unless its reader wanted no more. */

@@ -1,7 +1,7 @@
 /** What commander says of a mistyped command line, in our words. */
 import type { CommanderError } from '@commander-js/extra-typings';
+import { programName } from '../core/program-name.ts';
 import { safeLine } from '../report/terminal-text.ts';
-import { programName } from './context.ts';
 
 /** A long quoted value, up to the last quote that can end it. */
 const longValue = /'(.{80}).*'(?= is invalid|$)/s;
@@ -22,7 +22,7 @@ export function explainUsage(
   return `${programName}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
 }
 
-interface Named {
+export interface Named {
   name(): string;
   readonly commands: readonly Named[];
 }

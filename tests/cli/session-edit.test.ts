@@ -125,7 +125,7 @@ test('a live runner starts it with what it has been told meanwhile, and refuses 
     'Edit',
     '--json',
   );
-  expect(JSON.parse(json)).toEqual({ session: user.id('web'), changed: ['prompt', 'allowedTools'] });
+  expect(JSON.parse(json)).toEqual({ group, session: user.id('web'), changed: ['prompt', 'allowedTools'] });
   await api.succeed();
   const web = await user.next('web');
   expect(await web.prompt()).toBe('The task of this session:\n\nDo THAT.');

@@ -1,7 +1,6 @@
 /** cli/commands/: one file for each command. This one: `run` takes a workflow from its file to its end in one step. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../control/create/new-group.ts';
-import { readWorkflow } from '../../control/create/workflow-group.ts';
 import { referenceTo } from '../../control/groups.ts';
 import { checkNewRehearsed, gateForNewGroup } from '../../control/run/claude-gate.ts';
 import { rehearsalFor } from '../../control/run/run-here.ts';
@@ -11,11 +10,13 @@ import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { collect } from '../options/option-values.ts';
 import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../options/run-options.ts';
+import { readNamedWorkflow } from '../options/workflow-argument.ts';
 import { chooseOutput } from '../reporters.ts';
 import { concludeRun, planOptions, runInTerminal } from '../run-command.ts';
 
 const description = `Creates the group that a workflow describes and runs it.
-Relative paths in the file are meant from the file's folder; in a workflow template, from the current folder.`;
+Relative paths in the file are meant from the file's folder; in a workflow template, or one that is piped in, from the
+current folder.`;
 
 const example = `
 Example:
@@ -24,7 +25,11 @@ Example:
   $ claude-code-agent run feature-implementation --var feature="Dark mode" --rehearse`;
 
 export function define(command: Command, context: Context): void {
-  withRunOptions(command.description(description).argument('<workflow>', 'path of a YAML file, or a template name'))
+  withRunOptions(
+    command
+      .description(description)
+      .argument('<workflow>', 'path of a YAML file, "-" for standard input, or a template name'),
+  )
     .option('--var <name=value>', 'value for a variable of the workflow; may be repeated', collect)
     // Whoever passes the same options to every run may: in a new group nothing has failed.
     .addOption(new Option('--retry-failed').hideHelp())
@@ -43,7 +48,7 @@ async function run(
 ): Promise<Work> {
   const root = context.root();
   if (!root.ok) return root;
-  const group = readWorkflow(context, reference, pairs);
+  const group = await readNamedWorkflow(context, reference, pairs);
   if (!group.ok) return group;
   if (options.dryRun) return dryRun(context, root.value, group.value, options);
   // Looked at first: a group that cannot be run as asked is not to be left behind.

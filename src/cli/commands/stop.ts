@@ -3,11 +3,17 @@ import type { Command } from '@commander-js/extra-typings';
 import type { PauseOutcome } from '../../control/command/pause-outcome.ts';
 import { pauseAndTell } from '../../control/pause-group.ts';
 import { whileWaiting } from '../../control/request.ts';
-import type { GroupReference } from '../../control/resolve.ts';
-import { goneGroup, runningGroups, stopUnreadableGroup, type UnreadableGroup } from '../../control/stop-groups.ts';
+import { type GroupReference, loadWithRunner } from '../../control/resolve.ts';
+import {
+  goneGroup,
+  type RunningGroups,
+  runningGroups,
+  stopUnreadableGroup,
+  type UnreadableGroup,
+} from '../../control/stop-groups.ts';
 import { describeFailure, errorText, fail, ok } from '../../core/failure.ts';
-import { safeLine } from '../../report/terminal-text.ts';
-import type { Context, Work } from '../context.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import { besideDocument, type Context, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeCommand } from '../go-on.ts';
 
@@ -26,11 +32,12 @@ export function define(command: Command, context: Context): void {
       'Pauses every group of the data folder that is running, now and resumably, also those without a runner.',
     )
     .option('--all', 'needed, so that nobody stops everything by mistake')
+    .option('--json', 'one JSON document: {"groups": [{"group", "status"}], "unreadable": ids}')
     .addHelpText('after', example)
-    .action(({ all }) => context.run(() => stop(context, all === true)));
+    .action(({ all, json }) => context.run(() => stop(context, all === true, json === true)));
 }
 
-async function stop(context: Context, all: boolean): Promise<Work> {
+async function stop(context: Context, all: boolean, json: boolean): Promise<Work> {
   if (!all) {
     const next = 'Give --all to pause every group, or pause one with: claude-code-agent group pause <group>';
     return fail('usage', 'It was not said what to stop.', next);
@@ -38,11 +45,22 @@ async function stop(context: Context, all: boolean): Promise<Work> {
   const groups = runningGroups(context);
   if (!groups.ok) return groups;
   const { running, unreadable } = groups.value;
-  const stopped = await Promise.all(running.map((group) => stopOne(context, group)));
+  const people = json ? besideDocument(context) : context;
+  const stopped = await Promise.all(running.map((group) => stopOne(people, group)));
   const still = await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
   const other = still.every(Boolean) ? '' : 'other ';
-  if (running.length === 0) context.stdout.line(`No ${other}group is running.`);
+  if (running.length === 0) people.stdout.line(`No ${other}group is running.`);
+  if (json) context.stdout.line(safeJson(document(context, groups.value), 2));
   return ok(unreadable.length === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
+}
+
+/** How they stand afterwards. */
+function document({ world }: Context, { running, unreadable }: RunningGroups): object {
+  const groups = running.map((group) => {
+    const loaded = loadWithRunner(world, group);
+    return { group: group.groupId, ...(loaded.ok ? { status: loaded.value.state.status } : {}) };
+  });
+  return { groups, unreadable: unreadable.map(({ group }) => group.groupId) };
 }
 
 /** True when nothing of it was running. */

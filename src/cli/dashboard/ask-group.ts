@@ -8,6 +8,7 @@ import { type Command, submit } from '../../control/submit.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
+import { programName } from '../../core/program-name.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import type { KeyCommand } from '../../report/dashboard/keys.ts';
@@ -16,7 +17,7 @@ import { formatClock } from '../../report/format.ts';
 import { titleOf, withCommands } from '../../report/wording.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
-import { type Context, programName } from '../context.ts';
+import type { Context } from '../context.ts';
 
 /** Commands that concern the group and not the screen. */
 export type GroupCommand = Extract<

@@ -27,7 +27,7 @@ export function withSessionOptions<Args extends unknown[], Given extends Record<
 ) {
   const described = command
     .option('--prompt <text>', 'the task; "-" reads it from standard input')
-    .option('--prompt-file <file>', 'file with the task')
+    .option('--prompt-file <file>', 'file with the task; "-" is standard input')
     .option('--template <name>', 'prompt template that makes the task, or a config template')
     .option('--config-template <name>', 'what the session finds in its config dir')
     .option('--var <name=value>', 'value for a variable of a template; may be repeated', collect)

@@ -34,13 +34,41 @@ export function readWorkflow(
   if (!given.ok) return given;
   const file = fileOf(place, reference);
   if (!file.ok) return file;
-  return loadFile(place, file.value, given.value, alsoKnown);
+  const { path } = file.value;
+  const read = readTextFile(place.world, path, yamlBytesMax);
+  if (!read.ok) {
+    const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
+    return fail('usage', message, 'Give the path of a YAML file, or a name of: claude-code-agent template list');
+  }
+  const name = basename(path, extname(path));
+  return load(place, { ...file.value, name, text: read.text }, given.value, alsoKnown);
 }
+
+/** The same for the text of a workflow that was piped in; relative paths in it are meant from the current folder. */
+export function readPipedWorkflow(
+  place: Place,
+  text: string,
+  pairs: readonly string[],
+  alsoKnown: readonly string[] = [],
+): Result<NewGroup> {
+  const given = parseGiven(pairs);
+  if (!given.ok) return given;
+  const piped = { path: pipedName, name: 'workflow', baseFolder: place.cwd, text };
+  return load(place, piped, given.value, alsoKnown);
+}
+
+/** How its problems name what has no path. */
+const pipedName = 'standard input';
 
 interface WorkflowFile {
   readonly path: string;
   /** Relative paths in it are meant from here. */
   readonly baseFolder: string;
+}
+
+interface WorkflowText extends WorkflowFile {
+  readonly name: string;
+  readonly text: string;
 }
 
 /** What looks like a path is one; a name is looked for among the templates, unless such a file lies here. */
@@ -63,23 +91,18 @@ function noWorkflow(reference: string): Result<never> {
   return fail('usage', `${quoted(reference)} is no workflow.`, next);
 }
 
-function loadFile(
+function load(
   place: Place,
-  { path, baseFolder }: WorkflowFile,
+  { path, name, baseFolder, text }: WorkflowText,
   given: GivenVariables,
   alsoKnown: readonly string[],
 ): Result<NewGroup> {
   const { world, env } = place;
-  const read = readTextFile(world, path, yamlBytesMax);
-  if (!read.ok) {
-    const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
-    return fail('usage', message, 'Give the path of a YAML file, or a name of: claude-code-agent template list');
-  }
   const draft = loadWorkflow({
     world,
     file: path,
-    text: read.text,
-    name: basename(path, extname(path)),
+    text,
+    name,
     baseFolder,
     givenFolder: place.cwd,
     alsoKnown,
@@ -91,7 +114,7 @@ function loadFile(
   if (draft.ok) {
     const notes = projectNotes(draft.value.projectCommands, 'accept: false and setup: false leave them out');
     for (const note of notes) place.notes.line(safeLine(note, noteColumnsMax));
-    return ok(groupOf(place, draft.value, read.text));
+    return ok(groupOf(place, draft.value, text));
   }
   return problemsFailure('The workflow', draft.problems, 'Correct it and run the command again; nothing was started.');
 }

@@ -29,6 +29,7 @@ export function define(command: Command, context: Context): void {
     )
     .option('--prune', 'remove what is over')
     .option('--merged', 'with --prune: only those whose branch is merged, without a question, as FABER does by itself')
+    .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask, and do not wait for the end of sessions')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: an array of work trees, or of what became of them')
@@ -37,6 +38,7 @@ export function define(command: Command, context: Context): void {
 }
 
 interface Given {
+  readonly yes?: true | undefined;
   readonly prune?: true | undefined;
   readonly merged?: true | undefined;
   readonly force?: true | undefined;
@@ -93,14 +95,14 @@ async function prune(
   context: Context,
   repository: Repository,
   views: readonly WorktreeView[],
-  { force, json }: Given,
+  { yes, force, json }: Given,
 ): Promise<Work> {
   const over = views.filter(({ status }) => status !== 'in progress');
   // An entry whose folder is gone holds nothing that could be lost.
   const folders = over.filter(({ status }) => status !== 'missing');
   if (folders.length > 0) {
     const question = `Remove ${plural(folders.length, 'work tree')}: ${folders.map(({ path }) => path).join(', ')}?`;
-    const sure = await confirmed(context, question, force === true);
+    const sure = await confirmed(context, question, yes === true || force === true);
     if (!sure.ok) return sure;
     if (!sure.value) return ok(exitCode.failed);
   }

@@ -1,13 +1,13 @@
 /** `group archive`: puts a finished group away; it stays readable and can no longer run. */
 import type { Command } from '@commander-js/extra-typings';
 import { shellWord } from '../../../control/path-argument.ts';
-import { resolveGroup } from '../../../control/resolve.ts';
+import { resolveGroupToDestroy } from '../../../control/resolve.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Archived, archiveGroup } from '../../../delivery/removal/archive-group.ts';
 import type { Leftover } from '../../../delivery/worktree-cleanup.ts';
 import { repositoryDir } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../report/format.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -24,19 +24,34 @@ export function define(command: Command, context: Context): void {
       'Archives a completed, failed or paused group. It stays readable, but cannot run any more. Worktrees and ' +
         'branches whose work is merged go; while others hold unmerged work, nothing is archived.',
     )
-    .argument('<group>', 'id, unique prefix or slug')
+    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
     .option('--force', 'remove worktrees and branches with unmerged work as well')
+    .option('--json', 'one JSON document: {"group", "removedWorktrees", "keptWorktrees"}')
     .addHelpText('after', example)
-    .action((reference, { force }) => context.run(() => archive(context, reference, force === true)));
+    .action((reference, given) => context.run(() => archive(context, reference, given)));
 }
 
-async function archive(context: Context, reference: string, force: boolean): Promise<Work> {
-  const group = resolveGroup(context, reference);
+interface Given {
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function archive(context: Context, reference: string, given: Given): Promise<Work> {
+  const group = resolveGroupToDestroy(context, reference);
   if (!group.ok) return group;
-  const archived = await archiveGroup(context, group.value, force);
+  const archived = await archiveGroup(context, group.value, given.force === true);
   if (!archived.ok) return archived;
-  say(context, archived.value, force);
+  say(context, archived.value, given.force === true);
+  if (given.json) context.stdout.line(safeJson(documentOf(archived.value), 2));
   return ok(exitCode.done);
+}
+
+function documentOf({ state, tidied: { cleaned, kept } }: Archived): object {
+  return {
+    group: state.group.id,
+    removedWorktrees: cleaned,
+    keptWorktrees: kept.map(({ sessionId }) => sessionId),
+  };
 }
 
 function say({ stderr }: Context, { state, wasArchived, tidied, leftovers }: Archived, force: boolean): void {

@@ -3,11 +3,12 @@ import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
-import { type GroupReference, loadWithRunner, resolveGroup } from '../../../control/resolve.ts';
+import { type GroupReference, loadWithRunner, resolveGroupToDestroy } from '../../../control/resolve.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
+import type { GroupId } from '../../../core/group.ts';
 import { clearLock, deleteGroup, refuseWhileRunning } from '../../../delivery/removal/delete-group.ts';
 import { plural } from '../../../report/format.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -27,31 +28,64 @@ export function define(command: Command, context: Context): void {
         'worktrees hold work that is in no commit. Branches with unmerged commits stay and are named. A group that ' +
         'is running has to be paused first; --force does that too.',
     )
-    .argument('<group>', 'id, unique prefix or slug')
+    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
+    .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask; pause it and commit what is in no commit on its branch first')
+    .option('--json', 'one JSON document: {"group"}, null when the answer was no')
     .addHelpText('after', example)
-    .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
+    .action((reference, given) =>
+      context.run(() => deleteGroups(context, [reference], given, ([group = null]) => ({ group }))),
+    );
 }
 
-async function remove(context: Context, reference: string, force: boolean): Promise<Work> {
-  const group = resolveGroup(context, reference);
-  if (!group.ok) return group;
-  const { groupId } = group.value;
-  if (force) clearLock(context.world, group.value);
-  const free = await (force ? pauseFirst(context, group.value) : refuseWhileRunning(context, group.value));
-  if (!free.ok) return free;
-  const sure = await confirmed(context, question(context, group.value), force);
-  if (!sure.ok) return sure;
-  if (!sure.value) {
-    context.stderr.line('Nothing was deleted.');
-    return ok(exitCode.done);
+export interface DeleteOptions {
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+/** One after the other, up to the first that cannot be deleted; none, when one of them is not known for certain. */
+export async function deleteGroups(
+  context: Context,
+  references: readonly string[],
+  given: DeleteOptions,
+  documentOf: (deleted: readonly GroupId[]) => object,
+): Promise<Work> {
+  const groups = new Map<string, GroupReference>();
+  for (const reference of references) {
+    const group = resolveGroupToDestroy(context, reference);
+    if (!group.ok) return group;
+    groups.set(group.value.groupId, group.value);
   }
-  const command = `claude-code-agent group delete ${groupId}`;
+  const deleted: GroupId[] = [];
+  let done: Result<unknown> = ok(undefined);
+  for (const group of groups.values()) {
+    const removed = await remove(context, group, given);
+    done = removed;
+    if (!removed.ok) break;
+    if (removed.value) deleted.push(group.groupId);
+    context.stderr.line(removed.value ? `Deleted ${group.groupId}.` : 'Nothing was deleted.');
+  }
+  if (given.json) context.stdout.line(safeJson(documentOf(deleted), 2));
+  return done.ok ? ok(exitCode.done) : done;
+}
+
+/** False when the person who was asked said no. */
+async function remove(
+  context: Context,
+  group: GroupReference,
+  { yes, force: forced }: DeleteOptions,
+): Promise<Result<boolean>> {
+  const force = forced === true;
+  if (force) clearLock(context.world, group);
+  const free = await (force ? pauseFirst(context, group) : refuseWhileRunning(context, group));
+  if (!free.ok) return free;
+  const sure = await confirmed(context, question(context, group), force || yes === true);
+  if (!sure.ok || !sure.value) return sure;
+  const command = `claude-code-agent group delete ${group.groupId}`;
   const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
-  const deleted = await deleteGroup(context, group.value, { force, command, tell });
-  if (!deleted.ok) return deleted;
-  context.stderr.line(`Deleted ${groupId}.`);
-  return ok(exitCode.done);
+  const deleted = await deleteGroup(context, group, { force, command, tell });
+  return deleted.ok ? ok(true) : deleted;
 }
 
 /** A runner that has not answered for so long is not waited for any more. */

@@ -9,7 +9,8 @@ import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import type { GroupStatus } from '../../../core/status.ts';
 import { formatClock } from '../../../report/format.ts';
-import type { Context, Work } from '../../context.ts';
+import { safeJson } from '../../../report/terminal-text.ts';
+import { besideDocument, type Context, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { resumeCommand } from '../../go-on.ts';
 import { concludeRun, runInTerminal } from '../../run-command.ts';
@@ -27,6 +28,7 @@ Every session keeps its conversation; nothing of it is left running.`)
     .argument('<group>', 'id, unique prefix or slug')
     .option('--drain', 'start nothing new and wait until running sessions have finished')
     .option('--freeze', 'halt every process where it stands; after 60 s that becomes a pause')
+    .option('--json', 'one JSON document: {"group", "status"}, and "frozenUntil" of a frozen one')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => pause(context, reference, given)));
 }
@@ -34,9 +36,10 @@ Every session keeps its conversation; nothing of it is left running.`)
 interface Given {
   readonly drain?: true | undefined;
   readonly freeze?: true | undefined;
+  readonly json?: true | undefined;
 }
 
-async function pause(context: Context, reference: string, { drain, freeze }: Given): Promise<Work> {
+async function pause(context: Context, reference: string, { drain, freeze, json }: Given): Promise<Work> {
   if (drain && freeze) return fail('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
@@ -49,7 +52,13 @@ async function pause(context: Context, reference: string, { drain, freeze }: Giv
   if (!paused.ok) return paused;
   const { outcome, warnings } = paused.value;
   for (const warning of warnings) context.stderr.line(warning);
-  return conclude(context, group.value, mode, outcome);
+  const concluded = await conclude(json ? besideDocument(context) : context, group.value, mode, outcome);
+  if (!json || !concluded.ok) return concluded;
+  const loaded = loadWithRunner(context.world, group.value);
+  if (!loaded.ok) return loaded;
+  const { status, frozenUntil } = loaded.value.state;
+  context.stdout.line(safeJson({ group: group.value.groupId, status, frozenUntil }, 2));
+  return concluded;
 }
 
 function conclude(

@@ -4,7 +4,7 @@ import { addSession } from '../../../control/create/new-session.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredGroup } from '../../../control/resolve.ts';
 import { ok } from '../../../core/failure.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { type SessionOptions, sessionWish, withSessionOptions } from '../../options/session-options.ts';
@@ -25,12 +25,14 @@ export function define(command: Command, context: Context): void {
     .argument('<group>', 'id, unique prefix or slug')
     .requiredOption('--project <dir>', 'folder of the project in which the session works');
   withSessionOptions(described)
+    .option('--json', 'one JSON document: {"group", "session"}')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => add(context, reference, given)));
 }
 
 interface Given extends SessionOptions {
   readonly project: string;
+  readonly json?: true | undefined;
 }
 
 async function add(context: Context, reference: string, given: Given): Promise<Work> {
@@ -42,6 +44,8 @@ async function add(context: Context, reference: string, given: Given): Promise<W
   const added = await whileWaiting(context, group.value, adding);
   if (!added.ok) return added;
   for (const note of added.value.notes) context.stderr.line(safeLine(note, noteColumnsMax));
-  context.stdout.line(added.value.sessionId);
+  const { groupId } = group.value;
+  const { sessionId } = added.value;
+  context.stdout.line(given.json ? safeJson({ group: groupId, session: sessionId }, 2) : sessionId);
   return ok(exitCode.done);
 }

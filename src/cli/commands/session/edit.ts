@@ -45,7 +45,7 @@ that: a changed task is told to the model, also in a conversation that goes on. 
   const options = withSessionOptions(described);
   for (const [name, [, what]] of Object.entries(without)) options.addOption(new Option(`--no-${name}`, what));
   options
-    .option('--json', 'one JSON document: the session, and the names of what has changed')
+    .option('--json', 'one JSON document: {"group", "session", "changed"}, the last with the names of what has changed')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => edit(context, reference, given)));
 }
@@ -65,7 +65,7 @@ async function edit(context: Context, reference: string, given: Given): Promise<
   const { changed, notes } = edited.value;
   const { state, sessionId, record } = session.value;
   for (const note of notes) context.stderr.line(safeLine(note, noteColumnsMax));
-  if (given.json) context.stdout.line(safeJson({ session: sessionId, changed }, 2));
+  if (given.json) context.stdout.line(safeJson({ group: state.group.id, session: sessionId, changed }, 2));
   else {
     const title = titleOf(state, sessionId);
     const what =

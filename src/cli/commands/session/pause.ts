@@ -9,8 +9,9 @@ import { sessionLabel } from '../../../core/id.ts';
 import type { SessionState } from '../../../core/session-state.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
 import { runLine, titleOf } from '../../../report/wording.ts';
-import type { Context, Work } from '../../context.ts';
+import { besideDocument, type Context, type Work } from '../../context.ts';
 import { type ExitCode, exitCode } from '../../exit-code.ts';
+import { printSession } from '../../run-session.ts';
 
 const example = `
 Example:
@@ -24,22 +25,26 @@ export function define(command: Command, context: Context): void {
     .description(`Pauses a session and returns when it is paused; the other sessions of its group go on.
 One that has not started yet is held back.`)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', example)
-    .action((reference) => context.run(() => pause(context, reference)));
+    .action((reference, { json }) => context.run(() => pause(context, reference, json === true)));
 }
 
-async function pause(context: Context, reference: string): Promise<Work> {
+async function pause(context: Context, reference: string, json: boolean): Promise<Work> {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const { sessionId } = session.value;
   const pausing = submit(context, session.value, { kind: 'pause-session', sessionId });
   const ended = await whileWaiting(context, session.value, pausing);
-  return ended.ok ? ok(conclude(context, session.value, ended.value)) : ended;
+  if (!ended.ok) return ended;
+  const code = conclude(json ? besideDocument(context) : context, session.value, ended.value);
+  const printed = json ? printSession(context, session.value) : ok(code);
+  return printed.ok ? ok(code) : printed;
 }
 
 function conclude(context: Context, session: LoadedSession, ended: SessionState): ExitCode {
-  const { state, sessionId, record } = session;
   const { stdout } = context;
+  const { state, sessionId, record } = session;
   const title = `Session ${titleOf(state, sessionId)}`;
   const wasRunning = record.state.status === 'running';
   const goOn = `claude-code-agent session resume ${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;

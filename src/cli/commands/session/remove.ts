@@ -1,11 +1,11 @@
 /** `session remove`: takes a session that is not running out of its group, with its files. */
 import type { Command } from '@commander-js/extra-typings';
 import { whileWaiting } from '../../../control/request.ts';
-import { loadReferredSession } from '../../../control/resolve.ts';
+import { loadReferredSession, resolveGroupToDestroy } from '../../../control/resolve.ts';
 import { checkCommand } from '../../../control/submit.ts';
 import { ok } from '../../../core/failure.ts';
 import { removeSession } from '../../../delivery/removal/remove-session.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { titleOf } from '../../../report/wording.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
@@ -24,20 +24,30 @@ export function define(command: Command, context: Context): void {
         'Refuses while the worktree holds work that is in no commit. A branch with unmerged commits stays.',
     )
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask; commit what is in no commit on its branch first')
+    .option('--json', 'one JSON document: {"group", "session"}')
     .addHelpText('after', example)
-    .action((reference, { force }) => context.run(() => remove(context, reference, force === true)));
+    .action((reference, given) => context.run(() => remove(context, reference, given)));
 }
 
-async function remove(context: Context, reference: string, force: boolean): Promise<Work> {
-  const session = loadReferredSession(context, reference);
+interface Given {
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function remove(context: Context, reference: string, { yes, force: forced, json }: Given): Promise<Work> {
+  const force = forced === true;
+  const session = loadReferredSession(context, reference, resolveGroupToDestroy);
   if (!session.ok) return session;
   const { sessionId, state, record, groupId } = session.value;
   const possible = checkCommand(context.world, session.value, { kind: 'remove-session', sessionId });
   if (!possible.ok) return possible;
   const title = titleOf(state, sessionId);
   // A session that never ran has nothing to lose but its definition.
-  const sure = await confirmed(context, `Delete session ${title} with its transcript?`, force || record.attempts === 0);
+  const isAnswered = force || yes === true || record.attempts === 0;
+  const sure = await confirmed(context, `Delete session ${title} with its transcript?`, isAnswered);
   if (!sure.ok) return sure;
   if (!sure.value) return ok(exitCode.done);
   const command = `claude-code-agent session remove ${groupId}/${sessionId}`;
@@ -46,5 +56,6 @@ async function remove(context: Context, reference: string, force: boolean): Prom
   const removed = await whileWaiting(context, session.value, removing);
   if (!removed.ok) return removed;
   context.stderr.line(`Removed ${title} from ${state.group.id}.`);
+  if (json) context.stdout.line(safeJson({ group: groupId, session: sessionId }, 2));
   return ok(exitCode.done);
 }

@@ -11,7 +11,7 @@ import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { readText } from '../../options/prompt-source.ts';
-import { runSession } from '../../run-session.ts';
+import { printSession, runSession } from '../../run-session.ts';
 
 const example = `
 Example:
@@ -26,6 +26,7 @@ Exit codes: 0 completed (or asked for), 1 failed again, 2 bad input, 3 paused.`)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--prompt <text>', 'said to the session besides its task; "-" reads it from standard input')
     .option('--rehearse [script]', 'the script with which the rehearsal goes on')
+    .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => retry(context, reference, given)));
 }
@@ -33,6 +34,7 @@ Exit codes: 0 completed (or asked for), 1 failed again, 2 bad input, 3 paused.`)
 interface Given {
   readonly prompt?: string | undefined;
   readonly rehearse?: string | true | undefined;
+  readonly json?: true | undefined;
 }
 
 async function retry(context: Context, named: string, given: Given): Promise<Work> {
@@ -51,7 +53,8 @@ async function retry(context: Context, named: string, given: Given): Promise<Wor
   });
   const granted = await whileWaiting(context, session.value, asked);
   if (!granted.ok) return granted;
-  if (granted.value.by === 'log') return runSession(context, session.value, given.rehearse);
+  if (granted.value.by === 'log') return runSession(context, session.value, given);
+  if (given.json) return printSession(context, session.value);
   const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
   const follow = `claude-code-agent session logs ${reference} --follow`;
   const title = titleOf(state, sessionId);

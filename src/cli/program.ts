@@ -247,6 +247,11 @@ const entries: readonly Entry[] = [
     load: () => import('./commands/context/faber-worktrees.ts'),
   },
   {
+    path: 'try',
+    summary: 'see a group at work: a rehearsal in the dashboard, at no cost',
+    load: () => import('./commands/try.ts'),
+  },
+  {
     path: 'run',
     summary: 'create the group of a workflow and run it',
     load: () => import('./commands/run.ts'),

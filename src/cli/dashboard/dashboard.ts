@@ -20,6 +20,7 @@ import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { runningSetup } from '../set-up.ts';
 import { DiffView } from './diff-view.ts';
+import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
@@ -61,6 +62,7 @@ export class Dashboard {
   #cancelNotice = (): void => {};
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
+  readonly #forecaster: Forecaster;
   /** What can be seen of the machine. */
   readonly #around: Around;
   #cancelFrame: (() => void) | undefined;
@@ -74,6 +76,7 @@ export class Dashboard {
     this.#world = options.context.world;
     const { root, groupId } = options.group;
     this.#around = { room: watchRoom(this.#world, root), others: otherGroups(this.#world, root, groupId) };
+    this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
@@ -113,6 +116,7 @@ export class Dashboard {
     this.#cancelFrame?.();
     this.#cancelTick();
     this.#cancelNotice();
+    this.#forecaster.close();
     await this.#screen.close();
   }
 
@@ -156,6 +160,7 @@ export class Dashboard {
     }
     this.#frame = this.#make(this.#screen);
     this.#screen.show(this.#paint());
+    if (this.#frame.isTurning) this.changed();
   }
 
   #make(size: Pick<Screen, 'columns' | 'rows'>): Frame {
@@ -171,11 +176,14 @@ export class Dashboard {
     const nowMs = this.#world.clock.now();
     const { state, live, runner } = source;
     const material = this.#material(columns);
+    const remainingMs = state.status === 'running' && runner !== 'none' ? this.#forecaster.remaining(state) : null;
     const view = {
       state,
       live,
       runner,
       nowMs,
+      attempts: source.notes.attempts,
+      ...(remainingMs === null ? {} : { remainingMs }),
       why: askWhy(this.#world, this.#around, source),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       ...(this.#notice === undefined ? {} : { notice: this.#notice }),

@@ -5,7 +5,7 @@ import { startDetached } from '../control/run/detach.ts';
 import { ok } from '../core/failure.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { Context, Work } from './context.ts';
-import { exitCode } from './exit-code.ts';
+import { exitCode, knownExitCode } from './exit-code.ts';
 import type { RunCommandOptions } from './options/run-options.ts';
 
 const sentenceColumnsMax = 1_000;
@@ -18,8 +18,7 @@ export async function runDetached(context: Context, group: GroupReference, optio
   if (!started.ok) return started;
   if (started.value.kind === 'refused') {
     for (const line of started.value.said) stderr.line(line);
-    const { code } = started.value;
-    return ok(Object.values(exitCode).find((known) => known === code) ?? exitCode.failed);
+    return ok(knownExitCode(started.value.code));
   }
   const { pid, log } = started.value;
   if (options.output === 'json') stdout.line(safeJson({ groupId, pid, log }));

@@ -2,7 +2,9 @@
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { createNewGroup } from '../../control/create/new-group.ts';
+import { readWorkflow } from '../../control/create/workflow-group.ts';
 import { findDataRoot } from '../../control/data-root.ts';
+import { referenceTo } from '../../control/groups.ts';
 import { stopRehearsal } from '../../control/leftovers.ts';
 import { liveRunner } from '../../control/live-runner.ts';
 import { tryPath } from '../../control/path-argument.ts';
@@ -12,12 +14,10 @@ import { endOf, onSignal } from '../../control/signals.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { programName } from '../../core/program-name.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { groupPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Context, Work } from '../context.ts';
-import { exitCode } from '../exit-code.ts';
-import type { RunWish } from '../options/run-options.ts';
-import { readWorkflow } from '../workflow-group.ts';
+import { exitCode, knownExitCode } from '../exit-code.ts';
+import type { RunCommandOptions } from '../options/run-options.ts';
 
 const example = `
 Example:
@@ -86,7 +86,7 @@ function withOwnData(context: Context, folder: string): Context {
 
 interface Ready {
   readonly group: GroupReference;
-  readonly wish: RunWish;
+  readonly options: RunCommandOptions;
 }
 
 /** The projects and the group, not yet started. */
@@ -115,19 +115,19 @@ async function prepare(context: Context, folder: string): Promise<Result<Ready>>
   const created = createNewGroup(context, root.value, described.value);
   if (!created.ok) return created;
   const { id } = created.value.group;
-  const group = { root: root.value, groupId: id, paths: groupPaths(root.value, id) };
+  const group = referenceTo(root.value, id);
   const rehearse = join(example, 'rehearsal.yaml');
-  return ok({ group, wish: { config: {}, output: 'text', rehearse, retryFailed: false } });
+  return ok({ group, options: { config: {}, output: 'text', rehearse, retryFailed: false } });
 }
 
 /** A runner of its own, and the dashboard of whoever watches: it stays when the group is done. */
-async function show(context: Context, { group, wish }: Ready, seconds: number | undefined): Promise<Work> {
-  const { startDetached } = await import('../detach.ts');
-  const started = await startDetached(context, group, wish);
+async function show(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
+  const { startDetached } = await import('../../control/run/detach.ts');
+  const started = await startDetached(context, group, options);
   if (!started.ok) return started;
   if (started.value.kind === 'refused') {
     for (const line of started.value.said) context.stderr.line(line);
-    return ok(started.value.code);
+    return ok(knownExitCode(started.value.code));
   }
   const loaded = loadReferredGroup(context, group.groupId);
   if (!loaded.ok) return loaded;
@@ -150,8 +150,8 @@ async function show(context: Context, { group, wish }: Ready, seconds: number | 
   }
 }
 
-async function print(context: Context, { group, wish }: Ready, seconds: number | undefined): Promise<Work> {
-  const { concludeRun, runHere } = await import('../run-command.ts');
+async function print(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
+  const { concludeRun, runInTerminal } = await import('../run-command.ts');
   let isOver = false;
   const cancel =
     seconds === undefined
@@ -160,7 +160,7 @@ async function print(context: Context, { group, wish }: Ready, seconds: number |
           isOver = true;
           pauseAndTell(context, group, 'now').catch(() => {});
         });
-  const ran = await runHere(context, group, wish).finally(cancel);
+  const ran = await runInTerminal(context, group, options).finally(cancel);
   if (!ran.ok) return ran;
   const work = concludeRun(context, group, ran.value);
   return isOver && work.ok ? ok(exitCode.done) : work;

@@ -19,6 +19,7 @@ import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { DiffView } from './diff-view.ts';
+import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
@@ -58,6 +59,7 @@ export class Dashboard {
   #cancelNotice = (): void => {};
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
+  readonly #forecaster: Forecaster;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -67,6 +69,8 @@ export class Dashboard {
   constructor(options: DashboardOptions) {
     this.#options = options;
     this.#world = options.context.world;
+    const { root, groupId } = options.group;
+    this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
@@ -106,6 +110,7 @@ export class Dashboard {
     this.#cancelFrame?.();
     this.#cancelTick();
     this.#cancelNotice();
+    this.#forecaster.close();
     await this.#screen.close();
   }
 
@@ -149,6 +154,7 @@ export class Dashboard {
     }
     this.#frame = this.#make(this.#screen);
     this.#screen.show(this.#paint());
+    if (this.#frame.isTurning) this.changed();
   }
 
   #make(size: Pick<Screen, 'columns' | 'rows'>): Frame {
@@ -164,11 +170,14 @@ export class Dashboard {
     const nowMs = this.#world.clock.now();
     const { state, runner } = source;
     const material = this.#material(columns);
+    const remainingMs = state.status === 'running' && runner !== 'none' ? this.#forecaster.remaining(state) : null;
     const view = {
       state,
       ...source.seen,
       runner,
       nowMs,
+      attempts: source.notes.attempts,
+      ...(remainingMs === null ? {} : { remainingMs }),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       ...(this.#notice === undefined ? {} : { notice: this.#notice }),
       ...(material === undefined ? {} : { material }),

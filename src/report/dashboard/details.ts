@@ -24,17 +24,26 @@ import { markdownLines } from '../transcript/markdown.ts';
 import { listTitles, retrySentence, setupSentence, statusTone, withCommands, withLocalTimes } from '../wording.ts';
 import type { AttemptNote } from './attempts.ts';
 import { type Cell, cellsOf, foreign, padded, plainWidths, wrapCells, wrapLed } from './cells.ts';
+import type { Glyphs } from './glyphs.ts';
 import { leftAlone, usageNow } from './session-row.ts';
+import { timelineCells } from './timeline.ts';
 import type { Tab } from './ui.ts';
-import type { Diff, Material, View } from './view.ts';
+import { type Diff, type Material, timeOf, type View } from './view.ts';
 
 /** What is longer is cut: a line of claude may be megabytes long. */
 const lineLengthMax = 4_000;
 const linesMax = 2_000;
 const nameColumns = 14;
 
+interface Wanted {
+  readonly record: SessionRecord;
+  readonly columns: number;
+  readonly glyphs: Glyphs;
+}
+
 /** What the tab has to show, in lines of at most `columns` columns. */
-export function tabLines(view: View, record: SessionRecord, tab: Tab, columns: number): Cell[][] {
+export function tabLines(view: View, tab: Tab, wanted: Wanted): Cell[][] {
+  const { record, columns } = wanted;
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;
   switch (tab) {
     case 'now':
@@ -50,7 +59,7 @@ export function tabLines(view: View, record: SessionRecord, tab: Tab, columns: n
     case 'config':
       return configLines(record, columns);
     case 'cost':
-      return costLines(view, record, material?.attempts ?? [], columns);
+      return costLines(view, wanted, material?.attempts ?? []);
   }
 }
 
@@ -90,7 +99,14 @@ function diffLines(diff: Diff | undefined, columns: number): Cell[][] {
   return [...head, ...lines];
 }
 
-function costLines(view: View, record: SessionRecord, attempts: readonly AttemptNote[], columns: number): Cell[][] {
+/** When it worked within the time of the whole group. */
+function timeLines(view: View, attempts: readonly AttemptNote[], columns: number, glyphs: Glyphs): Cell[][] {
+  const span = timeOf(view);
+  const room = columns - nameColumns;
+  return span === null || room < 10 ? [] : [[nameCell('timeline'), ...timelineCells(attempts, span, room, glyphs)]];
+}
+
+function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: readonly AttemptNote[]): Cell[][] {
   if (record.attempts === 0) return [[{ text: 'It was not started so far.', tone: 'dim' }]];
   const { definition } = record;
   const { costUsd, estimated, tokens, turns, durationMs } = usageNow(view, record);
@@ -108,6 +124,7 @@ function costLines(view: View, record: SessionRecord, attempts: readonly Attempt
   const notes = attempts.toReversed().flatMap((note) => wrapCells(attemptCells(note, view.nowMs), columns));
   return [
     ...rows.flatMap(([name, value]) => named(name, value, columns)),
+    ...timeLines(view, attempts, columns, glyphs),
     ...(notes.length === 0 ? [] : [[], [{ text: 'Attempts, the last one first', tone: 'dim' } as const], ...notes]),
   ];
 }

@@ -11,9 +11,9 @@ import { headerRows } from './header.ts';
 import { helpRows } from './help.ts';
 import { type Item, listItems, sessionsOf } from './list.ts';
 import { headRows, linesFor, paneRows } from './pane.ts';
-import { columnTitles, layoutFor, listColumns, sessionRow } from './session-row.ts';
+import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
 import { type Shape, settled, shapeOf, type Ui } from './ui.ts';
-import type { Terminal, View } from './view.ts';
+import { type Terminal, timeOf, type View } from './view.ts';
 
 export interface Frame {
   /** As many as the terminal has. */
@@ -29,6 +29,8 @@ export interface Frame {
   readonly index: number;
   readonly listRows: number;
   readonly paneRows: number;
+  /** A sign of a visible session turns: the next frame looks different in a moment. */
+  readonly isTurning: boolean;
 }
 
 /** Smaller terminals get the rows that fit, from the top. */
@@ -65,7 +67,13 @@ export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
     index: Math.max(0, ids.indexOf(ui.selected ?? '')),
     listRows: body.listRows,
     paneRows: body.paneRows,
+    isTurning: sessionsOf(items.slice(ui.top, ui.top + body.listRows)).some((id) => turns(view, id)),
   };
+}
+
+function turns(view: View, id: SessionId): boolean {
+  const record = view.state.sessions.get(id);
+  return record !== undefined && isTurning(view, record);
 }
 
 interface List {
@@ -95,7 +103,7 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
   const lines =
     record === undefined || shape === 'none'
       ? []
-      : linesFor(view, wish(record), paneColumns, room - headRows(isBeside));
+      : linesFor(view, wish(record), { ...terminal, columns: paneColumns, rows: room });
   // A log grows.
   const wanted = chosen.tab === 'log' ? Number.POSITIVE_INFINITY : lines.length;
   const heights = divide(room, shape, items.length, wanted);
@@ -147,8 +155,11 @@ interface ListPart extends List {
 
 function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, height, isBeside }: ListPart): Row[] {
   const { columns } = terminal;
-  const layout = layoutFor(view.state, columns, isBeside);
-  const rows: Row[] = titleRows(room) === 0 ? [] : [columnTitles(layout, terminal)];
+  const { hasTimeline } = ui;
+  const layout = layoutFor(view.state, columns, isBeside && !hasTimeline);
+  const titles = columnTitles(layout, terminal, hasTimeline ? 'TIMELINE' : 'DOING');
+  const rows: Row[] = titleRows(room) === 0 ? [] : [titles];
+  const span = hasTimeline ? { span: timeOf(view) } : {};
   const whole = height + rows.length;
   if (items.length === 0) {
     const text = view.state.sessions.size === 0 ? 'No sessions so far.' : 'Nothing matches. Escape shows all sessions.';
@@ -162,7 +173,7 @@ function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, 
     const record = view.state.sessions.get(item.id);
     if (record === undefined) continue;
     const isSelected = ui.top + nth === index;
-    rows.push(sessionRow(view, { record, lanes: item.lanes, isSelected }, layout, terminal));
+    rows.push(sessionRow(view, { record, lanes: item.lanes, isSelected, ...span }, layout, terminal));
   }
   return [...rows, ...Array.from({ length: Math.max(0, whole - rows.length) }, () => rowOf([], columns))];
 }

@@ -14,6 +14,7 @@ export const helpEntries: readonly HelpEntry[] = [
   [[',', '.', ' '], 'a page of the list'],
   [['page-up', 'page-down'], 'a page of the details'],
   [['v'], 'as a tree, or in waves'],
+  [['t'], 'when each one worked'],
   [['/'], 'show only what matches'],
   [['f'], 'show only problems'],
   [['escape'], 'show all again; back'],
@@ -99,6 +100,7 @@ function wrapSigns(signs: readonly Cell[][], columns: number): Cell[][] {
 
 function legend(glyphs: Glyphs): Cell[][] {
   const signs: readonly (readonly [glyph: string, meaning: string, tone: Tone])[] = [
+    [glyphs.turning[0] as string, 'runs a tool', 'accent'],
     [glyphs.running, 'running', 'accent'],
     [glyphs.accepting, 'accepting', 'accent'],
     [glyphs.stopping, 'stopping', 'warn'],

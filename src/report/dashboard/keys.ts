@@ -276,6 +276,8 @@ function letter(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, si
       return { ui: selected(ui, situation, situation.index + Math.max(1, situation.listRows - 1)) };
     case 'v':
       return { ui: { ...ui, arrangement: next(arrangements, ui.arrangement) } };
+    case 't':
+      return { ui: { ...ui, hasTimeline: !ui.hasTimeline } };
     case '/':
       return { ui: { ...(situation.shape === 'full' ? back(ui) : ui), mode: { kind: 'filter' } } };
     case 'f':

@@ -32,9 +32,10 @@ export function headRows(isBeside: boolean): number {
   return isBeside ? 2 : 1;
 }
 
-/** The lines of a tab that are broken already, for a pane of so many lines. */
-export function linesFor(view: View, { record, tab, isBeside }: PaneWish, columns: number, room: number): Cell[][] {
-  const lines = tabLines(view, record, tab, columns - 2);
+/** The lines of a tab, broken already. */
+export function linesFor(view: View, { record, tab, isBeside }: PaneWish, { columns, rows, glyphs }: Part): Cell[][] {
+  const lines = tabLines(view, tab, { record, columns: columns - 2, glyphs });
+  const room = rows - headRows(isBeside);
   const left = room - lines.length - 2;
   if (!isBeside || tab !== 'now' || left < logRowsMin) return lines;
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;

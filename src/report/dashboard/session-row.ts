@@ -14,6 +14,7 @@ import { listTitles, projectName, titleOf, withLocalTimes } from '../wording.ts'
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
+import { type Span, timelineCells } from './timeline.ts';
 import { limitNow, reasoned, type Terminal, type View } from './view.ts';
 
 /** Widths in columns; 0 = not shown. */
@@ -49,10 +50,10 @@ export function listColumns(state: GroupState, columns: number): number {
   return share < narrowColumns ? Math.max(40, Math.min(share, edge + title + 16)) : share;
 }
 
-/** The columns of the list for this width. */
-export function layoutFor(state: GroupState, columns: number, isBeside: boolean): Layout {
+/** `isDoingBeside`: what the selected session does stands beside the list, where a narrow one has no room for it. */
+export function layoutFor(state: GroupState, columns: number, isDoingBeside: boolean): Layout {
   const wanted = widest(state);
-  if (columns < narrowColumns) return narrowLayout(wanted, columns, isBeside);
+  if (columns < narrowColumns) return narrowLayout(wanted, columns, isDoingBeside);
   const isWide = columns >= 110;
   const title = Math.min(wanted.title, isWide ? 34 : columns >= 76 ? 20 : 18);
   const project = columns < 76 ? 0 : Math.min(wanted.project, isWide ? 20 : 10);
@@ -66,12 +67,11 @@ export function layoutFor(state: GroupState, columns: number, isBeside: boolean)
   return { gap, title, project, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
 }
 
-/** What the selected session does stands beside the list, if anything does. */
-function narrowLayout({ title }: Widest, columns: number, isBeside: boolean): Layout {
+function narrowLayout({ title }: Widest, columns: number, isDoingBeside: boolean): Layout {
   const [gap, figures] = [1, 7];
   const layout = { gap, project: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
   const room = Math.max(0, columns - edge - figures - 2 * gap);
-  if (isBeside) return { ...layout, title: Math.max(0, room - figures - gap), time: figures };
+  if (isDoingBeside) return { ...layout, title: Math.max(0, room - figures - gap), time: figures };
   const titled = Math.min(title, room - doingColumnsMin);
   // Who it is comes first.
   if (titled < titleColumnsMin) return { ...layout, title: room };
@@ -101,7 +101,9 @@ function widest(state: GroupState): Widest {
   return now;
 }
 
-export function columnTitles(layout: Layout, { columns }: Terminal): Row {
+/** `doing`: what stands in the last column. */
+export function columnTitles(layout: Layout, { columns }: Terminal, doing: 'DOING' | 'TIMELINE'): Row {
+  const hasWords = layout.words > 0 && doing === 'DOING';
   const cells = [
     ' '.repeat(edge),
     column(layout, 'SESSION', layout.title),
@@ -109,7 +111,7 @@ export function columnTitles(layout: Layout, { columns }: Terminal): Row {
     column(layout, 'TIME', layout.time, 'right'),
     column(layout, 'COST', layout.cost, 'right'),
     column(layout, 'TOKENS', layout.tokens, 'right'),
-    layout.words > 0 ? `${padded('DOING', layout.tool)}  LAST WORDS` : layout.tool > 0 ? 'DOING' : '',
+    hasWords ? `${padded(doing, layout.tool)}  LAST WORDS` : layout.tool > 0 ? doing : '',
   ];
   return rowOf([{ text: cells.join('').trimEnd(), tone: 'dim' }], columns);
 }
@@ -120,6 +122,8 @@ function column({ gap }: Layout, text: string, width: number, align: 'left' | 'r
 
 export interface RowWish {
   readonly record: SessionRecord;
+  /** Shown instead of what it does; absent = no timeline is wanted. */
+  readonly span?: Span | null;
   /** Empty when the list does not hold all sessions. */
   readonly lanes: readonly Lane[];
   readonly isSelected: boolean;
@@ -127,7 +131,7 @@ export interface RowWish {
 
 export function sessionRow(
   view: View,
-  { record, lanes, isSelected }: RowWish,
+  { record, lanes, isSelected, span }: RowWish,
   layout: Layout,
   terminal: Terminal,
 ): Row {
@@ -139,7 +143,6 @@ export function sessionRow(
   const room = Math.max(0, layout.title - 4);
   const drawn = drawLanes(lanes, glyphs, room);
   const title = plainWidths(titleOf(view.state, definition.id));
-  const doing = doingNow(view, record);
   const tokens = inputTokens(usage.tokens) + usage.tokens.output;
   return rowOf(
     [
@@ -162,11 +165,22 @@ export function sessionRow(
         ),
       },
       { text: column(layout, isTried ? formatCount(tokens) : '', layout.tokens, 'right'), tone: 'dim' },
-      ...doingCells(doing, layout),
+      ...(span === undefined ? doingCells(doingNow(view, record), layout) : worked(view, record, span, layout, glyphs)),
     ],
     columns,
     isSelected,
   );
+}
+
+/** When it worked. */
+function worked({ attempts }: View, { definition }: SessionRecord, span: Span | null, layout: Layout, glyphs: Glyphs) {
+  const columns = doingColumns(layout);
+  const notes = attempts?.get(definition.id) ?? [];
+  return span === null || notes.length === 0 ? [] : timelineCells(notes, span, columns, glyphs);
+}
+
+function doingColumns({ gap, tool, words }: Layout): number {
+  return words === 0 ? tool : tool + gap + words;
 }
 
 function doingCells({ tool, idle, words }: Doing, layout: Layout): Cell[] {
@@ -176,7 +190,7 @@ function doingCells({ tool, idle, words }: Doing, layout: Layout): Cell[] {
   };
   if (layout.words === 0) return [cell(tool ?? words, layout.tool)];
   // Why nothing is done has the room of both.
-  if (words === undefined) return [cell(tool, layout.tool + layout.gap + layout.words)];
+  if (words === undefined) return [cell(tool, doingColumns(layout))];
   const first = cell(tool ?? idle, layout.tool);
   return [
     { ...first, text: padded(first.text, layout.tool) },
@@ -204,7 +218,18 @@ interface Sign {
   readonly isLoud?: true;
 }
 
-function signOf({ verdicts, live, runner }: View, record: SessionRecord, glyphs: Glyphs): Sign {
+/** Milliseconds for which one sign of those that turn is shown. */
+export const turnMs = 250;
+
+/** A tool of it runs, and it is not being stopped or halted. */
+export function isTurning({ state, live, runner }: View, { definition, state: session }: SessionRecord): boolean {
+  if (session.status !== 'running' || runner === 'none' || state.frozenUntil !== undefined) return false;
+  const { stopping, accepting } = session.attempt;
+  return stopping === undefined && accepting === undefined && live.get(definition.id)?.currentTool !== undefined;
+}
+
+function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
+  const { verdicts, live, runner } = view;
   switch (record.state.status) {
     case 'completed':
       return { glyph: glyphs.completed, tone: 'good' };
@@ -222,8 +247,10 @@ function signOf({ verdicts, live, runner }: View, record: SessionRecord, glyphs:
       if (attempt.stopping !== undefined) return { glyph: glyphs.stopping, tone: 'warn' };
       if (attempt.accepting !== undefined) return { glyph: glyphs.accepting, tone: 'accent' };
       // It works on, but without something that it wanted to do.
-      const isDenied = live.get(record.definition.id)?.denied !== undefined;
-      return { glyph: glyphs.running, tone: isDenied ? 'warn' : 'accent' };
+      const now = live.get(record.definition.id);
+      const tone = now?.denied === undefined ? 'accent' : 'warn';
+      const turn = Math.floor(view.nowMs / turnMs) % glyphs.turning.length;
+      return { glyph: isTurning(view, record) ? (glyphs.turning[turn] as string) : glyphs.running, tone };
     }
   }
 }

@@ -38,6 +38,8 @@ export interface Ui {
   readonly filter: string;
   readonly onlyProblems: boolean;
   readonly arrangement: Arrangement;
+  /** When sessions worked, instead of what they do. */
+  readonly hasTimeline: boolean;
   readonly pane: Pane;
   /** Where `full` leads back to. */
   readonly under: Exclude<Pane, 'full'>;
@@ -54,6 +56,7 @@ export const firstUi: Ui = {
   filter: '',
   onlyProblems: false,
   arrangement: 'tree',
+  hasTimeline: false,
   pane: 'auto',
   under: 'auto',
   tab: 'now',

@@ -6,8 +6,9 @@ import type { Verdicts } from '../../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from '../format.ts';
 import type { LiveView } from '../reporter.ts';
 import type { Line } from '../transcript/line.ts';
-import type { AttemptNote } from './attempts.ts';
+import type { AttemptNote, AttemptNotes } from './attempts.ts';
 import type { Glyphs } from './glyphs.ts';
+import { type Span, spanOf } from './timeline.ts';
 
 /** Who runs the group, as far as it can be seen from here. */
 export type Runner =
@@ -32,6 +33,10 @@ export interface View {
   readonly verdicts: Verdicts;
   /** The log of the set-up command that runs for a session; null when none does. */
   readonly setupLog?: (record: SessionRecord) => string | null;
+  /** Of all sessions; absent where nothing is told of them. */
+  readonly attempts?: AttemptNotes;
+  /** Until the run is over, by what such sessions took before, milliseconds; absent when there is no telling. */
+  readonly remainingMs?: number;
   /** What a key came to; absent = nothing to say. */
   readonly notice?: Notice;
   /** Of the selected session; absent while no pane is open. */
@@ -59,6 +64,12 @@ export interface Terminal {
   readonly columns: number;
   readonly rows: number;
   readonly glyphs: Glyphs;
+}
+
+/** From the first attempt to now, or to when the last thing happened where nothing goes on. */
+export function timeOf({ state, attempts, nowMs, runner }: View): Span | null {
+  const isOver = state.status !== 'running' || runner === 'none';
+  return attempts === undefined ? null : spanOf(attempts, isOver ? Date.parse(state.updatedAt) : nowMs);
 }
 
 /** A reason code and its sentence; that a user wanted it needs no code. */

@@ -12,7 +12,7 @@ import { isUnknownModel } from './pricing.ts';
 import { type AttemptStream, isSuccess } from './stream.ts';
 import { openSubjects } from './task-list.ts';
 import { clip, oneLine } from './text.ts';
-import { addAgain, describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
+import { describeTrouble, describeUnanswered, saidBy, sentence, type Verdict } from './trouble.ts';
 
 export interface JudgeInput {
   readonly stream: AttemptStream;
@@ -110,7 +110,7 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
       status: 'failed',
       reason: 'permission',
       message: `Nothing was done: every tool the session tried was denied (${clip(denied.tools.join(', '), 200)}).`,
-      next: `${addAgain} with --allowed-tools for these, or with another --permission-mode.`,
+      next: 'Choose what to allow, and try again, with: session allow --retry (or --denied --retry for all of it).',
     };
   }
   const text = clip(result.result ?? '', resultChars);

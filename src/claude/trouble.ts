@@ -34,8 +34,8 @@ export type Verdict =
 const quoteChars = 300;
 
 /**
- * The begin of a next step for what a retry cannot cure: no command changes the model, the tools or the mode of a
- * session, and a retry goes on in its conversation as long as the file of it is there.
+ * The begin of a next step for what neither another setting nor a retry can cure: that goes on in the conversation as
+ * long as the file of it is there.
  */
 export const addAgain = 'Remove the session, after those that depend on it, and add it again';
 
@@ -58,7 +58,7 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
     return failed('billing', 'The account cannot pay', said, next);
   }
   if (error === 'model_not_found' || status === 404) {
-    const next = `${addAgain} with a --model that the account may use.`;
+    const next = 'Give it one that the account may use with: session edit --model MODEL (then retry it).';
     return failed('model-not-found', 'The model is unknown or not allowed', said, next);
   }
   if (result.terminalReason === 'prompt_too_long' || /^prompt is too long/i.test(said)) {

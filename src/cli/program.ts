@@ -116,6 +116,11 @@ const entries: readonly Entry[] = [
     load: () => import('./commands/session/edit.ts'),
   },
   {
+    path: 'session allow',
+    summary: 'allow a session what was denied, and try it again',
+    load: () => import('./commands/session/allow.ts'),
+  },
+  {
     path: 'session remove',
     summary: 'remove a session that is not running',
     load: () => import('./commands/session/remove.ts'),

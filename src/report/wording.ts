@@ -104,7 +104,10 @@ function withSessionCommands(state: GroupState, sentence: string, record: Sessio
   const reference = `${state.group.id}/${sessionLabel(id, name)}`;
   return sentence
     .replaceAll(/(?<!claude-code-agent )\bsession resume --max-budget-usd\b\.?/g, () => raiseSessionLine(state, record))
-    .replaceAll(/(?<!claude-code-agent )\bsession (resume|retry)\b/g, `claude-code-agent session $1 ${reference}`);
+    .replaceAll(
+      /(?<!claude-code-agent )\bsession (resume|retry|allow|edit)\b/g,
+      `claude-code-agent session $1 ${reference}`,
+    );
 }
 
 /** What "~" before an amount means. */

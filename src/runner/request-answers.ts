@@ -125,8 +125,8 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const events =
         command.kind === 'say'
           ? sayEvents(world, asked, record, command)
-          : command.kind === 'edit-session'
-            ? editEvents(world, state, record, command.changes)
+          : command.kind === 'edit-session' || command.kind === 'allow-tools'
+            ? editEvents(world, state, record, editOf(record, command))
             : sessionCommandEvents(state, record, command);
       return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
@@ -142,6 +142,7 @@ function statusProblem({ group: { id }, status, run }: GroupState, kind: Command
       if (!rulesOut('session_added')) return null;
       return fail('illegal-transition', `${about}.`, 'Create a new group for further sessions.');
     case 'edit-session':
+    case 'allow-tools':
       if (!rulesOut('session_changed')) return null;
       if (status === 'completed') return null;
       return fail('illegal-transition', `${about}; its sessions stay as they are.`, 'Create a new group.');
@@ -215,7 +216,7 @@ function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'f
 
 type SessionCommand = Exclude<
   Command,
-  { kind: 'add-session' | 'edit-session' | 'pause' | 'thaw' | 'raise-budget' | 'archive' | 'say' }
+  { kind: 'add-session' | 'edit-session' | 'allow-tools' | 'pause' | 'thaw' | 'raise-budget' | 'archive' | 'say' }
 >;
 
 function sessionCommandEvents(state: GroupState, record: SessionRecord, command: SessionCommand): Result<EventBody[]> {
@@ -238,6 +239,12 @@ function sessionCommandEvents(state: GroupState, record: SessionRecord, command:
     default:
       return unreachable(command);
   }
+}
+
+/** Rules are added to whatever the session has by now. */
+function editOf({ definition }: SessionRecord, command: CommandOf<'edit-session' | 'allow-tools'>): SessionChanges {
+  if (command.kind === 'edit-session') return command.changes;
+  return { allowedTools: [...new Set([...(definition.allowedTools ?? []), ...command.rules])] };
 }
 
 /** Whoever asks has looked at the session as it was then: what it has become meanwhile counts. */

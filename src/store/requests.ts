@@ -21,6 +21,7 @@ import {
   isNumber,
   isObject,
   isText,
+  listOf,
   oneOf,
   optional,
   parseJson,
@@ -44,6 +45,8 @@ export type RequestBody =
   | { readonly kind: 'add-session'; readonly session: NewSession }
   /** Of a session that is not running. */
   | (OfSession & { readonly kind: 'edit-session'; readonly changes: SessionChanges })
+  /** These permission rules as well as those it has; of a session that is not running. */
+  | (OfSession & { readonly kind: 'allow-tools'; readonly rules: readonly string[] })
   | (OfSession & { readonly kind: 'remove-session' })
   /** Pauses the whole group: now, after running sessions have finished, or for a short break. */
   | { readonly kind: 'pause'; readonly mode: PauseRequestMode }
@@ -90,6 +93,7 @@ const someChanges: Check = (value) =>
 const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'add-session': fields({ session: fields(sessionFields) }),
   'edit-session': fields({ sessionId: aSessionId, changes: someChanges }),
+  'allow-tools': fields({ sessionId: aSessionId, rules: listOf(isText) }),
   'remove-session': ofSession,
   pause: fields({ mode: oneOf(pauseModes) }),
   thaw: isObject,

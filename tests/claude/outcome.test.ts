@@ -152,11 +152,9 @@ describe('judge', () => {
       if (outcome.status === 'failed') expect(outcome.next).toMatch(/^[A-Z].*\.$/);
     });
 
-  /** No command changes model, tools or mode of a session, and a retry goes on in the conversation that is there. */
+  /** A retry goes on in the conversation that is there. */
   test.each<[what: string, lines: object[], next: string]>([
-    ['model', [init, trouble('model_not_found'), result({})], 'with a --model that the account may use'],
     ['conversation', [init, result({ terminal_reason: 'prompt_too_long' })], 'with a smaller task or a shorter prompt'],
-    ['tools', [init, refused, denied], 'with --allowed-tools for these, or with another --permission-mode'],
     ['id', [result({ num_turns: 0, errors: ['No conversation found with session ID: x'], result: undefined })], 'once'],
   ])('what no retry cures is to be removed and added anew: %s', (_, lines, words) => {
     const outcome = judged(lines);
@@ -164,6 +162,15 @@ describe('judge', () => {
     expect(next).toContain('Remove the session, after those that depend on it, and add it again');
     expect(next).toContain(words);
     expect(next).not.toMatch(/then retry|and retry/);
+  });
+
+  test('what another setting cures is not to be removed', () => {
+    const next = (lines: object[]) => {
+      const outcome = judged(lines);
+      return outcome.status === 'failed' ? outcome.next : '';
+    };
+    expect(next([init, trouble('model_not_found'), result({})])).toContain('session edit --model MODEL');
+    expect(next([init, refused, denied])).toContain('session allow --retry');
   });
 
   test('names exit code and the last words on stderr', () => {

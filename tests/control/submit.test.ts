@@ -45,6 +45,7 @@ const refused: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = 
   'a session that is gone': (group) => edited(group, 'last', { dependsOn: ['009-x'] }),
   'a project that is nowhere': (group) => edited(group, 'last', { projectPath: '/nowhere' }),
   'the repository of another project': (group) => edited(group, 'last', { repository: '/etc' }),
+  'a rule that is an option': (group) => ({ kind: 'allow-tools', sessionId: group.id('last'), rules: ['--x'] }),
   'removing what others need': (group) => ({ kind: 'remove-session', sessionId: group.id('waits') }),
   'removing none of the group': () => ({ kind: 'remove-session', sessionId: '009-x' }),
   'a budget of nothing': () => ({ kind: 'raise-budget', maxBudgetUsd: 0 }),
@@ -62,6 +63,7 @@ const refused: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = 
 const granted: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = {
   'a session': (group) => added(group, { name: 'more', dependsOn: [group.id('waits')] }),
   'other settings': (group) => edited(group, 'last', { prompt: 'do that', model: 'haiku', dependsOn: [] }),
+  'more tools': (group) => ({ kind: 'allow-tools', sessionId: group.id('last'), rules: ['Edit', 'Bash(npm test:*)'] }),
   'fewer settings': (group) => edited(group, 'last', { model: null }),
   'more money': () => ({ kind: 'raise-budget', maxBudgetUsd: 9 }),
   'a word to a session that waits': (group) => ({ kind: 'say', sessionId: group.id('last'), text: 'Mind the tests.' }),

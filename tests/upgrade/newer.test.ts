@@ -249,6 +249,7 @@ describe('this program', () => {
       },
     },
     'edit-session': { sessionId: sid(1), changes: { prompt: 'Do that.', model: null, dependsOn: [] } },
+    'allow-tools': { sessionId: sid(1), rules: ['Edit', 'Bash(npm test:*)'] },
     'remove-session': { sessionId: sid(1) },
     pause: { mode: 'drain' },
     thaw: {},

@@ -1,17 +1,10 @@
 /** `session resume`: goes on with one paused session, in the same conversation. */
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
-import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';
-import { checkStartable } from '../../../control/run/startable.ts';
-import { submit } from '../../../control/submit.ts';
-import { ok } from '../../../core/failure.ts';
-import { sessionLabel } from '../../../core/id.ts';
-import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
 import { parseMoney } from '../../options/option-values.ts';
-import { printSession, runSession } from '../../run-session.ts';
+import { runSession, startSession } from '../../run-session.ts';
 
 const example = `
 Example:
@@ -40,26 +33,10 @@ interface Given {
 async function resume(context: Context, named: string, { maxBudgetUsd, ...how }: Given): Promise<Work> {
   const session = loadReferredSession(context, named);
   if (!session.ok) return session;
-  const { state, sessionId, record } = session.value;
-  if (liveRunner(context.world, session.value) === null) {
-    // What a dead runner left running needs no command, only a runner.
-    if (record.state.status === 'running' && maxBudgetUsd === undefined) {
-      return runSession(context, session.value, how);
-    }
-    const startable = checkStartable(session.value);
-    if (!startable.ok) return startable;
-  }
-  const asked = submit(context, session.value, {
-    kind: 'resume-session',
-    sessionId,
-    ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
-  });
-  const granted = await whileWaiting(context, session.value, asked);
-  if (!granted.ok) return granted;
-  if (granted.value.by === 'log') return runSession(context, session.value, how);
-  if (how.json) return printSession(context, session.value);
-  const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
-  const follow = `claude-code-agent session logs ${reference} --follow`;
-  context.stdout.line(`Session ${titleOf(state, sessionId)} goes on as soon as there is a slot. Follow it: ${follow}`);
-  return ok(exitCode.done);
+  const { sessionId, record } = session.value;
+  // What a dead runner left running needs no command, only a runner.
+  const isLeft = record.state.status === 'running' && liveRunner(context.world, session.value) === null;
+  if (isLeft && maxBudgetUsd === undefined) return runSession(context, session.value, how);
+  const raised = maxBudgetUsd === undefined ? {} : { maxBudgetUsd };
+  return startSession(context, session.value, { kind: 'resume-session', sessionId, ...raised }, how);
 }

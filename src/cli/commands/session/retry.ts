@@ -1,17 +1,10 @@
 /** `session retry`: tries one failed session again, if wanted with something to say to it. */
 import type { Command } from '@commander-js/extra-typings';
-import { liveRunner } from '../../../control/live-runner.ts';
-import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';
-import { checkStartable } from '../../../control/run/startable.ts';
-import { submit } from '../../../control/submit.ts';
 import { ok } from '../../../core/failure.ts';
-import { sessionLabel } from '../../../core/id.ts';
-import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
 import { readText } from '../../options/prompt-source.ts';
-import { printSession, runSession } from '../../run-session.ts';
+import { startSession } from '../../run-session.ts';
 
 const example = `
 Example:
@@ -40,24 +33,10 @@ interface Given {
 async function retry(context: Context, named: string, given: Given): Promise<Work> {
   const session = loadReferredSession(context, named);
   if (!session.ok) return session;
-  const { state, sessionId, record } = session.value;
   const prompt =
     given.prompt === undefined ? ok(undefined) : await readText(context, given.prompt, 'The text of --prompt');
   if (!prompt.ok) return prompt;
-  const startable = liveRunner(context.world, session.value) === null ? checkStartable(session.value) : ok(undefined);
-  if (!startable.ok) return startable;
-  const asked = submit(context, session.value, {
-    kind: 'retry-session',
-    sessionId,
-    ...(prompt.value === undefined ? {} : { prompt: prompt.value }),
-  });
-  const granted = await whileWaiting(context, session.value, asked);
-  if (!granted.ok) return granted;
-  if (granted.value.by === 'log') return runSession(context, session.value, given);
-  if (given.json) return printSession(context, session.value);
-  const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
-  const follow = `claude-code-agent session logs ${reference} --follow`;
-  const title = titleOf(state, sessionId);
-  context.stdout.line(`Session ${title} is tried again as soon as there is a slot. Follow it: ${follow}`);
-  return ok(exitCode.done);
+  const { sessionId } = session.value;
+  const said = prompt.value === undefined ? {} : { prompt: prompt.value };
+  return startSession(context, session.value, { kind: 'retry-session', sessionId, ...said }, given);
 }

@@ -1,0 +1,116 @@
+/**
+ * The permission rules that would have allowed a tool call, as `--allowedTools` takes them: no wider than what was
+ * called, but for programs whose first word names a task, such as `npm test`, of which the task is allowed.
+ */
+import { permissionRules } from '../core/values.ts';
+import { type JsonObject, text } from './lenient.ts';
+
+export interface DeniedCall {
+  readonly tool: string;
+  readonly input: JsonObject;
+  /** claude's sentence, where it said one. */
+  readonly message?: string;
+}
+
+/** Empty when no rule helps: what is outside of the session's folders, or kept from it for its own safety. */
+export function rulesFor({ tool, input, message = '' }: DeniedCall): string[] {
+  // A mode or another folder may help there, but no rule does.
+  if (/is a sensitive file|outside the working director/.test(message)) return [];
+  const rules = wantedRules(tool, input);
+  // Brackets that close nothing would end the rule, for claude as well as for us.
+  return rules.every((rule) => permissionRules(rule)?.length === 1) ? [...new Set(rules)] : [];
+}
+
+function wantedRules(tool: string, input: JsonObject): string[] {
+  switch (tool) {
+    case 'Bash':
+      return commandRules(text(input.command) ?? '').map((command) => `Bash(${command})`);
+    case 'Write':
+    case 'Edit':
+    case 'MultiEdit':
+    case 'NotebookEdit': {
+      const path = text(input.file_path) ?? text(input.notebook_path) ?? '';
+      // claude asks about these whatever the rules say.
+      if (/(?:^|\/)\.(?:claude|git)(?:\/|$)/.test(path)) return [];
+      return [path.startsWith('/') ? `Edit(/${path})` : 'Edit'];
+    }
+    case 'Read': {
+      const path = text(input.file_path) ?? '';
+      return [path.startsWith('/') ? `Read(/${path})` : 'Read'];
+    }
+    case 'WebFetch': {
+      const host = hostOf(text(input.url) ?? '');
+      return [host === null ? 'WebFetch' : `WebFetch(domain:${host})`];
+    }
+    default:
+      return tool === '' ? [] : [tool];
+  }
+}
+
+function hostOf(url: string): string | null {
+  try {
+    return new URL(url).hostname;
+  } catch {
+    return null;
+  }
+}
+
+/** claude asks about each part by itself, unless it cannot tell the parts: then only all of it can be allowed. */
+function commandRules(line: string): string[] {
+  const parts = simpleCommands(line);
+  if (parts === null) return [line.trim()];
+  return parts.filter((part) => !/^(?:cd|pwd|true|exit)\b/.test(part)).map(commandRule);
+}
+
+/** The first word of their commands names a task; what follows is its options. */
+const taskPrograms = new Set(
+  'npm pnpm yarn bun cargo go make just rake gradle ./gradlew mvn ./mvnw dotnet poetry composer bundle mix git'.split(
+    ' ',
+  ),
+);
+/** Tasks that run whatever stands behind them. */
+const openTasks = new Set(['exec', 'x', 'dlx', 'eval', 'create', 'config']);
+const task = /^[a-z][a-z0-9:_-]*$/;
+
+function commandRule(command: string): string {
+  const [program = '', first = '', second = ''] = command.split(/\s+/);
+  if (!taskPrograms.has(program) || !task.test(first) || openTasks.has(first)) return command;
+  if (first !== 'run') return `${program} ${first}:*`;
+  return task.test(second) ? `${program} run ${second}:*` : command;
+}
+
+const operators = /^(?:&&|\|\||\|&|[;|&\n])/;
+/** What makes parts that cannot be told: something is put in, repeated, or held together. */
+const nesting = /^(?:\$[({A-Za-z_]|`|[<>]\(|<<|[(){}])/;
+const shellWords = /^(?:for|while|until|if|case|select|function|!|\[\[|then|do|else)(?:\s|$)/;
+/** Where output goes to is asked about by itself, within the project it needs no rule. */
+const redirection = /^\d*(?:>>?|<|&>>?)(?:&\d|\s*[^\s;|&]+)?/;
+
+/** The commands of a line without what joins them and where their output goes; null when that cannot be told. */
+function simpleCommands(line: string): string[] | null {
+  const parts: string[] = [];
+  let part = '';
+  for (let rest = line; rest !== ''; ) {
+    const quoted = /^(?:'[^']*'|"(?:[^"\\$`]|\\[^])*"|\\[^])/.exec(rest)?.[0];
+    if (quoted !== undefined) {
+      part += quoted;
+      rest = rest.slice(quoted.length);
+      continue;
+    }
+    const comment = part === '' || /\s$/.test(part) ? /^#[^\n]*/.exec(rest)?.[0] : undefined;
+    if (comment !== undefined) {
+      rest = rest.slice(comment.length);
+      continue;
+    }
+    if (/^["'\\]/.test(rest) || nesting.test(rest)) return null;
+    const directed = part === '' || /\s$/.test(part) || /^[<>&]/.test(rest) ? redirection.exec(rest)?.[0] : undefined;
+    const operator = directed === undefined ? operators.exec(rest)?.[0] : undefined;
+    if (operator !== undefined) {
+      parts.push(part.trim());
+      part = '';
+    } else if (directed === undefined) part += rest[0];
+    rest = rest.slice((directed ?? operator ?? rest[0] ?? ' ').length);
+  }
+  const commands = [...parts, part.trim()].filter((command) => command !== '');
+  return commands.some((command) => shellWords.test(command)) ? null : commands;
+}

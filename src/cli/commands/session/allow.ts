@@ -1,0 +1,173 @@
+/** `session allow`: permission rules for a session, such as those that would have allowed what was denied. */
+import type { Command } from '@commander-js/extra-typings';
+import { whileWaiting } from '../../../control/request.ts';
+import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
+import { submit } from '../../../control/submit.ts';
+import { type Denial, denialsOf } from '../../../control/watch/denied-calls.ts';
+import { fail, ok, type Result } from '../../../core/failure.ts';
+import { sessionLabel } from '../../../core/id.ts';
+import { permissionRules, rulesRule } from '../../../core/values.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { titleOf, withCommands } from '../../../report/wording.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { startSession } from '../../run-session.ts';
+
+const example = `
+Example:
+  $ claude-code-agent session allow auth-refactor/api                  what was denied, and which rules would allow it
+  $ claude-code-agent session allow auth-refactor/api --denied --retry
+  $ claude-code-agent session allow auth-refactor/api 'Bash(npm test:*)' Edit`;
+
+const columnsMax = 300;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(
+      'Adds permission rules to those of a session that is not running. Without a rule it shows what was denied so ' +
+        'far and the rules that would have allowed it; on a terminal they can be chosen.',
+    )
+    .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
+    .argument('[rule...]', 'permission rules such as Edit or "Bash(git log:*)"')
+    .option('--denied', 'all rules that would have allowed what was denied')
+    .option('--retry', 'then go on with the session')
+    .option('--rehearse [script]', 'the script with which the rehearsal goes on')
+    .option('--json', 'one JSON document: the session, what was denied, the rules that are new')
+    .addHelpText('after', example)
+    .action((reference, rules, given) => context.run(() => allow(context, reference, rules, given)));
+}
+
+interface Given {
+  readonly denied?: true | undefined;
+  readonly retry?: true | undefined;
+  readonly rehearse?: string | true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function allow(context: Context, reference: string, typed: readonly string[], given: Given): Promise<Work> {
+  const { denied, retry, json, rehearse } = given;
+  if (json && retry) return fail('usage', 'Both --json and --retry were given.', 'Retry it with: session retry');
+  const session = loadReferredSession(context, reference);
+  if (!session.ok) return session;
+  const own = rulesOf(typed);
+  if (!own.ok) return own;
+  const { record, sessionId, paths } = session.value;
+  const has = new Set(record.definition.allowedTools);
+  const denials = denialsOf(context.world, paths, sessionId).map((denial) => ({
+    ...denial,
+    rules: denial.rules.filter((rule) => !has.has(rule)),
+    isAllowed: denial.rules.length > 0 && denial.rules.every((rule) => has.has(rule)),
+  }));
+  const offered = [...new Set(denials.flatMap(({ rules }) => rules))];
+  const isShown = typed.length === 0 && denied !== true;
+  if (isShown && !json) show(context, session.value, denials);
+  const chosen = isShown && !json ? await choose(context, session.value, offered) : ok(denied ? offered : []);
+  if (!chosen.ok) return chosen;
+  const rules = [...new Set([...own.value, ...chosen.value])];
+  if (denied && offered.length === 0 && own.value.length === 0) return nothingHelps(session.value, denials);
+  const added = rules.filter((rule) => !has.has(rule));
+  if (rules.length > 0) {
+    const asked = submit(context, session.value, { kind: 'allow-tools', sessionId, rules });
+    const done = await whileWaiting(context, session.value, asked);
+    if (!done.ok) return done;
+  }
+  if (json) context.stdout.line(safeJson({ session: sessionId, denied: denials.map(forScripts), allowed: added }, 2));
+  else if (rules.length > 0) say(context, session.value, added, retry === true);
+  return retry && (!isShown || rules.length > 0) ? goOn(context, session.value, rehearse) : ok(exitCode.done);
+}
+
+function rulesOf(typed: readonly string[]): Result<string[]> {
+  const rules: string[] = [];
+  for (const text of typed) {
+    const found = permissionRules(text);
+    if (found === null)
+      return fail('usage', `"${text}" is no permission rule: ${rulesRule}.`, 'Quote each for the shell.');
+    rules.push(...found);
+  }
+  return ok(rules);
+}
+
+type Shown = Denial & { readonly isAllowed: boolean };
+
+function show({ stdout }: Context, { state, sessionId }: LoadedSession, denials: readonly Shown[]): void {
+  if (denials.length === 0) stdout.line(`Nothing was denied to session ${titleOf(state, sessionId)} so far.`);
+  let number = 0;
+  const seen = new Set<string>();
+  for (const denial of denials) {
+    stdout.line(`denied: ${callText(denial)}`);
+    for (const rule of denial.rules) {
+      if (!seen.has(rule)) number += 1;
+      stdout.line(seen.has(rule) ? `     ${rule} (see above)` : `  ${String(number).padStart(2)} ${rule}`);
+      seen.add(rule);
+    }
+    if (denial.isAllowed) stdout.line('     is allowed by now');
+    else if (denial.rules.length === 0)
+      stdout.line(`     no rule helps. ${safeLine(denial.message ?? '', columnsMax)}`);
+  }
+}
+
+function callText({ tool, input }: Denial): string {
+  const what = ['command', 'file_path', 'notebook_path', 'url', 'query'].map((key) => input[key]);
+  const target = what.find((value) => typeof value === 'string');
+  return safeLine(`${tool} ${target ?? ''}`.trim(), columnsMax);
+}
+
+/** Numbers of what was shown; without a terminal nothing is chosen, and it is said how. */
+async function choose(
+  context: Context,
+  { groupId, sessionId, record }: LoadedSession,
+  offered: readonly string[],
+): Promise<Result<string[]>> {
+  if (offered.length === 0) return ok([]);
+  if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
+    const name = `${groupId}/${sessionLabel(sessionId, record.definition.name)}`;
+    context.stdout.line(`Allow all of it, and go on: claude-code-agent session allow ${name} --denied --retry`);
+    return ok([]);
+  }
+  await context.stdout.flush();
+  const answer = prompt('Which are to be allowed? Numbers, all, or none [none]:')?.trim().toLowerCase() ?? '';
+  if (/^a(?:ll)?$/.test(answer)) return ok([...offered]);
+  if (answer === '' || /^n(?:one)?$/.test(answer)) return ok([]);
+  const numbers = answer.split(/[\s,]+/).map(Number);
+  const rules = numbers.map((number) => offered[number - 1]);
+  if (rules.every((rule) => rule !== undefined)) return ok(rules);
+  return fail(
+    'usage',
+    `${safeLine(answer, columnsMax)} are no numbers from 1 to ${offered.length}.`,
+    'Nothing was allowed.',
+  );
+}
+
+function nothingHelps({ state, sessionId }: LoadedSession, denials: readonly Shown[]): Work {
+  const title = titleOf(state, sessionId);
+  if (denials.length === 0) return fail('usage', `Nothing was denied to session ${title} so far.`, 'Name a rule.');
+  if (denials.some(({ isAllowed }) => isAllowed)) {
+    return fail('usage', `What rules can allow of that, session ${title} is allowed already.`, 'Try it again.');
+  }
+  const next = 'Give it another mode with: session edit --permission-mode';
+  return fail('usage', `No rule would have allowed what was denied to session ${title}.`, next);
+}
+
+function forScripts({ tool, input, message, rules, isAllowed }: Shown): object {
+  return { tool, input, ...(message === undefined ? {} : { message }), rules, allowed: isAllowed };
+}
+
+function say(
+  { stdout }: Context,
+  { state, sessionId, record }: LoadedSession,
+  added: readonly string[],
+  goesOn: boolean,
+) {
+  const title = titleOf(state, sessionId);
+  const what = added.length === 0 ? 'nothing that it was not allowed before' : safeLine(added.join(', '), 2_000);
+  const { status } = record.state;
+  const next = status === 'failed' ? ' Try it again with: session retry' : ' Go on with: session resume';
+  const isResting = status === 'failed' || status === 'paused';
+  stdout.line(`Session ${title} is allowed ${what}.${goesOn || !isResting ? '' : withCommands(state, next, record)}`);
+}
+
+function goOn(context: Context, session: LoadedSession, rehearse: string | true | undefined): Promise<Work> {
+  const { sessionId, record } = session;
+  const kind = record.state.status === 'failed' ? 'retry-session' : 'resume-session';
+  return startSession(context, session, { kind, sessionId }, { rehearse });
+}

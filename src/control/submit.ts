@@ -5,6 +5,9 @@
 import { ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Command } from '../runner/request-answers.ts';
+
+export type { CommandOf } from '../runner/request-answers.ts';
+
 import { loadGroup } from '../store/group-store.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { RequestBody } from '../store/requests.ts';

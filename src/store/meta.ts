@@ -138,10 +138,12 @@ function sessionSummary(record: SessionRecord): SessionSummary {
 /** The session's snapshot; made from the fold of the log alone. */
 export function sessionMeta(record: SessionRecord): SessionMeta {
   const { definition, usage, claudeSessionIds } = record;
+  const { id, ...defined } = definition;
   const { status } = record.state;
-  const chosenId = record.attempts > 0 ? sessionUuid(definition.id) : undefined;
+  const chosenId = record.attempts > 0 ? sessionUuid(id) : undefined;
   return {
-    ...definition,
+    id,
+    ...defined,
     // Whoever looks for the template of a session looks here, whichever kind it has.
     ...present({ template: definition.template ?? definition.configTemplate?.name }),
     status,

@@ -99,7 +99,10 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
   if (refusal !== null) return refusal;
   switch (command.kind) {
     case 'add-session': {
-      const session = { ...command.session, id: nextSessionId(world, state) };
+      const id = nextSessionId(world, state);
+      // Whatever a file that was left for the runner says; and in front, where people look for it.
+      const { id: _said, ...said }: SessionDefinition = { ...command.session, id };
+      const session: SessionDefinition = { id, ...said };
       const problem = additionProblem(state, session) ?? placeProblem(world, session);
       if (problem !== null) return problem;
       return ok({ events: [{ type: 'session_added', sessionId: session.id, session }], sessionId: session.id });

@@ -247,6 +247,11 @@ const entries: readonly Entry[] = [
     load: () => import('./commands/try.ts'),
   },
   {
+    path: 'init',
+    summary: 'write a first workflow over the projects nearby',
+    load: () => import('./commands/init.ts'),
+  },
+  {
     path: 'run',
     summary: 'create the group of a workflow and run it',
     load: () => import('./commands/run.ts'),

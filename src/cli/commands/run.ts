@@ -37,11 +37,16 @@ export function define(command: Command, context: Context): void {
     .addHelpText('after', example)
     .action((reference, given) => {
       const { var: pairs = [], retryFailed: _nothing, ...rest } = given;
-      return context.run(() => run(context, reference, pairs, runWish(rest, false)));
+      return context.run(() => runWorkflow(context, reference, pairs, runWish(rest, false)));
     });
 }
 
-async function run(context: Context, reference: string, pairs: readonly string[], wish: RunWish): Promise<Work> {
+export async function runWorkflow(
+  context: Context,
+  reference: string,
+  pairs: readonly string[],
+  wish: RunWish,
+): Promise<Work> {
   const root = context.root();
   if (!root.ok) return root;
   const group = await readWorkflow(context, reference, pairs);

@@ -259,6 +259,11 @@ const entries: readonly Entry[] = [
   { path: 'rm', summary: 'delete groups', load: () => import('./commands/rm.ts') },
   { path: 'stop', summary: 'pause every group on this machine', load: () => import('./commands/stop.ts') },
   {
+    path: 'config',
+    summary: 'show every setting and where it comes from, or change one',
+    load: () => import('./commands/config.ts'),
+  },
+  {
     path: 'doctor',
     summary: 'check this machine, each trouble with its cure',
     load: () => import('./commands/doctor.ts'),

@@ -257,12 +257,22 @@ const entries: readonly Entry[] = [
     load: () => import('./commands/try.ts'),
   },
   {
+    path: 'init',
+    summary: 'write a first workflow over the projects nearby',
+    load: () => import('./commands/init.ts'),
+  },
+  {
     path: 'run',
     summary: 'create the group of a workflow and run it',
     load: () => import('./commands/run.ts'),
   },
   { path: 'rm', summary: 'delete groups', load: () => import('./commands/rm.ts') },
   { path: 'stop', summary: 'pause every group on this machine', load: () => import('./commands/stop.ts') },
+  {
+    path: 'config',
+    summary: 'show every setting and where it comes from, or change one',
+    load: () => import('./commands/config.ts'),
+  },
   {
     path: 'doctor',
     summary: 'check this machine, each trouble with its cure',

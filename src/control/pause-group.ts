@@ -5,11 +5,11 @@ import type { GroupState } from '../core/state.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import type { PauseRequestMode } from '../store/requests.ts';
 import type { PauseOutcome } from './command/pause-outcome.ts';
+import { readUserConfig } from './config/user-config.ts';
 import type { Place } from './place.ts';
 import type { GroupReference } from './resolve.ts';
 import { createRunHooks } from './run-hooks.ts';
 import { submit } from './submit.ts';
-import { readUserConfig } from './user-config.ts';
 
 const sentenceColumnsMax = 1_000;
 

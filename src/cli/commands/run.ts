@@ -1,10 +1,10 @@
 /** cli/commands/: one file for each command. This one: `run` takes a workflow from its file to its end in one step. */
 import { type Command, Option } from '@commander-js/extra-typings';
+import { readUserConfig } from '../../control/config/user-config.ts';
 import { createNewGroup, draftState, type NewGroup, unfrozen } from '../../control/create/new-group.ts';
 import { referenceTo } from '../../control/groups.ts';
 import { checkNewRehearsed, gateForNewGroup } from '../../control/run/claude-gate.ts';
 import { rehearsalFor } from '../../control/run/run-here.ts';
-import { readUserConfig } from '../../control/user-config.ts';
 import { ok } from '../../core/failure.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
@@ -36,11 +36,11 @@ export function define(command: Command, context: Context): void {
     .addHelpText('after', example)
     .action((reference, given) => {
       const { var: pairs = [], retryFailed: _nothing, ...rest } = given;
-      return context.run(() => run(context, reference, pairs, runCommandOptions(rest, false)));
+      return context.run(() => runWorkflow(context, reference, pairs, runCommandOptions(rest, false)));
     });
 }
 
-async function run(
+export async function runWorkflow(
   context: Context,
   reference: string,
   pairs: readonly string[],

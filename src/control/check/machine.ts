@@ -7,10 +7,10 @@ import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { isCompiled, ownCommand } from '../../world/own-program.ts';
 import type { Containment, LimitKind, World } from '../../world/world.ts';
+import { readUserConfig } from '../config/user-config.ts';
 import { askLogin } from '../login-check.ts';
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { readUserConfig } from '../user-config.ts';
 import { type Finding, fine } from './finding.ts';
 
 const timeoutMs = 20_000;

@@ -8,12 +8,12 @@ import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '
 import { loadGroup } from '../../store/group-store.ts';
 import { hasMergeJournal } from '../../store/merge-journal.ts';
 import { waitForShortCommands } from '../change-group.ts';
+import { readUserConfig } from '../config/user-config.ts';
 import { liveRunner } from '../live-runner.ts';
 import { briefPath, tryPath } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import type { GroupReference } from '../resolve.ts';
 import { createRunHooks } from '../run-hooks.ts';
-import { readUserConfig } from '../user-config.ts';
 import { checkRehearsed, gateForGroup, type OpenGate } from './claude-gate.ts';
 import type { RunDisplay } from './run-display.ts';
 import type { RunOptions } from './run-options.ts';

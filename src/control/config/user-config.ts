@@ -1,10 +1,10 @@
 /** `config.yaml` of the user: what holds for every group without being typed. Absent = nothing. */
 import { join } from 'node:path';
-import { fail, ok, type Result } from '../core/failure.ts';
-import type { GroupConfig } from '../core/group.ts';
-import { configRoot } from '../store/paths.ts';
-import { briefPath, lookAt, tryPath } from './path-argument.ts';
-import type { Place } from './place.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupConfig } from '../../core/group.ts';
+import { configRoot } from '../../store/paths.ts';
+import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
 
 export interface UserSettings {
   /** Holds for every run. */

@@ -1,9 +1,9 @@
 /** The form of the user's `config.yaml`. */
 import type { z as Z } from 'zod';
-import { ok, type Result } from '../core/failure.ts';
-import { zod } from '../store/schema.ts';
-import { checkYaml, problemsFailure, readYaml } from '../store/yaml-text.ts';
-import { checkedCommand } from '../template/workflow/command-text.ts';
+import { ok, type Result } from '../../core/failure.ts';
+import { zod } from '../../store/schema.ts';
+import { checkYaml, problemsFailure, readYaml } from '../../store/yaml-text.ts';
+import { checkedCommand } from '../../template/workflow/command-text.ts';
 
 const z = zod();
 

@@ -1,0 +1,105 @@
+/** `config`: every setting, its value and where it comes from; changes those that are kept in config.yaml. */
+import { Argument, type Command } from '@commander-js/extra-typings';
+import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../control/config/settings.ts';
+import { fail, ok } from '../../core/failure.ts';
+import { type Cell, formatTable } from '../../report/format.ts';
+import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+
+const example = `
+Example:
+  $ claude-code-agent config
+  $ claude-code-agent config get home
+  $ claude-code-agent config set onEvent 'jq -r .type >> ~/events'
+  $ claude-code-agent config set prices.opus '{input: 5, output: 25}'     prices.opus '' takes it out again`;
+
+const actions = ['list', 'get', 'set', 'path'] as const;
+type Action = (typeof actions)[number];
+
+const valueColumns = 400;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(`Shows every setting, its value and where it comes from: a default, config.yaml, or the environment.
+set changes one in config.yaml and keeps the comments there; path prints where that file is.`)
+    .addArgument(new Argument('[action]', 'what to do').choices(actions).default('list' as const))
+    .argument('[key]', 'name of a setting, as list shows it')
+    .argument('[value]', 'with set; an empty one takes the setting out of the file')
+    .option('--json', 'one JSON document: {"settings"}, {"key", "value"} or {"path"}')
+    .addHelpText('after', example)
+    .action((action, key, value, { json }) =>
+      context.run(() => config(context, { action, key, value }, json === true)),
+    );
+}
+
+interface Wanted {
+  readonly action: Action;
+  readonly key: string | undefined;
+  readonly value: string | undefined;
+}
+
+async function config(context: Context, { action, key, value }: Wanted, json: boolean): Promise<Work> {
+  const given = [key, value].filter((word) => word !== undefined).length;
+  const wanted = { list: 0, path: 0, get: 1, set: 2 }[action];
+  if (given !== wanted) {
+    const form = ['', ' KEY', ' KEY VALUE'][wanted];
+    const message = `config ${action} was given ${given === 0 ? 'nothing' : given === 1 ? 'one word' : 'two words'}.`;
+    return fail('usage', message, `Give it as: claude-code-agent config ${action}${form}`);
+  }
+  switch (action) {
+    case 'list':
+      return list(context, json);
+    case 'path': {
+      const path = configPath(context);
+      if (path.ok) print(context, json ? { path: path.value } : path.value);
+      return path.ok ? ok(exitCode.done) : path;
+    }
+    case 'get': {
+      const settings = await listSettings(context);
+      if (!settings.ok) return settings;
+      return say(context, key as string, settingOf(settings.value, key as string), json);
+    }
+    case 'set':
+      return say(context, key as string, await changeSetting(context, key as string, value as string), json);
+  }
+}
+
+type Found = ReturnType<typeof settingOf>;
+
+function say(context: Context, key: string, found: Found, json: boolean): Work {
+  if (!found.ok) return found;
+  print(context, json ? { key, value: found.value } : found.value);
+  return ok(exitCode.done);
+}
+
+/** A text as it stands, for scripts; nothing for what is not set; all else as JSON. */
+function print({ stdout }: Context, value: unknown): void {
+  if (typeof value === 'string') stdout.line(safeText(value));
+  else if (value !== null) stdout.line(safeJson(value, 2));
+}
+
+async function list(context: Context, json: boolean): Promise<Work> {
+  const settings = await listSettings(context);
+  if (!settings.ok) return settings;
+  if (json) context.stdout.line(safeJson({ settings: settings.value }, 2));
+  else {
+    const columns = [{ title: 'SETTING' }, { title: 'VALUE' }, { title: 'FROM' }];
+    const rows = settings.value.map((setting): Cell[] => [setting.key, shown(setting), from(setting)]);
+    for (const line of formatTable(columns, rows, context.stdout.style)) context.stdout.line(line);
+  }
+  return ok(exitCode.done);
+}
+
+function shown({ value }: Setting): string {
+  if (value === null || (Array.isArray(value) && value.length === 0)) return '-';
+  if (Array.isArray(value)) return safeLine(value.join(':'), valueColumns);
+  if (typeof value !== 'object') return safeLine(String(value), valueColumns);
+  return Object.entries(value)
+    .map(([part, number]) => `${part} ${number}`)
+    .join(', ');
+}
+
+function from({ source, variable }: Setting): string {
+  return source === 'environment' ? `environment (${variable})` : source;
+}

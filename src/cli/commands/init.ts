@@ -1,0 +1,301 @@
+/** `init`: a first workflow, from what lies nearby and a few answers; then the offer to rehearse it. */
+import { basename, dirname, relative, resolve } from 'node:path';
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { placesHere } from '../../control/create/named-template.ts';
+import { checkCommandFor, nearbyProjects } from '../../control/create/nearby-projects.ts';
+import { briefPath, lookAt, shellWord, tryPath } from '../../control/path-argument.ts';
+import { errorText, fail, ok, type Result } from '../../core/failure.ts';
+import { slugify } from '../../core/id.ts';
+import { programName } from '../../core/program-name.ts';
+import { plural } from '../../report/format.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { yamlBytesMax } from '../../store/yaml-text.ts';
+import { type FirstProject, renderFirstWorkflow } from '../../template/first-workflow.ts';
+import { findTemplate } from '../../template/places.ts';
+import { readTextFile } from '../../template/text-file.ts';
+import { ask, type Checked } from '../ask.ts';
+import { confirmed } from '../confirm.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode } from '../exit-code.ts';
+import { collect, parseCommand, parseMoney } from '../options/option-values.ts';
+import { readText } from '../options/prompt-source.ts';
+import { runWorkflow } from './run.ts';
+
+const example = `
+Example:
+  $ claude-code-agent init                                   asks for projects, task, check command and cap
+  $ claude-code-agent init node-24.yaml --project ./api --project ./web --prompt "Move to Node 24" --accept "npm test"
+  $ claude-code-agent init --yes && claude-code-agent run workflow.yaml --rehearse
+  $ claude-code-agent init --from cross-repo-change`;
+
+const usualTask =
+  'Read the code and name the three improvements that would matter most, each with its files. Change nothing.';
+const usualCapUsd = 5;
+const lineColumns = 1_000;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(`Writes a workflow with comments over the git repositories in and below this folder, after at most five
+questions; each option answers one. Then it offers the rehearsal, which costs nothing.
+A file that is there is only replaced after a question.`)
+    .argument('[file]', 'what to write; default: workflow.yaml, with --from the name of the template')
+    .option('-y, --yes', 'ask nothing: what is found nearby, a first task that changes nothing, a cap of $5')
+    .option('--from <template>', 'write a copy of this workflow template')
+    .option('--project <dir>', 'folder of a project; may be repeated', collect)
+    .option('--prompt <text>', 'what is to be done in each; "-" reads it from standard input')
+    .option('--accept <command>', 'shell command that must succeed before a session is completed', parseCheck)
+    .option('--max-budget-usd <usd>', 'cap over all sessions', parseMoney)
+    .option('--json', 'one JSON document: {"file", "projects"}; offers nothing')
+    .addHelpText('after', example)
+    .action((file, given) => context.run(() => init(context, file, given)));
+}
+
+/** It is checked as what it will be in the file, and goes there as it was typed. */
+function parseCheck(text: string): string {
+  parseCommand(text);
+  return text;
+}
+
+interface Given {
+  readonly yes?: true | undefined;
+  readonly from?: string | undefined;
+  readonly project?: readonly string[] | undefined;
+  readonly prompt?: string | undefined;
+  readonly accept?: string | undefined;
+  readonly maxBudgetUsd?: number | undefined;
+  readonly json?: true | undefined;
+}
+
+interface Written {
+  readonly text: string;
+  /** Absolute paths; empty for a copy of a template. */
+  readonly projects: readonly string[];
+  readonly capUsd?: number;
+}
+
+async function init(context: Context, typed: string | undefined, given: Given): Promise<Work> {
+  if (typed === '' || typed === '-') {
+    const message = typed === '' ? 'The path of the file is empty.' : 'A workflow is written to a file, not printed.';
+    return fail('usage', message, 'Give the path of a YAML file.');
+  }
+  const file = resolve(
+    context.cwd,
+    typed ?? (given.from === undefined ? 'workflow.yaml' : `${basename(given.from)}.yaml`),
+  );
+  const free = await checkFree(context, file);
+  if (!free.ok) return free;
+  if (!free.value) return nothingWritten(context);
+  const made = given.from === undefined ? await compose(context, file, given) : copyOf(context, given.from, given);
+  if (!made.ok) return made;
+  if (made.value === null) return nothingWritten(context);
+  const { text, projects, capUsd } = made.value;
+  const written = tryWrite(context, file, text);
+  if (!written.ok) return written;
+  if (given.json) {
+    context.stdout.line(safeJson({ file, projects }, 2));
+    return ok(exitCode.done);
+  }
+  const shown = relative(context.cwd, file) || file;
+  const what = capUsd === undefined ? '' : `: ${plural(projects.length, 'project')}, at most $${capUsd}`;
+  context.stdout.line(safeLine(`Wrote ${shown}${what}`, lineColumns));
+  return offerRehearsal(context, file, shown, given);
+}
+
+function nothingWritten({ stderr }: Context): Work {
+  stderr.line('Nothing was written.');
+  return ok(exitCode.done);
+}
+
+/** False when the person wants to keep what is there. --yes does not answer this: nobody asked for that file to go. */
+async function checkFree(context: Context, file: string): Promise<Result<boolean>> {
+  const { files } = context.world;
+  const found = tryPath(() => files.entryKind(file));
+  if (!found.ok) return fail('usage', `${briefPath(file)} ${found.trouble}.`, 'Give the path of another file.');
+  if (found.value === null) return ok(true);
+  if (found.value !== 'file') return fail('usage', `${briefPath(file)} is no file.`, 'Give the path of another one.');
+  if (canAsk(context)) return confirmed(context, `${file} is there. Replace it?`, false);
+  return fail('duplicate', `${briefPath(file)} is there already.`, 'Give the path of another file, or remove it.');
+}
+
+function canAsk({ stdinIsTerminal, stdout }: Context): boolean {
+  return stdinIsTerminal && stdout.isTerminal;
+}
+
+function tryWrite({ world: { files } }: Context, file: string, text: string): Result<void> {
+  try {
+    files.makeFolder(dirname(file), 'project');
+    files.remove(file);
+    files.writeBytes(file, new TextEncoder().encode(text), { access: 'project' });
+    return ok(undefined);
+  } catch (error) {
+    return { ok: false, failure: systemFailure(file, error) };
+  }
+}
+
+function copyOf(context: Context, name: string, { project, prompt, accept, maxBudgetUsd }: Given): Result<Written> {
+  if ([project, prompt, accept, maxBudgetUsd].some((option) => option !== undefined)) {
+    const message = 'With --from the template says what is done where, so --project, --prompt, --accept and ';
+    return fail('usage', `${message}--max-budget-usd have no place.`, 'Leave them out, or write them into the copy.');
+  }
+  const found = findTemplate(context.world, placesHere(context), 'workflow', name);
+  if (!found.ok) return found;
+  const read = readTextFile(context.world, found.value.path, yamlBytesMax);
+  return read.ok
+    ? ok({ text: read.text, projects: [] })
+    : fail('usage', `The template ${briefPath(found.value.path)} ${read.trouble}.`, 'Correct it, or give another one.');
+}
+
+/** Null when the person wanted no more. */
+async function compose(context: Context, file: string, given: Given): Promise<Result<Written | null>> {
+  const asks = canAsk(context) && given.yes !== true;
+  if (!asks && given.yes !== true && given.prompt === undefined) {
+    const message = 'There is no terminal on which to ask what is to be done.';
+    return fail('usage', message, 'Give it with --prompt TEXT, or take the usual answers with --yes.');
+  }
+  const text = given.prompt === undefined ? null : await readText(context, given.prompt, 'The text of --prompt');
+  if (text?.ok === false) return text;
+  const projects = await projectsFor(context, given.project, asks);
+  if (!projects.ok) return projects;
+  if (projects.value === null) return ok(null);
+  const task = text?.value ?? (await answer(context, asks, 'What is to be done in each?', usualTask, taskOf));
+  if (task === null) return ok(null);
+  const checks = await checksFor(context, projects.value, given.accept, asks);
+  if (checks === null) return ok(null);
+  const question = 'At most how many US dollars?';
+  const cap = given.maxBudgetUsd ?? (await answer(context, asks, question, String(usualCapUsd), moneyOf));
+  if (cap === null) return ok(null);
+  const names = namesOf(projects.value);
+  const from = dirname(file);
+  const named = projects.value.map((path, index): FirstProject => {
+    const accept = checks[index] ?? null;
+    const shown = relative(from, path);
+    const written = shown === '' ? '.' : shown.startsWith('.') ? shown : `./${shown}`;
+    return { name: names[index] as string, path: written, ...(accept === null ? {} : { accept }) };
+  });
+  const run = `${programName} run ${shellWord(basename(file))}`;
+  const name = slugify(basename(from));
+  const workflow = renderFirstWorkflow({
+    ...(name === '' ? {} : { name }),
+    task,
+    maxBudgetUsd: cap,
+    projects: named,
+    commands: [`${run} --dry-run     what it would do`, `${run} --rehearse    a scripted model, no cost`, run],
+  });
+  return ok({ text: workflow, projects: projects.value, capUsd: cap });
+}
+
+async function answer<T>(
+  context: Context,
+  asks: boolean,
+  question: string,
+  usual: string,
+  check: (text: string) => Checked<T>,
+): Promise<T | null> {
+  const given = asks ? await ask(context, question, usual, check) : check(usual);
+  return given !== null && 'value' in given ? given.value : null;
+}
+
+function taskOf(text: string): Checked<string> {
+  return text === '' ? { problem: 'Say it in a sentence or two.' } : { value: text };
+}
+
+function moneyOf(text: string): Checked<number> {
+  return parsed(() => parseMoney(text));
+}
+
+function parsed<T>(parse: () => T): Checked<T> {
+  try {
+    return { value: parse() };
+  } catch (error) {
+    if (!(error instanceof InvalidArgumentError)) throw error;
+    return { problem: errorText(error) };
+  }
+}
+
+/** Absolute paths. The current folder, when nothing else is found. */
+async function projectsFor(
+  context: Context,
+  given: readonly string[] | undefined,
+  asks: boolean,
+): Promise<Result<readonly string[] | null>> {
+  const { world, cwd } = context;
+  if (given !== undefined) {
+    const checked = foldersOf(context, given);
+    if ('value' in checked) return ok(checked.value);
+    return fail('usage', checked.problem, 'Give the path of an existing folder to --project.');
+  }
+  const nearby = nearbyProjects(world, cwd);
+  if (nearby.length === 0) context.stderr.line('No git repository was found here; the project is this folder.');
+  const usual = nearby.length === 0 ? [cwd] : nearby;
+  if (!asks) return ok(usual);
+  const shown = usual.map((path) => relative(cwd, path) || '.').join(', ');
+  const question = 'Folders of the projects, with commas between them?';
+  const answered = await ask(context, question, shown, (text) =>
+    text === shown
+      ? { value: usual }
+      : foldersOf(
+          context,
+          text.split(',').map((path) => path.trim()),
+        ),
+  );
+  return ok(answered?.value ?? null);
+}
+
+function foldersOf({ world: { files }, cwd }: Context, paths: readonly string[]): Checked<readonly string[]> {
+  const folders: string[] = [];
+  for (const typed of paths) {
+    const path = resolve(cwd, typed);
+    const found = typed === '' ? ({ ok: false, trouble: 'is empty' } as const) : lookAt(files, path);
+    if (!found.ok) return { problem: `The folder ${briefPath(typed === '' ? '""' : path)} ${found.trouble}.` };
+    if (found.value !== 'folder') return { problem: `${briefPath(path)} is not a folder.` };
+    if (!folders.includes(path)) folders.push(path);
+  }
+  return { value: folders };
+}
+
+/** One for each project, null for none. */
+async function checksFor(
+  context: Context,
+  projects: readonly string[],
+  given: string | undefined,
+  asks: boolean,
+): Promise<readonly (string | null)[] | null> {
+  if (given !== undefined) return projects.map(() => given);
+  const guessed = projects.map((project) => checkCommandFor(context.world, project));
+  if (!asks) return guessed;
+  const known = new Set(guessed.flatMap((guess) => guess ?? []));
+  const usual = known.size === 0 ? 'none' : known.size === 1 ? ([...known][0] as string) : 'as each project has it';
+  const question = 'Which command must succeed before the work counts? (or: none)';
+  const answered = await ask(context, question, usual, (text): Checked<readonly (string | null)[]> => {
+    if (text === usual) return { value: guessed };
+    return text === 'none' ? { value: projects.map(() => null) } : parsed(() => projects.map(() => parseCheck(text)));
+  });
+  return answered?.value ?? null;
+}
+
+/** Of sessions: the folders' names as far as these can be names, told apart by numbers. */
+function namesOf(projects: readonly string[]): readonly string[] {
+  const taken = new Set<string>();
+  return projects.map((path) => {
+    const base = slugify(basename(path)).slice(0, 40) || 'project';
+    let name = base;
+    for (let number = 2; taken.has(name); number += 1) name = `${base}-${number}`;
+    taken.add(name);
+    return name;
+  });
+}
+
+/** Of a copy nothing is offered: it may need variables, and a dry run says which. */
+async function offerRehearsal(context: Context, file: string, shown: string, { yes, from }: Given): Promise<Work> {
+  const run = `${programName} run ${shellWord(shown)}`;
+  if (canAsk(context) && yes !== true && from === undefined) {
+    const wanted = await confirmed(context, 'Rehearse it now, with a scripted model and at no cost?', false);
+    if (!wanted.ok) return wanted;
+    if (wanted.value)
+      return runWorkflow(context, file, [], { config: {}, output: undefined, rehearse: true, retryFailed: false });
+  }
+  const next = from === undefined ? '--rehearse     at no cost; then the same without --rehearse' : '--dry-run';
+  context.stdout.line(`Next: ${run} ${next}`);
+  return ok(exitCode.done);
+}

@@ -1,0 +1,73 @@
+/** What `init` writes: a workflow over some projects, with comments that say how it is made one's own. */
+import { Document, isMap, isScalar } from 'yaml';
+
+export interface FirstProject {
+  /** Unique among them, a name that sessions may have. */
+  readonly name: string;
+  /** Path as it is to stand in the file. */
+  readonly path: string;
+  readonly accept?: string;
+}
+
+export interface FirstWorkflow {
+  /** Slug of the groups; absent = the name of the file. */
+  readonly name?: string;
+  readonly task: string;
+  readonly maxBudgetUsd: number;
+  readonly projects: readonly FirstProject[];
+  /** How the file is run, one command a line. */
+  readonly commands: readonly string[];
+}
+
+export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, commands }: FirstWorkflow): string {
+  const document = new Document({
+    version: 1,
+    ...(name === undefined ? {} : { name }),
+    vars: { task: { default: task } },
+    group: { maxBudgetUsd, concurrent: 3 },
+    sessions: Object.fromEntries(
+      projects.map((project) => [
+        project.name,
+        {
+          project: plain(project.path),
+          prompt: '{{task}}',
+          ...(project.accept === undefined ? {} : { accept: project.accept }),
+        },
+      ]),
+    ),
+  });
+  document.commentBefore = lines(['A workflow: one session for each project, all with the same task.', ...commands]);
+  comment(document, ['vars'], ['What is to be done. For one run: --var task="..."']);
+  comment(document, ['group'], ['A hard cap in US dollars over all sessions, and how many may run at once.']);
+  comment(document, ['sessions'], about);
+  return document.toString({ lineWidth: 100 });
+}
+
+const about = [
+  'Each has a name, a project and a prompt. What else there is: docs/workflows.md, and',
+  '`claude-code-agent template validate` says what is wrong. For example:',
+  '  dependsOn: NAME                  starts when that session is completed, with its work',
+  '  prompt: "... {{sessions.NAME.result}}"   what that one said last',
+  '  accept: npm test                 must succeed before the session counts as done',
+  '  isolate: worktree                works in a git worktree on a branch of its own',
+  '  setup: npm ci                    run once in a new worktree',
+  '  allowedTools: "Bash(npm test:*)" may be run besides what only reads',
+];
+
+/** A path is a text with places in it, and two braces in a name of a folder are none. */
+function plain(path: string): string {
+  return path.replaceAll('{{', '\\{{');
+}
+
+function lines(texts: readonly string[]): string {
+  return texts.map((text) => ` ${text}`).join('\n');
+}
+
+function comment(document: Document, [key = '']: readonly string[], texts: readonly string[]): void {
+  const { contents } = document;
+  if (!isMap(contents)) return;
+  const pair = contents.items.find((item) => isScalar(item.key) && item.key.value === key);
+  if (pair === undefined || !isScalar(pair.key)) return;
+  pair.key.commentBefore = lines(texts);
+  pair.key.spaceBefore = true;
+}

@@ -1,4 +1,4 @@
-/** Everything that is set for this user on this machine: each value, and where it comes from. */
+/** control/config/: what holds for this user on this machine. This file: each value, and where it comes from. */
 import { delimiter, join } from 'node:path';
 import { findClaude } from '../../claude/launch/program.ts';
 import { shippedPrices } from '../../claude/pricing.ts';

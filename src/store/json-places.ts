@@ -5,7 +5,8 @@
 import type { Node, ParseError } from 'jsonc-parser';
 
 /** Loaded when a place is asked for: a hook reads JSON that is as it should be, and must start fast. */
-const library = () => require('jsonc-parser') as typeof import('jsonc-parser');
+// By its path: what a require gets else loads its parts in a way that cannot be compiled in.
+const library = () => require('jsonc-parser/lib/esm/main.js') as typeof import('jsonc-parser');
 
 export interface JsonFault {
   /** UTF-16 units from the begin of the text. */

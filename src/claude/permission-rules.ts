@@ -91,7 +91,7 @@ function simpleCommands(line: string): string[] | null {
   const parts: string[] = [];
   let part = '';
   for (let rest = line; rest !== ''; ) {
-    const quoted = /^(?:'[^']*'|"(?:[^"\\$`]|\\[^])*"|\\[^])/.exec(rest)?.[0];
+    const quoted = /^(?:'[^']*'|"(?:[^"\\$`]|\\[\s\S])*"|\\[\s\S])/.exec(rest)?.[0];
     if (quoted !== undefined) {
       part += quoted;
       rest = rest.slice(quoted.length);

@@ -30,6 +30,11 @@ const entries: readonly Entry[] = [
     summary: 'create a session group and print its id',
     load: () => import('./commands/group/create.ts'),
   },
+  {
+    path: 'group edit',
+    summary: 'change a group, or add what a workflow has more',
+    load: () => import('./commands/group/edit.ts'),
+  },
   { path: 'group list', summary: 'list session groups, newest first', load: () => import('./commands/group/list.ts') },
   {
     path: 'group show',

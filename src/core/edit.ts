@@ -11,21 +11,28 @@ import type { GroupState } from './state.ts';
 type Editable = Omit<SessionDefinition, 'id' | 'createdAt'>;
 
 /** Only what changes; null takes a setting away. */
-export type SessionChanges = { readonly [K in keyof Editable]?: Editable[K] | null };
+export type ChangesOf<T> = { readonly [K in keyof T]?: T[K] | null };
+export type SessionChanges = ChangesOf<Editable>;
 
-/** The definition after the changes. */
-export function changedSession(session: SessionDefinition, changes: SessionChanges): SessionDefinition {
-  const entries = Object.entries({ ...session, ...changes }).filter(([, value]) => value !== null);
-  return Object.fromEntries(entries) as unknown as SessionDefinition;
+/** The value after the changes. */
+export function changed<T extends object>(value: T, changes: ChangesOf<T>): T {
+  return Object.fromEntries(Object.entries({ ...value, ...changes }).filter(([, one]) => one !== null)) as T;
 }
 
 /** What makes `after` of `before`. */
-export function changesOf(before: SessionDefinition, after: Editable): SessionChanges {
-  const old = new Map<string, unknown>(Object.entries(before));
+export function changesOf<T extends object>(before: T, after: T): ChangesOf<T> {
   const next = new Map<string, unknown>(Object.entries(after));
-  const names = [...new Set([...old.keys(), ...next.keys()])].filter((name) => name !== 'id' && name !== 'createdAt');
-  const changed = names.filter((name) => JSON.stringify(old.get(name)) !== JSON.stringify(next.get(name)));
-  return Object.fromEntries(changed.map((name) => [name, next.get(name) ?? null]));
+  return Object.fromEntries(changedNames(before, after).map((name) => [name, next.get(name) ?? null])) as ChangesOf<T>;
+}
+
+/** Names of the settings that are other ones in `after`. */
+export function changedNames(before: object, after: object): string[] {
+  const [old, next] = [
+    new Map<string, unknown>(Object.entries(before)),
+    new Map<string, unknown>(Object.entries(after)),
+  ];
+  const names = [...new Set([...old.keys(), ...next.keys()])];
+  return names.filter((name) => JSON.stringify(old.get(name)) !== JSON.stringify(next.get(name)));
 }
 
 /** Why the session cannot be changed so now; null when it can. */
@@ -34,12 +41,22 @@ export function editProblem(
   record: SessionRecord,
   session: SessionDefinition,
 ): Result<never> | null {
-  return (
-    statusProblem(state, record) ??
-    placeProblem(state, record, session) ??
-    valueProblem(record, session) ??
-    graphProblem(state, session)
-  );
+  return ownProblem(state, record, session) ?? graphProblem(state, [session]);
+}
+
+/** The same without a look at other sessions, which may be about to change as well. */
+export function ownProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
+  return statusProblem(state, record) ?? placeProblem(state, record, session) ?? valueProblem(record, session);
+}
+
+/** The sessions of the group as they would be with these, changed or new. */
+export function definitionsWith(
+  { sessions }: Pick<GroupState, 'sessions'>,
+  changed: readonly SessionDefinition[],
+): SessionDefinition[] {
+  const all = new Map([...sessions].map(([id, { definition }]) => [id, definition]));
+  for (const session of changed) all.set(session.id, session);
+  return [...all.values()];
 }
 
 function titleOf({ id, name }: SessionDefinition): string {
@@ -87,11 +104,9 @@ function valueProblem(record: SessionRecord, session: SessionDefinition): Result
   return fail('usage', message, 'Give --max-budget-usd an amount above that.');
 }
 
-/** Every result that a prompt quotes must be there before that prompt is sent, also after the change. */
-function graphProblem(state: GroupState, session: SessionDefinition): Result<never> | null {
-  const definitions = [...state.sessions.values()].map((record) =>
-    record.definition.id === session.id ? session : record.definition,
-  );
+/** Every result that a prompt quotes must be there before that prompt is sent, also after the changes. */
+export function graphProblem(state: GroupState, changed: readonly SessionDefinition[]): Result<never> | null {
+  const definitions = definitionsWith(state, changed);
   const graph = buildGraph(definitions);
   if (!graph.ok) return graph;
   const byId = new Map(definitions.map((definition) => [definition.id, definition]));

@@ -6,6 +6,7 @@ import type { SessionFailureReason } from './failure.ts';
 import type {
   GroupConfig,
   GroupDefinition,
+  GroupDescription,
   GroupId,
   SessionDefinition,
   SessionId,
@@ -129,7 +130,9 @@ export type EventBody =
   /** The group exists; always the first event of a log. */
   | { readonly type: 'group_created'; readonly group: GroupDefinition }
   /** The group's settings from now on. */
-  | { readonly type: 'group_changed'; readonly config: GroupConfig }
+  | { readonly type: 'group_changed'; readonly config: GroupConfig; readonly changed?: readonly string[] }
+  /** What the group is, besides its settings, from now on. `changed` as in `session_changed`. */
+  | { readonly type: 'group_redefined'; readonly group: GroupDescription; readonly changed: readonly string[] }
   /** The session belongs to the group from now on. */
   | (SessionFact & { readonly type: 'session_added'; readonly session: SessionDefinition })
   /** The session's settings for later attempts. `changed` names those that are new; absent = not said. */
@@ -299,6 +302,8 @@ export type EventType = EventBody['type'];
 /** The events that `--output json` prints (CLI.md), some by another name; the others are for ourselves. */
 export const publicEventTypes: ReadonlySet<string> = new Set([
   'session_changed',
+  'group_changed',
+  'group_redefined',
   'group_started',
   'session_started',
   'session_progress',

@@ -148,6 +148,9 @@ export interface GroupDefinition {
   readonly workflow?: WorkflowRef;
 }
 
+/** What a group is, besides the settings by which it is run. */
+export type GroupDescription = Omit<GroupDefinition, 'id' | 'slug' | 'createdAt' | 'config'>;
+
 /** What `session add` fixes. */
 export interface SessionDefinition {
   readonly id: SessionId;

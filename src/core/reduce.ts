@@ -44,6 +44,12 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
       state.definitionsVersion += 1;
       noteMoney(state);
       return;
+    case 'group_redefined': {
+      const { id, slug, createdAt, config } = state.group;
+      state.group = { id, slug, createdAt, config, ...event.group };
+      state.definitionsVersion += 1;
+      return;
+    }
     case 'group_started':
     case 'group_resumed':
       beginRun(state, event);

@@ -20,6 +20,7 @@ type GroupTable = Readonly<Record<GroupStatus, Partial<Record<EventType, GroupSt
 
 const running: Partial<Record<EventType, GroupStatus>> = {
   group_changed: 'running',
+  group_redefined: 'running',
   session_added: 'running',
   session_changed: 'running',
   session_removed: 'running',
@@ -61,6 +62,7 @@ const running: Partial<Record<EventType, GroupStatus>> = {
 const groupTable: GroupTable = {
   created: {
     group_changed: 'created',
+    group_redefined: 'created',
     session_added: 'created',
     session_changed: 'created',
     session_removed: 'created',
@@ -71,6 +73,7 @@ const groupTable: GroupTable = {
   running,
   paused: {
     group_changed: 'paused',
+    group_redefined: 'paused',
     session_added: 'paused',
     session_changed: 'paused',
     session_removed: 'paused',
@@ -85,6 +88,7 @@ const groupTable: GroupTable = {
   },
   completed: {
     group_changed: 'completed',
+    group_redefined: 'completed',
     session_added: 'paused',
     group_merged: 'completed',
     usage_corrected: 'completed',
@@ -94,6 +98,7 @@ const groupTable: GroupTable = {
   },
   failed: {
     group_changed: 'failed',
+    group_redefined: 'failed',
     session_added: 'paused',
     session_changed: 'failed',
     session_removed: 'failed',

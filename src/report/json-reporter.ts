@@ -150,6 +150,9 @@ export function publicEvent(event: GroupEvent): object {
       const { reason, message, retryAt } = event;
       return { ...head, reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
     }
+    case 'group_changed':
+    case 'group_redefined':
+      return { ...head, type: 'group_edited', ...(event.changed === undefined ? {} : { changed: event.changed }) };
     case 'session_changed':
       return { ...head, type: 'session_edited', ...(event.changed === undefined ? {} : { changed: event.changed }) };
     case 'budget_warning':

@@ -114,7 +114,6 @@ function isAboutGroup(event: GroupEvent): boolean {
 function describeEvent(event: GroupEvent, state: GroupState, style: Style): string | null {
   switch (event.type) {
     case 'group_created':
-    case 'group_changed':
     case 'session_starting':
     case 'session_identified':
     case 'request_answered':
@@ -188,7 +187,9 @@ type GroupLevelEvent = Extract<
       | 'group_failed'
       | 'usage_corrected'
       | 'group_merged'
-      | 'group_archived';
+      | 'group_archived'
+      | 'group_changed'
+      | 'group_redefined';
   }
 >;
 
@@ -231,6 +232,10 @@ function describeGroupEvent(event: GroupLevelEvent, style: Style): string | null
       return style('good', event.merged.map(describeMerge).join('; '));
     case 'group_archived':
       return 'archived';
+    // Earlier versions did not say what has changed.
+    case 'group_changed':
+    case 'group_redefined':
+      return event.changed === undefined ? null : `changed: ${settingWords(event.changed)}`;
     default:
       return unreachable(event);
   }

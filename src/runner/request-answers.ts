@@ -3,25 +3,30 @@
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
 
-import { changedSession, changesOf, editProblem, type SessionChanges } from '../core/edit.ts';
 import type { EventBody, EventType } from '../core/event.ts';
 import { errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
-import { buildGraph } from '../core/graph.ts';
 import { addUsage, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
-import { makeSessionId, sessionLabel, sessionNumber, sessionTitle } from '../core/id.ts';
+import { sessionLabel, sessionTitle } from '../core/id.ts';
 import { formatMoney } from '../core/money.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
-import { moneyProblem, sessionProblem } from '../core/session-values.ts';
+import { moneyProblem } from '../core/session-values.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
 import { promptProblem } from '../core/values.ts';
-import { findRepository } from '../git/repository.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { isLogTrouble } from '../store/log-lost.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { otherVersion, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
+import {
+  additionProblem,
+  editGroupEvents,
+  editOf,
+  editSessionEvents,
+  nextSessionId,
+  placeProblem,
+} from './edit-answers.ts';
 import { freezeMs } from './freeze.ts';
 
 const namesShownMax = 8;
@@ -118,6 +123,10 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       const config = { ...state.group.config, maxBudgetUsd: command.maxBudgetUsd };
       return ok({ events: [{ type: 'group_changed', config }] });
     }
+    case 'edit-group': {
+      const events = editGroupEvents(world, asked, command);
+      return events.ok ? ok({ events: events.value }) : events;
+    }
     case 'archive':
       return ok({ events: state.status === 'archived' ? [] : [{ type: 'group_archived' }] });
     default: {
@@ -129,7 +138,7 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
         command.kind === 'say'
           ? sayEvents(world, asked, record, command)
           : command.kind === 'edit-session' || command.kind === 'allow-tools'
-            ? editEvents(world, state, record, editOf(record, command))
+            ? editSessionEvents(world, state, record, editOf(record, command))
             : sessionCommandEvents(state, record, command);
       return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
@@ -160,6 +169,9 @@ function statusProblem({ group: { id }, status, run }: GroupState, kind: Command
     case 'say':
       if (!rulesOut('session_queued')) return null;
       return fail('usage', `${about}; its sessions stay as they are.`, `See: claude-code-agent group show ${id}`);
+    case 'edit-group':
+      if (!rulesOut('group_changed')) return null;
+      return fail('usage', `${about} and stays as it is.`, 'Create a new group.');
     case 'raise-budget':
       if (!rulesOut('group_changed')) return null;
       return fail('usage', `${about}; its budget stays as it is.`, 'Create a new group.');
@@ -219,7 +231,18 @@ function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'f
 
 type SessionCommand = Exclude<
   Command,
-  { kind: 'add-session' | 'edit-session' | 'allow-tools' | 'pause' | 'thaw' | 'raise-budget' | 'archive' | 'say' }
+  {
+    kind:
+      | 'add-session'
+      | 'edit-session'
+      | 'allow-tools'
+      | 'edit-group'
+      | 'pause'
+      | 'thaw'
+      | 'raise-budget'
+      | 'archive'
+      | 'say';
+  }
 >;
 
 function sessionCommandEvents(state: GroupState, record: SessionRecord, command: SessionCommand): Result<EventBody[]> {
@@ -242,28 +265,6 @@ function sessionCommandEvents(state: GroupState, record: SessionRecord, command:
     default:
       return unreachable(command);
   }
-}
-
-/** Rules are added to whatever the session has by now. */
-function editOf({ definition }: SessionRecord, command: CommandOf<'edit-session' | 'allow-tools'>): SessionChanges {
-  if (command.kind === 'edit-session') return command.changes;
-  return { allowedTools: [...new Set([...(definition.allowedTools ?? []), ...command.rules])] };
-}
-
-/** Whoever asks has looked at the session as it was then: what it has become meanwhile counts. */
-function editEvents(
-  world: World,
-  state: GroupState,
-  record: SessionRecord,
-  changes: SessionChanges,
-): Result<EventBody[]> {
-  const session = changedSession(record.definition, changes);
-  const { projectPath, repository, id: sessionId } = record.definition;
-  const isMoved = session.projectPath !== projectPath || session.repository !== repository;
-  const problem = editProblem(state, record, session) ?? (isMoved ? placeProblem(world, session) : null);
-  if (problem !== null) return problem;
-  const changed = Object.keys(changesOf(record.definition, session));
-  return ok(changed.length === 0 ? [] : [{ type: 'session_changed', sessionId, session, changed }]);
 }
 
 /** What is held for the session is money like any other from now on (`isSpent`), or free again. */
@@ -335,35 +336,6 @@ function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {
 function refused(record: SessionRecord, what: string, next: string): Result<never> {
   const message = `Session ${record.definition.id} is ${record.state.status} and cannot be ${what}.`;
   return fail('usage', message, next);
-}
-
-/** The id of the next session: one more than the highest number so far. */
-export function nextSessionId(world: World, state: GroupState): SessionId {
-  let highest = 0;
-  for (const id of state.sessions.keys()) highest = Math.max(highest, sessionNumber(id));
-  return makeSessionId(highest + 1, world.random.uuid());
-}
-
-/** Why the session cannot be added; null when it can. */
-export function additionProblem(state: GroupState, session: SessionDefinition): Result<never> | null {
-  const problem = sessionProblem(session);
-  if (problem !== null) return fail('usage', `${problem}.`, 'Correct it, then add the session again.');
-  const graph = buildGraph([...[...state.sessions.values()].map((record) => record.definition), session]);
-  return graph.ok ? null : graph;
-}
-
-/** The project and its repository are what a command would have found; whoever asks may have named any others. */
-function placeProblem({ files }: World, { projectPath, repository }: SessionDefinition): Result<never> | null {
-  const next = 'Give the real path of an existing folder.';
-  const refuse = (path: string, what: string) => fail('usage', `${JSON.stringify(path)} ${what}.`, next);
-  try {
-    if (files.info(projectPath)?.kind !== 'folder') return refuse(projectPath, 'is no folder');
-    if (files.realPath(projectPath) !== projectPath) return refuse(projectPath, 'is not where that folder really is');
-    if (repository === undefined || findRepository(files, projectPath)?.repository === repository) return null;
-    return refuse(repository, 'is not the repository of the project');
-  } catch (error) {
-    return refuse(projectPath, `cannot be looked at (${errorText(error)})`);
-  }
 }
 
 function removalEvents(state: GroupState, record: SessionRecord): Result<EventBody[]> {

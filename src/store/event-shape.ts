@@ -23,7 +23,8 @@ import {
 const aGroupId: Check = (value) => typeof value === 'string' && isGroupId(value);
 const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(value);
 
-const aConfig = fields({
+/** The settings of a group. */
+export const configFields: Readonly<Record<string, Check>> = {
   model: optional(isText),
   maxBudgetUsd: optional(isNumber),
   onBudgetExceeded: oneOf(budgetActions),
@@ -42,24 +43,24 @@ const aConfig = fields({
   prices: optional(
     valuesOf(fields({ input: isNumber, output: isNumber, cacheCreation: isNumber, cacheRead: isNumber })),
   ),
-});
+};
+const aConfig = fields(configFields);
 
 // The digest names a folder as well.
 const isDigest: Check = (value) => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 const aConfigTemplate = fields({ name: isText, origin: isText, digest: isDigest });
 
-const aGroup = fields({
-  id: aGroupId,
+/** What a group's definition carries besides its settings and what never changes. */
+export const descriptionFields: Readonly<Record<string, Check>> = {
   name: isText,
   description: isText,
-  slug: isText,
-  createdAt: isInstant,
-  config: aConfig,
   template: optional(isText),
   configTemplate: optional(aConfigTemplate),
   variables: optional(valuesOf(isText)),
   workflow: optional(fields({ name: isText, origin: isText, digest: isDigest })),
-});
+};
+
+const aGroup = fields({ ...descriptionFields, id: aGroupId, slug: isText, createdAt: isInstant, config: aConfig });
 
 const aReference = fields({
   at: isNumber,
@@ -117,7 +118,7 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   createdAt: isInstant,
 };
 
-const aSession = fields({ ...sessionFields, id: aSessionId });
+export const aSession = fields({ ...sessionFields, id: aSessionId });
 
 export const aProcess = fields({
   pid: isNumber,
@@ -183,7 +184,8 @@ const nothingMore: Check = () => true;
 
 const shapes: Readonly<Record<EventType, Check>> = {
   group_created: fields({ group: aGroup }),
-  group_changed: fields({ config: aConfig }),
+  group_changed: fields({ config: aConfig, changed: optional(listOf(isText)) }),
+  group_redefined: fields({ group: fields(descriptionFields), changed: listOf(isText) }),
   session_added: aDefinition,
   session_changed: fields({ ...ofSession, session: aSession, changed: optional(listOf(isText)) }),
   session_removed: fields(ofSession),

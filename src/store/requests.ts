@@ -4,13 +4,14 @@
  */
 import { join } from 'node:path';
 import type { SessionChanges } from '../core/edit.ts';
+import type { GroupChanges } from '../core/edit-group.ts';
 import type { GroupEvent } from '../core/event.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import { isTableFull } from '../world/system-error.ts';
 import type { Files, World } from '../world/world.ts';
 import { followLog, readLog } from './event-log.ts';
-import { sessionFields } from './event-shape.ts';
+import { aSession, configFields, descriptionFields, sessionFields } from './event-shape.ts';
 import type { GroupPaths } from './paths.ts';
 import { isRegularFile } from './regular-file.ts';
 import {
@@ -36,6 +37,13 @@ const lookEveryMs = 500;
 /** A session as another process asks for it; the runner gives it its id. */
 export type NewSession = Omit<SessionDefinition, 'id'>;
 
+/** All of it, or nothing. */
+export type GroupEdit = GroupChanges & {
+  /** Ids as far as they are named within this; in the group their numbers may be others. */
+  readonly add?: readonly SessionDefinition[];
+  readonly edit?: readonly { readonly sessionId: SessionId; readonly changes: SessionChanges }[];
+};
+
 type OfSession = { readonly sessionId: SessionId };
 
 export const pauseModes = ['now', 'drain', 'freeze'] as const;
@@ -45,6 +53,7 @@ export type RequestBody =
   | { readonly kind: 'add-session'; readonly session: NewSession }
   /** Of a session that is not running. */
   | (OfSession & { readonly kind: 'edit-session'; readonly changes: SessionChanges })
+  | ({ readonly kind: 'edit-group' } & GroupEdit)
   /** These permission rules as well as those it has; of a session that is not running. */
   | (OfSession & { readonly kind: 'allow-tools'; readonly rules: readonly string[] })
   | (OfSession & { readonly kind: 'remove-session' })
@@ -83,16 +92,27 @@ const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(va
 const ofSession = fields({ sessionId: aSessionId });
 
 /** Of a setting that it does not know a runner must not say that it has changed. */
-const someChanges: Check = (value) =>
-  isObject(value) &&
-  Object.entries(value).every(([name, change]) => {
-    const check = name !== 'createdAt' && Object.hasOwn(sessionFields, name) ? sessionFields[name] : undefined;
-    return check !== undefined && (change === null ? check(undefined) : change !== undefined && check(change));
-  });
+function changesOf(checks: Readonly<Record<string, Check>>): Check {
+  return (value) =>
+    isObject(value) &&
+    Object.entries(value).every(([name, change]) => {
+      const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
+      return check !== undefined && (change === null ? check(undefined) : check(change));
+    });
+}
+
+const { createdAt: _createdAt, ...editableFields } = sessionFields;
+const ofEdit = fields({ sessionId: aSessionId, changes: changesOf(editableFields) });
 
 const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'add-session': fields({ session: fields(sessionFields) }),
-  'edit-session': fields({ sessionId: aSessionId, changes: someChanges }),
+  'edit-session': ofEdit,
+  'edit-group': fields({
+    config: optional(changesOf(configFields)),
+    group: optional(changesOf(descriptionFields)),
+    add: optional(listOf(aSession)),
+    edit: optional(listOf(ofEdit)),
+  }),
   'allow-tools': fields({ sessionId: aSessionId, rules: listOf(isText) }),
   'remove-session': ofSession,
   pause: fields({ mode: oneOf(pauseModes) }),

@@ -45,6 +45,21 @@ const refused: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = 
   'a session that is gone': (group) => edited(group, 'last', { dependsOn: ['009-x'] }),
   'a project that is nowhere': (group) => edited(group, 'last', { projectPath: '/nowhere' }),
   'the repository of another project': (group) => edited(group, 'last', { repository: '/etc' }),
+  'half of what a group is to be': (group) => ({
+    kind: 'edit-group',
+    config: { maxConcurrentSessions: 5 },
+    edit: [
+      { sessionId: group.id('last'), changes: { prompt: 'do that' } },
+      { sessionId: group.id('waits'), changes: { dependsOn: [group.id('last')] } },
+    ],
+  }),
+  'a concurrency of nothing': () => ({ kind: 'edit-group', config: { maxConcurrentSessions: 0 } }),
+  'a group without a name': () => ({ kind: 'edit-group', group: { name: ' ' } }),
+  'a cap of less than nothing': () => ({ kind: 'edit-group', config: { maxBudgetUsd: -1 } }),
+  'a session that is none of the group': () => ({
+    kind: 'edit-group',
+    edit: [{ sessionId: '009-x', changes: { prompt: 'do that' } }],
+  }),
   'a rule that is an option': (group) => ({ kind: 'allow-tools', sessionId: group.id('last'), rules: ['--x'] }),
   'removing what others need': (group) => ({ kind: 'remove-session', sessionId: group.id('waits') }),
   'removing none of the group': () => ({ kind: 'remove-session', sessionId: '009-x' }),
@@ -63,6 +78,15 @@ const refused: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = 
 const granted: Readonly<Record<string, (group: GroupFixture) => RequestBody>> = {
   'a session': (group) => added(group, { name: 'more', dependsOn: [group.id('waits')] }),
   'other settings': (group) => edited(group, 'last', { prompt: 'do that', model: 'haiku', dependsOn: [] }),
+  'another group': (group) => ({
+    kind: 'edit-group',
+    config: { maxConcurrentSessions: 1, model: 'haiku', errorThreshold: 3 },
+    group: { name: 'Other' },
+    add: [
+      { ...(added(group) as Extract<RequestBody, { kind: 'add-session' }>).session, id: `001-${crypto.randomUUID()}` },
+    ],
+    edit: [{ sessionId: group.id('last'), changes: { timeoutMs: 5_000 } }],
+  }),
   'more tools': (group) => ({ kind: 'allow-tools', sessionId: group.id('last'), rules: ['Edit', 'Bash(npm test:*)'] }),
   'fewer settings': (group) => edited(group, 'last', { model: null }),
   'more money': () => ({ kind: 'raise-budget', maxBudgetUsd: 9 }),

@@ -3,7 +3,7 @@
  * speak for a task, a model or a check that is another one now; what cannot be changed any more is refused.
  */
 import { describe, expect, test } from 'bun:test';
-import { changedSession, changesOf, editProblem, type SessionChanges } from '../../src/core/edit.ts';
+import { changed, changesOf, editProblem, type SessionChanges } from '../../src/core/edit.ts';
 import type { SessionDefinition } from '../../src/core/group.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
@@ -15,13 +15,13 @@ function recordOf(log: CoreLog, id = a): SessionRecord {
 }
 
 function edit(log: CoreLog, changes: SessionChanges, id = a): CoreLog {
-  const session = changedSession(recordOf(log, id).definition, changes);
+  const session = changed<SessionDefinition>(recordOf(log, id).definition, changes);
   return log.add({ type: 'session_changed', sessionId: id, session });
 }
 
 function refusal(log: CoreLog, changes: SessionChanges, id = a): string | undefined {
   const record = recordOf(log, id);
-  const problem = editProblem(log.state, record, changedSession(record.definition, changes));
+  const problem = editProblem(log.state, record, changed<SessionDefinition>(record.definition, changes));
   return problem?.ok === false ? problem.failure.message : undefined;
 }
 
@@ -30,7 +30,7 @@ test('what makes one definition of another one', () => {
   const after: SessionDefinition = { ...sessionDefinition(1, [], { accept: 'false' }), timeoutMs: 5_000 };
   const changes = changesOf(before, after);
   expect(changes).toEqual({ model: null, accept: 'false', timeoutMs: 5_000 });
-  expect(changedSession(before, changes)).toEqual(after);
+  expect(changed<SessionDefinition>(before, changes)).toEqual(after);
   expect(changesOf(after, after)).toEqual({});
 });
 

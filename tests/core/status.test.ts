@@ -28,6 +28,7 @@ import {
 const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> = {
   group_created: {},
   group_changed: stays('created', 'running', 'paused', 'completed', 'failed'),
+  group_redefined: stays('created', 'running', 'paused', 'completed', 'failed'),
   session_added: { ...stays('created', 'running', 'paused'), completed: 'paused', failed: 'paused' },
   session_changed: stays('created', 'running', 'paused', 'failed'),
   session_removed: stays('created', 'running', 'paused', 'failed'),
@@ -231,8 +232,27 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'group_merged':
       return { type, merged: [] };
     default:
-      return type === 'usage_corrected' ? { type, usage: noUsage, sessions: [], unsure: [] } : { type };
+      return plainEventOf(type);
   }
+}
+
+type Plain = Extract<
+  EventBody,
+  {
+    type:
+      | 'usage_corrected'
+      | 'group_redefined'
+      | 'group_archived'
+      | 'group_completed'
+      | 'group_thawed'
+      | 'limit_lifted';
+  }
+>;
+
+/** Of a group, with little to say. */
+function plainEventOf(type: Plain['type']): Plain {
+  if (type === 'usage_corrected') return { type, usage: noUsage, sessions: [], unsure: [] };
+  return type === 'group_redefined' ? { type, group: { name: 'Other', description: '' }, changed: ['name'] } : { type };
 }
 
 /** The session's status after the event as the expectations above say; null when it is illegal. */

@@ -175,6 +175,12 @@ class Story {
           ...money,
         }),
       () => this.add({ type: 'group_changed', config: { ...state.group.config, maxBudgetUsd: 50 } }),
+      () =>
+        this.add({
+          type: 'group_redefined',
+          group: { name: dice.text(), description: dice.text() },
+          changed: ['name'],
+        }),
       () => this.end(),
     ];
     dice.pick(general)();

@@ -250,6 +250,21 @@ describe('this program', () => {
     },
     'edit-session': { sessionId: sid(1), changes: { prompt: 'Do that.', model: null, dependsOn: [] } },
     'allow-tools': { sessionId: sid(1), rules: ['Edit', 'Bash(npm test:*)'] },
+    'edit-group': {
+      config: { maxBudgetUsd: 9, model: null },
+      group: { name: 'Other' },
+      add: [
+        {
+          id: sid(7),
+          description: '',
+          projectPath: '/p',
+          prompt: 'Do it.',
+          dependsOn: [sid(1)],
+          createdAt: '2026-11-24T18:00:00.000Z',
+        },
+      ],
+      edit: [{ sessionId: sid(1), changes: { prompt: 'Do that.', timeoutMs: null } }],
+    },
     'remove-session': { sessionId: sid(1) },
     pause: { mode: 'drain' },
     thaw: {},

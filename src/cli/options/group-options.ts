@@ -1,5 +1,5 @@
 /** Options that set a group's configuration; the same names in `group create` and `group run`. */
-import { Option } from '@commander-js/extra-typings';
+import { type Command, Option } from '@commander-js/extra-typings';
 import {
   type BudgetAction,
   budgetActions,
@@ -7,7 +7,15 @@ import {
   type LimitAction,
   limitActions,
 } from '../../core/group.ts';
-import { parseConcurrent, parseMegabytes, parseMoney, parseShare, parseThreshold, parseWord } from './option-values.ts';
+import {
+  parseConcurrent,
+  parseMegabytes,
+  parseMoney,
+  parseShare,
+  parseText,
+  parseThreshold,
+  parseWord,
+} from './option-values.ts';
 
 export const options = {
   model: () =>
@@ -55,6 +63,32 @@ export const options = {
     new Option('--share-checkouts', 'sessions without a worktree may work in one checkout at the same time'),
   noRespectDependencies: () => new Option('--no-respect-dependencies', 'ignore dependencies'),
 } as const;
+
+/** What a group is and how it is run; the same in `group create` and `group edit`. */
+export function withGroupOptions<Args extends unknown[], Given extends Record<string, unknown>>(
+  command: Command<Args, Given>,
+) {
+  return command
+    .option('--name <text>', 'name for people (default: the slug)', parseText)
+    .option('--description <text>', 'what the group is for', parseText)
+    .addOption(options.model())
+    .addOption(options.maxBudgetUsd())
+    .addOption(options.onBudgetExceeded())
+    .addOption(options.warningThreshold())
+    .addOption(options.concurrent())
+    .addOption(options.commandsAtOnce())
+    .addOption(options.errorThreshold())
+    .addOption(options.onLimit())
+    .addOption(options.warmCache())
+    .addOption(options.noWarmCache())
+    .addOption(options.minFreeMemory())
+    .addOption(options.pauseOnError())
+    .addOption(options.noPauseOnError())
+    .addOption(options.shareCheckouts())
+    .addOption(options.acceptClaude())
+    .option('--template <name>', 'prompt or config template for sessions that name none')
+    .option('--config-template <name>', 'config template that all sessions inherit');
+}
 
 export interface ConfigOptions {
   readonly model?: string | undefined;

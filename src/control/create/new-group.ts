@@ -54,7 +54,7 @@ export function draftState({ world }: Place, { definition, sessions }: NewGroup)
 }
 
 /** The templates as they are now; a group that is only looked at has no copies. */
-export function unfrozen({ configTemplates }: NewGroup): TemplateStore {
+export function unfrozen({ configTemplates }: Pick<NewGroup, 'configTemplates'>): TemplateStore {
   return {
     sharedConfig: '',
     load(digest): Checked<ConfigTemplate> {

@@ -12,8 +12,8 @@ import type {
 import { quoted } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import { nextGroupStatus } from '../../core/status.ts';
+import { additionProblem, nextSessionId } from '../../runner/edit-answers.ts';
 import { frozenTemplates, generatedConfig } from '../../runner/place/generated-config.ts';
-import { additionProblem, nextSessionId } from '../../runner/request-answers.ts';
 import { problemsFailure } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
 import type { LaterPlace } from '../../template/render.ts';

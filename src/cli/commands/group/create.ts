@@ -9,8 +9,8 @@ import { safeJson } from '../../../report/terminal-text.ts';
 import { parseGiven, resolveVariables } from '../../../template/variables.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { configOf, options } from '../../options/group-options.ts';
-import { collect, parseText } from '../../options/option-values.ts';
+import { configOf, withGroupOptions } from '../../options/group-options.ts';
+import { collect } from '../../options/option-values.ts';
 
 const example = `
 Example:
@@ -19,30 +19,12 @@ Example:
   $ claude-code-agent group create upgrade --from cross-repo-change.yaml --var ticket=ABC-12`;
 
 export function define(command: Command, context: Context): void {
-  command
+  const described = command
     .description('Creates a session group and prints its id. Add sessions with: session add.')
-    .argument('<slug>', 'short name in lower-case letters, digits and hyphens')
-    .option('--name <text>', 'name for people (default: the slug)', parseText)
-    .option('--description <text>', 'what the group is for', parseText)
-    .addOption(options.model())
-    .addOption(options.maxBudgetUsd())
-    .addOption(options.onBudgetExceeded())
-    .addOption(options.warningThreshold())
-    .addOption(options.concurrent())
-    .addOption(options.commandsAtOnce())
-    .addOption(options.errorThreshold())
-    .addOption(options.onLimit())
-    .addOption(options.warmCache())
-    .addOption(options.noWarmCache())
-    .addOption(options.minFreeMemory())
-    .addOption(options.pauseOnError())
-    .addOption(options.noPauseOnError())
-    .addOption(options.shareCheckouts())
-    .addOption(options.acceptClaude())
+    .argument('<slug>', 'short name in lower-case letters, digits and hyphens');
+  withGroupOptions(described)
     .option('--from <workflow>', 'path of a workflow file, "-" for standard input, or name of a workflow template')
     .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
-    .option('--template <name>', 'prompt or config template for sessions that name none')
-    .option('--config-template <name>', 'config template that all sessions inherit')
     .option('--json', 'one JSON document: {"group", "sessions"}')
     .addHelpText('after', example)
     .action((slug, given) => {

@@ -3,6 +3,7 @@
  * nothing of the command line.
  */
 import manifest from '../package.json' with { type: 'json' };
+import { nameProgram } from './core/advice.ts';
 import { packageRoot } from './world/own-program.ts';
 
 const [family, system = '', ...words] = process.argv.slice(2);
@@ -16,6 +17,7 @@ if (family === 'hook' && ['task', 'cpm', 'faber', 'handover', 'all'].includes(sy
   await import('./world/subreaper-exec.ts');
 }
 
+if (process.env.CLAUDE_CODE_AGENT_CALLED_AS === 'cca') nameProgram('cca');
 const { createContext } = await import('./cli/context.ts');
 const { runToEnd } = await import('./cli/program.ts');
 process.exit(await runToEnd(createContext(packageRoot), process.argv.slice(2), manifest.version));

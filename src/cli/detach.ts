@@ -2,10 +2,12 @@
  * `--detach`: the runner becomes a process in a session of its own, which no terminal can end, and this command returns
  * once it runs the group. What such a runner prints goes into a log file of the group.
  */
+
 import { join, resolve } from 'node:path';
 import { whileBusy } from '../control/busy.ts';
 import type { GroupReference } from '../control/resolve.ts';
 import { LogReader } from '../control/watch/log-reader.ts';
+import { commandText } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { GroupPaths } from '../store/paths.ts';
@@ -69,8 +71,8 @@ function logFileFor(world: World, folder: string): string {
 
 function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: string): void {
   stderr.line(`It runs on its own (pid ${pid}), whatever becomes of this terminal.`);
-  stderr.line(`Watch it: claude-code-agent group watch ${groupId}`);
-  stderr.line(`Pause it: claude-code-agent group pause ${groupId}`);
+  stderr.line(`Watch it: ${commandText(['group', 'watch', groupId])}`);
+  stderr.line(`Pause it: ${commandText(['group', 'pause', groupId])}`);
   stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
 }
 

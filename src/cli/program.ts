@@ -3,8 +3,10 @@
  * line summary; the file that defines its options and does its work is loaded only when the command line names it, so
  * that short commands start fast.
  */
+
 import { Command, CommanderError } from '@commander-js/extra-typings';
-import { type Context, finishOutput, programName, sayException } from './context.ts';
+import { programName } from '../core/advice.ts';
+import { type Context, finishOutput, sayException } from './context.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
 import { explainUsage } from './usage-error.ts';
 
@@ -274,59 +276,59 @@ interface Family {
 const families: Readonly<Record<string, Family>> = {
   group: {
     summary: 'create, run, watch and tidy up session groups',
-    example: `  $ ${programName} group create auth-refactor --max-budget-usd 10
-  $ ${programName} group run auth-refactor`,
+    example: `  $ ${programName()} group create auth-refactor --max-budget-usd 10
+  $ ${programName()} group run auth-refactor`,
   },
   session: {
     summary: 'add, read and remove the sessions of a group',
-    example: `  $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
-  $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
-  $ ${programName} session logs auth-refactor/api`,
+    example: `  $ ${programName()} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
+  $ ${programName()} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
+  $ ${programName()} session logs auth-refactor/api`,
   },
   template: {
     summary: 'find, check, try out and share templates of prompts, configs and workflows',
-    example: `  $ ${programName} template list
-  $ ${programName} template render code-review --var file_path=src/main.ts
-  $ ${programName} template init .claude-code-agent/templates`,
+    example: `  $ ${programName()} template list
+  $ ${programName()} template render code-review --var file_path=src/main.ts
+  $ ${programName()} template init .claude-code-agent/templates`,
   },
   faber: {
     summary: 'carry a FABER run through its phases, sessions and machines',
-    example: `  $ ${programName} faber start --work-id 258
-  $ ${programName} faber phase frame
-  $ ${programName} faber status`,
+    example: `  $ ${programName()} faber start --work-id 258
+  $ ${programName()} faber phase frame
+  $ ${programName()} faber status`,
   },
   cpm: {
     summary: 'look at and tidy up the progress files of a project',
-    example: `  $ ${programName} cpm list --project ./api
-  $ ${programName} cpm clean --project ./api`,
+    example: `  $ ${programName()} cpm list --project ./api
+  $ ${programName()} cpm clean --project ./api`,
   },
   hook: {
     summary: 'put the context hooks into your own settings, or take them out',
     note: `
 What a hook runs. It reads claude's JSON on standard input and always ends with 0:
-  ${programName} hook <task|cpm|faber|handover|all> <session-start|pre-compact|session-end>
+  ${programName()} hook <task|cpm|faber|handover|all> <session-start|pre-compact|session-end>
                          [--source <source>]
 `,
-    example: `  $ ${programName} hook install --project ./api
-  $ ${programName} hook status --project ./api`,
+    example: `  $ ${programName()} hook install --project ./api
+  $ ${programName()} hook status --project ./api`,
   },
   handover: {
     summary: 'projects that a later session takes up where the last one stopped',
-    example: `  $ ${programName} handover init 02-projects/28-parser
-  $ ${programName} handover list`,
+    example: `  $ ${programName()} handover init 02-projects/28-parser
+  $ ${programName()} handover list`,
   },
 };
 
 const example = `
 Example:
-  $ ${programName} group create auth-refactor --max-budget-usd 10
-  $ ${programName} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
-  $ ${programName} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
-  $ ${programName} group run auth-refactor`;
+  $ ${programName()} group create auth-refactor --max-budget-usd 10
+  $ ${programName()} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
+  $ ${programName()} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
+  $ ${programName()} group run auth-refactor`;
 
 /** The tree for this command line; with `all`, every command in full. */
 export async function buildProgram(context: Context, argv: readonly string[], version: string, all = false) {
-  const program = new Command(programName)
+  const program = new Command(programName())
     .description('Runs groups of Claude Code sessions over several projects as a dependency graph.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show help')

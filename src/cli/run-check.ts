@@ -3,7 +3,7 @@ import { type Abilities, checkAbilities } from '../claude/abilities.ts';
 import { workerEnvironment } from '../claude/launch/environment.ts';
 import { chooseLogin } from '../claude/launch/login.ts';
 import { checkProjectSettings, sharedSettings } from '../claude/launch/project-settings.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
 import { isolationOf } from '../core/plan/isolation.ts';
@@ -73,8 +73,8 @@ export function sayRefusedProjects(context: Context, root: string, state: GroupS
     const checked = checkProject(context, root, state, id);
     if (checked.ok) continue;
     const { name } = (state.sessions.get(id) as SessionRecord).definition;
-    const { message, next } = checked.failure;
-    context.stderr.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${message} ${next}`, columnsMax));
+    const why = describeFailure(checked.failure);
+    context.stderr.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${why}`, columnsMax));
   }
 }
 
@@ -84,5 +84,5 @@ export function checkFirstProjects(context: Context, root: string, state: GroupS
   const checked = first.map(({ definition }) => checkProject(context, root, state, definition.id));
   const refused = checked.find((one) => !one.ok);
   if (refused === undefined || refused.ok || checked.some(({ ok }) => ok)) return ok(undefined);
-  return fail('usage', refused.failure.message, refused.failure.next);
+  return { ok: false, failure: { ...refused.failure, reason: 'usage' } };
 }

@@ -1,4 +1,5 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
+
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { waitForShortCommands } from '../control/change-group.ts';
@@ -8,9 +9,10 @@ import { type GroupReference, resolveGroup } from '../control/resolve.ts';
 import { createRunHooks, type RunHookOptions } from '../control/run-hooks.ts';
 import { onSignal } from '../control/signals.ts';
 import { readUserConfig } from '../control/user-config.ts';
+import { commandText } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
+import { runCommand } from '../core/plan/advice.ts';
 import { safeLine } from '../report/terminal-text.ts';
-import { runLine } from '../report/wording.ts';
 import { frozenTemplates } from '../runner/place/generated-config.ts';
 import { type Rehearsal, type RunGroupOptions, type RunResult, runGroup } from '../runner/run-group.ts';
 import { loadGroup } from '../store/group-store.ts';
@@ -208,7 +210,9 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
       const { pausing } = result.state;
       const workers =
         pausing === undefined ? 'its workers go on' : 'its workers were asked to stop and end by themselves';
-      context.stderr.line(`Left group ${groupId}; ${workers}. Take over again with: ${runLine(result.state)}`);
+      context.stderr.line(
+        `Left group ${groupId}; ${workers}. Take over again with: ${commandText(runCommand(result.state))}`,
+      );
       return ok(exitCode.interrupted);
     }
     case 'already-completed':

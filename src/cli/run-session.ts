@@ -1,10 +1,12 @@
 /** `session resume` and `session retry` of a group that nobody runs: the command becomes the runner for one session. */
 
 import type { LoadedSession } from '../control/resolve.ts';
+import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
+import { resumeCommand } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
-import { listTitles, resumeLine } from '../report/wording.ts';
+import { listTitles } from '../report/wording.ts';
 import type { Context, Work } from './context.ts';
 import { exitCode } from './exit-code.ts';
 import { concludeRun, runHere } from './run-command.ts';
@@ -14,7 +16,7 @@ export function checkStartable({ state, record }: LoadedSession): Result<void> {
   if (!state.group.config.respectDependencies) return ok(undefined);
   const unmet = record.definition.dependsOn.filter((id) => state.sessions.get(id)?.state.status !== 'completed');
   if (unmet.length === 0) return ok(undefined);
-  const next = `Let the group go on with: ${resumeLine(state)}`;
+  const next = advise('Let the group go on with', resumeCommand(state));
   return fail('usage', `It waits for ${listTitles(state, unmet)}, which must complete first.`, next);
 }
 

@@ -1,7 +1,7 @@
 /** What commander says of a mistyped command line, in our words. */
 import type { CommanderError } from '@commander-js/extra-typings';
+import { programName } from '../core/advice.ts';
 import { safeLine } from '../report/terminal-text.ts';
-import { programName } from './context.ts';
 
 /** A long quoted value, up to the last quote that can end it. */
 const longValue = /'(.{80}).*'(?= is invalid|$)/s;
@@ -19,7 +19,7 @@ export function explainUsage(
   const said = suggestion === null ? text : text.slice(0, suggestion.index);
   const sentence = `${said[0]?.toUpperCase() ?? ''}${said.slice(1)}${/[.?!]$/.test(said) ? '' : '.'}`;
   const hint = suggestion === null ? '' : ` ${suggestion[1]}`;
-  return `${programName}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
+  return `${programName()}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
 }
 
 interface Named {
@@ -28,7 +28,7 @@ interface Named {
 }
 
 function commandPath(program: { commands: readonly Named[] }, argv: readonly string[]): string {
-  let path = programName;
+  let path = programName();
   let commands = program.commands;
   for (const word of argv) {
     const next = commands.find((command) => command.name() === word);

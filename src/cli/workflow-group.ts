@@ -1,8 +1,10 @@
 /** From a workflow file to a group that could be created: found, loaded, given ids. Writes nothing. */
+
 import { basename, dirname, extname, resolve } from 'node:path';
 import { placesFor, placesHere } from '../control/create/named-template.ts';
 import { type NewGroup, referenceTo } from '../control/create/new-group.ts';
 import { briefPath } from '../control/path-argument.ts';
+import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../core/group.ts';
 import { makeSessionId, quoted } from '../core/id.ts';
@@ -15,7 +17,7 @@ import { readTextFile } from '../template/text-file.ts';
 import { type GivenVariables, parseGiven } from '../template/variables.ts';
 import type { SessionDraft, WorkflowDraft } from '../template/workflow/draft.ts';
 import { loadWorkflow } from '../template/workflow.ts';
-import { type Context, programName } from './context.ts';
+import type { Context } from './context.ts';
 import { projectNotes } from './options/session-work.ts';
 
 const noteColumnsMax = 1000;
@@ -57,9 +59,13 @@ function fileOf(context: Context, reference: string): Result<WorkflowFile> {
 
 /** No template has a blank in its name: it is the task itself, or a path that was not found. */
 function noWorkflow(reference: string): Result<never> {
-  const next =
-    `Give a name of: ${programName} template list. For one prompt: g=$(${programName} group create one) && ` +
-    `${programName} session add $g --project . --prompt "..." && ${programName} group run $g`;
+  const next = advise(
+    'Give a name that the last of these lists. For one prompt',
+    ['group', 'create', 'one'],
+    ['session', 'add', 'one', '--project', '.', '--prompt', reference],
+    ['group', 'run', 'one'],
+    ['template', 'list'],
+  );
   return fail('usage', `${quoted(reference)} is no workflow.`, next);
 }
 
@@ -73,7 +79,7 @@ function loadFile(
   const read = readTextFile(world, path, yamlBytesMax);
   if (!read.ok) {
     const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
-    return fail('usage', message, 'Give the path of a YAML file, or a name of: claude-code-agent template list');
+    return fail('usage', message, advise('Give the path of a YAML file, or a name of', ['template', 'list']));
   }
   const draft = loadWorkflow({
     world,

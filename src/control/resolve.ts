@@ -1,4 +1,5 @@
 /** From what users type to ids: groups by id, prefix or slug; sessions by id, prefix or `<group>/<number-or-name>`. */
+import { see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
 import { findGroup, findSession, quoted } from '../core/id.ts';
@@ -89,7 +90,7 @@ export function findSessionOf(state: GroupState, reference: string): Result<Sess
   return fail(
     'not-found',
     `There is no session ${quoted(reference)} in the group ${state.group.id}.`,
-    `See: claude-code-agent session list ${state.group.id}`,
+    see('session', 'list', state.group.id),
   );
 }
 

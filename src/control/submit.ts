@@ -1,4 +1,5 @@
 /** A wish of the user about one session: asked of the live runner, or written down when there is none. */
+import { see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { nextGroupStatus } from '../core/status.ts';
 import { wishEvents } from '../runner/request-answers.ts';
@@ -37,7 +38,7 @@ export function submit(
 export function recordCommand(world: World, writer: GroupWriter, wish: RequestBody): Result<void> {
   const { status, group } = writer.state;
   if (nextGroupStatus(status, 'session_queued') === null) {
-    const next = `See: claude-code-agent group show ${group.id}`;
+    const next = see('group', 'show', group.id);
     return fail('usage', `Group ${group.id} is ${status}; its sessions stay as they are.`, next);
   }
   const granted = wishEvents(world, writer, wish);

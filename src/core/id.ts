@@ -1,4 +1,5 @@
 /** Ids of groups and sessions: made, checked and looked up. */
+import { type Advice, see } from './advice.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { GroupId, SessionId } from './group.ts';
 import { joiners, unsafeCharacters, widthless } from './unsafe-text.ts';
@@ -101,7 +102,7 @@ export function findGroup(ids: readonly GroupId[], reference: string): Result<Gr
   const newest = sameSlug.at(-1);
   if (newest !== undefined) return ok(newest);
   const matches = reference === '' ? [] : ids.filter((id) => id.startsWith(reference));
-  return onlyMatch(matches, 'group', reference, 'claude-code-agent group list');
+  return onlyMatch(matches, 'group', reference, see('group', 'list'));
 }
 
 /**
@@ -126,12 +127,12 @@ export function findSession(
 }
 
 const candidatesMax = 10;
-const sessionListing = 'claude-code-agent session list <group>';
+const sessionListing = see('session', 'list', 'GROUP');
 
-function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: string): Result<string> {
+function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: Advice): Result<string> {
   const [first, second] = matches;
   const shown = quoted(reference);
-  if (first === undefined) return fail('not-found', `There is no ${noun} ${shown}.`, `See: ${listing}`);
+  if (first === undefined) return fail('not-found', `There is no ${noun} ${shown}.`, listing);
   if (second === undefined) return ok(first);
   const candidates = matches.slice(0, candidatesMax).join(', ');
   const rest = matches.length - candidatesMax;

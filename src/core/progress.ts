@@ -1,7 +1,9 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
 
+import { type Advice, adviceText, advise } from './advice.ts';
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { sessionLabel } from './id.ts';
+import { failureAdvice, retryFailedCommand } from './plan/advice.ts';
 import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
 import { allBlockers, isHeldBack, type Plan, planOf, willNotRun } from './plan/plan.ts';
 import { timedWait } from './plan/timed-wait.ts';
@@ -65,6 +67,8 @@ export interface SessionProgress extends SessionFigures {
   /** A code where the status alone does not say why: blocked, waiting, or the pause or failure reason. */
   readonly reason?: string;
   readonly message?: string;
+  /** What can be done about it, with whole commands. */
+  readonly next?: string;
   readonly phase?: 'preparing' | 'working' | 'accepting';
   readonly dependsOn?: readonly SessionId[];
   /** Sessions that must complete first. */
@@ -154,7 +158,7 @@ function sessionProgress(state: GroupState, plan: Plan, record: SessionRecord, v
     ...(definition.name === undefined ? {} : { name: definition.name }),
     projectPath: definition.projectPath,
     status: record.state.status,
-    ...explanation(state, plan, record, blocked),
+    ...publicExplanation(record, explanation(state, plan, record, blocked)),
     ...(now?.slot === undefined ? {} : slotExplanation(state, now.slot)),
     ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
     ...(wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() }),
@@ -172,7 +176,14 @@ function slotExplanation(state: GroupState, slot: SlotWait) {
   return { reason: slotReason, message: slotSentence(state, slot), slot };
 }
 
-type Explanation = Pick<SessionProgress, 'reason' | 'message' | 'phase' | 'waitsFor'>;
+type Explanation = Pick<SessionProgress, 'reason' | 'message' | 'phase' | 'waitsFor'> & { readonly advice?: Advice };
+
+/** `message` goes on with the words that scripts have always found there; `next` is what can be typed. */
+function publicExplanation({ state }: SessionRecord, { advice, ...rest }: Explanation): Partial<SessionProgress> {
+  if (advice === undefined) return rest;
+  const words = state.status === 'failed' ? state.failure.next : 'Try again with: group run --retry-failed.';
+  return { ...rest, message: `${rest.message} ${words}`.trim(), next: adviceText(advice) };
+}
 
 /**
  * Why the session is where it is; for pending ones derived, never stored. `blocked` (see allBlockers) saves work when
@@ -190,7 +201,11 @@ export function explanation(
     case 'running':
       return { phase: phaseOf(record.state.attempt) };
     case 'failed':
-      return { reason: record.state.failure.reason, message: sentence(record.state.failure) };
+      return {
+        reason: record.state.failure.reason,
+        message: record.state.failure.message,
+        advice: failureAdvice(state, record, record.state.failure),
+      };
     case 'paused':
       return { reason: record.state.reason, message: record.state.message };
     case 'pending':
@@ -201,10 +216,6 @@ export function explanation(
 function phaseOf({ accepting, identified }: Attempt): 'preparing' | 'working' | 'accepting' {
   if (accepting) return 'accepting';
   return identified ? 'working' : 'preparing';
-}
-
-function sentence(failure: { readonly message: string; readonly next: string }): string {
-  return `${failure.message} ${failure.next}`.trim();
 }
 
 function pendingExplanation(
@@ -221,8 +232,8 @@ function pendingExplanation(
     unmet.length === 0 ? [] : blocked ? (blocked.get(record.definition.id) ?? []) : blockers(state, plan, record);
   if (culprits.length > 0) {
     const labels = culprits.map((id) => sessionLabel(id, state.sessions.get(id)?.definition.name));
-    const message = `Blocked by ${labels.join(', ')}, which failed. Try again with: group run --retry-failed.`;
-    return { reason: 'blocked', message, ...waits };
+    const message = `Blocked by ${labels.join(', ')}, which failed.`;
+    return { reason: 'blocked', message, ...waits, advice: advise('Try again with', retryFailedCommand(state)) };
   }
   // The first run of a group starts all of it.
   if (isHeldBack(record) && state.status !== 'created')

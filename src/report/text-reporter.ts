@@ -1,7 +1,9 @@
 /** One line per event, for logs, CI and terminals without a dashboard: time, session, what happened, details. */
+import { adviceText } from '../core/advice.ts';
 import type { GroupEvent, MergedRepository } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
+import { eventAdvice } from '../core/plan/advice.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -278,7 +280,7 @@ function describeSessionFailure(
   const blocked = blockedBy(state, event.sessionId);
   const blocks = blocked.length > 0 ? `  Blocks ${listTitles(state, blocked)}.` : '';
   const reason = style('bad', `failed (${event.reason})`);
-  return `${reason}  ${usage}${trailing(`${event.message} ${event.next}`)}${blocks}`;
+  return `${reason}  ${usage}${trailing(event.message)}${blocks}${trailing(adviceText(eventAdvice(event, state)))}`;
 }
 
 /** All attempts together: what the session cost so far is what people ask for. */

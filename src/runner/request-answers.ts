@@ -3,11 +3,13 @@
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
 
+import { type Advice, advise, see } from '../core/advice.ts';
 import type { EventBody } from '../core/event.ts';
-import { errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
+import { describeFailure, errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
 import { roundUsd, type SessionDefinition, type SessionId } from '../core/group.ts';
 import { makeSessionId, sessionNumber } from '../core/id.ts';
+import { raiseSessionCommand, resumeSessionCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import { moneyProblem, sessionProblem } from '../core/session-values.ts';
@@ -34,7 +36,14 @@ export function answerRequests(
   takes: (kind: RequestBody['kind']) => boolean = () => true,
 ): void {
   const refuse = (requestId: string) =>
-    record([{ type: 'request_answered', requestId, done: false, message: otherVersion(writer.state.group.id) }]);
+    record([
+      {
+        type: 'request_answered',
+        requestId,
+        done: false,
+        message: describeFailure(otherVersion(writer.state.group.id)),
+      },
+    ]);
   for (const { request, path } of takeRequests(world, writer.paths, runId, refuse)) {
     if (!takes(request.kind)) continue;
     const isLate = request.kind === 'say' && isDone(request.sessionId);
@@ -50,7 +59,7 @@ export function answerRequests(
         if (isLogTrouble(error)) throw error;
         answer(`What was asked for cannot be recorded: ${errorText(error)}.`);
       }
-    } else answer(`${wish.failure.message} ${wish.failure.next}`.trim());
+    } else answer(describeFailure(wish.failure));
     removeRequest(world, path);
   }
 }
@@ -80,7 +89,11 @@ export function wishEvents(world: World, writer: GroupWriter, wish: RequestBody)
       return ok({ events: pauseEvents(world, state, wish.mode) });
     case 'thaw':
       if (state.frozenUntil !== undefined) return ok({ events: [{ type: 'group_thawed' }] });
-      return fail('illegal-transition', 'The group is running and is not frozen.', 'Watch it with: group watch.');
+      return fail(
+        'illegal-transition',
+        'The group is running and is not frozen.',
+        advise('Watch it with', ['group', 'watch', state.group.id]),
+      );
     case 'raise-budget': {
       const problem = moneyProblem(wish.maxBudgetUsd);
       if (problem !== null) return fail('usage', `The budget ${problem}.`, '');
@@ -129,10 +142,14 @@ function sessionWishEvents(state: GroupState, record: SessionRecord, wish: Sessi
     case 'pause-session':
       return pauseSessionEvents(record);
     case 'resume-session':
-      return resumeEvents(record, wish.maxBudgetUsd);
+      return resumeEvents(state, record, wish.maxBudgetUsd);
     case 'retry-session': {
       if (record.state.status !== 'failed')
-        return refused(record, 'retried', 'Give a failed session; one that is paused goes on with: session resume.');
+        return refused(
+          record,
+          'retried',
+          advise('Give a failed session; one that is paused goes on with', resumeSessionCommand(state, record)),
+        );
       const prompt = wish.prompt === undefined ? {} : { prompt: wish.prompt };
       return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
     }
@@ -148,7 +165,7 @@ function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boo
   const { id: sessionId } = record.definition;
   const { heldUsd, ...usage } = record.usage;
   if (heldUsd === undefined) {
-    const next = `See: claude-code-agent group budget ${group.id}`;
+    const next = see('group', 'budget', group.id);
     return fail('usage', `Nothing is held for session ${sessionId}.`, next);
   }
   const costUsd = isSpent ? usage.costUsd : Math.max(0, roundUsd(usage.costUsd - heldUsd));
@@ -179,7 +196,7 @@ export function messageEvent(
 }
 
 /** With `maxBudgetUsd` the session's own cap is changed before it goes on. */
-function resumeEvents(record: SessionRecord, maxBudgetUsd: number | undefined): Result<EventBody[]> {
+function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: number | undefined): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   if (record.state.status !== 'paused' && record.state.status !== 'pending') {
     return refused(record, 'resumed', 'Only a paused session can be resumed; a failed one is retried.');
@@ -188,7 +205,11 @@ function resumeEvents(record: SessionRecord, maxBudgetUsd: number | undefined): 
   if (isBudgetExhausted({ ...record, definition: session })) {
     const spent = `$${record.usage.costUsd.toFixed(4)}`;
     const message = `Session ${sessionId} has spent ${spent}, all of its own budget of $${session.maxBudgetUsd}.`;
-    return fail('illegal-transition', message, `Give it more than ${spent} with: session resume --max-budget-usd.`);
+    return fail(
+      'illegal-transition',
+      message,
+      advise(`Give it more than ${spent} with`, raiseSessionCommand(state, { ...record, definition: session })),
+    );
   }
   return ok([
     ...(maxBudgetUsd === undefined ? [] : [{ type: 'session_changed', sessionId, session } as const]),
@@ -207,7 +228,7 @@ function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {
   return ok(record.queued ? [{ type: 'session_queued', sessionId, queued: false }] : []);
 }
 
-function refused(record: SessionRecord, what: string, next: string): Result<never> {
+function refused(record: SessionRecord, what: string, next: string | Advice): Result<never> {
   const message = `Session ${record.definition.id} is ${record.state.status} and cannot be ${what}.`;
   return fail('illegal-transition', message, next);
 }

@@ -7,7 +7,7 @@ import { askRunner } from '../../src/control/request.ts';
 import type { GroupReference } from '../../src/control/resolve.ts';
 import { recordCommand } from '../../src/control/submit.ts';
 import type { EventType } from '../../src/core/event.ts';
-import { ok, type Result } from '../../src/core/failure.ts';
+import { fail, ok, type Result } from '../../src/core/failure.ts';
 import { nextGroupStatus } from '../../src/core/status.ts';
 import { wishEvents } from '../../src/runner/request-answers.ts';
 import { stopGroup, stopSession } from '../../src/runner/stop-group.ts';
@@ -167,5 +167,5 @@ export class Commands {
 }
 
 function refusal(message: string): Result<never> {
-  return { ok: false, failure: { reason: 'usage', message, next: '' } };
+  return fail('usage', message, '');
 }

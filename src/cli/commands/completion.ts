@@ -1,8 +1,10 @@
 /** `completion`: the script that teaches a shell to complete our command lines. */
+
 import { script } from '@bomb.sh/tab';
 import { Argument, type Command } from '@commander-js/extra-typings';
+import { programName } from '../../core/advice.ts';
 import { ok } from '../../core/failure.ts';
-import { type Context, programName } from '../context.ts';
+import type { Context } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 
 const example = `
@@ -47,7 +49,7 @@ export function define(command: Command, context: Context): void {
       context.run(() => {
         if (shell === 'bash') context.stdout.line(bashBefore);
         // The library prints the script itself.
-        script(shell, programName, programName);
+        script(shell, programName(), programName());
         return ok(exitCode.done);
       }),
     );

@@ -1,4 +1,5 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { hiddenDamagedWorker, stopDamagedGroup } from '../../control/leftovers.ts';
 import { liveRunner } from '../../control/live-runner.ts';
@@ -6,13 +7,14 @@ import { tryPath } from '../../control/path-argument.ts';
 import { type PauseOutcome, pauseAndTell } from '../../control/pause-group.ts';
 import { whileWaiting } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
+import { advise, commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../../store/group-store.ts';
 import { groupPaths } from '../../store/paths.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { resumeCommand } from '../go-on.ts';
+import { resumeText } from '../go-on.ts';
 
 const example = `
 Example:
@@ -35,7 +37,7 @@ export function define(command: Command, context: Context): void {
 
 async function stop(context: Context, all: boolean): Promise<Work> {
   if (!all) {
-    const next = 'Give --all to pause every group, or pause one with: claude-code-agent group pause <group>';
+    const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'GROUP']);
     return fail('usage', 'It was not said what to stop.', next);
   }
   const groups = runningGroups(context);
@@ -84,7 +86,7 @@ function runningGroups(context: Context): Result<Found> {
 
 function unreadableLock({ paths }: GroupReference, trouble: string): Failure {
   const message = `The lock file ${paths.lock} ${trouble}.`;
-  return { reason: 'corrupt-file', message, next: 'Check the permissions of file and folder.' };
+  return fail('corrupt-file', message, 'Check the permissions of file and folder.').failure;
 }
 
 /**
@@ -95,7 +97,7 @@ async function stopUnreadable({ world, stderr }: Context, { group, failure }: Un
   const { groupId, paths } = group;
   const say = (text: string) => stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
   // What can be done about the log, and that nothing was, is said by the command that shows the group.
-  const sayDone = (done: string) => say(`${done} ${failure.message} See: claude-code-agent group show ${groupId}`);
+  const sayDone = (done: string) => say(`${done} ${failure.message} See: ${commandText(['group', 'show', groupId])}`);
   try {
     const runner = liveRunner(world, group) === null ? undefined : world.locks.holder(paths.lock)?.identity;
     if (runner !== undefined) {
@@ -161,6 +163,6 @@ async function stopOne(context: Context, group: GroupReference): Promise<boolean
 function describe({ world }: Context, group: GroupReference, outcome: PauseOutcome): string {
   const { groupId } = group;
   const status = 'status' in outcome ? outcome.status : 'running';
-  if (status === 'paused') return `Paused ${groupId}. Go on: ${resumeCommand(world, group)}`;
+  if (status === 'paused') return `Paused ${groupId}. Go on: ${resumeText(world, group)}`;
   return `Group ${groupId} is ${status}.`;
 }

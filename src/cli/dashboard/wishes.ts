@@ -5,18 +5,19 @@ import { pauseAndTell, type ToldPause } from '../../control/pause-group.ts';
 import { askRunner } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
-import { errorText, type Failure, type Result } from '../../core/failure.ts';
-import { sessionLabel } from '../../core/id.ts';
+import { commandText, programName } from '../../core/advice.ts';
+import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';
+import { groupAdvice, sessionReference } from '../../core/plan/advice.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import type { Wish } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
 import { formatClock } from '../../report/format.ts';
-import { titleOf, withCommands } from '../../report/wording.ts';
+import { titleOf, withAdvice } from '../../report/wording.ts';
 import type { RequestBody } from '../../store/requests.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
-import { type Context, programName } from '../context.ts';
+import type { Context } from '../context.ts';
 import { startDetached } from '../detach.ts';
 
 /** Wishes that concern the group and not the screen. */
@@ -57,8 +58,8 @@ export async function grant(
   }
 }
 
-function refused({ message, next }: Failure): Notice {
-  return { text: `${message} ${next}`.trim(), tone: 'bad' };
+function refused(failure: Failure): Notice {
+  return { text: describeFailure(failure), tone: 'bad' };
 }
 
 function paused(told: Result<ToldPause>): Notice {
@@ -104,7 +105,8 @@ async function resumeGroup(
   if (!started.ok) return refused(started.failure);
   if (started.value.kind === 'refused') {
     const said = started.value.said.join(' ');
-    const text = said.startsWith(`${programName}: `) ? said.slice(programName.length + 2) : said;
+    const head = `${programName()}: `;
+    const text = said.startsWith(head) ? said.slice(head.length) : said;
     return { text, tone: 'bad' };
   }
   const { pid } = started.value;
@@ -138,7 +140,7 @@ export function becameOf(before: GroupStatus, state: GroupState | null, pid: num
     }
     case 'paused':
     case 'failed': {
-      const text = `It stopped at once. ${withCommands(state, reasoned(state.reason, state.message))}`;
+      const text = withAdvice(`It stopped at once. ${reasoned(state.reason, state.message)}`, groupAdvice(state));
       return { text, tone: state.status === 'failed' ? 'bad' : 'warn' };
     }
     default:
@@ -188,9 +190,8 @@ function bodyOf(wish: SessionWish): RequestBody {
 /** Then the command itself becomes the runner, and runs this session alone. */
 function withoutRunner(state: GroupState, wish: SessionWish): string {
   const words = { 'pause-session': 'pause', 'resume-session': 'resume', 'retry-session': 'retry', say: 'say' } as const;
-  const name = state.sessions.get(wish.sessionId)?.definition.name;
-  const reference = `${state.group.id}/${sessionLabel(wish.sessionId, name)}`;
-  const text = wish.do === 'say' ? ' TEXT' : '';
-  const command = `${programName} session ${words[wish.do]} ${reference}${text}`;
+  const record = state.sessions.get(wish.sessionId);
+  const reference = record === undefined ? `${state.group.id}/${wish.sessionId}` : sessionReference(state, record);
+  const command = commandText(['session', words[wish.do], reference, ...(wish.do === 'say' ? ['TEXT'] : [])]);
   return `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${command}`;
 }

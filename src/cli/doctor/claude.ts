@@ -1,8 +1,10 @@
 /** `doctor --claude`: tries the claude that is installed, now; and what is remembered of its last trial. */
+
 import { chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude } from '../../claude/launch/program.ts';
 import { whileBusy } from '../../control/busy.ts';
 import { onSignal } from '../../control/signals.ts';
+import { commandText, see } from '../../core/advice.ts';
 import { ok } from '../../core/failure.ts';
 import { padColumns, type Tone } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
@@ -12,7 +14,7 @@ import { judgeTrial } from '../../trial/judge.ts';
 import { type Tried, trialOf } from '../../trial/remembered.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { type Finding, fine } from './finding.ts';
+import { type Finding, finding, fine } from './finding.ts';
 
 const tones: Readonly<Record<Seen['verdict'], Tone>> = { holds: 'good', broken: 'bad', untried: 'warn' };
 
@@ -81,7 +83,7 @@ export async function rememberedTrial({ world, env, packageRoot }: Context, root
     return [
       fine(
         check,
-        'not tried here yet: the next run does it at no cost, and so does: claude-code-agent doctor --claude',
+        `not tried here yet: the next run does it at no cost, and so does: ${commandText(['doctor', '--claude'])}`,
       ),
     ];
   }
@@ -95,6 +97,6 @@ export async function rememberedTrial({ world, env, packageRoot }: Context, root
   const wrong = rowsOf(tried, login).filter((row) => row.verdict !== 'holds' && row.weight !== 'ability');
   if (wrong.length === 0) return [fine(check, message)];
   const names = wrong.map(({ id, verdict }) => `${id} ${verdict === 'broken' ? 'is broken' : 'was not seen'}`);
-  const next = 'See: claude-code-agent doctor --claude';
-  return [{ check, level: judged.ok ? 'warning' : 'broken', message: `${message}; ${names.join(', ')}`, next }];
+  const next = see('doctor', '--claude');
+  return [finding(check, judged.ok ? 'warning' : 'broken', `${message}; ${names.join(', ')}`, next)];
 }

@@ -1,6 +1,7 @@
 /**
  * cli/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, and who asks.
  */
+
 import { join, resolve } from 'node:path';
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { readGitHead } from '../../context/faber/git-head.ts';
@@ -20,6 +21,7 @@ import { inProgress, type Who } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
 import { briefPath, lookAt } from '../../control/path-argument.ts';
+import { advise } from '../../core/advice.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { plainNamePattern, plainNameRule } from '../../core/values.ts';
 import { ignoredFiles } from '../../git/worktrees/worktree.ts';
@@ -103,8 +105,8 @@ export function danglingRun({ world }: Context, project: FaberProject): string |
 export function noRunHere(context: Context, project: FaberProject): { readonly ok: false; readonly failure: Failure } {
   const dangling = danglingRun(context, project);
   const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
-  const next = 'Begin one with: claude-code-agent faber start --work-id <id>';
-  return { ok: false, failure: { reason: 'not-found', message, next } };
+  const next = advise('Begin one with', ['faber', 'start', '--work-id', 'ID']);
+  return fail('not-found', message, next);
 }
 
 /** Of --work-id, which becomes part of names of folders and branches: 258, #258, ABC-12. */
@@ -121,7 +123,7 @@ export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<Fo
   if (workId === undefined || String(carried) === workId) return ok(run);
   const whose = carried === undefined ? 'of no work item' : `of the work item ${safeLine(String(carried), 100)}`;
   const message = `The run ${runId} is ${whose}, not of ${safeLine(workId, 100)}.`;
-  const next = 'Name the right one with --run-id, or see: claude-code-agent faber status';
+  const next = advise('Name the right one with --run-id, or see', ['faber', 'status']);
   return fail('illegal-transition', message, next);
 }
 
@@ -135,7 +137,7 @@ export function runNamed(context: Context, project: FaberProject, typed: string)
   if (runs.includes(typed)) return ok(typed);
   const found = runs.filter((runId) => runId.startsWith(typed));
   if (found.length === 1) return ok(found[0] as string);
-  const next = 'List them with: claude-code-agent faber status';
+  const next = advise('List them with', ['faber', 'status']);
   if (found.length > 1)
     return fail('ambiguous', `${found.length} runs begin with ${typed}: ${found.join(', ')}.`, next);
   return fail('not-found', `There is no run ${typed} in ${project.root}/${runsPath}.`, next);

@@ -88,11 +88,11 @@ function stopForBudget(state: GroupState): Decision[] {
 function pauseMessage(reason: StopReason): string {
   switch (reason) {
     case 'signal':
-      return 'The runner was asked to stop; everything is paused. Go on with: group resume.';
+      return 'The runner was asked to stop; everything is paused.';
     case 'budget':
       return budgetMessage;
     default:
-      return 'Paused by request. Go on with: group resume.';
+      return 'Paused by request.';
   }
 }
 

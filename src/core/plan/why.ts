@@ -1,16 +1,18 @@
 /** Why a session is not running: a reason code and a sentence, told by the same `decide` that would start it. */
 
+import { type Advice, advise } from '../advice.ts';
 import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
 import { momentText } from '../moment.ts';
 import { explanation } from '../progress.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import { groupAdvice, raiseAdvice, resumeCommand, resumeSessionCommand } from './advice.ts';
 import { isBudgetExhausted } from './budget.ts';
 import type { Gate, SchedulingContext } from './decision.ts';
 import { type Plan, planOf } from './plan.ts';
 import { decide, nextStarts } from './schedule.ts';
-import { failuresText, ownDryNext, settleForLimit, startBlocker } from './settle.ts';
+import { failuresText, settleForLimit, startBlocker } from './settle.ts';
 import { timedWait } from './timed-wait.ts';
 import { cacheWait, type WarmUps, warmUps } from './warm-cache.ts';
 
@@ -18,8 +20,9 @@ export interface Why {
   readonly sessionId: SessionId;
   readonly status: string;
   readonly reason: string;
-  /** A sentence with the next step where there is one. */
+  /** A sentence. */
   readonly message: string;
+  readonly advice?: Advice | undefined;
 }
 
 /** One answer for every session that is not running and not completed, in the order in which they were added. */
@@ -57,16 +60,16 @@ interface Moment {
   readonly gate: Gate | null;
 }
 
-type General = { readonly reason: string; readonly message: string };
+type General = Pick<Why, 'reason' | 'message' | 'advice'>;
 
 /** What holds for every session that could start. */
 function whyNoneStarts(state: GroupState, context: SchedulingContext): General {
   switch (state.status) {
     case 'created':
-      return { reason: 'not-started', message: 'The group was not started. Start it with: group run.' };
+      return { reason: 'not-started', message: 'The group was not started.', advice: groupAdvice(state) };
     case 'paused':
     case 'failed':
-      return { reason: state.reason ?? state.status, message: state.message ?? 'Go on with: group resume.' };
+      return { reason: state.reason ?? state.status, message: state.message ?? '', advice: groupAdvice(state) };
     case 'completed':
     case 'archived':
       return { reason: state.status, message: `The group is ${state.status}.` };
@@ -79,8 +82,8 @@ function whyNow(state: GroupState, context: SchedulingContext): General {
   if (state.pausing !== undefined) return { reason: 'pausing', message: 'The group is being paused.' };
   if (state.frozenUntil !== undefined) {
     const until = momentText(Date.parse(state.frozenUntil));
-    const message = `Everything is halted; at ${until} it becomes a pause. Go on with: group resume.`;
-    return { reason: 'frozen', message };
+    const message = `Everything is halted; at ${until} it becomes a pause.`;
+    return { reason: 'frozen', message, advice: advise('Go on with', resumeCommand(state)) };
   }
   const holding = startBlocker(state);
   if (holding === 'needs-person') {
@@ -91,13 +94,13 @@ function whyNow(state: GroupState, context: SchedulingContext): General {
   }
   const { wait } = nextStarts(state, context);
   if (wait?.reason === 'limit' && wait.untilMs !== undefined) {
-    if (state.group.config.onLimit === 'pause') return settleForLimit(wait.untilMs);
+    if (state.group.config.onLimit === 'pause') return { ...settleForLimit(wait.untilMs), advice: groupAdvice(state) };
     return { reason: 'limit', message: limitSentence(wait.untilMs, context.gate?.isThrottled === true) };
   }
   if (wait !== null && wait.reason !== 'backoff') return wait;
   for (const decision of decide(state, context)) {
     if (decision.do === 'wait' && decision.reason !== 'backoff') return decision;
-    if (decision.do === 'settle' && decision.status !== 'completed') return decision;
+    if (decision.do === 'settle' && decision.status !== 'completed') return { ...decision, advice: groupAdvice(state) };
   }
   return aboutToStart;
 }
@@ -112,20 +115,27 @@ function limitSentence(untilMs: number, isThrottled: boolean): string {
 function whyOne(state: GroupState, record: SessionRecord, { plan, general, warming, nowMs, gate }: Moment): Why {
   const { id } = record.definition;
   const { status } = record.state;
-  const answer = (reason: string, message: string): Why => ({ sessionId: id, status, reason, message });
+  const answer = (reason: string, message: string, advice?: Advice): Why => ({
+    sessionId: id,
+    status,
+    reason,
+    message,
+    ...(advice === undefined ? {} : { advice }),
+  });
   const own = explanation(state, plan, record);
+  const letItGoOn = advise('Let it go on with', resumeSessionCommand(state, record));
   if (status === 'paused' && isBudgetExhausted(record)) {
-    return answer('budget', `It has used up its own budget. ${ownDryNext}`);
+    return answer('budget', 'It has used up its own budget.', raiseAdvice(state, record));
   }
-  if (own.reason === 'blocked') return answer('blocked', own.message ?? '');
-  if (status === 'failed' && !record.queued) return answer(own.reason ?? 'failed', own.message ?? '');
+  if (own.reason === 'blocked') return answer('blocked', own.message ?? '', own.advice);
+  if (status === 'failed' && !record.queued) return answer(own.reason ?? 'failed', own.message ?? '', own.advice);
   const labels = (own.waitsFor ?? []).map((other) => sessionLabel(other, state.sessions.get(other)?.definition.name));
   const waits = `It waits for ${labels.join(', ')}`;
   if (own.reason === 'waiting') return answer('waiting', `${waits}.`);
   if (own.reason === 'held') {
     const held = labels.length > 0 ? `${waits} and is held back.` : 'It is held back.';
-    const others = state.status === 'running' ? '' : '; group resume starts it as well';
-    return answer('held', `${held} Let it go on with: session resume${others}.`);
+    const others = state.status === 'running' ? '' : ' Resuming the group starts it as well.';
+    return answer('held', `${held}${others}`, letItGoOn);
   }
   const wait = timedWait(state, plan, record, nowMs, gate);
   if (wait?.reason === 'backoff') {
@@ -133,7 +143,7 @@ function whyOne(state: GroupState, record: SessionRecord, { plan, general, warmi
     return answer('backoff', `It is tried again at ${time}. ${own.message ?? ''}`.trim());
   }
   if (state.status === 'running' && !record.queued) {
-    return answer(own.reason ?? status, `${own.message ?? ''} Let it go on with: session resume.`);
+    return answer(own.reason ?? status, own.message ?? '', letItGoOn);
   }
   if (state.status === 'running' && state.only !== undefined && !state.only.has(id)) {
     return answer('not-asked-for', 'Only other sessions were asked for in this run.');
@@ -144,7 +154,7 @@ function whyOne(state: GroupState, record: SessionRecord, { plan, general, warmi
     const { reason, message } = leader === null ? aboutToStart : cacheWait(state, leader);
     return answer(reason, message);
   }
-  return answer(general.reason, general.message);
+  return answer(general.reason, general.message, general.advice);
 }
 
 const aboutToStart: General = { reason: 'slot', message: 'It is about to start.' };

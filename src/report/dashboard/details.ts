@@ -23,7 +23,7 @@ import {
   setupSentence,
   statusTone,
   titleOf,
-  withCommands,
+  withAdvice,
   withLocalTimes,
 } from '../wording.ts';
 import {
@@ -170,7 +170,11 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   const add = (name: string, text: string | undefined, tone?: Tone): void => {
     if (text !== undefined && text.trim() !== '') lines.push(...named(name, text, columns, tone));
   };
-  add('why', whySentence(view, record) ?? explained.message, status === 'failed' ? 'bad' : 'warn');
+  add(
+    'why',
+    whySentence(view, record) ?? withAdvice(explained.message ?? '', explained.advice),
+    status === 'failed' ? 'bad' : 'warn',
+  );
   add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
   const now = view.live.get(definition.id);
   const slot = now?.slot;
@@ -210,7 +214,7 @@ function whySentence({ state, runner, why, nowMs }: View, record: SessionRecord)
   const isIdle = state.status === 'running' && runner === 'none' && /^(slot|frozen)$/.test(answer.reason);
   return isIdle
     ? "The group's runner is gone; P lets it go on."
-    : withLocalTimes(withCommands(state, answer.message, record), nowMs);
+    : withLocalTimes(withAdvice(answer.message, answer.advice), nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */

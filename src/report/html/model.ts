@@ -2,6 +2,7 @@
  * What a report tells, as plain data: made from the folded state and its log, printed as it is by `--json`, and shown
  * by the HTML page and the Markdown. Foreign text is whole and raw here; whoever shows it makes it harmless.
  */
+import { adviceText } from '../../core/advice.ts';
 import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
 import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
@@ -275,13 +276,13 @@ function reportSessions(state: GroupState, history: History, live: ReadonlyMap<S
     const told = history.sessions.get(id) ?? { attempts: [], stretches: [] };
     const now = live.get(id) ?? noUsage;
     const usage = addUsage(record.usage, now);
-    const { reason, message, phase } = explanation(state, plan, record, blocked);
+    const { reason, message, phase, advice } = explanation(state, plan, record, blocked);
     const culprits = record.state.status === 'pending' && follows ? blocked.get(id) : undefined;
-    const ofState = record.state.status === 'failed' ? record.state.failure : { message };
+    const next = advice === undefined ? undefined : adviceText(advice);
     return {
       ...definitionOf(record),
       status: record.state.status,
-      ...optional({ reason, phase, ...ofState, blockedBy: culprits }),
+      ...optional({ reason, phase, message, next, blockedBy: culprits }),
       costUsd: usage.costUsd,
       ...optional({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
       tokens: usage.tokens,

@@ -1,9 +1,12 @@
 /** `group archive`: puts a finished group away; it stays readable and can no longer run. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
 import { shellWord } from '../../../control/path-argument.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
+import { adviceText, advise, type CommandLine } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
+import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
 import { finishMerge } from '../../../delivery/finish.ts';
@@ -12,7 +15,7 @@ import { cleanUpSessions, type Leftover, leftoversOf, whyKept } from '../../../d
 import { repositoryDir } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../report/format.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
-import { runLine, titleOf } from '../../../report/wording.ts';
+import { titleOf } from '../../../report/wording.ts';
 import type { GroupWriter } from '../../../store/group-writer.ts';
 import type { Context, Work } from '../../context.ts';
 import { type ExitCode, exitCode } from '../../exit-code.ts';
@@ -49,8 +52,8 @@ async function archiveNow(context: Context, writer: GroupWriter, force: boolean)
       'illegal-transition',
       `Group ${group.id} is ${status}; only completed, failed and paused groups can be archived.`,
       status === 'running'
-        ? `Its runner is gone. Finish it with: ${runLine(writer.state)}`
-        : `Run it first, or remove it with: claude-code-agent group delete ${group.id}`,
+        ? advise('Its runner is gone. Finish it with', runCommand(writer.state))
+        : advise('Run it first, or remove it with', ['group', 'delete', group.id]),
     );
   }
   const finished = await finishMerge(context, writer);
@@ -99,8 +102,10 @@ function checkArchivable(context: Context, state: GroupState, leftovers: readonl
     'illegal-transition',
     `Group ${id} is not archived: unmerged work would stay. The worktree of ${first.leftover.title}: ` +
       `${first.why}${rest}`,
-    `${recoveryHint(state, first.leftover)} and archive again, or throw it away with: ` +
-      `claude-code-agent group archive ${id} --force`,
+    advise(
+      `${recoveryHint(state, first.leftover)} and archive again, or throw it away with`,
+      archiveCommand(id, '--force'),
+    ),
   );
 }
 
@@ -141,7 +146,15 @@ function lostWith({ title, doomed, standing, isUncertain }: Leftover): string[] 
 
 /** For worktrees that stay although the group is archived. */
 function advice(groupId: string, force: boolean): string {
-  const again = `claude-code-agent group archive ${groupId}`;
-  if (force) return `When that is settled, remove it with: ${again}`;
-  return `Merge what you need with git merge and archive again; what shall be thrown away goes with: ${again} --force`;
+  const next = force
+    ? advise('When that is settled, remove it with', archiveCommand(groupId))
+    : advise(
+        'Merge what you need with git merge and archive again; what shall be thrown away goes with',
+        archiveCommand(groupId, '--force'),
+      );
+  return adviceText(next);
+}
+
+function archiveCommand(groupId: string, ...more: CommandLine): CommandLine {
+  return ['group', 'archive', groupId, ...more];
 }

@@ -1,17 +1,20 @@
 /** `group budget`: what is spent, reserved and left, by session and by model; raises the cap. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
+import { advise, commandText } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
+import { resumeCommand, runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
 import { type BudgetReport, budgetLines, budgetReport } from '../../../report/budget.ts';
 import { formatMoney } from '../../../report/format.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
-import { resumeLine, runLine, titleOf } from '../../../report/wording.ts';
+import { titleOf } from '../../../report/wording.ts';
 import { wishEvents } from '../../../runner/request-answers.ts';
 import type { GroupWriter } from '../../../store/group-writer.ts';
 import type { Context, Work } from '../../context.ts';
@@ -139,7 +142,7 @@ function checkRaise(state: GroupState, { spentUsd, estimated }: BudgetReport, wa
   }
   if (config.maxBudgetUsd !== undefined && wantedUsd < config.maxBudgetUsd) {
     const message = `The cap of group ${id} is ${formatMoney(config.maxBudgetUsd)}, which is more than ${wanted}.`;
-    return fail('usage', message, `Lower it with: ${runLine(state)} --max-budget-usd ${wantedUsd}`);
+    return fail('usage', message, advise('Lower it with', runCommand(state, '--max-budget-usd', String(wantedUsd))));
   }
   return ok(undefined);
 }
@@ -149,12 +152,12 @@ function saySettled({ stderr }: Context, { state }: LoadedGroup, sessionId: Sess
   const title = titleOf(state, sessionId);
   // Where it is still short of money, the report and `group show` say what else helps.
   const next = (state.status === 'paused' || state.status === 'failed') && state.reason !== 'budget';
-  const goOn = next ? ` Go on: ${resumeLine(state)}` : '';
+  const goOn = next ? ` Go on: ${commandText(resumeCommand(state))}` : '';
   stderr.line(`What was held for session ${title} is ${isSpent ? 'booked as spent' : 'free again'}.${goOn}`);
 }
 
 function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo: number): void {
   const next = state.status === 'paused' || state.status === 'failed';
-  const goOn = next ? ` Go on: ${resumeLine(state)}` : '';
+  const goOn = next ? ` Go on: ${commandText(resumeCommand(state))}` : '';
   stderr.line(`The cap of ${groupId} is ${formatMoney(raiseTo)} now.${goOn}`);
 }

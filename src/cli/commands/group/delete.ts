@@ -128,7 +128,7 @@ async function deleteFiles(
   state: GroupState | null,
   force: boolean,
 ): Promise<Result<void>> {
-  const command = `claude-code-agent group delete ${groupId}`;
+  const command = ['group', 'delete', groupId];
   const leftovers = await leftoversOf(context, paths, state);
   const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
   const released = await releaseWorktrees(context, paths, leftovers, { force, command, tell });

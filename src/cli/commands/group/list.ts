@@ -1,8 +1,10 @@
 /** `group list`: all groups, newest first. */
+
 import { type Command, Option } from '@commander-js/extra-typings';
 import { loadWithRunner } from '../../../control/resolve.ts';
 import { standingOf } from '../../../control/watch/live-view.ts';
-import { describeFailure, type Failure, ok } from '../../../core/failure.ts';
+import { commandText } from '../../../core/advice.ts';
+import { describeFailure, type Failure, ok, publicFailure } from '../../../core/failure.ts';
 import { addUsage } from '../../../core/group.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
 import { type Cell, formatAge, formatMoney, formatTable } from '../../../report/format.ts';
@@ -52,7 +54,7 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
   }
   if (listings.length === 0) {
     const which = status === undefined ? '' : `${status} `;
-    context.stderr.line(`There are no ${which}groups. Make one with: claude-code-agent group create <slug>`);
+    context.stderr.line(`There are no ${which}groups. Make one with: ${commandText(['group', 'create', 'SLUG'])}`);
   } else {
     // At once: thousands of lines take longer to hand over one by one than to put together.
     context.stdout.line(table(context, root.value, listings).join('\n'));
@@ -72,7 +74,7 @@ function isWanted({ meta }: GroupListing, status: StatusFilter | undefined): boo
 
 function plain(context: Context, root: string, { id, meta, problem }: GroupListing): object {
   const present = meta === undefined ? {} : presentOf(context, root, meta).meta;
-  return { id, ...present, ...(problem === undefined ? {} : { problem }) };
+  return { id, ...present, ...(problem === undefined ? {} : { problem: publicFailure(problem) }) };
 }
 
 function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {

@@ -1,9 +1,11 @@
 /** `group resume`: like `group run`, and failed sessions are tried again; a frozen group goes on where it stands. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import type { GroupReference } from '../../../control/resolve.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
+import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { loadGroup } from '../../../store/group-store.ts';
 import type { Context, Work } from '../../context.ts';
@@ -46,7 +48,7 @@ async function thaw(context: Context, group: GroupReference, config: ConfigOptio
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.
   if (answer === 'runner-gone') return null;
   if (!answer.ok) return answer;
-  context.stdout.line(`Group ${group.groupId} goes on. Watch it: claude-code-agent group watch ${group.groupId}`);
+  context.stdout.line(`Group ${group.groupId} goes on. Watch it: ${commandText(['group', 'watch', group.groupId])}`);
   if (Object.keys(configOf(config)).length > 0) {
     context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
   }

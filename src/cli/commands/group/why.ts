@@ -3,8 +3,10 @@ import type { Command } from '@commander-js/extra-typings';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
 import { inQueueOf, type Standing, standingOf } from '../../../control/watch/live-view.ts';
+import { advise } from '../../../core/advice.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
+import { runCommand } from '../../../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
 import type { Gate, SchedulingContext } from '../../../core/plan/decision.ts';
 import { planOf } from '../../../core/plan/plan.ts';
@@ -18,11 +20,10 @@ import { formatClock, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import {
   retrySentence,
-  runLine,
   sessionTitle,
   setupSentence,
   statusTone,
-  withCommands,
+  withAdvice,
   withLocalTimes,
 } from '../../../report/wording.ts';
 import { otherGroups } from '../../../runner/checkouts.ts';
@@ -135,14 +136,14 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
     const answer = notRunning.get(id);
     return answer === undefined
       ? { ...head, reason: 'completed', message: 'It is completed.' }
-      : { ...head, reason: answer.reason, message: withCommands(state, answer.message, record) };
+      : { ...head, reason: answer.reason, message: withAdvice(answer.message, answer.advice) };
   });
 }
 
 type Said = Pick<Answer, 'reason' | 'message'>;
 
 function runnerGone({ state }: LoadedGroup): Said {
-  const message = `The group's runner is gone. Go on with: ${runLine(state)}`;
+  const message = withAdvice("The group's runner is gone.", advise('Go on with', runCommand(state)));
   return { reason: 'runner-gone', message };
 }
 

@@ -1,4 +1,5 @@
 /** `session add`: a new session in a group; its id alone on stdout. */
+
 import { resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
@@ -12,6 +13,7 @@ import {
   loadReferredGroup,
   resolveGroup,
 } from '../../../control/resolve.ts';
+import { see } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import {
   type ContextName,
@@ -302,7 +304,7 @@ function withinGroup(context: Context, groupId: GroupId, references: readonly st
 
 function needsOtherGroup(groupId: GroupId, reference: string, other: GroupId): Result<never> {
   const message = `${quoted(reference)} names the group ${other}, and a session can only depend on its own group’s.`;
-  return fail('usage', message, `See: claude-code-agent session list ${groupId}`);
+  return fail('usage', message, see('session', 'list', groupId));
 }
 
 function needsItself(name: string): Result<never> {

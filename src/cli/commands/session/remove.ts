@@ -1,12 +1,15 @@
 /** `session remove`: takes a session that is not running out of its group, with its files. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { changeGroup } from '../../../control/change-group.ts';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { askRunner, whileWaiting } from '../../../control/request.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
+import { advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { dependentsOf } from '../../../core/graph.ts';
 import type { SessionId } from '../../../core/group.ts';
+import { runCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { planOf } from '../../../core/plan/plan.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextGroupStatus } from '../../../core/status.ts';
@@ -19,7 +22,7 @@ import {
   releaseWorktrees,
 } from '../../../delivery/worktree-cleanup.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
-import { listTitles, runLine, titleOf } from '../../../report/wording.ts';
+import { listTitles, titleOf } from '../../../report/wording.ts';
 import type { GroupWriter } from '../../../store/group-writer.ts';
 import { sessionPaths } from '../../../store/paths.ts';
 import { confirmed } from '../../confirm.ts';
@@ -117,7 +120,7 @@ async function release(
 }
 
 function commandOf({ sessionId, groupId }: LoadedSession, force: boolean) {
-  return { force, command: `claude-code-agent session remove ${groupId}/${sessionId}` };
+  return { force, command: ['session', 'remove', `${groupId}/${sessionId}`] };
 }
 
 /** `hasRunner`: somebody is running the group at this moment. */
@@ -127,17 +130,17 @@ function checkRemovable(state: GroupState, sessionId: SessionId, hasRunner: bool
     return fail('not-found', `Session ${sessionId} is gone already.`, 'There is nothing left to do.');
   const title = titleOf(state, sessionId);
   if (nextGroupStatus(state.status, 'session_removed') === null) {
-    const next = `Delete it as a whole with: claude-code-agent group delete ${state.group.id}`;
+    const next = advise('Delete it as a whole with', ['group', 'delete', state.group.id]);
     return fail('illegal-transition', `Group ${state.group.id} is ${state.status}; its sessions stay.`, next);
   }
   if (record.state.status === 'completed') {
-    const next = `Delete the group as a whole with: claude-code-agent group delete ${state.group.id}`;
+    const next = advise('Delete the group as a whole with', ['group', 'delete', state.group.id]);
     return fail('illegal-transition', `Session ${title} is completed; its result stays in the group.`, next);
   }
   if (record.state.status === 'running') {
     const next = hasRunner
-      ? 'Wait until it has ended, or stop it with: session pause.'
-      : `Its runner is gone. Finish it with: ${runLine(state)}`;
+      ? advise('Wait until it has ended, or stop it with', ['session', 'pause', sessionReference(state, record)])
+      : advise('Its runner is gone. Finish it with', runCommand(state));
     return fail('illegal-transition', `Session ${title} is running.`, next);
   }
   const dependents = dependentsOf(planOf(state).graph.graph, sessionId);

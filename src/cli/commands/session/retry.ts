@@ -1,11 +1,13 @@
 /** `session retry`: tries one failed session again, if wanted with something to say to it. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';
 import { submit } from '../../../control/submit.ts';
+import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
-import { sessionLabel } from '../../../core/id.ts';
+import { sessionReference } from '../../../core/plan/advice.ts';
 import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -51,8 +53,7 @@ async function retry(context: Context, named: string, given: Given): Promise<Wor
   const granted = await whileWaiting(context, session.value, wish);
   if (!granted.ok) return granted;
   if (granted.value === 'log') return runSession(context, session.value, given.rehearse);
-  const reference = `${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
-  const follow = `claude-code-agent session logs ${reference} --follow`;
+  const follow = commandText(['session', 'logs', sessionReference(state, record), '--follow']);
   const title = titleOf(state, sessionId);
   context.stdout.line(`Session ${title} is tried again as soon as there is a slot. Follow it: ${follow}`);
   return ok(exitCode.done);

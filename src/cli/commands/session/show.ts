@@ -19,7 +19,7 @@ import {
   sessionTitle,
   setupSentence,
   statusTone,
-  withCommands,
+  withAdvice,
 } from '../../../report/wording.ts';
 import {
   acceptText,
@@ -112,7 +112,7 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
   const lines: [string, string | undefined][] = [
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
-    ['Why', why.message === undefined ? undefined : withCommands(state, why.message, record)],
+    ['Why', why.message === undefined ? undefined : withAdvice(why.message, why.advice)],
     ['Now', now],
     ['Going on', goingOn(context, session)],
     ['Project', definition.projectPath],

@@ -1,9 +1,11 @@
 #!/bin/sh
 # The demonstration behind `npm run demo`: a whole group over three toy projects with the real Claude Code program and
-# a scripted model. It needs no account and touches nothing outside a new temporary folder, which is left to look at.
+# a scripted model. It needs no account and touches nothing outside a new temporary folder. On a terminal it is shown in
+# the dashboard, as `cca try` does; elsewhere it is printed, and the folder is left to look at.
 set -u
 command -v git >/dev/null || { echo "demo: git is needed for the repositories it makes; install it" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd -P)
+[ -t 0 ] && [ -t 1 ] && exec "$here/../bin/claude-code-agent" try
 work=$(mktemp -d "${TMPDIR:-/tmp}/claude-code-agent-demo.XXXXXX") || exit 1
 CLAUDE_CODE_AGENT_HOME=$work/data
 XDG_CONFIG_HOME=$work/config

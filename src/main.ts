@@ -3,8 +3,8 @@
  * nothing of the command line.
  */
 import manifest from '../package.json' with { type: 'json' };
-import { nameProgram } from './core/advice.ts';
-import { packageRoot } from './world/own-program.ts';
+import { startedAs } from './core/program-name.ts';
+import { nameVariable, packageRoot } from './world/own-program.ts';
 
 const [family, system = '', ...words] = process.argv.slice(2);
 // claude asks for no help; a person who does must not set off the hook.
@@ -17,7 +17,7 @@ if (family === 'hook' && ['task', 'cpm', 'faber', 'handover', 'all'].includes(sy
   await import('./world/subreaper-exec.ts');
 }
 
-if (process.env.CLAUDE_CODE_AGENT_CALLED_AS === 'cca') nameProgram('cca');
+startedAs(process.env[nameVariable]);
 const { createContext } = await import('./cli/context.ts');
 const { runToEnd } = await import('./cli/program.ts');
 process.exit(await runToEnd(createContext(packageRoot), process.argv.slice(2), manifest.version));

@@ -39,6 +39,7 @@ describe('the tree', () => {
     expect(texts.map(({ path }) => path)).toContain('package.json');
   });
   test('imports go one way', () => expect(rules.checkLayers(src)).toEqual([]));
+  test('faces know groups by control and delivery', () => expect(rules.checkFaces(src)).toEqual([]));
   test('no imports go in a circle', () => expect(rules.checkCircles(src)).toEqual([]));
   test('only src/world touches the system', () => expect(rules.checkBannedCalls(src)).toEqual([]));
   test('every exception is still needed', () => expect(rules.checkExceptions(src)).toEqual([]));
@@ -61,7 +62,7 @@ describe('the tree', () => {
 
 test('a table of folders that says something else is told', () => {
   const check = (doc: string) => rules.checkArchitecture(src, doc);
-  expect(check('').length).toBe(14);
+  expect(check('').length).toBe(15);
   expect(check(architecture.replace('| `state.ts` |', '| `graph.ts` |'))).toHaveLength(1);
   expect(check(architecture.replace('| core, world, store |', '| core, store |'))).toHaveLength(1);
   expect(check(architecture.replace('| nothing of ours |', '| world |'))).toHaveLength(1);
@@ -88,6 +89,8 @@ describe('imports', () => {
     ['src/cli/a.ts', "import '../../tests/support/preload.ts';"],
     ['src/cli/a.ts', "import { readFileSync } from 'node:fs';"],
     ['src/store/a.ts', "import { dlopen } from 'bun:ffi';"],
+    ['src/control/a.ts', "import { b } from '../cli/b.ts';"],
+    ['src/delivery/a.ts', "import { b } from '../library/b.ts';"],
     ['src/helpers/a.ts', ''],
   ])('%s may not: %s', (path, line) => expect(importing(path, line)).toHaveLength(1));
 
@@ -96,9 +99,22 @@ describe('imports', () => {
     ['src/core/a.ts', "// import { b } from '../world/b.ts';"],
     ['src/world/a.ts', "import { readFileSync } from 'node:fs';"],
     ['src/runner/a.ts', "import type { Reporter } from '../report/reporter.ts';"],
-    ['src/cli/commands/a.ts', "import { b } from '../../runner/b.ts';"],
+    ['src/cli/commands/a.ts', "import { b } from '../../control/b.ts';"],
     ['src/main.ts', "import { b } from './cli/b.ts';"],
   ])('%s may: %s', (path, line) => expect(importing(path, line)).toEqual([]));
+});
+
+test('a face that looks into a group by itself is told, and an exception that nothing needs', () => {
+  const told = (path: string, line: string) => rules.checkFaces(tree({ [path]: `/** x */\n${line}\n` }));
+  expect(told('src/cli/a.ts', "import { loadGroup } from '../store/group-store.ts';")).toHaveLength(1);
+  expect(told('src/cli/commands/a.ts', "const b = await import('../../runner/run-group.ts');")).toHaveLength(1);
+  expect(told('src/library/a.ts', "import type { GroupWriter } from '../store/group-writer.ts';")).toHaveLength(1);
+  expect(told('src/index.ts', "export * from './runner/facts.ts';")).toHaveLength(1);
+  expect(told('src/cli/a.ts', "import { submit } from '../control/submit.ts';")).toEqual([]);
+  expect(told('src/control/a.ts', "import { loadGroup } from '../store/group-store.ts';")).toEqual([]);
+  const ofFaces = src.filter(({ path }) => path.startsWith('src/cli/')).flatMap((file) => importsOf(file));
+  const unused = rules.faceExceptions.filter(({ target }) => !ofFaces.some((one) => target.test(one.target)));
+  expect(unused).toEqual([]);
 });
 
 describe('circles of imports', () => {

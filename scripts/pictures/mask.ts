@@ -2,6 +2,7 @@
  * What differs from run to run on a screen (times of day, durations, the date in the id of a group) becomes the same in
  * every picture. What stands behind it keeps its column where it is set off by blanks.
  */
+import { unicodeGlyphs } from '../../src/report/dashboard/glyphs.ts';
 
 export interface Look {
   readonly colour: string;
@@ -18,10 +19,15 @@ export interface Cell {
   readonly look: Look;
 }
 
+/** Signs that turn while a tool runs. */
+const turning = new RegExp(`[${unicodeGlyphs.turning.join('')}]`, 'g');
+
 const masks: readonly { readonly pattern: RegExp; readonly instead: string }[] = [
   { pattern: /\b\d{8}-\d{6}(?=-[a-z])/g, instead: '20260104-143022' },
   { pattern: /\b\d{4}-\d\d-\d\d \d\d:\d\d\b/g, instead: '2026-01-04 14:30' },
   { pattern: /\b\d\d:\d\d:\d\d\b/g, instead: '14:30:22' },
+  { pattern: turning, instead: unicodeGlyphs.turning[0] as string },
+  { pattern: /\$\d+\.\d\d\/h/g, instead: '$4.20/h' },
   { pattern: /(?<![\w.])(?:\d+h )?(?:\d+m )?\d+s\b/g, instead: '42s' },
 ];
 

@@ -17,7 +17,11 @@ function isOfStart(line: string): boolean {
     const value: unknown = JSON.parse(line);
     return isObject(value) && value.type === 'system' && value.subtype !== 'init';
   } catch {
-    // Torn: only as far as it goes.
-    return systemLine.startsWith(line) || (line.startsWith(systemLine) && !line.startsWith(`${systemLine}init`));
+    // Torn, and perhaps grown together where a full disk has swallowed an end of line: each piece as far as it goes.
+    return line.split(/(?=\{"type":")/).every(isTornOfStart);
   }
+}
+
+function isTornOfStart(piece: string): boolean {
+  return systemLine.startsWith(piece) || (piece.startsWith(systemLine) && !piece.startsWith(`${systemLine}init`));
 }

@@ -224,16 +224,6 @@ function stopSentence(reason: StopReason): string {
   }
 }
 
-/** A figure that was cut to what counts, or a sum of such. */
-function isBeyondMeasure({ costUsd, turns, tokens, models }: AttemptStream): boolean {
-  const usages = [{ costUsd, tokens }, ...Object.values(models)];
-  return (
-    turns >= figureMax.count ||
-    usages.some((usage) => usage.costUsd >= figureMax.usd) ||
-    usages.some((usage) => Object.values(usage.tokens).some((count) => count >= figureMax.count))
-  );
-}
-
 function warningsOf(input: JudgeInput): Warning[] {
   const { stream } = input;
   const warnings: Warning[] = [];
@@ -266,8 +256,8 @@ function warningsOf(input: JudgeInput): Warning[] {
     const lines = stream.malformed === 1 ? '1 line' : `${stream.malformed} lines`;
     warnings.push({ code: 'malformed-lines', message: `${lines} of claude’s output could not be read.` });
   }
-  if (isBeyondMeasure(stream)) {
-    const message = 'claude named figures that cannot be true; they count as the highest that can be counted.';
+  if (stream.hasOddFigures || stream.turns >= figureMax.count) {
+    const message = 'claude named figures that cannot be true; they are not believed.';
     warnings.push({ code: 'odd-figures', message });
   }
   if (stream.estimated && stream.costUsd > 0) {

@@ -3,7 +3,7 @@
  * answers to `get_usage`), and, for messages whose tokens are not in them, their input tokens times the price table.
  * Tokens say what is missing, and never dollars: our prices may be higher than claude's.
  */
-import { addTokens, type ModelUsage, noTokens, type PriceTable, type Tokens } from '../core/group.ts';
+import { addTokens, figureMax, type ModelUsage, noTokens, type PriceTable, type Tokens } from '../core/group.ts';
 import { estimateCost } from './pricing.ts';
 
 type Models = Readonly<Record<string, ModelUsage>>;
@@ -30,6 +30,18 @@ export interface Spending {
   readonly claimed: Claim;
   /** What was seen of each model and is not in that total, by our prices; a model that was ever seen stays in it. */
   readonly unclaimed: Models;
+}
+
+/** More than a message of any model can have. */
+export function isOddMessage(tokens: Tokens): boolean {
+  return Object.values(tokens).some((count) => count > figureMax.messageTokens);
+}
+
+/** A figure in it was cut to the most that is read of one. */
+export function isOddTotal({ costUsd, models }: Claim): boolean {
+  const isOdd = (usage: ModelUsage) =>
+    usage.costUsd >= figureMax.usd || Object.values(usage.tokens).some((count) => count >= figureMax.count);
+  return costUsd >= figureMax.usd || Object.values(models).some(isOdd);
 }
 
 /** Nothing spent yet, in a process whose totals begin with `base`. */

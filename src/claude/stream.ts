@@ -26,7 +26,16 @@ import type {
   ResultMessage,
   UserMessage,
 } from './messages.ts';
-import { type Claim, emptySpending, type Spending, spendAnew, spendClaimed, spendSeen } from './spending.ts';
+import {
+  type Claim,
+  emptySpending,
+  isOddMessage,
+  isOddTotal,
+  type Spending,
+  spendAnew,
+  spendClaimed,
+  spendSeen,
+} from './spending.ts';
 import { foldTaskList, type ListedTask } from './task-list.ts';
 import { cleanLines, oneLine } from './text.ts';
 
@@ -101,6 +110,10 @@ export interface AttemptStream {
   models: Readonly<Record<string, ModelUsage>>;
   /** The figures are a lower bound from the stream, not claude's own. */
   estimated: boolean;
+  /** Figures of money or tokens came that cannot be true; they are not in those above. */
+  hasOddFigures: boolean;
+  /** Such ones came since the last total that can be true: of this process, or only in what its totals began with. */
+  unbelieved?: 'own' | 'before';
   compactions: number;
   /** claude confirmed an `interruptRequest`. */
   interruptAnswered: boolean;
@@ -155,6 +168,7 @@ export function emptyStream(prices: PriceTable = {}, findBase?: () => Claim): At
     tokens: noTokens,
     models: {},
     estimated: false,
+    hasOddFigures: false,
     compactions: 0,
     interruptAnswered: false,
     successBeforeAnswer: false,
@@ -232,7 +246,7 @@ export function usageOf(s: AttemptStream, durationMs: number): Usage {
   const turns = s.results > 0 ? s.turns : s.messages;
   const usage: Usage = { costUsd: s.costUsd, tokens: s.tokens, durationMs, turns, models: s.models };
   // The sum is rounded, model by model.
-  return addUsage(noUsage, s.estimated ? { ...usage, estimated: true } : usage);
+  return addUsage(noUsage, s.estimated || s.unbelieved !== undefined ? { ...usage, estimated: true } : usage);
 }
 
 /** True for a result with which a session can be completed. */
@@ -273,8 +287,7 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
     if (isMainLoop) s.messages += 1;
     const model = modelName(s, m);
     if (isMainLoop && model !== '<synthetic>') s.lastMessageId = m.messageId;
-    if (m.usage !== undefined && model !== '<synthetic>')
-      setSpending(s, spendSeen(s.spending, model, m.usage, s.prices));
+    if (m.usage !== undefined && model !== '<synthetic>') foldMessageUsage(s, model, m.usage);
   }
   for (const block of m.blocks) {
     if (block.kind === 'text') {
@@ -286,6 +299,16 @@ function foldAssistant(s: AttemptStream, m: AssistantMessage): void {
       showTool(s, block.id, tool);
     }
   }
+}
+
+function foldMessageUsage(s: AttemptStream, model: string, tokens: Tokens): void {
+  if (isOddMessage(tokens)) disbelieve(s, 'own');
+  else setSpending(s, spendSeen(s.spending, model, tokens, s.prices));
+}
+
+function disbelieve(s: AttemptStream, whose: 'own' | 'before'): void {
+  s.hasOddFigures = true;
+  if (s.unbelieved !== 'own') s.unbelieved = whose;
 }
 
 /** Messages carry the API's name; claude's own figures carry the name of `init`, which may end in `[1m]`. */
@@ -341,6 +364,11 @@ function foldAnswer(s: AttemptStream, requestId: string, total: Claim): void {
 function foldTotal(s: AttemptStream, { costUsd, models }: Claim): void {
   if (s.findBase !== undefined) s.spending = { ...s.spending, base: s.findBase() };
   delete s.findBase;
+  if (isOddTotal({ costUsd, models })) {
+    disbelieve(s, isOddTotal(s.spending.base) ? 'before' : 'own');
+    return;
+  }
+  delete s.unbelieved;
   if (s.isNewConversation) s.spending = spendAnew(s.spending, costUsd);
   s.isNewConversation = false;
   setSpending(s, spendClaimed(s.spending, costUsd, models, s.prices));

@@ -1,11 +1,13 @@
 /**
- * What an attempt cost that its stream does not tell, because it broke off in the middle of a turn. claude's own file
- * of the conversation knows how long its answers have become. What was being answered when the machine went down stands
- * nowhere: for that the most is held that it can have been.
+ * What an attempt cost that its stream does not tell, because it broke off in the middle of a turn, or told figures
+ * that cannot be true. claude's own file of the conversation knows how long its answers have become. What was being
+ * answered when the machine went down, and what an impossible figure stands for, is written nowhere: for that the most
+ * is held that it can have been.
  */
 import { addTokens, type ModelUsage, noTokens, type Tokens, type Usage } from '../core/group.ts';
 import type { KeptMessage } from './conversation.ts';
 import { estimateCost } from './pricing.ts';
+import { isOddMessage } from './spending.ts';
 import { type AttemptStream, usageOf } from './stream.ts';
 
 /** How an attempt broke off. */
@@ -34,16 +36,18 @@ export function usageWithUnseen(broken: BrokenOff, durationMs: number): Usage {
   const usage = usageOf(stream, durationMs);
   // The file was there when that was logged: it has been removed since, or the disk has lost it.
   const isShort = isIdentified && !stream.sawInit;
-  if (!isInTurn && !isShort) return usage;
-  const kept = broken.kept(stream.claudeSessionIds);
+  if (!isInTurn && !isShort && stream.unbelieved === undefined) return usage;
+  const kept = broken.kept(stream.claudeSessionIds).filter(({ tokens }) => !isOddMessage(tokens));
   const ofAttempt = kept.filter(({ id, atMs }) => (isShort ? atMs >= startedAtMs : stream.spoken.has(id)));
   const seen = withKept(usage, ofAttempt);
-  if (!machineWentDown && !isShort) return seen;
+  const isOdd = stream.unbelieved === 'own';
+  if (!machineWentDown && !isShort && !isOdd) return seen;
   const dearestUsd = kept.reduce((most, { usd }) => Math.max(most, usd), 0);
   const left = reservedUsd === undefined ? Number.POSITIVE_INFINITY : Math.max(0, reservedUsd - seen.costUsd);
   const first = estimateCost(stream.model ?? '', firstMessage, stream.prices);
   // Of a file that is gone nothing tells how far it went; where claude's own is there, it does.
-  const isBounded = !isShort || ofAttempt.length > 0 || reservedUsd === undefined;
+  const isTold = !isOdd && (!isShort || ofAttempt.length > 0);
+  const isBounded = isTold || reservedUsd === undefined;
   const heldUsd = isBounded ? Math.min(dearestUsd > 0 ? dearestUsd : first, left) : left;
   if (heldUsd <= 0) return { ...seen, estimated: true };
   return { ...seen, costUsd: seen.costUsd + heldUsd, estimated: true, heldUsd };

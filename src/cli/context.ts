@@ -2,8 +2,9 @@
 
 import { findDataRoot } from '../control/data-root.ts';
 import type { Place } from '../control/place.ts';
-import { adviceText, programName } from '../core/advice.ts';
+import { adviceText } from '../core/advice.ts';
 import { errorText, type Failure, fail, type Result } from '../core/failure.ts';
+import { programName } from '../core/program-name.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { LogLost } from '../store/log-lost.ts';
 import { createRealWorld } from '../world/real-world.ts';
@@ -86,6 +87,11 @@ export function createContext(packageRoot: string, surroundings = ownSurrounding
   };
 }
 
+/** For work whose result is a document: what it says to people goes beside it. */
+export function besideDocument(context: Context): Context {
+  return Object.create(context, { stdout: { value: context.stderr } }) as Context;
+}
+
 /** Waits until all output was handed over. Output that was lost is no success, unless its reader wanted no more. */
 export async function finishOutput(context: Context): Promise<void> {
   const { stdout, stderr } = context;
@@ -106,11 +112,11 @@ export function sayFailure(stderr: Output, failure: Failure): void {
   const [first = '', ...problems] = parts.map((text) => safeLine(text, sentenceColumnsMax));
   const next = safeLine(adviceText(failure.next), sentenceColumnsMax);
   if (problems.length === 0) {
-    stderr.line(`${programName()}: ${`${first} ${next}`.trim()}`);
+    stderr.line(`${programName}: ${`${first} ${next}`.trim()}`);
     return;
   }
   const hidden = problems.length - problemsShownMax;
-  stderr.line(`${programName()}: ${first}`);
+  stderr.line(`${programName}: ${first}`);
   for (const problem of problems.slice(0, problemsShownMax)) stderr.line(problem);
   if (hidden > 0) stderr.line(`and ${hidden} more`);
   if (next !== '') stderr.line(next);

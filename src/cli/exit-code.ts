@@ -45,3 +45,8 @@ export function exitCodeForStatus(status: string): ExitCode {
   if (status === 'completed' || status === 'archived') return exitCode.done;
   return status === 'failed' ? exitCode.failed : exitCode.paused;
 }
+
+/** That of a program of ours; `failed` for what is none of ours. */
+export function knownExitCode(code: number): ExitCode {
+  return Object.values(exitCode).find((known) => known === code) ?? exitCode.failed;
+}

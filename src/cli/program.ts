@@ -5,10 +5,12 @@
  */
 
 import { Command, CommanderError } from '@commander-js/extra-typings';
-import { programName } from '../core/advice.ts';
+import { programName } from '../core/program-name.ts';
 import { type Context, finishOutput, sayException } from './context.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
-import { explainUsage } from './usage-error.ts';
+import { example, families } from './families.ts';
+import { defineShortForm, shortForms } from './short-forms.ts';
+import { explainUsage, type Named } from './usage-error.ts';
 
 export interface CommandModule {
   /** Gives the command its arguments, options, help and action. */
@@ -108,6 +110,11 @@ const entries: readonly Entry[] = [
     path: 'session diff',
     summary: 'show what a session changed in its worktree',
     load: () => import('./commands/session/diff.ts'),
+  },
+  {
+    path: 'session edit',
+    summary: 'change a session that is not running',
+    load: () => import('./commands/session/edit.ts'),
   },
   {
     path: 'session remove',
@@ -241,10 +248,16 @@ const entries: readonly Entry[] = [
     load: () => import('./commands/context/faber-worktrees.ts'),
   },
   {
+    path: 'try',
+    summary: 'see a group at work: a rehearsal in the dashboard, at no cost',
+    load: () => import('./commands/try.ts'),
+  },
+  {
     path: 'run',
     summary: 'create the group of a workflow and run it',
     load: () => import('./commands/run.ts'),
   },
+  { path: 'rm', summary: 'delete groups', load: () => import('./commands/rm.ts') },
   { path: 'stop', summary: 'pause every group on this machine', load: () => import('./commands/stop.ts') },
   {
     path: 'doctor',
@@ -266,80 +279,14 @@ const entries: readonly Entry[] = [
   },
 ];
 
-interface Family {
-  readonly summary: string;
-  /** What its commands do not say. */
-  readonly note?: string;
-  readonly example: string;
+/** Help calls the program as it was called; the examples of the commands, texts of ours, do so by its long name. */
+function asTyped(help: string): string {
+  return help.replaceAll(/(?<![\w./-])claude-code-agent(?= )/g, programName);
 }
-
-const families: Readonly<Record<string, Family>> = {
-  group: {
-    summary: 'create, run, watch and tidy up session groups',
-    example: `  $ ${programName()} group create auth-refactor --max-budget-usd 10
-  $ ${programName()} group run auth-refactor`,
-  },
-  session: {
-    summary: 'add, read and remove the sessions of a group',
-    example: `  $ ${programName()} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
-  $ ${programName()} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
-  $ ${programName()} session logs auth-refactor/api`,
-  },
-  template: {
-    summary: 'find, check, try out and share templates of prompts, configs and workflows',
-    example: `  $ ${programName()} template list
-  $ ${programName()} template render code-review --var file_path=src/main.ts
-  $ ${programName()} template init .claude-code-agent/templates`,
-  },
-  faber: {
-    summary: 'carry a FABER run through its phases, sessions and machines',
-    example: `  $ ${programName()} faber start --work-id 258
-  $ ${programName()} faber phase frame
-  $ ${programName()} faber status`,
-  },
-  cpm: {
-    summary: 'look at and tidy up the progress files of a project',
-    example: `  $ ${programName()} cpm list --project ./api
-  $ ${programName()} cpm clean --project ./api`,
-  },
-  hook: {
-    summary: 'put the context hooks into your own settings, or take them out',
-    note: `
-What a hook runs. It reads claude's JSON on standard input and always ends with 0:
-  ${programName()} hook <task|cpm|faber|handover|all> <session-start|pre-compact|session-end>
-                         [--source <source>]
-`,
-    example: `  $ ${programName()} hook install --project ./api
-  $ ${programName()} hook status --project ./api`,
-  },
-  handover: {
-    summary: 'projects that a later session takes up where the last one stopped',
-    example: `  $ ${programName()} handover init 02-projects/28-parser
-  $ ${programName()} handover list`,
-  },
-};
-
-const example = `
-Example:
-  $ ${programName()} group create auth-refactor --max-budget-usd 10
-  $ ${programName()} session add auth-refactor --project ./api --prompt "Add a login endpoint" --name api
-  $ ${programName()} session add auth-refactor --project ./web --prompt "Add a login page" --depends-on api
-  $ ${programName()} group run auth-refactor`;
 
 /** The tree for this command line; with `all`, every command in full. */
 export async function buildProgram(context: Context, argv: readonly string[], version: string, all = false) {
-  const program = new Command(programName())
-    .description('Runs groups of Claude Code sessions over several projects as a dependency graph.')
-    .version(version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'show help')
-    .addHelpText('after', example)
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => context.stdout.write(text),
-      writeErr: (text) => context.stderr.write(text),
-      // Said once, as one sentence, by explainUsage.
-      outputError: () => {},
-    });
+  const program = newProgram(context, version);
   const parents = new Map<string, Command>();
   for (const [name, { summary, note = '', example }] of Object.entries(families)) {
     const family = program.command(name).description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`);
@@ -359,7 +306,39 @@ export async function buildProgram(context: Context, argv: readonly string[], ve
     const command = parent.command(name, { hidden: entry.hidden === true }).summary(entry.summary);
     if (all || isNamed(path)) (await entry.load()).define(command as Command, context);
   }
+  const rest = argv.slice(argv.indexOf(first ?? '') + 1);
+  const tree = {
+    define: async (path: readonly string[], command: Command) => (await moduleOf(path)).define(command, context),
+    run: (line: readonly string[]) => runProgram(context, line, version),
+  };
+  program.commandsGroup('Short forms:');
+  for (const form of shortForms) {
+    const command = program.command(form.word).summary(form.summary);
+    if (all || form.word === first) await defineShortForm(command, context, form, rest, tree);
+  }
   return program;
+}
+
+function newProgram(context: Context, version: string) {
+  return new Command(programName)
+    .description('Runs groups of Claude Code sessions over several projects as a dependency graph.')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show help')
+    .helpCommand('help [command...]', 'show help of a command')
+    .addHelpText('after', example)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.stdout.write(asTyped(text)),
+      writeErr: (text) => context.stderr.write(asTyped(text)),
+      // Said once, as one sentence, by explainUsage.
+      outputError: () => {},
+    });
+}
+
+function moduleOf(path: readonly string[]): Promise<CommandModule> {
+  const entry = entries.find((one) => one.path === path.join(' '));
+  if (entry === undefined) throw new Error(`Internal error: there is no command ${path.join(' ')}`);
+  return entry.load();
 }
 
 const wholeProgram = (context: Context) => buildProgram(context, [], '', true);
@@ -378,14 +357,31 @@ export async function runToEnd(context: Context, argv: readonly string[], versio
 
 /** Keeps the exit code in the context. Exceptions of commands pass through. */
 async function runProgram(context: Context, argv: readonly string[], version: string): Promise<void> {
-  const program = await buildProgram(context, argv, version);
+  const line = longLine(argv);
+  const program = await buildProgram(context, line, version);
+  const words = argv[0] === 'help' && !isCommand(program, line) ? line.slice(0, -1) : line;
   try {
-    await program.parseAsync([...argv], { from: 'user' });
+    await program.parseAsync([...words], { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return;
     context.code = exitCode.usage;
     // A family without a command: the help was shown, on stderr.
-    if (error.code !== 'commander.help') context.stderr.line(explainUsage(error, program, argv));
+    if (error.code !== 'commander.help') context.stderr.line(explainUsage(error, program, line));
   }
+}
+
+/** `help a b` is `a b --help`, and `version` is `--version`: the options say what is meant for every command alike. */
+function longLine(argv: readonly string[]): readonly string[] {
+  const [first, ...rest] = argv;
+  if (first === 'help') return [...rest.filter((word) => word !== '--'), '--help'];
+  return first === 'version' && rest.length === 0 ? ['--version'] : argv;
+}
+
+/** Otherwise the help of the family would answer for a command that is not there, where a suggestion helps more. */
+function isCommand(program: { readonly commands: readonly Named[] }, words: readonly string[]): boolean {
+  const [word = ''] = words;
+  if (program.commands.length === 0 || word.startsWith('-')) return true;
+  const next = program.commands.find((command) => command.name() === word);
+  return next !== undefined && isCommand(next, words.slice(1));
 }

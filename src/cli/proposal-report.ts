@@ -1,6 +1,7 @@
 /** What `group pr` did, for people and as JSON; and what it would do, as commands for a shell. */
 import { join, relative } from 'node:path';
 import { shellWord } from '../control/path-argument.ts';
+import type { LoadedGroup } from '../control/resolve.ts';
 import { createArgs, editArgs } from '../delivery/gh.ts';
 import { mergeMessage, scratchPlace } from '../delivery/merge-sandbox.ts';
 import { leftOutLines } from '../delivery/plan.ts';
@@ -9,7 +10,6 @@ import { bodyFileOf, type Destination, type ProposalReport } from '../delivery/p
 import { pushArgs } from '../git/push.ts';
 import { mergeArgs, repositoryDir, scratchArgs, shortCommit } from '../git/worktrees/scratch.ts';
 import { safeJson, safeLine, safeText } from '../report/terminal-text.ts';
-import type { GroupWriter } from '../store/group-writer.ts';
 import type { Context } from './context.ts';
 
 const lineColumns = 1000;
@@ -54,7 +54,9 @@ function lines(groupId: string, { outcome, mergePlan, proposed }: ProposalReport
 }
 
 /** A shell script that does the same by hand. */
-export function showCommands(context: Context, writer: GroupWriter, report: ProposalReport, wish: Wish): void {
+type Asked = Pick<LoadedGroup, 'state' | 'paths'>;
+
+export function showCommands(context: Context, writer: Asked, report: ProposalReport, wish: Wish): void {
   const commands = report.destinations.map((destination, index) =>
     commandsFor(writer, destination, index + 1, wish, report.destinations),
   );
@@ -82,7 +84,7 @@ interface Wish {
 }
 
 function commandsFor(
-  writer: GroupWriter,
+  writer: Asked,
   destination: Destination,
   nth: number,
   { draft }: Wish,

@@ -1,6 +1,6 @@
 /** What commander says of a mistyped command line, in our words. */
 import type { CommanderError } from '@commander-js/extra-typings';
-import { programName } from '../core/advice.ts';
+import { programName } from '../core/program-name.ts';
 import { safeLine } from '../report/terminal-text.ts';
 
 /** A long quoted value, up to the last quote that can end it. */
@@ -19,16 +19,16 @@ export function explainUsage(
   const said = suggestion === null ? text : text.slice(0, suggestion.index);
   const sentence = `${said[0]?.toUpperCase() ?? ''}${said.slice(1)}${/[.?!]$/.test(said) ? '' : '.'}`;
   const hint = suggestion === null ? '' : ` ${suggestion[1]}`;
-  return `${programName()}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
+  return `${programName}: ${sentence}${hint} See: ${commandPath(program, argv)} --help`;
 }
 
-interface Named {
+export interface Named {
   name(): string;
   readonly commands: readonly Named[];
 }
 
 function commandPath(program: { commands: readonly Named[] }, argv: readonly string[]): string {
-  let path = programName();
+  let path = programName;
   let commands = program.commands;
   for (const word of argv) {
     const next = commands.find((command) => command.name() === word);

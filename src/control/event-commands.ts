@@ -121,6 +121,7 @@ export class EventCommands {
       logFile,
       timeoutMs,
       mark,
+      keeper: paths.subreaper,
       inputFile,
     });
     this.#running.add(running);

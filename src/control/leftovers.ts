@@ -1,5 +1,6 @@
 /** Processes that a group can leave behind when its runner died: ended before its folder goes. */
 
+import { tmpVariable } from '../claude/launch/environment.ts';
 import type { ProcessIdentity } from '../core/event.ts';
 import type { fail } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
@@ -52,7 +53,8 @@ function logText({ files }: World, { events }: GroupPaths): string {
 
 /**
  * The living processes of attempts that began and did not end, by attempt id, for a group whose log cannot be read as a
- * whole: they are found by the attempt ids that can still be made out in it, and by what was noted of them.
+ * whole: they are found by the attempt ids that can still be made out in it, by what was noted of them, and, under the
+ * id of the session, by the folder that no other session has.
  */
 export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, ProcessIdentity[]> {
   const open = new Set<string>();
@@ -68,6 +70,11 @@ export function damagedLeftovers(world: World, paths: GroupPaths): Map<string, P
     .flatMap((id) => readNote(world, sessionPaths(paths, id).processes) ?? []);
   for (const note of notes) open.add(note.attemptId);
   const leftovers = new Map<string, ProcessIdentity[]>();
+  for (const id of world.files.list(paths.sessions).filter(isSessionId)) {
+    const marked = world.processes.findMarked(tmpVariable, sessionPaths(paths, id).tmp);
+    const unlogged = marked.filter(({ pid }) => pid !== world.machine.self.pid);
+    if (unlogged.length > 0) leftovers.set(id, unlogged);
+  }
   for (const id of open) {
     const noted = notes.filter((note) => note.attemptId === id).flatMap(({ processes }) => processes);
     const found = [

@@ -2,7 +2,7 @@
 import { see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
-import { findGroup, findSession, quoted } from '../core/id.ts';
+import { createdAtOf, findGroup, findGroupToDestroy, findSession, quoted, recencyOf, slugOf } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { groupIds, listGroups, loadGroup } from '../store/group-store.ts';
@@ -19,11 +19,45 @@ export interface GroupReference {
 
 /** Fails with `not-found`, `ambiguous` or `usage` (no data root). */
 export function resolveGroup(place: Place, reference: string): Result<GroupReference> {
+  return resolveBy(place, (root, ids) => {
+    const back = recencyOf(reference);
+    // A group that really has this word for its slug was meant by those who made it.
+    const isSlug = back === null || ids.some((id) => slugOf(id) === reference);
+    return isSlug ? findGroup(ids, reference) : createdBack(newestFirst(place.world, root), back);
+  });
+}
+
+/** The same, but of a slug that several groups have nothing is taken for granted: `ambiguous`. */
+export function resolveGroupToDestroy(place: Place, reference: string): Result<GroupReference> {
+  const certain = resolveBy(place, (root, ids) => {
+    const [latest] = recencyOf(reference) === null ? [] : newestFirst(place.world, root);
+    return findGroupToDestroy(ids, reference, latest);
+  });
+  return certain.ok || certain.failure.reason !== 'not-found' ? certain : resolveGroup(place, reference);
+}
+
+function resolveBy(
+  place: Place,
+  find: (root: string, ids: readonly GroupId[]) => Result<GroupId>,
+): Result<GroupReference> {
   const root = place.root();
   if (!root.ok) return root;
-  const found = findGroup(groupIds(place.world, root.value), reference);
+  const found = find(root.value, groupIds(place.world, root.value));
   if (!found.ok) return found;
   return ok({ root: root.value, groupId: found.value, paths: groupPaths(root.value, found.value) });
+}
+
+function createdBack(ids: readonly GroupId[], back: number): Result<GroupId> {
+  const id = ids[back];
+  if (id !== undefined) return ok(id);
+  const there = ids.length === 1 ? 'there is one group' : `there are ${ids.length || 'no'} groups`;
+  return fail('not-found', `No group was created so long ago: ${there}.`, see('group', 'list'));
+}
+
+/** An id tells the second in which its group was made, or the next one that was free; snapshots tell it better. */
+function newestFirst(world: World, root: string): GroupId[] {
+  const groups = listGroups(world, root).map(({ id, meta }) => ({ id, at: meta?.createdAt ?? createdAtOf(id) }));
+  return groups.toSorted((a, b) => b.at.localeCompare(a.at) || b.id.localeCompare(a.id)).map(({ id }) => id);
 }
 
 export interface LoadedGroup extends GroupReference {
@@ -33,8 +67,8 @@ export interface LoadedGroup extends GroupReference {
 }
 
 /** The group with its state, read without changing anything. */
-export function loadReferredGroup(place: Place, reference: string): Result<LoadedGroup> {
-  const group = resolveGroup(place, reference);
+export function loadReferredGroup(place: Place, reference: string, resolve = resolveGroup): Result<LoadedGroup> {
+  const group = resolve(place, reference);
   if (!group.ok) return group;
   return loadWithRunner(place.world, group.value);
 }
@@ -60,15 +94,18 @@ export interface LoadedSession extends LoadedGroup {
   readonly record: SessionRecord;
 }
 
-/** `<group>/<session>`, or an id or unique prefix that is looked for in all groups. */
-export function loadReferredSession(place: Place, reference: string): Result<LoadedSession> {
+/**
+ * `<group>/<session>`, or an id or unique prefix that is looked for in all groups; `resolve` finds the group in the
+ * first form.
+ */
+export function loadReferredSession(place: Place, reference: string, resolve = resolveGroup): Result<LoadedSession> {
   const slash = reference.indexOf('/');
   const split =
     slash >= 0
       ? ok({ group: reference.slice(0, slash), session: reference.slice(slash + 1) })
       : searchAllGroups(place, reference);
   if (!split.ok) return split;
-  const group = loadReferredGroup(place, split.value.group);
+  const group = loadReferredGroup(place, split.value.group, resolve);
   if (!group.ok) return group;
   return sessionOf(group.value, split.value.session);
 }

@@ -67,6 +67,7 @@ export function createRunHooks(
         tell(event, state);
       },
       progress: (...what) => reporter.progress(...what),
+      resting: (...what) => reporter.resting?.(...what),
       waiting: (...what) => reporter.waiting(...what),
       summarize: (...what) => reporter.summarize(...what),
     }),

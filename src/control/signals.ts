@@ -3,6 +3,8 @@ import type { RunnerSignal } from '../runner/facts.ts';
 import { ignoresHangup } from '../world/ignored-signals.ts';
 import type { Clock } from '../world/world.ts';
 
+export type { RunnerSignal };
+
 const signals: readonly RunnerSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /** Whether SIGHUP was ignored when this program was started: that is what `nohup` does, and it is to stay so. */
@@ -10,9 +12,9 @@ const hangupIsIgnored = ignoresHangup();
 
 /**
  * Whoever tells a program to stop may tell its process group as well: timeout(1) does, and so do programs that pass a
- * Ctrl-C on which the terminal has sent to everybody. That is one wish, and no person asks a second time as soon.
+ * Ctrl-C on which the terminal has sent to everybody. That is one request, and no person asks a second time as soon.
  */
-const sameWishMs = 200;
+const sameRequestMs = 200;
 
 /** Ends this process as the signal does where nobody subscribes; whoever subscribed has ended that before. */
 export function endOf(signal: RunnerSignal): void {
@@ -20,8 +22,8 @@ export function endOf(signal: RunnerSignal): void {
 }
 
 /**
- * Calls `handler` for each SIGINT, SIGTERM and SIGHUP instead of ending; of two wishes to stop less than `sameWishMs`
- * apart only for the first. The returned function ends it.
+ * Calls `handler` for each SIGINT, SIGTERM and SIGHUP instead of ending; of two requests to stop less than
+ * `sameRequestMs` apart only for the first. The returned function ends it.
  */
 export function onSignal(clock: Clock, handler: (signal: RunnerSignal) => void): () => void {
   const wanted = signals.filter((signal) => signal !== 'SIGHUP' || !hangupIsIgnored);
@@ -29,7 +31,7 @@ export function onSignal(clock: Clock, handler: (signal: RunnerSignal) => void):
   const hear = (signal: RunnerSignal): void => {
     if (signal !== 'SIGHUP') {
       if (forget !== null) return;
-      forget = clock.after(sameWishMs, () => {
+      forget = clock.after(sameRequestMs, () => {
         forget = null;
       });
     }

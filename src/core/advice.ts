@@ -2,6 +2,7 @@
  * What the reader can do next, as data: a sentence and the commands to type. Whoever shows it calls `adviceText`, so
  * that a command is whole and can be pasted wherever it stands.
  */
+import { programName } from './program-name.ts';
 
 /** The words of one command line, without the name of the program. */
 export type CommandLine = readonly string[];
@@ -22,21 +23,9 @@ export function see(...words: CommandLine): Advice {
   return advise('See', words);
 }
 
-let calledAs = 'claude-code-agent';
-
-/** The name by which the user called the program: every advised command begins with it. */
-export function programName(): string {
-  return calledAs;
-}
-
-/** Set once, when the process begins. */
-export function nameProgram(name: string): void {
-  calledAs = name;
-}
-
 /** A command line as a shell takes it. Nothing may follow it at once: it would be taken for a part of it. */
 export function commandText(words: CommandLine): string {
-  return [programName(), ...words.map(shellWord)].join(' ');
+  return [programName, ...words.map(shellWord)].join(' ');
 }
 
 /** All of it in one line. `markUp`: what is done to the sentence and to each command where a face has markup. */

@@ -132,8 +132,12 @@ export type EventBody =
   | { readonly type: 'group_changed'; readonly config: GroupConfig }
   /** The session belongs to the group from now on. */
   | (SessionFact & { readonly type: 'session_added'; readonly session: SessionDefinition })
-  /** The session's settings for later attempts. */
-  | (SessionFact & { readonly type: 'session_changed'; readonly session: SessionDefinition })
+  /** The session's settings for later attempts. `changed` names those that are new; absent = not said. */
+  | (SessionFact & {
+      readonly type: 'session_changed';
+      readonly session: SessionDefinition;
+      readonly changed?: readonly string[];
+    })
   /** The session is gone; what it cost stays spent. */
   | (SessionFact & { readonly type: 'session_removed' })
   /** The group's first run begins. */
@@ -292,8 +296,9 @@ export type GroupEvent = { readonly seq: number; readonly at: string; readonly g
 
 export type EventType = EventBody['type'];
 
-/** The event names that `--output json` prints (CLI.md); the others are for ourselves. */
+/** The events that `--output json` prints (CLI.md), some by another name; the others are for ourselves. */
 export const publicEventTypes: ReadonlySet<string> = new Set([
+  'session_changed',
   'group_started',
   'session_started',
   'session_progress',

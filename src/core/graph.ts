@@ -90,6 +90,21 @@ export function allDependentsOf(graph: Graph, id: SessionId): Set<SessionId> {
   return found;
 }
 
+/** All sessions that come before one with these dependencies. */
+export function ancestorsOf(
+  sessions: ReadonlyMap<SessionId, Pick<SessionDefinition, 'dependsOn'>>,
+  dependsOn: readonly SessionId[],
+): Set<SessionId> {
+  const found = new Set<SessionId>();
+  const open = [...dependsOn];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (found.has(id)) continue;
+    found.add(id);
+    open.push(...(sessions.get(id)?.dependsOn ?? []));
+  }
+  return found;
+}
+
 function topologicalOrder(graph: Graph, sessions: readonly Node[]): SessionId[] {
   const unmet = new Map<SessionId, number>();
   const order: SessionId[] = [];

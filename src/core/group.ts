@@ -291,10 +291,10 @@ export const noTokens: Tokens = { input: 0, output: 0, cacheRead: 0, cacheCreati
 export const noUsage: Usage = { costUsd: 0, tokens: noTokens, durationMs: 0, turns: 0, models: {} };
 
 /**
- * The most that is believed of one figure from outside: a count, and US dollars. Far more than an attempt can cost, and
- * far below the highest cap (moneyUsd), so that a group in which it is counted can still be given a cap above it.
+ * The most that one figure from outside can be: a count, the tokens of one message of the model, and US dollars. Far
+ * more than an attempt can use, and far below the highest cap (moneyUsd).
  */
-export const figureMax = { count: Number.MAX_SAFE_INTEGER, usd: 100_000 };
+export const figureMax = { count: Number.MAX_SAFE_INTEGER, messageTokens: 100_000_000, usd: 100_000 };
 
 /** Stops where figures can no longer be told apart, so that no sum is infinite. */
 function sum(a: number, b: number): number {

@@ -66,6 +66,11 @@ export function slugOf(id: GroupId): string {
   return id.slice(16);
 }
 
+/** The moment inside a group id, ISO 8601, to the second. */
+export function createdAtOf(id: GroupId): string {
+  return id.replace(/^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-.*$/, '$1-$2-$3T$4:$5:$6.000Z');
+}
+
 /** `NNN-uuid`; the number grows to four digits and more when needed. */
 export function makeSessionId(number: number, uuid: string): SessionId {
   return `${String(number).padStart(3, '0')}-${uuid}`;
@@ -92,6 +97,12 @@ export function sessionLabel(id: SessionId, name: string | undefined): string {
   return name ?? String(sessionNumber(id)).padStart(3, '0');
 }
 
+/** `002 update-lib`, or `002` for a session without a name. */
+export function sessionTitle(id: SessionId, name: string | undefined): string {
+  const number = String(sessionNumber(id)).padStart(3, '0');
+  return name === undefined ? number : `${number} ${name}`;
+}
+
 /**
  * Finds a group by full id, unique prefix or slug (the newest of that slug). An exact slug wins over a prefix.
  * Fails with `not-found` or `ambiguous` (candidates listed).
@@ -102,7 +113,30 @@ export function findGroup(ids: readonly GroupId[], reference: string): Result<Gr
   const newest = sameSlug.at(-1);
   if (newest !== undefined) return ok(newest);
   const matches = reference === '' ? [] : ids.filter((id) => id.startsWith(reference));
-  return onlyMatch(matches, 'group', reference, see('group', 'list'));
+  return onlyMatch(matches, 'group', reference, groupListing);
+}
+
+/**
+ * The same for a command that destroys the group: which of several groups of one slug is meant must be said. `latest`
+ * is the group created last, which the word stands for besides being a slug; undefined = there is none.
+ */
+export function findGroupToDestroy(
+  ids: readonly GroupId[],
+  reference: string,
+  latest: GroupId | undefined,
+): Result<GroupId> {
+  if (ids.includes(reference)) return ok(reference);
+  const meant = new Set(ids.filter((id) => slugOf(id) === reference));
+  if (meant.size > 0 && recencyOf(reference) !== null && latest !== undefined) meant.add(latest);
+  if (meant.size > 1) return onlyMatch([...meant].sort().reverse(), 'group', reference, groupListing);
+  return findGroup(ids, reference);
+}
+
+/** Of `@` or `latest` 0, for the group created last; of `@1` 1, for the one before it; null = another reference. */
+export function recencyOf(reference: string): number | null {
+  if (reference === '@' || reference === 'latest') return 0;
+  const [, count] = /^@(\d{1,9})$/.exec(reference) ?? [];
+  return count === undefined ? null : Number(count);
 }
 
 /**
@@ -127,6 +161,7 @@ export function findSession(
 }
 
 const candidatesMax = 10;
+const groupListing = see('group', 'list');
 const sessionListing = see('session', 'list', 'GROUP');
 
 function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: Advice): Result<string> {

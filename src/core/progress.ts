@@ -1,15 +1,15 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
 
-import { type Advice, adviceText, advise } from './advice.ts';
+import { adviceText } from './advice.ts';
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
-import { sessionLabel } from './id.ts';
-import { failureAdvice, retryFailedCommand } from './plan/advice.ts';
 import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
-import { allBlockers, isHeldBack, type Plan, planOf, willNotRun } from './plan/plan.ts';
-import { timedWait } from './plan/timed-wait.ts';
+import { loggedContext } from './plan/decision.ts';
+import { planOf } from './plan/plan.ts';
+import { unmetOf, verdictsOf } from './plan/verdicts.ts';
 import type { Attempt, SessionRecord } from './session-state.ts';
 import type { GroupState } from './state.ts';
 import type { SessionStatus } from './status.ts';
+import { endingText, type Verdict, type Verdicts } from './verdict.ts';
 
 /** claude asked the API in vain, and asks again after a while. */
 export interface ApiRetry {
@@ -64,15 +64,18 @@ export interface SessionProgress extends SessionFigures {
   readonly name?: string;
   readonly projectPath: string;
   readonly status: SessionStatus;
-  /** A code where the status alone does not say why: blocked, waiting, or the pause or failure reason. */
+  /** Of one that is not running: the code of its verdict. */
   readonly reason?: string;
+  /** What became of it, where something did; else why it does not run. */
   readonly message?: string;
-  /** What can be done about it, with whole commands. */
-  readonly next?: string;
+  /** Why it does not run, where the message tells what became of it. */
+  readonly why?: string;
   readonly phase?: 'preparing' | 'working' | 'accepting';
   readonly dependsOn?: readonly SessionId[];
   /** Sessions that must complete first. */
   readonly waitsFor?: readonly SessionId[];
+  /** Whom its verdict names, unless that is whom it waits for. */
+  readonly on?: readonly string[];
   /** ISO 8601: it goes on by itself, but not before. */
   readonly retryAt?: string;
   readonly currentTool?: string;
@@ -88,6 +91,8 @@ export interface SessionProgress extends SessionFigures {
 
 export interface GroupProgress {
   readonly groupId: string;
+  /** The last event that this tells of. */
+  readonly seq: number;
   readonly status: string;
   readonly totalSessions: number;
   readonly completed: number;
@@ -103,24 +108,22 @@ export interface GroupProgress {
   readonly elapsedTime: number;
 }
 
-/** The progress at `atMs` (ms since 1970). `isInterrupted`: nobody runs the group, whatever its status. */
+/** The progress at `atMs` (ms since 1970). `verdicts`: as the runner finds, where one is there to be asked. */
 export function groupProgress(
   state: GroupState,
   live: ReadonlyMap<SessionId, LiveSession>,
   atMs: number,
-  isInterrupted = false,
+  verdicts: Verdicts = verdictsOf(state, loggedContext(state, atMs)),
 ): GroupProgress {
-  const plan = planOf(state);
   let usage = state.usage;
   for (const id of state.running) {
     const now = live.get(id);
     if (now) usage = addUsage(usage, now.usage);
   }
-  const blocked = allBlockers(state, plan);
-  const view: View = { live, blocked, ...(isInterrupted ? {} : { nowMs: atMs }) };
   const current = state.runStartedAt === undefined ? 0 : Math.max(0, atMs - Date.parse(state.runStartedAt));
   return {
     groupId: state.group.id,
+    seq: state.lastSeq,
     status: state.status,
     totalSessions: state.sessions.size,
     completed: state.counts.completed,
@@ -128,18 +131,11 @@ export function groupProgress(
     pending: state.counts.pending,
     failed: state.counts.failed,
     paused: state.counts.paused,
-    sessions: [...state.sessions.values()].map((record) => sessionProgress(state, plan, record, view)),
+    sessions: [...state.sessions.values()].map((record) => sessionProgress(state, record, live, verdicts)),
     totalCost: usage.costUsd,
     totalTokens: usage.tokens,
     elapsedTime: state.elapsedBeforeMs + current,
   };
-}
-
-interface View {
-  readonly live: ReadonlyMap<SessionId, LiveSession>;
-  readonly blocked: ReadonlyMap<SessionId, readonly SessionId[]>;
-  /** ms since 1970; absent = nothing goes on by itself. */
-  readonly nowMs?: number;
 }
 
 /** What all attempts of a session used together, with `now` of the one that runs and is not counted yet. */
@@ -148,20 +144,24 @@ export function sessionFigures(record: SessionRecord, now: Usage = noUsage): Ses
   return { cost: costUsd, ...(estimated ? { estimated } : {}), tokens, attempts: record.attempts };
 }
 
-function sessionProgress(state: GroupState, plan: Plan, record: SessionRecord, view: View): SessionProgress {
+function sessionProgress(
+  state: GroupState,
+  record: SessionRecord,
+  live: ReadonlyMap<SessionId, LiveSession>,
+  verdicts: Verdicts,
+): SessionProgress {
   const { definition } = record;
-  const { live, blocked, nowMs } = view;
   const now = record.state.status === 'running' ? live.get(definition.id) : undefined;
-  const wait = nowMs === undefined ? null : timedWait(state, plan, record, nowMs);
   return {
     id: definition.id,
     ...(definition.name === undefined ? {} : { name: definition.name }),
     projectPath: definition.projectPath,
     status: record.state.status,
-    ...publicExplanation(record, explanation(state, plan, record, blocked)),
+    ...(record.state.status === 'running'
+      ? { phase: phaseOf(record.state.attempt) }
+      : verdictFields(state, record, verdicts(record))),
     ...(now?.slot === undefined ? {} : slotExplanation(state, now.slot)),
     ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
-    ...(wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() }),
     ...(now?.currentTool === undefined ? {} : { currentTool: now.currentTool }),
     ...(now?.lastText === undefined ? {} : { lastText: now.lastText }),
     ...(now?.retry === undefined ? {} : { retry: now.retry }),
@@ -176,83 +176,28 @@ function slotExplanation(state: GroupState, slot: SlotWait) {
   return { reason: slotReason, message: slotSentence(state, slot), slot };
 }
 
-type Explanation = Pick<SessionProgress, 'reason' | 'message' | 'phase' | 'waitsFor'> & { readonly advice?: Advice };
+type VerdictFields = Pick<SessionProgress, 'reason' | 'message' | 'why' | 'waitsFor' | 'on' | 'retryAt'>;
 
-/** `message` goes on with the words that scripts have always found there; `next` is what can be typed. */
-function publicExplanation({ state }: SessionRecord, { advice, ...rest }: Explanation): Partial<SessionProgress> {
-  if (advice === undefined) return rest;
-  const words = state.status === 'failed' ? state.failure.next : 'Try again with: group run --retry-failed.';
-  return { ...rest, message: `${rest.message} ${words}`.trim(), next: adviceText(advice) };
+/** As programs read it, in progress.json and elsewhere. */
+export function verdictFields(state: GroupState, record: SessionRecord, verdict: Verdict | null): VerdictFields {
+  if (verdict === null) return {};
+  const { reason, message, advice, until, on } = verdict;
+  const told = `${message} ${advice === undefined ? '' : adviceText(advice)}`.trim();
+  // In the words that scripts have always found there.
+  const blocked = reason === 'blocked' ? `${message} Try again with: group run --retry-failed.` : told;
+  const ending = endingText(record) ?? blocked;
+  const unmet = record.state.status === 'pending' ? unmetOf(state, planOf(state), record) : [];
+  return {
+    reason,
+    message: ending,
+    ...(ending === told ? {} : { why: told }),
+    ...(unmet.length === 0 ? {} : { waitsFor: unmet }),
+    ...(on === undefined || reason === 'waiting' || reason === 'held' ? {} : { on }),
+    ...(until === undefined ? {} : { retryAt: new Date(until).toISOString() }),
+  };
 }
 
-/**
- * Why the session is where it is; for pending ones derived, never stored. `blocked` (see allBlockers) saves work when
- * many are asked for.
- */
-export function explanation(
-  state: GroupState,
-  plan: Plan,
-  record: SessionRecord,
-  blocked?: View['blocked'],
-): Explanation {
-  switch (record.state.status) {
-    case 'completed':
-      return {};
-    case 'running':
-      return { phase: phaseOf(record.state.attempt) };
-    case 'failed':
-      return {
-        reason: record.state.failure.reason,
-        message: record.state.failure.message,
-        advice: failureAdvice(state, record, record.state.failure),
-      };
-    case 'paused':
-      return { reason: record.state.reason, message: record.state.message };
-    case 'pending':
-      return pendingExplanation(state, plan, record, blocked);
-  }
-}
-
-function phaseOf({ accepting, identified }: Attempt): 'preparing' | 'working' | 'accepting' {
+export function phaseOf({ accepting, identified }: Attempt): 'preparing' | 'working' | 'accepting' {
   if (accepting) return 'accepting';
   return identified ? 'working' : 'preparing';
-}
-
-function pendingExplanation(
-  state: GroupState,
-  plan: Plan,
-  record: SessionRecord,
-  blocked: View['blocked'] | undefined,
-): Explanation {
-  const unmet = state.group.config.respectDependencies
-    ? record.definition.dependsOn.filter((id) => !plan.completed.has(id))
-    : [];
-  const waits = unmet.length === 0 ? {} : { waitsFor: unmet };
-  const culprits =
-    unmet.length === 0 ? [] : blocked ? (blocked.get(record.definition.id) ?? []) : blockers(state, plan, record);
-  if (culprits.length > 0) {
-    const labels = culprits.map((id) => sessionLabel(id, state.sessions.get(id)?.definition.name));
-    const message = `Blocked by ${labels.join(', ')}, which failed.`;
-    return { reason: 'blocked', message, ...waits, advice: advise('Try again with', retryFailedCommand(state)) };
-  }
-  // The first run of a group starts all of it.
-  if (isHeldBack(record) && state.status !== 'created')
-    return { reason: 'held', message: 'It is held back.', ...waits };
-  return unmet.length === 0 ? {} : { reason: 'waiting', ...waits };
-}
-
-/** Failed sessions, direct or indirect dependencies, that will not be retried in this run. */
-export function blockers(state: GroupState, plan: Plan, record: SessionRecord): SessionId[] {
-  const found: SessionId[] = [];
-  const seen = new Set<SessionId>();
-  const open = [...record.definition.dependsOn];
-  for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    if (seen.has(id) || plan.completed.has(id)) continue;
-    seen.add(id);
-    const dependency = state.sessions.get(id);
-    if (dependency === undefined) continue;
-    if (willNotRun(state, id)) found.push(id);
-    else open.push(...dependency.definition.dependsOn);
-  }
-  return found.sort();
 }

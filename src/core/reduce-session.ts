@@ -81,10 +81,35 @@ function removeSession(state: GroupState, id: SessionId, record: SessionRecord):
 }
 
 function changeDefinition(state: GroupState, record: SessionRecord, definition: SessionDefinition): void {
-  if (record.definition.maxBudgetUsd !== definition.maxBudgetUsd) delete record.budgetSaid;
+  const before = record.definition;
   record.definition = definition;
+  // What claude said it uses is passed again, unless the user wants another one.
+  if (before.model !== definition.model) delete record.model;
+  if (before.prompt !== definition.prompt) changeTask(record);
+  if (before.accept !== definition.accept) judgeAnew(record);
+  if (before.maxBudgetUsd !== definition.maxBudgetUsd) {
+    delete record.budgetSaid;
+    noteMoney(state);
+  }
   noteTight(state, record);
   state.definitionsVersion += 1;
+  state.touched.add(definition.id);
+}
+
+/** The next attempt is told all of the new task, whatever an earlier one had come to. */
+function changeTask(record: SessionRecord): void {
+  if (record.attempts > 0) record.taskChanged = true;
+  delete record.promptUnsent;
+  delete record.finished;
+}
+
+/** What another command did not accept is judged by the new one before claude is asked for anything more. */
+function judgeAnew(record: SessionRecord): void {
+  const { answer } = record.rejection ?? {};
+  if (answer === undefined || record.messages.length > 0 || record.taskChanged) return;
+  record.finished = answer;
+  delete record.rejection;
+  delete record.rejections;
 }
 
 function applySessionEvent(
@@ -334,9 +359,10 @@ function reject(
   record: SessionRecord,
   { message, output = '' }: Pick<Rejection, 'message'> & Partial<Rejection>,
 ): void {
+  const { finished: answer } = record;
   delete record.finished;
   noteCommitted(record);
-  record.rejection = { message, output };
+  record.rejection = { message, output, ...(answer === undefined ? {} : { answer }) };
 }
 
 /** Work is committed before it is judged. */
@@ -368,6 +394,7 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   if (attempt.identified) delete record.committed;
   // Before an answer the prompt may have got lost; it is better told twice than never.
   if (isAnswered(event.usage)) delete record.unaware;
+  if (isAnswered(event.usage)) delete record.taskChanged;
   // Without an answer it has left nothing in the prompt cache for others to read.
   if (isAnswered(event.usage)) state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
   state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));

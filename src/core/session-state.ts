@@ -29,6 +29,8 @@ export function goesOnAfter(reason: StopReason): boolean {
 export interface Rejection {
   readonly message: string;
   readonly output: string;
+  /** What claude had answered. */
+  readonly answer?: Answer;
 }
 
 /** What claude answered in an attempt that ended well. */
@@ -68,6 +70,8 @@ export interface SessionRecord {
   stallsInAll?: number;
   /** Times it was interrupted because the disk was nearly full. */
   diskPauses?: number;
+  /** Its task is another one since the model last answered. */
+  taskChanged?: true;
   /** What the user said to it that no attempt has been told yet. */
   messages: string[];
   /** Sum over ended attempts. */

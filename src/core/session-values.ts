@@ -35,7 +35,7 @@ const checks: Checks = {
   projectPath: (path) => unless(path.startsWith('/') && !path.includes('\0'), 'must be an absolute path'),
   repository: (path) => unless(path.startsWith('/') && !path.includes('\0'), 'must be an absolute path'),
   template: lineProblem,
-  model: (model) => unless(wordPattern.test(model), `is none: ${wordRule}`),
+  model: (model) => unless(wordPattern.test(model), `is none: expected ${wordRule}`),
   permissionMode: (mode) => unless(permissionModes.includes(mode), `must be one of ${permissionModes.join(', ')}`),
   allowedTools: (rules) => unless(rules.every(isPermissionRule), 'must be permission rules'),
   maxBudgetUsd: moneyProblem,

@@ -9,7 +9,7 @@ export const sessionNameLengthMax = 64;
 
 /** Never begins with a dash: the word ends up on another command line. */
 export const wordPattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,199}$/;
-export const wordRule = 'expected one word of letters, digits and . _ : / @ [ ] -';
+export const wordRule = 'one word of at most 200 letters, digits and . _ : / @ [ ] -, a letter or digit first';
 
 /** May be a part of names of files, folders and git branches, and a word of a shell's command line. */
 export const plainNamePattern = /^(?!.*\.\.)(?!.*\.(?:lock)?$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;

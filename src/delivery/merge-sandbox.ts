@@ -278,8 +278,8 @@ export class MergeSandbox {
     return fail('setup-failed', commandFailure(what, setup, end, setupTimeoutMs), next);
   }
 
-  async #run(options: Parameters<typeof runShellCommand>[1]): Promise<CommandEnd> {
-    this.#command = runShellCommand(this.git.world, options);
+  async #run(options: Omit<Parameters<typeof runShellCommand>[1], 'keeper'>): Promise<CommandEnd> {
+    this.#command = runShellCommand(this.git.world, { ...options, keeper: this.#paths.subreaper });
     const end = await this.#command.ended;
     this.#command = null;
     return end;

@@ -16,7 +16,7 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';
-import { estimateNote, sessionTitle, statusTone } from './wording.ts';
+import { estimateNote, rehearsalNote, sessionTitle, statusTone } from './wording.ts';
 
 /** Amounts in US dollars. `estimated` = not claude's own figure: a lower bound, but for what is held or was booked. */
 interface Spent {
@@ -44,6 +44,8 @@ export interface ModelBudget extends ModelUsage {
 /** `spentUsd + reservedUsd + leftUsd` is the cap. */
 export interface BudgetReport extends Spent {
   readonly groupId: GroupId;
+  /** The group is a rehearsal: all amounts are play money. */
+  readonly rehearsal?: true;
   /** Absent = no cap. */
   readonly limitUsd?: number;
   readonly reservedUsd: number;
@@ -70,6 +72,7 @@ export function budgetReport(state: GroupState, live: ReadonlyMap<SessionId, Usa
   const left = limitUsd === undefined ? {} : { limitUsd, leftUsd: leftOf(limitUsd, usage.costUsd + reservedUsd) };
   return {
     groupId: state.group.id,
+    ...(state.run?.rehearsal ? { rehearsal: true as const } : {}),
     ...spentOf(usage),
     reservedUsd,
     ...left,
@@ -146,6 +149,7 @@ const modelColumns: readonly Column[] = [
 export function budgetLines(report: BudgetReport, style: Style): string[] {
   const { limitUsd, onBudgetExceeded } = report;
   const lines = [
+    ...(report.rehearsal ? [rehearsalNote] : []),
     `Cap: ${limitUsd === undefined ? 'none' : `${formatMoney(limitUsd)} (then ${onBudgetExceeded})`}`,
     `Spent: ${formatMoney(report.spentUsd, report.estimated)}`,
     `Reserved: ${formatMoney(report.reservedUsd)}`,
@@ -166,8 +170,9 @@ function heldLines(groupId: GroupId, { id, name }: Pick<SessionBudget, 'id' | 'n
   const { free, book } = settleCommands(groupId, id);
   const held = `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent.`;
   return [
-    `${held} The machine went down while it worked,`,
-    'and what it was just being answered is on no disk. The bill of your account tells what it was.',
+    `${held} The machine went down while it worked, and what`,
+    'it was just being answered is on no disk; or claude named figures that cannot be true. The bill of your account',
+    'tells what it was.',
     `  it is spent: ${commandText(book)}`,
     `  it is not:   ${commandText(free)}`,
   ];

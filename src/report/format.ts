@@ -1,6 +1,8 @@
 /** Money, tokens, durations, times and columns as people read them. Styles come last; widths never count them. */
+
 import { styleText } from 'node:util';
 import type { Tokens } from '../core/group.ts';
+import { formatMoney } from '../core/money.ts';
 
 /** What a piece of text stands for; the theme decides on the colour. */
 export type Tone = 'good' | 'bad' | 'warn' | 'dim' | 'strong' | 'accent';
@@ -22,12 +24,7 @@ const colours = {
 /** Colours by escape codes, whatever the stream is: the caller has decided. */
 export const colourStyle: Style = (tone, text) => styleText(colours[tone], text, { validateStream: false });
 
-/** US dollars: cents as a rule, more digits below a cent. An estimate is marked by a tilde. */
-export function formatMoney(usd: number, estimated = false): string {
-  const mark = estimated ? '~' : '';
-  if (usd !== 0 && Math.abs(usd) < 0.01) return `${mark}$${usd.toFixed(4)}`;
-  return `${mark}$${usd.toFixed(2)}`;
-}
+export { formatMoney };
 
 /** The same in a column: digits that have no room are left out, never the mark or the size of the amount. */
 export function fitMoney(usd: number, estimated: boolean, columns: number): string {

@@ -5,9 +5,10 @@ import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../core/plan/command-slot.ts';
-import { type LiveSession, sessionFigures } from '../core/progress.ts';
+import { type LiveSession, sessionFigures, verdictFields } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import type { Verdict } from '../core/verdict.ts';
 import type { Reporter } from './reporter.ts';
 import { safeJson } from './terminal-text.ts';
 
@@ -34,8 +35,13 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
   const lastProgressMs = new Map<SessionId, number>();
   /** The last line of a session that came too early to be written, until its time has come. */
   const held = new Map<SessionId, { readonly line: object; readonly cancel: () => void }>();
+  /** Why those that do not run do not, as it was said last: with the end of an attempt or since. */
+  const reasons = new Map<SessionId, string>();
   let isBegun = false;
 
+  const progressLine = (atMs: number, { definition: { id } }: SessionRecord, now: object): object => {
+    return { at: new Date(atMs).toISOString(), type: 'session_progress', groupId, sessionId: id, ...now };
+  };
   const writeProgress = (sessionId: SessionId, line: object): void => {
     held.get(sessionId)?.cancel();
     held.delete(sessionId);
@@ -56,19 +62,15 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
       // What was the case before it stands before it, and what is not told by then is never told.
       if ('sessionId' in event && event.sessionId !== undefined) flush(event.sessionId);
       write({ ...publicEvent(event, state), ...totals(event, state) });
+      if (event.type === 'session_paused' || event.type === 'session_failed')
+        reasons.set(event.sessionId, event.reason);
     },
     progress(sessionId, state, live) {
       const session = live.get(sessionId);
       const record = state.sessions.get(sessionId);
       if (session === undefined || record === undefined) return;
       const atMs = clock.now();
-      const line = {
-        at: new Date(atMs).toISOString(),
-        type: 'session_progress',
-        groupId,
-        sessionId,
-        ...shown(session, record, state),
-      };
+      const line = progressLine(atMs, record, shown(session, record, state));
       const dueMs = (lastProgressMs.get(sessionId) ?? -progressIntervalMs) + progressIntervalMs - atMs;
       // A clock that was put back makes nobody wait.
       if (dueMs <= 0 || dueMs > progressIntervalMs) {
@@ -78,8 +80,17 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
       const cancel = held.get(sessionId)?.cancel;
       held.set(sessionId, { line, cancel: cancel ?? clock.after(dueMs, () => flush(sessionId)) });
     },
+    resting(sessionIds, state, verdicts) {
+      for (const sessionId of sessionIds) {
+        const record = state.sessions.get(sessionId);
+        const verdict = record === undefined ? null : verdicts(record);
+        if (record === undefined || verdict === null || reasons.get(sessionId) === verdict.reason) continue;
+        reasons.set(sessionId, verdict.reason);
+        write(progressLine(clock.now(), record, resting(state, record, verdict)));
+      }
+    },
     waiting() {
-      // Scripts ask `group why`; limits have events of their own.
+      // Told of each session that waits.
     },
     summarize() {
       for (const id of held.keys()) flush(id);
@@ -96,6 +107,10 @@ function shown(now: LiveSession, record: SessionRecord, state: GroupState): obje
     ...(denied === undefined ? {} : { denied }),
     ...sessionFigures(record, usage),
   };
+}
+
+function resting(state: GroupState, record: SessionRecord, verdict: Verdict): object {
+  return { status: record.state.status, ...verdictFields(state, record, verdict), ...sessionFigures(record) };
 }
 
 /** With the end of an attempt, what all attempts of its session used; the event's own figures are of that one. */
@@ -144,6 +159,8 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
       const { reason, message, retryAt } = event;
       return { ...head, reason, message, ...(retryAt ? { retryAt } : {}), ...publicUsage(event.usage) };
     }
+    case 'session_changed':
+      return { ...head, type: 'session_edited', ...(event.changed === undefined ? {} : { changed: event.changed }) };
     case 'budget_warning':
       return { ...head, scope: 'group', usage: event.usage, limit: event.limit };
     case 'budget_exceeded':

@@ -6,6 +6,7 @@ import type { GroupEvent } from '../core/event.ts';
 import type { SessionId } from '../core/group.ts';
 import type { LiveSession } from '../core/progress.ts';
 import type { GroupState } from '../core/state.ts';
+import type { Verdicts } from '../core/verdict.ts';
 
 /** What running sessions are doing now, by session id. */
 export type LiveView = ReadonlyMap<SessionId, LiveSession>;
@@ -15,6 +16,8 @@ export interface Reporter {
   event(event: GroupEvent, state: GroupState, live: LiveView): void;
   /** Something of a running session changed that is not an event; may be called often, may be ignored. */
   progress(sessionId: SessionId, state: GroupState, live: LiveView): void;
+  /** These sessions do not run for another reason than was told last; in large groups only after a while. */
+  resting?(sessionIds: readonly SessionId[], state: GroupState, verdicts: Verdicts): void;
   /** Nothing can start for now; told once for each reason. `message` is a full sentence. */
   waiting(reason: string, message: string, state: GroupState): void;
   /** Once, after the last event. `atMs` is ms since 1970. */

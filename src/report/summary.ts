@@ -1,13 +1,13 @@
 /** The closing report of a run: a table of the sessions, totals, what went wrong and its cure, what to do next. */
+
 import { join } from 'node:path';
 import { type Advice, adviceText, advise, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
 import { goOnCommand, heldRecord, runCommand, sessionReference, settleCommands } from '../core/plan/advice.ts';
-import { allBlockers, type Plan, planOf } from '../core/plan/plan.ts';
-import { timedWait } from '../core/plan/timed-wait.ts';
-import { explanation } from '../core/progress.ts';
+import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
+import type { Verdicts } from '../core/verdict.ts';
 import {
   type Cell,
   type Column,
@@ -23,7 +23,7 @@ import {
 } from './format.ts';
 import type { LiveView } from './reporter.ts';
 import { safeLine } from './terminal-text.ts';
-import { conditionOf, listTitles, projectName, sessionTitle, statusTone, withAdvice } from './wording.ts';
+import { conditionOf, listTitles, projectName, sessionTitle, statusTone, troubleWith, withAdvice } from './wording.ts';
 
 const columns: readonly Column[] = [
   { title: 'SESSION' },
@@ -51,9 +51,11 @@ export interface SummaryOptions {
 /** The whole closing report. `atMs` is ms since 1970. */
 export function summaryLines(state: GroupState, live: LiveView, atMs: number, options: SummaryOptions): string[] {
   const { style, groupFolder, columns: columnsMax } = options;
-  const lines = [...sessionTable(state, live, [...state.sessions.keys()], { style, columns: columnsMax }), ''];
+  const verdicts = verdictsAtRest(state);
+  const order = [...state.sessions.keys()];
+  const lines = [...sessionTable(state, { live, verdicts }, order, { style, columns: columnsMax, nowMs: atMs }), ''];
   lines.push(totalsLine(state, live, atMs, style));
-  const trouble = troubleLines(state, style);
+  const trouble = troubleLines(state, style, verdicts);
   if (trouble.length > 0) lines.push('', ...trouble);
   lines.push('', ...nextSteps(state));
   if (groupFolder !== undefined && state.sessions.size > 0) {
@@ -63,56 +65,48 @@ export function summaryLines(state: GroupState, live: LiveView, atMs: number, op
 }
 
 export interface TableOptions extends Pick<SummaryOptions, 'style' | 'columns'> {
-  /** ms since 1970; absent = nobody runs the group, and nothing goes on by itself. */
-  readonly nowMs?: number | undefined;
+  /** ms since 1970. */
+  readonly nowMs: number;
 }
 
 /** One row a session, in the given order; what is not needed most is left out where the terminal is too narrow. */
 export function sessionTable(
   state: GroupState,
-  live: LiveView,
+  seen: Seen,
   order: readonly SessionId[],
   { style, columns: columnsMax, nowMs }: TableOptions,
 ): string[] {
-  const plan = planOf(state);
-  const blocked = allBlockers(state, plan);
   const rows = order.flatMap((id) => {
     const record = state.sessions.get(id);
-    return record === undefined ? [] : [sessionRow(state, plan, record, { live, blocked, nowMs })];
+    return record === undefined ? [] : [sessionRow(record, seen, nowMs)];
   });
   return rows.length === 0 ? ['No sessions.'] : formatTable(columns, rows, style, columnsMax);
 }
 
-interface Seen extends Pick<TableOptions, 'nowMs'> {
+interface Seen {
   readonly live: LiveView;
-  readonly blocked: ReturnType<typeof allBlockers>;
+  readonly verdicts: Verdicts;
 }
 
-function sessionRow(state: GroupState, plan: Plan, record: SessionRecord, { live, blocked, nowMs }: Seen): Cell[] {
+function sessionRow(record: SessionRecord, { live, verdicts }: Seen, nowMs: number): Cell[] {
   const { definition } = record;
   const { status } = record.state;
   const now = status === 'running' ? live.get(definition.id)?.usage : undefined;
   const usage: Usage = now === undefined ? record.usage : addUsage(record.usage, now);
-  const why = explanation(state, plan, record, blocked);
+  const { reason = '', until } = verdicts(record) ?? {};
   const tried = record.attempts > 0;
   return [
     sessionTitle(definition.id, definition.name),
     projectName(definition.projectPath),
     { text: status, tone: statusTone(status) },
-    { text: why.reason ?? '', tone: statusTone(why.reason ?? '') },
-    nowMs === undefined ? '' : goesOnCell(state, plan, record, nowMs),
+    { text: reason, tone: statusTone(reason) },
+    until === undefined ? '' : formatMoment(new Date(until).toISOString(), nowMs),
     tried ? String(record.attempts) : '',
     tried ? formatDuration(usage.durationMs) : '',
     tried ? formatMoney(usage.costUsd, usage.estimated) : '',
     tried ? formatCount(inputTokens(usage.tokens)) : '',
     tried ? formatCount(usage.tokens.output) : '',
   ];
-}
-
-/** Empty for a session that does not go on by itself. */
-function goesOnCell(state: GroupState, plan: Plan, record: SessionRecord, nowMs: number): string {
-  const wait = timedWait(state, plan, record, nowMs);
-  return wait === null ? '' : formatMoment(new Date(wait.untilMs).toISOString(), nowMs);
 }
 
 /** One line: status, sessions done, cost, tokens, time. `hasRunner` as in nextSteps. */
@@ -139,18 +133,17 @@ export function totalsLine(state: GroupState, live: LiveView, atMs: number, styl
  * A line for every session that did not simply complete, with the cure; and for every warning. Stands above
  * `nextSteps`, which tells why the group needs somebody.
  */
-export function troubleLines(state: GroupState, style: Style): string[] {
-  const plan = planOf(state);
-  const blocked = allBlockers(state, plan);
+export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts): string[] {
   const lines: string[] = [];
   for (const record of state.sessions.values()) {
     const title = sessionTitle(record.definition.id, record.definition.name);
-    const why = explanation(state, plan, record, blocked);
-    if (why.reason === 'blocked') {
-      lines.push(`${style('warn', title)}  blocked by ${listTitles(state, blocked.get(record.definition.id) ?? [])}`);
-    } else if (why.message !== undefined && !isToldOfGroup(state, why.message)) {
+    const why = verdicts(record);
+    const words = troubleWith(state, record, why);
+    if (why?.reason === 'blocked') {
+      lines.push(`${style('warn', title)}  blocked by ${listTitles(state, why.on ?? [])}`);
+    } else if (words !== undefined && !isToldOfGroup(state, words.message)) {
       const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-      const message = safeLine(withAdvice(why.message, why.advice), sentenceColumnsMax);
+      const message = safeLine(withAdvice(words.message, words.advice), sentenceColumnsMax);
       lines.push(`${style(tone, title)}  ${record.state.status}: ${message}`);
     }
     for (const warning of record.warnings) {

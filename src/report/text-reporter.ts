@@ -1,7 +1,7 @@
 /** One line per event, for logs, CI and terminals without a dashboard: time, session, what happened, details. */
 import { adviceText } from '../core/advice.ts';
 import type { GroupEvent, MergedRepository } from '../core/event.ts';
-import { unreachable } from '../core/failure.ts';
+import { needsPerson, unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
 import { deniedSentence } from '../core/progress.ts';
@@ -20,7 +20,7 @@ import {
 import type { Reporter } from './reporter.ts';
 import { summaryLines } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
-import { blockedBy, goesOnAt, listTitles, projectName, titleOf } from './wording.ts';
+import { blockedBy, goesOnAt, listTitles, projectName, settingWords, titleOf, withLocalTimes } from './wording.ts';
 
 const groupLabel = 'group';
 const labelColumnsMax = 32;
@@ -74,7 +74,8 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
     },
     waiting(reason, message, state) {
       const at = new Date(now()).toISOString();
-      say(at, state, groupLabel, style('warn', `waiting (${reason})${trailing(message)}`));
+      const words = withLocalTimes(message, now());
+      say(at, state, groupLabel, style('warn', `waiting (${reason})${trailing(words)}`));
     },
     summarize(state, live, atMs) {
       write(`\n${summaryLines(state, live, atMs, options).join('\n')}\n`);
@@ -119,7 +120,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     case 'session_added':
       return `added  ${projectName(event.session.projectPath)}`;
     case 'session_changed':
-      return 'changed';
+      return `changed${event.changed === undefined ? '' : `: ${settingWords(event.changed)}`}`;
     case 'session_removed':
       return 'removed';
     case 'group_started':
@@ -280,6 +281,9 @@ function describeSessionFailure(
   const blocked = blockedBy(state, event.sessionId);
   const blocks = blocked.length > 0 ? `  Blocks ${listTitles(state, blocked)}.` : '';
   const reason = style('bad', `failed (${event.reason})`);
+  // Nothing else may start now, so the run ends with the same words.
+  const isToldNext = needsPerson(event.reason) && state.running.size === 0;
+  if (isToldNext) return `${reason}  ${usage}${blocks}`;
   return `${reason}  ${usage}${trailing(event.message)}${blocks}${trailing(adviceText(eventAdvice(event, state)))}`;
 }
 

@@ -3,19 +3,21 @@ import { basename } from 'node:path';
 import { type Advice, adviceText } from '../core/advice.ts';
 import { allDependentsOf } from '../core/graph.ts';
 import type { SessionId } from '../core/group.ts';
-import { sessionNumber } from '../core/id.ts';
+import { sessionTitle as titleInFull } from '../core/id.ts';
+import { failureAdvice } from '../core/plan/advice.ts';
 import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
+import type { Verdict } from '../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
 const labelColumnsMax = 32;
 
-/** `002 update-lib`, or `002` for a session without a name. */
+/** The title of a session, no longer than a label can be. */
 export function sessionTitle(id: SessionId, name: string | undefined): string {
-  const number = String(sessionNumber(id)).padStart(3, '0');
-  return name === undefined ? number : `${number} ${safeLine(name, labelColumnsMax - number.length - 1)}`;
+  return safeLine(titleInFull(id, name), labelColumnsMax);
 }
 
 /** The title of a session of this group; of one that was removed meanwhile only the number is known. */
@@ -41,6 +43,9 @@ const tones: Readonly<Record<string, Tone>> = {
 export function statusTone(status: string): Tone {
   return tones[status] ?? 'dim';
 }
+
+/** Stands over the figures of a group that was begun as one. */
+export const rehearsalNote = 'A rehearsal: no model is asked, and the figures are play money.';
 
 /** What happened, and what can be done about it. */
 export function withAdvice(message: string, advice: Advice | undefined): string {
@@ -91,6 +96,20 @@ export function withLocalTimes(sentence: string, nowMs: number): string {
   });
 }
 
+/** What became of a session, or keeps it until somebody acts; absent where it only has to wait. */
+export function troubleWith(
+  state: GroupState,
+  record: SessionRecord,
+  why: Verdict | null,
+): Pick<Verdict, 'message' | 'advice'> | undefined {
+  const now = record.state;
+  if (now.status === 'failed') {
+    return { message: now.failure.message, advice: failureAdvice(state, record, now.failure) };
+  }
+  if (now.status === 'paused') return { message: now.message };
+  return why?.reason === 'blocked' || why?.reason === 'held' ? why : undefined;
+}
+
 /** When a session goes on that waits until `untilMs`, ms since 1970. */
 export function goesOnAt(untilMs: number, nowMs: number): string {
   return `goes on at ${formatMoment(new Date(untilMs).toISOString(), nowMs)}`;
@@ -110,4 +129,9 @@ export function listTitles(state: GroupState, ids: readonly SessionId[]): string
   const shown = ids.slice(0, namesShownMax).map((id) => titleOf(state, id));
   const rest = ids.length - shown.length;
   return rest > 0 ? `${shown.join(', ')} and ${rest} more` : shown.join(', ');
+}
+
+/** `max budget usd, prompt`: settings by the names that they have on disk. */
+export function settingWords(names: readonly string[]): string {
+  return safeLine(names.map((name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)).join(', '), 400);
 }

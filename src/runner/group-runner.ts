@@ -77,7 +77,8 @@ export class GroupRunner {
     this.#preparer = options.preparer;
     const { writer, reporter, slots } = options;
     this.#slots = slots;
-    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots });
+    const verdicts = (record: SessionRecord) => this.#surroundings.verdictOn(writer.state, record);
+    this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts });
     const needs = { ...options.preparer.forCommands, slots };
     this.#acceptances = new Acceptances(world, { paths: options.writer.paths, needs, enqueue: this.enqueue });
     this.#lateSearch = new LateSearch(world, options.writer, this.enqueue);
@@ -101,7 +102,10 @@ export class GroupRunner {
 
   #tell(events: GroupEvent[]): GroupEvent[] {
     if (events.length === 0) return events;
-    for (const event of events) this.#reporter.event(event, this.#writer.state, this.#board.live);
+    for (const event of events) {
+      this.#reporter.event(event, this.#writer.state, this.#board.live);
+      if ('sessionId' in event && event.sessionId !== undefined) this.#board.forget(event.sessionId);
+    }
     if (events.some(({ type }) => type === 'session_added' || type === 'session_removed')) this.#slots.rank();
     this.#writer.snapshot();
     this.#board.show();
@@ -122,6 +126,7 @@ export class GroupRunner {
         if (this.#leaving) return 'left';
         if (facts.some(({ kind }) => kind === 'wake' || kind === 'tick')) this.#handleRequests();
         const acted = this.#decideAndAct();
+        if (facts.some(({ kind }) => kind === 'tick')) this.#board.look();
         if (this.#settled) {
           assertLog(this.#writer);
           return 'settled';
@@ -170,7 +175,8 @@ export class GroupRunner {
     const record = (bodies: readonly EventBody[]) => this.#recordAndAct(bodies);
     const isDone = (id: SessionId) => this.#acceptances.has(id) || this.#workers.get(id)?.worker.isDone === true;
     const takes = (kind: string) => !this.#isOver || kind !== 'pause';
-    answerRequests(this.#world, this.#writer, this.#run.id, record, isDone, takes);
+    const used = () => [...this.#board.live.values()].map(({ usage }) => usage);
+    answerRequests(this.#world, this.#writer, this.#run.id, record, { isDone, takes, used });
     return this.#writer.state.lastSeq > lastSeq;
   }
 

@@ -1,6 +1,9 @@
-/** What running sessions do right now: shown to reporters and noted for others, never logged. */
+/** What sessions do right now, and why they do not run: shown to reporters and noted for others, never logged. */
 import type { SessionId } from '../core/group.ts';
-import { groupProgress, type LiveSession } from '../core/progress.ts';
+import { planOf } from '../core/plan/plan.ts';
+import { type GroupProgress, groupProgress, type LiveSession } from '../core/progress.ts';
+import type { SessionRecord } from '../core/session-state.ts';
+import type { Verdict, Verdicts } from '../core/verdict.ts';
 import type { Reporter } from '../report/reporter.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import type { World } from '../world/world.ts';
@@ -16,6 +19,8 @@ export interface LiveBoardOptions {
   readonly reporter: Reporter;
   readonly workers: ReadonlyMap<SessionId, ActiveWorker>;
   readonly slots: CommandSlots;
+  /** By the last decisions. */
+  readonly verdicts: Verdicts;
 }
 
 export class LiveBoard {
@@ -23,6 +28,8 @@ export class LiveBoard {
   readonly #world: World;
   readonly #options: LiveBoardOptions;
   readonly #changed = new Set<SessionId>();
+  /** Reason codes as they were told last, of sessions that do not run. */
+  readonly #reasons = new Map<SessionId, string>();
   #cancel: (() => void) | null = null;
   #isClosed = false;
 
@@ -68,12 +75,50 @@ export class LiveBoard {
   close(): void {
     this.#isClosed = true;
     this.#cancel?.();
+    this.#tellVerdicts();
     this.#noteProgress();
+  }
+
+  /** Something was told of the session: why it rests is to be told anew. */
+  forget(sessionId: SessionId): void {
+    this.#reasons.delete(sessionId);
+  }
+
+  /** Time has passed: without any event only what keeps those that could start may be another reason. */
+  look(): void {
+    const { writer, verdicts } = this.#options;
+    const { sessions } = writer.state;
+    const isOther = (id: SessionId) => verdicts(sessions.get(id) as SessionRecord)?.reason !== this.#reasons.get(id);
+    if (planOf(writer.state).ready.some(isOther)) this.show();
   }
 
   /** Put together when it is written: in a large group that is much less often than something happens. */
   #noteProgress(): void {
-    const { writer } = this.#options;
-    writer.progress(() => groupProgress(writer.state, this.live, this.#world.clock.now()));
+    this.#options.writer.progress(() => this.#progress());
+  }
+
+  #progress(): GroupProgress {
+    const { state } = this.#options.writer;
+    const found = this.#tellVerdicts();
+    const verdicts = ({ definition }: SessionRecord): Verdict | null => found.get(definition.id) ?? null;
+    return groupProgress(state, this.live, this.#world.clock.now(), verdicts);
+  }
+
+  /** Tells which are others than before; returns all of them. */
+  #tellVerdicts(): ReadonlyMap<SessionId, Verdict> {
+    const { reporter, verdicts, writer } = this.#options;
+    const found = new Map<SessionId, Verdict>();
+    const others: SessionId[] = [];
+    for (const [id, record] of writer.state.sessions) {
+      const why = verdicts(record);
+      if (why !== null) found.set(id, why);
+      if (why === null) this.#reasons.delete(id);
+      else if (this.#reasons.get(id) !== why.reason) {
+        others.push(id);
+        this.#reasons.set(id, why.reason);
+      }
+    }
+    if (others.length > 0) reporter.resting?.(others, writer.state, verdicts);
+    return found;
   }
 }

@@ -18,12 +18,12 @@ import {
   type Tokens,
   type Usage,
 } from '../core/group.ts';
+import { LineSplitter } from '../core/line-splitter.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { readLog } from '../store/event-log.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type SessionPaths, sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
-import { LineSplitter } from './attempt/line-splitter.ts';
 
 /** An attempt that has ended, from the log. */
 interface PastAttempt {

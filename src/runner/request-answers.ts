@@ -1,39 +1,49 @@
 /**
- * What a wish of a user means for the log: asked of the live runner by another process, or carried out by a command
+ * What a command of a user means for the log: asked of the live runner by another process, or carried out by a command
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
 
 import { type Advice, advise, see } from '../core/advice.ts';
-import type { EventBody } from '../core/event.ts';
+import { changedSession, changesOf, editProblem, type SessionChanges } from '../core/edit.ts';
+import type { EventBody, EventType } from '../core/event.ts';
 import { describeFailure, errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
-import { roundUsd, type SessionDefinition, type SessionId } from '../core/group.ts';
-import { makeSessionId, sessionNumber } from '../core/id.ts';
-import { raiseSessionCommand, resumeSessionCommand } from '../core/plan/advice.ts';
+import { addUsage, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
+import { makeSessionId, sessionLabel, sessionNumber, sessionTitle } from '../core/id.ts';
+import { formatMoney } from '../core/money.ts';
+import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import { moneyProblem, sessionProblem } from '../core/session-values.ts';
 import type { GroupState } from '../core/state.ts';
+import { nextGroupStatus } from '../core/status.ts';
 import { promptProblem } from '../core/values.ts';
 import { findRepository } from '../git/repository.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { isLogTrouble } from '../store/log-lost.ts';
-import { sessionPaths } from '../store/paths.ts';
+import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { otherVersion, type RequestBody, removeRequest, takeRequests } from '../store/requests.ts';
 import type { World } from '../world/world.ts';
 import { freezeMs } from './freeze.ts';
 
-/**
- * Takes the requests to this run, has their answers recorded one after another, and removes their files. `isDone`: a
- * session has given its last answer, though its end is not on record yet. Those that `takes` does not want stay.
- */
+const namesShownMax = 8;
+
+export interface AnswerOptions {
+  /** The session has given its last answer, though its end is not on record yet. */
+  readonly isDone?: (sessionId: SessionId) => boolean;
+  /** Requests of other kinds stay. */
+  readonly takes?: (kind: RequestBody['kind']) => boolean;
+  /** What running attempts have used so far. */
+  readonly used?: () => Iterable<Usage>;
+}
+
+/** Takes the requests to this run, has their answers recorded one after another, and removes their files. */
 export function answerRequests(
   world: World,
   writer: GroupWriter,
   runId: string,
   record: (bodies: readonly EventBody[]) => void,
-  isDone: (sessionId: SessionId) => boolean = () => false,
-  takes: (kind: RequestBody['kind']) => boolean = () => true,
+  { isDone = () => false, takes = () => true, used = () => [] }: AnswerOptions = {},
 ): void {
   const refuse = (requestId: string) =>
     record([
@@ -47,11 +57,12 @@ export function answerRequests(
   for (const { request, path } of takeRequests(world, writer.paths, runId, refuse)) {
     if (!takes(request.kind)) continue;
     const isLate = request.kind === 'say' && isDone(request.sessionId);
-    const wish = isLate ? tooLate(request.sessionId) : wishEvents(world, writer, request);
+    const { state, paths } = writer;
+    const meant = isLate ? tooLate(request.sessionId) : commandEvents(world, { state, paths, used }, request);
     const requestId = request.id;
     const answer = (message: string) => record([{ type: 'request_answered', requestId, done: false, message }]);
-    if (wish.ok) {
-      const { events, sessionId } = wish.value;
+    if (meant.ok) {
+      const { events, sessionId } = meant.value;
       const about = sessionId === undefined ? {} : { sessionId };
       try {
         record([...events, { type: 'request_answered', requestId, done: true, message: '', ...about }]);
@@ -59,63 +70,148 @@ export function answerRequests(
         if (isLogTrouble(error)) throw error;
         answer(`What was asked for cannot be recorded: ${errorText(error)}.`);
       }
-    } else answer(describeFailure(wish.failure));
+    } else answer(`${meant.failure.message} ${meant.failure.next}`.trim());
     removeRequest(world, path);
   }
 }
 
 function tooLate(sessionId: SessionId): Result<never> {
   const message = `Session ${sessionId} has just given its last answer and cannot be told anything.`;
-  return fail('illegal-transition', message, 'Add a session that depends on it instead.');
+  return fail('usage', message, 'Add a session that depends on it instead.');
 }
 
-export interface Wish {
+/** What one can ask of a group. What is no request needs the group to be free. */
+export type Command = RequestBody | { readonly kind: 'archive' };
+
+export type CommandOf<K extends Command['kind']> = Extract<Command, { readonly kind: K }>;
+
+/** The group as it is when something is asked of it. */
+export interface Asked {
+  readonly state: GroupState;
+  readonly paths: GroupPaths;
+  readonly used: () => Iterable<Usage>;
+}
+
+export interface Meaning {
   readonly events: EventBody[];
   /** The session it was about, or that it made. */
   readonly sessionId?: SessionId;
 }
 
-/** The events that fulfil a wish in the present state. Fails with a sentence when it cannot be fulfilled now. */
-export function wishEvents(world: World, writer: GroupWriter, wish: RequestBody): Result<Wish> {
-  const { state } = writer;
-  switch (wish.kind) {
+/**
+ * The events that fulfil a command in the present state, the same whoever asks and on which way. Fails with a sentence
+ * when it cannot be fulfilled now.
+ */
+export function commandEvents(world: World, asked: Asked, command: Command): Result<Meaning> {
+  const { state } = asked;
+  const refusal = statusProblem(state, command.kind);
+  if (refusal !== null) return refusal;
+  switch (command.kind) {
     case 'add-session': {
-      const session = { ...wish.session, id: nextSessionId(world, state) };
+      const session = { ...command.session, id: nextSessionId(world, state) };
       const problem = additionProblem(state, session) ?? placeProblem(world, session);
       if (problem !== null) return problem;
       return ok({ events: [{ type: 'session_added', sessionId: session.id, session }], sessionId: session.id });
     }
     case 'pause':
-      return ok({ events: pauseEvents(world, state, wish.mode) });
+      return ok({ events: pauseEvents(world, state, command.mode) });
     case 'thaw':
       if (state.frozenUntil !== undefined) return ok({ events: [{ type: 'group_thawed' }] });
       return fail(
-        'illegal-transition',
+        'usage',
         'The group is running and is not frozen.',
         advise('Watch it with', ['group', 'watch', state.group.id]),
       );
     case 'raise-budget': {
-      const problem = moneyProblem(wish.maxBudgetUsd);
-      if (problem !== null) return fail('usage', `The budget ${problem}.`, '');
-      const config = { ...state.group.config, maxBudgetUsd: wish.maxBudgetUsd };
+      const problem = raiseProblem(asked, command.maxBudgetUsd);
+      if (problem !== null) return problem;
+      const config = { ...state.group.config, maxBudgetUsd: command.maxBudgetUsd };
       return ok({ events: [{ type: 'group_changed', config }] });
     }
+    case 'archive':
+      return ok({ events: state.status === 'archived' ? [] : [{ type: 'group_archived' }] });
     default: {
-      const problem = wordsProblem(wish);
+      const problem = wordsProblem(command);
       if (problem !== null) return fail('usage', problem, '');
-      const record = state.sessions.get(wish.sessionId);
-      if (!record) return fail('not-found', `There is no session ${wish.sessionId} in this group.`, '');
+      const record = state.sessions.get(command.sessionId);
+      if (!record) return fail('not-found', `There is no session ${command.sessionId} in this group.`, '');
       const events =
-        wish.kind === 'say' ? sayEvents(world, writer, record, wish) : sessionWishEvents(state, record, wish);
-      return events.ok ? ok({ events: events.value, sessionId: wish.sessionId }) : events;
+        command.kind === 'say'
+          ? sayEvents(world, asked, record, command)
+          : command.kind === 'edit-session'
+            ? editEvents(world, state, record, command.changes)
+            : sessionCommandEvents(state, record, command);
+      return events.ok ? ok({ events: events.value, sessionId: command.sessionId }) : events;
     }
   }
 }
 
-/** What is wrong with what the wish itself says; null when nothing is. */
-function wordsProblem(wish: RequestBody): string | null {
-  const text = wish.kind === 'say' ? wish.text : wish.kind === 'retry-session' ? wish.prompt : undefined;
-  const usd = wish.kind === 'resume-session' ? wish.maxBudgetUsd : undefined;
+/** Why the group's status rules it out; null when it does not. */
+function statusProblem(state: GroupState, kind: Command['kind']): Result<never> | null {
+  const {
+    group: { id },
+    status,
+  } = state;
+  const rulesOut = (event: EventType): boolean => nextGroupStatus(status, event) === null;
+  const about = `Group ${id} is ${status}`;
+  switch (kind) {
+    case 'add-session':
+      if (!rulesOut('session_added')) return null;
+      return fail('illegal-transition', `${about}.`, 'Create a new group for further sessions.');
+    case 'edit-session':
+      if (!rulesOut('session_changed')) return null;
+      if (status === 'completed') return null;
+      return fail('illegal-transition', `${about}; its sessions stay as they are.`, 'Create a new group.');
+    case 'remove-session': {
+      if (!rulesOut('session_removed')) return null;
+      const next = advise('Delete it as a whole with', ['group', 'delete', id]);
+      return fail('illegal-transition', `${about}; its sessions stay.`, next);
+    }
+    case 'pause-session':
+    case 'resume-session':
+    case 'retry-session':
+    case 'say':
+      if (!rulesOut('session_queued')) return null;
+      return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
+    case 'raise-budget':
+      if (!rulesOut('group_changed')) return null;
+      return fail('usage', `${about}; its budget stays as it is.`, 'Create a new group.');
+    case 'archive': {
+      if (status === 'archived' || !rulesOut('group_archived')) return null;
+      const next =
+        status === 'running'
+          ? advise('Its runner is gone. Finish it with', runCommand(state))
+          : advise('Run it first, or remove it with', ['group', 'delete', id]);
+      return fail('illegal-transition', `${about}; only completed, failed and paused groups can be archived.`, next);
+    }
+    default:
+      return null;
+  }
+}
+
+function raiseProblem({ state, used }: Asked, wantedUsd: number): Result<never> | null {
+  const problem = moneyProblem(wantedUsd);
+  if (problem !== null) return fail('usage', `The budget ${problem}.`, '');
+  const { group } = state;
+  const wanted = formatMoney(wantedUsd);
+  let spent = state.usage;
+  for (const usage of used()) spent = addUsage(spent, usage);
+  if (wantedUsd <= spent.costUsd) {
+    const already = formatMoney(spent.costUsd, spent.estimated);
+    const message = `Group ${group.id} has spent ${already} already, so it cannot be held to ${wanted}.`;
+    return fail('usage', message, 'Give --raise-to an amount above that.');
+  }
+  const { maxBudgetUsd } = group.config;
+  if (maxBudgetUsd === undefined || wantedUsd >= maxBudgetUsd) return null;
+  const next = advise('Lower it with', runCommand(state, '--max-budget-usd', String(wantedUsd)));
+  const message = `The cap of group ${group.id} is ${formatMoney(maxBudgetUsd)}, which is more than ${wanted}.`;
+  return fail('usage', message, next);
+}
+
+/** What is wrong with what the command itself says; null when nothing is. */
+function wordsProblem(command: Command): string | null {
+  const text = command.kind === 'say' ? command.text : command.kind === 'retry-session' ? command.prompt : undefined;
+  const usd = command.kind === 'resume-session' ? command.maxBudgetUsd : undefined;
   const ofText = text === undefined ? null : promptProblem(text);
   const ofMoney = usd === undefined ? null : moneyProblem(usd);
   return ofText !== null ? `What is to be said ${ofText}.` : ofMoney !== null ? `The budget ${ofMoney}.` : null;
@@ -132,32 +228,49 @@ function pauseEvents(world: World, state: GroupState, mode: 'now' | 'drain' | 'f
   return known ? thaw : [...thaw, { type: 'group_pausing', reason: 'user', mode }];
 }
 
-type SessionWish = Exclude<RequestBody, { kind: 'add-session' | 'pause' | 'thaw' | 'raise-budget' | 'say' }>;
+type SessionCommand = Exclude<
+  Command,
+  { kind: 'add-session' | 'edit-session' | 'pause' | 'thaw' | 'raise-budget' | 'archive' | 'say' }
+>;
 
-function sessionWishEvents(state: GroupState, record: SessionRecord, wish: SessionWish): Result<EventBody[]> {
-  const { sessionId } = wish;
-  switch (wish.kind) {
+function sessionCommandEvents(state: GroupState, record: SessionRecord, command: SessionCommand): Result<EventBody[]> {
+  const { sessionId } = command;
+  switch (command.kind) {
     case 'remove-session':
       return removalEvents(state, record);
     case 'pause-session':
       return pauseSessionEvents(record);
     case 'resume-session':
-      return resumeEvents(state, record, wish.maxBudgetUsd);
+      return resumeEvents(state, record, command.maxBudgetUsd);
     case 'retry-session': {
-      if (record.state.status !== 'failed')
-        return refused(
-          record,
-          'retried',
-          advise('Give a failed session; one that is paused goes on with', resumeSessionCommand(state, record)),
-        );
-      const prompt = wish.prompt === undefined ? {} : { prompt: wish.prompt };
+      if (record.state.status !== 'failed') {
+        const goOn = resumeSessionCommand(state, record);
+        return refused(record, 'retried', advise('Give a failed session; one that is paused goes on with', goOn));
+      }
+      const prompt = command.prompt === undefined ? {} : { prompt: command.prompt };
       return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
     }
     case 'settle-cost':
-      return settleEvents(state, record, wish.isSpent);
+      return settleEvents(state, record, command.isSpent);
     default:
-      return unreachable(wish);
+      return unreachable(command);
   }
+}
+
+/** Whoever asks has looked at the session as it was then: what it has become meanwhile counts. */
+function editEvents(
+  world: World,
+  state: GroupState,
+  record: SessionRecord,
+  changes: SessionChanges,
+): Result<EventBody[]> {
+  const session = changedSession(record.definition, changes);
+  const { projectPath, repository, id: sessionId } = record.definition;
+  const isMoved = session.projectPath !== projectPath || session.repository !== repository;
+  const problem = editProblem(state, record, session) ?? (isMoved ? placeProblem(world, session) : null);
+  if (problem !== null) return problem;
+  const changed = Object.keys(changesOf(record.definition, session));
+  return ok(changed.length === 0 ? [] : [{ type: 'session_changed', sessionId, session, changed }]);
 }
 
 /** What is held for the session is money like any other from now on (`isSpent`), or free again. */
@@ -174,20 +287,20 @@ function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boo
 
 function sayEvents(
   world: World,
-  writer: GroupWriter,
+  group: Pick<Asked, 'paths'>,
   record: SessionRecord,
   { sessionId, text }: Extract<RequestBody, { kind: 'say' }>,
 ): Result<EventBody[]> {
   if (record.state.status === 'completed') {
     return refused(record, 'told anything', 'Add a session that depends on it instead.');
   }
-  return ok([messageEvent(world, writer, sessionId, text)]);
+  return ok([messageEvent(world, group, sessionId, text)]);
 }
 
 /** What the user says now, with its place in the transcript. */
 export function messageEvent(
   { files }: World,
-  { paths }: Pick<GroupWriter, 'paths'>,
+  { paths }: Pick<Asked, 'paths'>,
   sessionId: SessionId,
   text: string,
 ): EventBody {
@@ -205,14 +318,13 @@ function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: nu
   if (isBudgetExhausted({ ...record, definition: session })) {
     const spent = `$${record.usage.costUsd.toFixed(4)}`;
     const message = `Session ${sessionId} has spent ${spent}, all of its own budget of $${session.maxBudgetUsd}.`;
-    return fail(
-      'illegal-transition',
-      message,
-      advise(`Give it more than ${spent} with`, raiseSessionCommand(state, { ...record, definition: session })),
-    );
+    const raise = raiseSessionCommand(state, { ...record, definition: session });
+    return fail('usage', message, advise(`Give it more than ${spent} with`, raise));
   }
   return ok([
-    ...(maxBudgetUsd === undefined ? [] : [{ type: 'session_changed', sessionId, session } as const]),
+    ...(maxBudgetUsd === undefined
+      ? []
+      : [{ type: 'session_changed', sessionId, session, changed: ['maxBudgetUsd'] } as const]),
     ...(record.queued ? [] : [{ type: 'session_queued', sessionId, queued: true } as const]),
   ]);
 }
@@ -230,7 +342,7 @@ function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {
 
 function refused(record: SessionRecord, what: string, next: string | Advice): Result<never> {
   const message = `Session ${record.definition.id} is ${record.state.status} and cannot be ${what}.`;
-  return fail('illegal-transition', message, next);
+  return fail('usage', message, next);
 }
 
 /** The id of the next session: one more than the highest number so far. */
@@ -263,12 +375,20 @@ function placeProblem({ files }: World, { projectPath, repository }: SessionDefi
 }
 
 function removalEvents(state: GroupState, record: SessionRecord): Result<EventBody[]> {
-  const { id: sessionId } = record.definition;
-  const { status } = record.state;
-  if (status === 'running') return refused(record, 'removed', 'Pause it first.');
-  if (status === 'completed') return refused(record, 'removed', 'Its result stays in the group.');
-  const dependent = [...state.sessions.values()].find((other) => other.definition.dependsOn.includes(sessionId));
-  if (!dependent) return ok([{ type: 'session_removed', sessionId }]);
-  const message = `Session ${dependent.definition.id} depends on ${sessionId}.`;
-  return fail('illegal-transition', message, 'Remove that one first.');
+  const { id: sessionId, name } = record.definition;
+  const { id: groupId } = state.group;
+  const about = `Session ${sessionTitle(sessionId, name)}`;
+  if (record.state.status === 'completed') {
+    const next = advise('Delete the group as a whole with', ['group', 'delete', groupId]);
+    return fail('illegal-transition', `${about} is completed; its result stays in the group.`, next);
+  }
+  if (record.state.status === 'running') {
+    const next = advise('Pause it first', ['session', 'pause', `${groupId}/${sessionLabel(sessionId, name)}`]);
+    return fail('illegal-transition', `${about} is running.`, next);
+  }
+  const needing = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.includes(sessionId));
+  if (needing.length === 0) return ok([{ type: 'session_removed', sessionId }]);
+  const shown = needing.slice(0, namesShownMax).map(({ definition: { id, name } }) => sessionTitle(id, name));
+  const more = needing.length > shown.length ? ` and ${needing.length - shown.length} more` : '';
+  return fail('usage', `${about} is needed by ${shown.join(', ')}${more}.`, 'Remove those first.');
 }

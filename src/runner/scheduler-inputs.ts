@@ -2,11 +2,14 @@
 
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
-import type { Decision, Gate, SchedulingContext } from '../core/plan/decision.ts';
+import { type Decision, type Gate, loggedContext, type SchedulingContext } from '../core/plan/decision.ts';
 import { planOf } from '../core/plan/plan.ts';
 import { decide } from '../core/plan/schedule.ts';
+import { verdictsOf } from '../core/plan/verdicts.ts';
+import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { throttled } from '../core/state.ts';
+import type { Verdict, Verdicts } from '../core/verdict.ts';
 import type { World } from '../world/world.ts';
 import type { CommandSlots } from './attempt/command-slots.ts';
 import type { Worker } from './attempt/worker.ts';
@@ -44,6 +47,7 @@ export class SchedulerInputs {
   #unservedMs = Number.POSITIVE_INFINITY;
   /** The last answer, ms since 1970. */
   #servedAtMs = Number.NEGATIVE_INFINITY;
+  #verdicts: Verdicts | undefined;
   /** Milliseconds since the outage was noticed; null = there is none. */
   #outMs: number | null = null;
 
@@ -115,7 +119,15 @@ export class SchedulerInputs {
 
   /** What is to be done; to be asked at every step of a run. */
   decisions(state: GroupState): readonly Decision[] {
-    return this.#checkouts.claimed(state, decide(state, this.#context(state)));
+    const context = this.#context(state);
+    this.#verdicts = verdictsOf(state, context);
+    return this.#checkouts.claimed(state, decide(state, context));
+  }
+
+  /** Why the session does not run, by what was seen for the last decisions. */
+  verdictOn(state: GroupState, record: SessionRecord): Verdict | null {
+    this.#verdicts ??= verdictsOf(state, loggedContext(state, this.#world.clock.now()));
+    return this.#verdicts(record);
   }
 
   /** Asked for at every step of a run, so nothing is gathered that this state has no use for. */

@@ -185,7 +185,7 @@ const shapes: Readonly<Record<EventType, Check>> = {
   group_created: fields({ group: aGroup }),
   group_changed: fields({ config: aConfig }),
   session_added: aDefinition,
-  session_changed: aDefinition,
+  session_changed: fields({ ...ofSession, session: aSession, changed: optional(listOf(isText)) }),
   session_removed: fields(ofSession),
   group_started: fields({ run: aRun }),
   group_resumed: fields({ run: aRun, retry: listOf(aSessionId), only: optional(listOf(aSessionId)) }),

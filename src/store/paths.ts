@@ -58,6 +58,8 @@ export interface SessionPaths {
   readonly handover: string;
   /** What the resume files of its worktree were when they last went together with the project's. */
   readonly handoverCopies: string;
+  /** That of the group. */
+  readonly subreaper: string;
   /** There once the worktree was set up. */
   readonly setupDone: string;
   /** What the project looked like before the session, for one that has no worktree. */
@@ -154,6 +156,7 @@ export function sessionPaths(group: GroupPaths, sessionId: SessionId): SessionPa
     setupDone: at('setup.done'),
     before: at('before.txt'),
     beforeAccept: at('accept-before.txt'),
+    subreaper: group.subreaper,
   };
 }
 

@@ -5,6 +5,7 @@
 
 import { join } from 'node:path';
 import { advise } from '../core/advice.ts';
+import type { SessionChanges } from '../core/edit.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { type Failure, fail } from '../core/failure.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
@@ -44,6 +45,8 @@ export type PauseRequestMode = (typeof pauseModes)[number];
 
 export type RequestBody =
   | { readonly kind: 'add-session'; readonly session: NewSession }
+  /** Of a session that is not running. */
+  | (OfSession & { readonly kind: 'edit-session'; readonly changes: SessionChanges })
   | (OfSession & { readonly kind: 'remove-session' })
   /** Pauses the whole group: now, after running sessions have finished, or for a short break. */
   | { readonly kind: 'pause'; readonly mode: PauseRequestMode }
@@ -79,8 +82,17 @@ export interface PendingRequest {
 const aSessionId: Check = (value) => typeof value === 'string' && isSessionId(value);
 const ofSession = fields({ sessionId: aSessionId });
 
+/** Of a setting that it does not know a runner must not say that it has changed. */
+const someChanges: Check = (value) =>
+  isObject(value) &&
+  Object.entries(value).every(([name, change]) => {
+    const check = name !== 'createdAt' && Object.hasOwn(sessionFields, name) ? sessionFields[name] : undefined;
+    return check !== undefined && (change === null ? check(undefined) : change !== undefined && check(change));
+  });
+
 const shapes: Readonly<Record<RequestBody['kind'], Check>> = {
   'add-session': fields({ session: fields(sessionFields) }),
+  'edit-session': fields({ sessionId: aSessionId, changes: someChanges }),
   'remove-session': ofSession,
   pause: fields({ mode: oneOf(pauseModes) }),
   thaw: isObject,

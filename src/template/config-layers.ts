@@ -1,10 +1,10 @@
 /** What a session gets, made of shared-config, config templates and its own settings, each part with its layer. */
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionConfig } from '../core/group.ts';
+import { findObjectFault } from '../store/json-places.ts';
 import { isObject, parseJson } from '../store/shape.ts';
 import { aboutFile, type ConfigFile } from './config-file.ts';
 import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';
-import { findJsonFault } from './json-text.ts';
 import { mergeSettings, type SettingsLayer } from './settings-merge.ts';
 import { textOf } from './text-file.ts';
 
@@ -72,7 +72,7 @@ function jsonOf(
     const file = files.find((one) => one.path === path);
     if (file === undefined) return [];
     const text = textOf(file.bytes) ?? '';
-    const fault = findJsonFault(text);
+    const fault = findObjectFault(text);
     const value = parseJson(text);
     const found = fault === null && isObject(value) ? faultsOf(value) : [fault?.message ?? 'is not a JSON object'];
     faults.push(...found.map((one) => `${layer}, ${path}: ${one}`));

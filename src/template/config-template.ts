@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import type { z } from 'zod';
+import { findObjectFault } from '../store/json-places.ts';
 import { schema } from '../store/schema.ts';
 import { type Checked, checkYaml, type Problem, readYaml } from '../store/yaml-text.ts';
 import type { World } from '../world/world.ts';
@@ -11,7 +12,6 @@ import { aboutFile, type ConfigFile } from './config-file.ts';
 import { type ConfigFiles, readConfigFiles } from './config-files.ts';
 import { type JsonObject, mcpFaults, settingsFaults } from './config-shape.ts';
 import { type RenderedJson, renderJson } from './json-template.ts';
-import { findJsonFault } from './json-text.ts';
 import { isTemplateName } from './places.ts';
 import { isProgramName, undeclaredMessage } from './prompt-template.ts';
 import { type Lookup, parsePieces, problemIn, render, type Template } from './render.ts';
@@ -148,7 +148,7 @@ function withExamples(template: Template, variables: readonly VariableSpec[]): R
 
 function asItStands(template: Template): RenderedJson {
   const { text } = template;
-  const fault = findJsonFault(text);
+  const fault = findObjectFault(text);
   return { text, problems: fault === null ? [] : [problemIn(template, fault.offset, fault.message)] };
 }
 

@@ -2,8 +2,9 @@
  * Variables in JSON files. Inside a text a value is escaped, elsewhere it stands as one JSON value: whatever it holds,
  * it can neither end the text it stands in nor add a key beside it.
  */
+
+import { findObjectFault } from '../store/json-places.ts';
 import type { Problem } from '../store/yaml-text.ts';
-import { findJsonFault } from './json-text.ts';
 import { type Lookup, parsePieces, problemIn, type Template } from './render.ts';
 
 export interface RenderedJson {
@@ -39,7 +40,7 @@ export function renderJson(template: Template, lookup: Lookup): RenderedJson {
     text += isInside ? JSON.stringify(known).slice(1, -1) : jsonValue(known);
     sourceFrom = piece.offset + piece.source.length;
   }
-  const fault = findJsonFault(text);
+  const fault = findObjectFault(text);
   if (fault === null) return { text, problems: [] };
   return { text, problems: [problemIn(template, sourceOffset(stretches, fault.offset), fault.message)] };
 }

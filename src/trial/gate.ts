@@ -43,6 +43,15 @@ export interface Admitted extends Candidate {
   readonly tried: Tried | null;
 }
 
+/** Where no project chooses a version. */
+const anywhere = '/';
+const forAll = '';
+
+/** The same version whatever folder it is started in. */
+function isForAll({ file, byName }: Candidate): boolean {
+  return isWholeProgram(file) && !byName;
+}
+
 /** Another runner needs as long as we would; a machine under load needs a multiple of that. */
 const othersMsMax = 180_000;
 const lookMs = 100;
@@ -57,10 +66,11 @@ const changesMax = 3;
 export class TrialGate {
   readonly #world: World;
   readonly #options: GateOptions;
-  #admitted: Admitted | null = null;
-  /** When a program was last asked for its version. */
-  #askedAtMs = 0;
-  #underWay: Promise<Result<Admitted>> | null = null;
+  /** By the folder in which it was asked; what is the same in every folder stands under `forAll`. */
+  readonly #admitted = new Map<string, Admitted>();
+  /** When a program was last asked for its version, by folder. */
+  readonly #askedAtMs = new Map<string, number>();
+  readonly #underWay = new Map<string, Promise<Result<Admitted>>>();
 
   constructor(world: World, options: GateOptions) {
     this.#world = world;
@@ -68,18 +78,30 @@ export class TrialGate {
   }
 
   /**
-   * The program to be used. Fails with `claude-missing`, or with `claude-unproven` when money or safety would depend on
-   * what it does not do, or when that could not be found out, and `accepted` is not its version.
+   * The program to be used for a session that works in `project`. Fails with `claude-missing`, or with
+   * `claude-unproven` when money or safety would depend on what it does not do, or when that could not be found out,
+   * and `accepted` is not its version.
    */
-  async admit(accepted: string | undefined): Promise<Result<Admitted>> {
-    const before = this.#admitted;
-    const isFree = this.#underWay === null;
-    if (isFree && before !== null && this.#isThere(before) && this.#isKnown(before)) return ok(before);
+  async admit(accepted: string | undefined, project = anywhere): Promise<Result<Admitted>> {
+    const folder = this.#folderOr(project);
+    const key = this.#admitted.has(forAll) ? forAll : folder;
+    const before = this.#admitted.get(key) ?? null;
+    const underWay = this.#underWay.get(key);
+    if (underWay === undefined && before !== null && this.#isThere(before) && this.#isKnown(before, folder))
+      return ok(before);
     // Attempts that are prepared together wait for one answer, and for one trial.
-    this.#underWay ??= this.#admitNext(accepted, before).finally(() => {
-      this.#underWay = null;
-    });
-    return this.#underWay;
+    const next = underWay ?? this.#admitNext(accepted, before, folder).finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, next);
+    return next;
+  }
+
+  /** What is said of a project that is gone says somebody else. */
+  #folderOr(project: string): string {
+    try {
+      return this.#world.files.info(project)?.kind === 'folder' ? project : anywhere;
+    } catch {
+      return anywhere;
+    }
   }
 
   /** Whether the file is the one that was admitted, and its name, where that matters, still leads to it. */
@@ -89,43 +111,44 @@ export class TrialGate {
   }
 
   /** What only starts another program may start a newer one by now, and is asked, but not by each of many at once. */
-  #isKnown({ file, byName }: Admitted): boolean {
-    const age = this.#world.clock.now() - this.#askedAtMs;
-    return (isWholeProgram(file) && !byName) || (age >= 0 && age < freshMs);
+  #isKnown(program: Admitted, folder: string): boolean {
+    const age = this.#world.clock.now() - (this.#askedAtMs.get(folder) ?? 0);
+    return isForAll(program) || (age >= 0 && age < freshMs);
   }
 
   /** Null when it is another one by now. Fails when it could not be asked, which says nothing about it. */
-  async #still(before: Admitted): Promise<Result<Admitted> | null> {
+  async #still(before: Admitted, folder: string): Promise<Result<Admitted> | null> {
     if (!this.#isThere(before)) return null;
-    const version = await this.#ask(before.program);
+    const version = await this.#ask(before.program, folder);
     if (version.ok) return version.value === before.version ? ok(before) : null;
     return version.failure.reason === 'claude-missing' ? null : version;
   }
 
-  async #ask(program: string): Promise<Result<string>> {
-    const version = await versionOf(this.#world, program, this.#options.caller);
-    if (version.ok) this.#askedAtMs = this.#world.clock.now();
+  async #ask(program: string, folder: string): Promise<Result<string>> {
+    const version = await versionOf(this.#world, program, this.#options.caller, folder);
+    if (version.ok) this.#askedAtMs.set(folder, this.#world.clock.now());
     return version;
   }
 
   /** Of the program that would be tried now. Fails with `claude-missing`. */
-  async version(): Promise<Result<string>> {
-    const candidate = await this.#candidate();
+  async version(project = anywhere): Promise<Result<string>> {
+    const candidate = await this.#candidate(this.#folderOr(project));
     return candidate.ok ? ok(candidate.value.version) : candidate;
   }
 
   /** Resolves when no trial is under way. */
   async idle(): Promise<void> {
-    await this.#underWay;
+    await Promise.all(this.#underWay.values());
   }
 
-  async #admitNext(accepted: string | undefined, before: Admitted | null): Promise<Result<Admitted>> {
-    const still = before === null ? null : await this.#still(before);
+  async #admitNext(accepted: string | undefined, before: Admitted | null, folder: string): Promise<Result<Admitted>> {
+    const still = before === null ? null : await this.#still(before, folder);
     if (still !== null) return still;
-    const admitted = await this.#admitNow(accepted);
+    const admitted = await this.#admitNow(accepted, folder);
     const lost = before === null ? '' : `claude ${before.version}, which was in use, was replaced or is gone`;
     if (admitted.ok) {
-      this.#admitted = admitted.value;
+      this.#admitted.delete(forAll);
+      this.#admitted.set(isForAll(admitted.value) ? forAll : folder, admitted.value);
       if (lost !== '') this.#options.say(`${lost}; from now on ${admitted.value.version} is used.`);
       return admitted;
     }
@@ -133,10 +156,10 @@ export class TrialGate {
     return lost === '' ? admitted : { ok: false, failure: { ...failure, message: `${lost}. ${failure.message}` } };
   }
 
-  async #admitNow(accepted: string | undefined): Promise<Result<Admitted>> {
+  async #admitNow(accepted: string | undefined, folder: string): Promise<Result<Admitted>> {
     const { caller, say } = this.#options;
     for (let tries = 1; ; tries += 1) {
-      const candidate = await this.#candidate();
+      const candidate = await this.#candidate(folder);
       if (!candidate.ok) return candidate;
       const { version, file } = candidate.value;
       const known = this.#known(candidate.value);
@@ -157,14 +180,14 @@ export class TrialGate {
 
   /** Tries the claude that is there now, whatever is remembered of it. */
   async again(): Promise<Result<{ readonly program: string; readonly tried: Tried }>> {
-    const candidate = await this.#candidate();
+    const candidate = await this.#candidate(anywhere);
     if (!candidate.ok) return candidate;
     const tried = await this.#tryIt(candidate.value, 'in any case');
     return tried.ok ? ok({ program: candidate.value.program, tried: tried.value }) : tried;
   }
 
   /** Asks the program for its version only when its file does not tell. */
-  async #candidate(): Promise<Result<Candidate>> {
+  async #candidate(folder: string): Promise<Result<Candidate>> {
     const world = this.#world;
     const { caller, packageRoot, root } = this.#options;
     const found = findClaude(world, caller, { packageRoot });
@@ -176,10 +199,10 @@ export class TrialGate {
     if (known !== undefined && !known.byName && isWholeProgram(file)) {
       return ok({ file, version: known.version, program: file.path });
     }
-    const version = await this.#ask(file.path);
+    const version = await this.#ask(file.path, folder);
     if (version.ok) return ok({ program: file.path, file, version: version.value });
     // What a version manager puts there starts claude only under that name.
-    const named = file.path === program ? version : await this.#ask(program);
+    const named = file.path === program ? version : await this.#ask(program, folder);
     if (named.ok) return ok({ program, file, version: named.value, byName: true });
     return version;
   }
@@ -202,6 +225,8 @@ export class TrialGate {
         const known = when === undefined ? this.#known(candidate) : undefined;
         if (known !== undefined) return ok(known);
         clearTrials(world, folder);
+        const same = await this.#isSameElsewhere(candidate);
+        if (!same.ok) return same;
         say(`claude ${candidate.version} is new here: trying it at no cost (a few seconds) ...`);
         return await this.#run(candidate, folder, when !== undefined);
       } finally {
@@ -210,6 +235,16 @@ export class TrialGate {
     } catch (error) {
       return { ok: false, failure: systemFailure(folder, error) };
     }
+  }
+
+  /** It is tried outside of every project. Fails when another version would be started there. */
+  async #isSameElsewhere(candidate: Candidate): Promise<Result<void>> {
+    if (isForAll(candidate)) return ok(undefined);
+    const version = await versionOf(this.#world, candidate.program, this.#options.caller);
+    if (version.ok && version.value === candidate.version) return ok(undefined);
+    const other = version.ok ? `starts ${version.value}` : 'starts no claude';
+    const message = `Outside of the project, where it would be tried, ${candidate.program} ${other}.`;
+    return fail('claude-missing', message, 'Set CLAUDE_CODE_AGENT_CLAUDE to the path of the version itself.');
   }
 
   async #run(candidate: Candidate, folder: string, isWished: boolean): Promise<Result<Tried>> {

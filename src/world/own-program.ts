@@ -10,6 +10,9 @@ export const isolatedBunFlags = [
   '--no-install',
 ] as const;
 
+/** In it the launcher says by which name it was started: npm links two names to it, and a person may link more. */
+export const nameVariable = 'CLAUDE_CODE_AGENT_NAME';
+
 /** Where Bun keeps the modules of an executable that was compiled from them (scripts/build.ts). */
 export const isCompiled = import.meta.dir.startsWith('/$bunfs/');
 

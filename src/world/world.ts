@@ -127,20 +127,15 @@ export interface SpawnOptions {
    */
   readonly syncsStdout?: true;
   /**
-   * Processes that lose their parent stay below this one while it lives, so that `findDescendants` finds them whatever
-   * they did to their environment. Only on Linux; elsewhere it has no effect. The path of a file of ours, which is made
-   * when it is missing: the small program by which that is done.
+   * A keeper stands above it: processes that lose their parent are found by `findBranches` while it lives, and all that
+   * it leaves behind is ended (SIGTERM, 300 ms, SIGKILL) before it counts as ended itself, whatever that did to its
+   * environment, its session and its parents, and whether this process lives or not. Only on Linux; elsewhere it has no
+   * effect. The path of a file of ours, which is made when it is missing: the small program by which that is done.
    */
-  readonly keepsOrphans?: string;
-  /**
-   * All that it left behind is ended (SIGTERM, 300 ms, SIGKILL) before it counts as ended itself, whatever that did to
-   * its environment, its session and its parents. It keeps its orphans as well. Only on Linux.
-   */
-  readonly endsOrphans?: true;
+  readonly keeper?: string;
   /**
    * It and all that it starts are held together under this name, as far as the system can (`containment`), and whoever
-   * knows the name finds them, this process or another one. All that it leaves is ended when it has ended, also when
-   * this process has ended before; only then its end is told.
+   * knows the name finds them, this process or another one. With `keeper` only.
    */
   readonly contained?: string;
   /** What it and all that it starts may take together; with `contained` only. It is not started without them. */

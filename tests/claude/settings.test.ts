@@ -176,6 +176,7 @@ describe('configSettings', () => {
       (settings.hooks as Record<string, { hooks: { args: string[] }[] }[]>)[event]?.map(({ hooks }) => hooks[0]?.args);
     expect(systems('SessionStart')).toEqual([['task'], ['cpm']]);
     expect([systems('PreCompact'), systems('SessionEnd')]).toEqual([[['cpm']], [['cpm']]]);
+    expect(settings.hooks).toMatchObject({ PreCompact: [{ hooks: [{ timeout: 10 }] }] });
     expect(readBackCheck('f', JSON.stringify(settings)).ok).toBe(true);
   });
 

@@ -87,3 +87,36 @@ test('where claude’s own file is left, that tells how far it went', () => {
 test('claude that said nothing has asked nothing', () => {
   expect(usage([], [], { isInTurn: false, isIdentified: false }).costUsd).toBe(0);
 });
+
+const odd = (id: string) => ({
+  type: 'assistant',
+  message: { id, model, content: [], usage: { input_tokens: Number.MAX_VALUE, output_tokens: 1 } },
+});
+const oddTotal = { ...result, total_cost_usd: Number.MAX_VALUE };
+const whole = { isInTurn: false, machineWentDown: false };
+
+test('F2: of a figure that cannot be true nothing counts, and what is left of the reservation is held', () => {
+  for (const line of [odd('b'), oddTotal]) {
+    const { costUsd, heldUsd, estimated, tokens } = usage([init, message('a'), line], [kept('a', 400)], whole);
+    expect(costUsd).toBeCloseTo(2, 9);
+    expect(heldUsd).toBeCloseTo(1.985, 9);
+    expect({ estimated, tokens }).toEqual({ estimated: true, tokens: { ...noTokens, input: 1_000, output: 400 } });
+  }
+  // Without a reservation no more than a message can cost.
+  const uncapped = { ...whole, reservedUsd: undefined } as unknown as Partial<BrokenOff>;
+  expect(usage([init, odd('b')], [], uncapped).heldUsd).toBeCloseTo(0.5125, 9);
+});
+
+test('F2: a total that can be true tells what it cost after all', () => {
+  const { costUsd, heldUsd, estimated } = usage([init, odd('a'), result], [], whole);
+  expect({ costUsd, heldUsd, estimated }).toEqual({ costUsd: 0.011, heldUsd: undefined, estimated: undefined });
+});
+
+test('F2: totals that only go on with an impossible one hold nothing again: messages are counted', () => {
+  const base = { type: 'control_response', response: { subtype: 'success', request_id: 'usage:base' } };
+  const named = { ...base.response, response: { session: { total_cost_usd: Number.MAX_VALUE, model_usage: {} } } };
+  const lines = [{ ...base, response: named }, init, message('a'), oddTotal];
+  const { costUsd, heldUsd, estimated } = usage(lines, [kept('a', 400)], whole);
+  expect({ heldUsd, estimated }).toEqual({ heldUsd: undefined, estimated: true });
+  expect(costUsd).toBeCloseTo(0.015, 9);
+});

@@ -3,10 +3,11 @@
  * told before a run begins and by `group plan` and `--dry-run`, not session by session in the middle of it.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { broken, holds, type Seen } from '../../src/trial/claims.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { Repository } from '../git/repository.ts';
 import { type Rig, startRig } from '../support/fake-claude-rig.ts';
 import { noteTried } from '../support/tried.ts';
 import { Night } from './night.ts';
@@ -103,6 +104,55 @@ test.skipIf(canLimit)('a limit on processes that cannot be set here is refused, 
     expect(plan.stdout).toContain(`002 second: ${why}`);
   }
   expect(rig.invocations.length).toBe(before);
+});
+
+/** All programs of the system but git; the folder. */
+function folderWithoutGit(): string {
+  const folder = join(user.folder, 'without git');
+  mkdirSync(folder);
+  for (const from of ['/bin', '/usr/bin', '/usr/local/bin']) {
+    for (const name of existsSync(from) ? readdirSync(from) : []) {
+      if (!name.startsWith('git') && !existsSync(join(folder, name))) symlinkSync(join(from, name), join(folder, name));
+    }
+  }
+  symlinkSync(process.execPath, join(folder, 'bun'), 'file');
+  return folder;
+}
+
+test('a session that gets a worktree is refused without git, before anything is created', async () => {
+  const why = 'gets a git worktree: The program git was not found.';
+  const next = 'Install git, or work in the folder itself with --isolate none.';
+  for (const name of ['api', 'second']) new Repository(user.project(name)).commit({ 'README.md': name });
+  const group = await user.group('one', { first: [], second: ['--isolate', 'worktree'] });
+  user.env.PATH = folderWithoutGit();
+  const file = workflow('isolate: worktree');
+  const before = rig.invocations.length;
+  for (const more of [[], ['--detach'], ['--rehearse'], ['--rehearse', '--detach']]) {
+    const refused = await user.run('run', file, '--output', 'text', ...more);
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(`Session a ${why} ${next}`);
+  }
+  expect(await user.json<unknown[]>('group', 'list')).toHaveLength(1);
+  for (const [command = '', ...more] of [['run'], ['run', '--detach'], ['resume'], ['run', '--rehearse']]) {
+    const refused = await user.run('group', command, group, ...more, '--output', 'text');
+    expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain(why);
+  }
+  expect(await user.json('group', 'show', group)).toMatchObject({ status: 'created' });
+  for (const more of [
+    ['group', 'plan', group],
+    ['group', 'run', group, '--dry-run'],
+    ['run', file, '--dry-run'],
+  ]) {
+    const plan = await user.run(...more);
+    expect([plan.code, plan.stdout]).toEqual([1, expect.stringContaining(why)]);
+  }
+  expect(rig.invocations.length).toBe(before);
+  // Who works in the folder itself needs no git.
+  const plain = await user.group('plain', { api: ['--isolate', 'none'] });
+  const run = user.start('group', 'run', plain);
+  await (await user.begun(plain, 'api')).succeed();
+  expect((await run.finished).code).toBe(0);
 });
 
 test('a limit on processes is shown, and one that is none is refused in one sentence', async () => {

@@ -105,11 +105,9 @@ test('a claude that is replaced under a run is tried before the next session, an
   expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('claude 2.1.198 is new here') });
   expect(stderr).not.toContain('replaced');
   const told = stdout.split('\n').filter((line) => line.includes('claude 2.1.197, which was in use, was replaced or'));
-  // When it happens, and at the end with what to do.
-  expect(told).toEqual([
-    expect.stringContaining('failed (claude-unproven)'),
-    expect.stringContaining('--accept-claude 2.1.198'),
-  ]);
+  // At the end, with what to do.
+  expect(stdout).toContain('failed (claude-unproven)');
+  expect(told).toEqual([expect.stringContaining('--accept-claude 2.1.198')]);
   const shown = await user.ok('group', 'show', group);
   expect(shown.split('which was in use, was replaced or is gone.')).toHaveLength(2);
   const { sessions } = await user.json<{ sessions: { reason?: string; status: string }[] }>('group', 'show', group);

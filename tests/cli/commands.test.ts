@@ -61,6 +61,9 @@ test('two groups of one slug in the same second get ids of their own, and the sl
 
 test('group list filters by status, newest first, one JSON document', async () => {
   expect(await user.json('group', 'list')).toEqual([]);
+  expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
+    'There are no groups. Make one with: claude-code-agent group create <slug>\n',
+  );
   const first = await user.ok('group', 'create', 'first');
   const second = await user.ok('group', 'create', 'second');
   const listed = await user.json<{ id: string }[]>('group', 'list');
@@ -73,6 +76,10 @@ test('group list filters by status, newest first, one JSON document', async () =
   expect(listed.map(({ id }) => id).sort()).toEqual([first, second].sort());
   expect(await user.json('group', 'list', '--status', 'active')).toHaveLength(2);
   expect(await user.json('group', 'list', '--status', 'archived')).toEqual([]);
+  expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
+    'There are no archived groups. Of any status there are 2: claude-code-agent group list\n' +
+      'A finished group is put away with: claude-code-agent group archive <group>\n',
+  );
   const text = await user.ok('group', 'list');
   expect(text.split('\n')).toHaveLength(3);
   expect(text).toContain(`${first}`);
@@ -226,8 +233,8 @@ test('dependencies are given by id, number or name, and shown in dependency orde
   expect(show.dependsOn).toEqual([a, b]);
   const progress = await user.json<{ id: string; reason?: string }[]>('session', 'list', group);
   expect(progress.map(({ id, reason }) => [id, reason])).toEqual([
-    [a, undefined],
-    [b, undefined],
+    [a, 'not-started'],
+    [b, 'not-started'],
     [c, 'waiting'],
   ]);
 });

@@ -75,6 +75,8 @@ test('a screen full of hostile text keeps its columns', async () => {
     rows: 40,
   });
   terminal = shown;
+  await shown.shows('001 escape codes', '│ [now]');
+  shown.type(key.enter);
   await shown.until((text) => (text.match(/Bash now/g) ?? []).length === hostile.length);
 
   const title = shown.lines().findIndex((line) => line.includes('SESSION'));

@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test';
 import type { Context } from '../../src/cli/context.ts';
 import { Dashboard } from '../../src/cli/dashboard/dashboard.ts';
-import type { Source } from '../../src/cli/dashboard/source.ts';
-import { GroupMarks } from '../../src/cli/transcript/transcript-marks.ts';
+import { Notes, type Source } from '../../src/cli/dashboard/source.ts';
+import { verdictsAtRest } from '../../src/core/plan/verdicts.ts';
 import type { Painted } from '../../src/report/dashboard/app.ts';
 import { unicodeGlyphs } from '../../src/report/dashboard/glyphs.ts';
 import { groupPaths } from '../../src/store/paths.ts';
@@ -45,8 +45,8 @@ function open(hand: Hand) {
   const world = { ...createRealWorld(), clock: hand.clock };
   const groupId = state.group.id;
   const paths = groupPaths('/nowhere', groupId);
-  const marks = new GroupMarks();
-  const source: Source = { state, live: new Map(), runner: 'here', attempts: new Map(), marks, close: () => {} };
+  const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
+  const source: Source = { state, seen, runner: 'here', notes: new Notes(), close: () => {} };
   let shown: Painted = { lines: [] };
   const dashboard = new Dashboard({
     context: { world } as unknown as Context,

@@ -57,7 +57,7 @@ test('before, during and after a run, two watchers see the same', async () => {
   const run = user.start('group', 'run', group, '--output', 'quiet');
   const api = await user.begun(group, 'api');
   await first.shows('running', '● 1 running');
-  const second = watch(group, { columns: 120, rows: 30 });
+  const second = watch(group, { columns: 99, rows: 30 });
   await second.shows('● 1 running', '002 web');
   const content = [{ type: 'tool_use', id: 't1', name: 'Bash', input: { command: 'make all' } }];
   await api.print({ type: 'assistant', message: { id: 'm1', model: 'claude-opus-4-8', content } });
@@ -88,15 +88,19 @@ test('rows, keys, panes, filters and sizes', async () => {
   terminal.type(`k${key.enter}`);
   await terminal.shows('›○  └ 002 web', '── 002 web ──', '[now]', 'It waits for api.');
   terminal.type('3');
-  await terminal.shows('[prompt]', 'Do it.');
+  await terminal.shows('[diff]', 'has not begun, so there is nothing to compare.');
   terminal.type('4');
-  await terminal.shows('[config]', user.project('web').slice(-12));
+  await terminal.shows('[prompt]', 'Do it.');
   terminal.type(key.right);
-  await terminal.shows('[attempts]', 'It was not started so far.');
+  await terminal.shows('[cost]', 'It was not started so far.');
+  terminal.type('6');
+  await terminal.shows('[config]', user.project('web').slice(-12));
   terminal.type('l');
   await terminal.until((text) => text.includes('[log]') && !text.includes('SESSION'));
   terminal.type('q');
-  await terminal.shows('SESSION');
+  await terminal.shows('SESSION', '[log]');
+  terminal.type(key.enter);
+  await terminal.until((text) => !text.includes('[log]'));
   terminal.type('/');
   await terminal.shows('filter:');
   terminal.type('web');
@@ -121,7 +125,7 @@ test('rows, keys, panes, filters and sizes', async () => {
   ] as const) {
     terminal.resize(columns, rows);
     const rule = '─'.repeat(columns);
-    await terminal.until((text) => (rows < 8 || text.split('\n').includes(rule)) && text.includes('002 web'));
+    await terminal.until((text) => (rows < 8 || text.split('\n').includes(rule)) && text.includes('002 w'));
     expect(terminal.lines()).toHaveLength(rows);
   }
   // Whatever was begun before, a paste that never ends for example, it is heard.

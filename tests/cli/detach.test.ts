@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from '@commander-js/extra-typings';
-import { runArguments } from '../../src/cli/detach.ts';
-import { type RunWish, runWish, withRunOptions } from '../../src/cli/options/run-options.ts';
+import { type RunCommandOptions, runCommandOptions, withRunOptions } from '../../src/cli/options/run-options.ts';
+import { runArguments } from '../../src/control/run/detach.ts';
 import { budgetActions, limitActions } from '../../src/core/group.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { until } from '../support/cli.ts';
@@ -155,26 +155,34 @@ test('a workflow is rehearsed by a detached runner, and told of as JSON', async 
 test('the runner is asked for what the user asked for', () => {
   const config = fc.record(
     {
-      concurrent: fc.integer({ min: 1, max: 50 }),
+      maxConcurrentSessions: fc.integer({ min: 1, max: 50 }),
       maxBudgetUsd: fc.double({ min: 0.01, max: 1000, noNaN: true }),
       onBudgetExceeded: fc.constantFrom(...budgetActions),
       onLimit: fc.constantFrom(...limitActions),
       commandsAtOnce: fc.integer({ min: 1, max: 50 }),
       errorThreshold: fc.integer({ min: 1, max: 50 }),
-      minFreeMemory: fc.integer({ min: 0, max: 100_000 }).map((megabytes) => megabytes * 1_000_000),
+      minFreeMemoryBytes: fc.integer({ min: 0, max: 100_000 }).map((megabytes) => megabytes * 1_000_000),
       pauseOnError: fc.boolean(),
       respectDependencies: fc.boolean(),
+      warmCache: fc.boolean(),
+      acceptClaude: fc.constantFrom('2.1.400', '3.0.0-beta'),
     },
     { requiredKeys: [] },
   );
   const rehearse = fc.constantFrom(undefined, true as const, '/a b/--script.yaml');
   fc.assert(
     fc.property(config, rehearse, fc.boolean(), (given, script, retryFailed) => {
-      const wish: RunWish = { config: given, output: 'text', rehearse: script, retryFailed };
+      const options: RunCommandOptions = {
+        config: given,
+        output: 'text',
+        rehearse: script,
+        retryFailed,
+        isQuiet: false,
+      };
       const command = withRunOptions(new Command().exitOverride()).option('--retry-failed');
-      command.parse(runArguments(wish, '/'), { from: 'user' });
+      command.parse(runArguments(options, '/'), { from: 'user' });
       const { retryFailed: again, ...rest } = command.opts();
-      expect(runWish(rest, again === true)).toEqual(wish);
+      expect(runCommandOptions(rest, again === true)).toEqual(options);
     }),
   );
 });

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { limitText } from '../../src/cli/doctor/machine.ts';
+import { limitText } from '../../src/control/check/machine.ts';
 import { makeFifo } from '../../src/world/libc.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { User } from './user.ts';

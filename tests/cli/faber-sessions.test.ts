@@ -109,6 +109,22 @@ describe('S10', () => {
     }
   });
 
+  test('a placeholder that there is not is refused, whatever the artifact is called', async () => {
+    const run = await user.begin('258');
+    for (const name of ['x', 'spec_path']) {
+      expect(await user.faber('phase', 'architect', '--artifact', `${name}={nosuch}/a`)).toEqual({
+        code: 2,
+        stdout: '',
+        stderr:
+          `claude-code-agent: ${name} holds {nosuch}, which nothing gives a value. ` +
+          'There are {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.\n',
+      });
+    }
+    expect(user.stateOf(run).artifacts).toEqual({});
+    expect((await user.faber('phase', 'architect', '--artifact', 'x={run_id}/a')).code).toBe(0);
+    expect(user.stateOf(run).artifacts).toEqual({ x: '{run_id}/a' });
+  });
+
   test.each([undefined, null, '', '1; rm -rf ~'])(
     'no command is advised for a work item that is %j',
     async (work_id) => {

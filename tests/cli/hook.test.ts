@@ -154,7 +154,7 @@ describe('install and uninstall', () => {
     await user.ok('hook', 'install', '--config-dir', config, '--systems', 'cpm');
     await user.ok('hook', 'install', '--config-dir', config, '--systems', 'faber');
     expect(written(real).hooks.PreCompact).toHaveLength(2);
-    expect(read(real)).toStartWith('{"theme":"dark","hooks":{');
+    expect(read(real)).toStartWith('{"theme":"dark","hooks": {');
     await user.ok('hook', 'uninstall', '--config-dir', config, '--systems', 'cpm');
     expect(written(real).hooks.PreCompact).toHaveLength(1);
     await user.ok('hook', 'uninstall', '--config-dir', config);

@@ -83,7 +83,12 @@ test.each<[string[], number, string]>([
   [[...add, '--prompt', 'x', '--permission-mode', 'odd'], 2, 'Allowed choices are'],
   [[...add, '--prompt', 'x', '--allowed-tools', '--model'], 2, 'permission rules'],
   [[...add, '--prompt', 'x', '--allowed-tools', 'Bash(git'], 2, 'permission rules'],
-  [[...add, '--prompt', 'x', '--model', '-x'], 2, 'one word'],
+  [[...add, '--prompt', 'x', '--model', '-x'], 2, 'a letter or digit first'],
+  [
+    [...add, '--prompt', 'x', '--model', 'x'.repeat(201)],
+    2,
+    'one word of at most 200 letters, digits and . _ : / @ [ ] -',
+  ],
   [['session', 'show', 'auth/9'], 2, 'There is no session "9"'],
   [['session', 'show', '1'], 2, 'Give numbers and names with their group'],
   [['session', 'logs', 'auth/api', '--grep', '('], 2, 'regular expression'],

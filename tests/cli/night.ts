@@ -1,4 +1,5 @@
 /** A user with groups whose sessions are fakes that the test steps; runners are real processes that can be killed. */
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GroupEvent } from '../../src/core/event.ts';
 import { sessionUuid } from '../../src/core/id.ts';
@@ -72,6 +73,12 @@ export class Night extends User {
   /** Waits until such an event is in the log. */
   async event(group: string, type: GroupEvent['type'], matches: (event: GroupEvent) => boolean = () => true) {
     await until(() => this.events(group).some((event) => event.type === type && matches(event)));
+  }
+
+  /** Waits until something was asked of the group's runner, which does not answer. */
+  async asked(group: string): Promise<void> {
+    const requests = join(this.data, 'session-groups', group, 'requests');
+    await until(() => readdirSync(requests).some((name) => name.endsWith('.json')));
   }
 
   /** Starts a run and kills its runner with SIGKILL once these sessions work; their workers go on. */

@@ -41,6 +41,11 @@ test('a rehearsed group runs in dependency order, and its transcript can be read
   const raw = await user.ok('session', 'logs', `${group}/api`, '--raw');
   expect(raw.split('\n').map((line) => JSON.parse(line).type)).toContain('result');
   expect(await user.run('session', 'logs', `${group}/api`, '--follow')).toMatchObject({ code: 0, stdout: `${log}\n` });
+  for (const what of ['show', 'budget']) {
+    const shown = await user.ok('group', what, group);
+    expect(shown).toContain('A rehearsal: no model is asked, and the figures are play money.\n');
+  }
+  expect(await user.json('group', 'budget', group)).toMatchObject({ rehearsal: true });
   const again = await user.run('group', 'run', group, '--rehearse');
   expect(again).toMatchObject({ code: 0, stdout: '' });
   expect(again.stderr).toContain('completed already');

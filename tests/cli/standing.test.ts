@@ -183,7 +183,7 @@ test.each<[string, (at: string) => readonly EventBody[], string]>([
   [
     'after a transient failure',
     (retryAt) => [story.intended, story.spawned, { ...story.paused, reason: 'transient', retryAt }],
-    'paused (transient, goes on at ',
+    'paused (backoff, goes on at ',
   ],
   [
     'stopped by a usage limit',
@@ -237,4 +237,40 @@ test('while its set-up command runs, a session says so and where its output is',
   for (const text of await told()) expect(text).not.toContain('set-up command runs');
   user.world.files.writeAtomic(setupDone, '');
   expect(await whileRun(group, () => user.ok('group', 'why', group))).toContain('claude is starting.');
+});
+
+/** What `group why --json` says of one session that waits, while a runner has written this. */
+async function whyTold(progress: (group: string, seq: number) => object): Promise<string> {
+  const group = user.make('auth', [{ name: 'api' }], [story.started]);
+  const events = readLog(user.world, user.paths(group).events);
+  const seq = events.ok ? (events.value.at(-1)?.seq ?? 0) : 0;
+  user.world.files.writeAtomic(user.paths(group).progress, JSON.stringify(progress(group, seq)));
+  const { sessions } = await whileRun(group, () =>
+    user.json<{ sessions: { reason: string; message: string }[] }>('group', 'why', group),
+  );
+  return sessions.map(({ reason, message }) => `${reason}: ${message}`).join();
+}
+
+const short = { id: sessionId(1), status: 'pending', reason: 'memory', message: 'Memory is short.' };
+
+test('what the runner has written last is what is told', async () => {
+  expect(await whyTold((groupId, seq) => ({ groupId, seq, sessions: [short] }))).toBe('memory: Memory is short.');
+  const waits = { ...short, reason: 'waiting', message: 'It waits for 002.', waitsFor: [sessionId(2)] };
+  expect(await whyTold((groupId, seq) => ({ groupId, seq, sessions: [waits] }))).toBe('waiting: It waits for 002.');
+});
+
+test('of what it wrote before the last event only that holds which the log does not tell', async () => {
+  const before = (seq: number) => seq - 1;
+  const aboutToStart = 'slot: It is about to start.';
+  expect(await whyTold((groupId, seq) => ({ groupId, seq: before(seq), sessions: [short] }))).toStartWith('memory:');
+  const waited = { ...short, reason: 'waiting', message: 'It waits for 002.' };
+  expect(await whyTold((groupId, seq) => ({ groupId, seq: before(seq), sessions: [waited] }))).toBe(aboutToStart);
+});
+
+test('the progress of an older runner, of another group or of nobody is no verdict', async () => {
+  const aboutToStart = 'slot: It is about to start.';
+  const old = { id: sessionId(1), status: 'paused', reason: 'transient', message: 'No answer.' };
+  expect(await whyTold((groupId) => ({ groupId, sessions: [old] }))).toBe(aboutToStart);
+  expect(await whyTold((_, seq) => ({ groupId: 'another', seq, sessions: [short] }))).toBe(aboutToStart);
+  expect(await whyTold((groupId, seq) => ({ groupId, seq, sessions: [null, 7, { id: 7 }] }))).toBe(aboutToStart);
 });

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { readBackCheck } from '../../src/claude/launch/settings.ts';
-import { withMember } from '../../src/cli/hooks/json-member.ts';
 import { installedHooks, installHooks, uninstallHooks } from '../../src/context/install.ts';
+import { withMember } from '../../src/control/hooks/json-member.ts';
 import { contextNames } from '../../src/core/group.ts';
 import { fc } from '../support/property.ts';
 
@@ -38,6 +38,7 @@ describe('installHooks', () => {
       })),
     );
     expect(hooks?.PreCompact?.map(({ matcher }) => matcher)).toEqual([undefined, undefined, undefined]);
+    expect(hooks?.PreCompact?.map(({ hooks: [hook] }) => hook?.timeout)).toEqual([10, 10, 10]);
     expect(hooks?.SessionEnd?.map(({ hooks: [hook] }) => hook?.args)).toEqual(
       ['cpm', 'faber', 'handover'].map((system) => args(system, 'session-end')),
     );
@@ -183,7 +184,7 @@ describe('withMember', () => {
   test.each([
     ['{}', 'x', [1], '{\n  "x": [\n    1\n  ]\n}'],
     ['{ }\n', 'x', 1, '{\n  "x": 1\n}\n'],
-    ['{"a":1}', 'x', { b: 2 }, '{"a":1,"x":{"b":2}}'],
+    ['{"a":1}', 'x', { b: 2 }, '{"a":1,"x": {"b":2}}'],
     ['{\n\t"a": 1\n}\n', 'x', 2, '{\n\t"a": 1,\n\t"x": 2\n}\n'],
     [
       '{"a": 1e400, "b": 12345678901234567890 , "x": "}", "c": 1.0}',
@@ -196,7 +197,7 @@ describe('withMember', () => {
     ['{\n  "x": []\n}', 'x', undefined, '{}'],
     ['{"\\u0078": 1, "a": 2}', 'x', 3, '{"\\u0078": 3, "a": 2}'],
     ['{"a": {"x": 1}}', 'x', undefined, '{"a": {"x": 1}}'],
-    ['{"a": -0, "b": [1, 2], "c": null}', 'x', true, '{"a": -0, "b": [1, 2], "c": null,"x":true}'],
+    ['{"a": -0, "b": [1, 2], "c": null}', 'x', true, '{"a": -0, "b": [1, 2], "c": null,"x": true}'],
   ])('%j, %s', (text, key, value, expected) => {
     expect(withMember(text, key, value)).toBe(expected);
   });

@@ -104,6 +104,11 @@ test('every hook runs our program, by its full path, without a shell line and wi
   expect(new Set(all.map(({ args }) => args.join(' '))).size).toBe(all.length);
 });
 
+test('claude waits ten seconds for each of its hooks, also before a compaction', () => {
+  expect(all.filter(({ event }) => event === 'PreCompact').length).toBeGreaterThan(0);
+  expect(all.map(({ timeout }) => timeout)).toEqual(all.map(() => 10));
+});
+
 describe('hook.sh', () => {
   let folder = '';
   beforeEach(() => {

@@ -8,12 +8,15 @@ import { adviceText } from '../../src/core/advice.ts';
 import type { Result } from '../../src/core/failure.ts';
 import {
   checkSlug,
+  createdAtOf,
   findGroup,
+  findGroupToDestroy,
   findSession,
   isGroupId,
   isSessionId,
   makeGroupId,
   makeSessionId,
+  recencyOf,
   sessionLabel,
   sessionNumber,
   sessionUuid,
@@ -108,6 +111,30 @@ describe('group ids', () => {
     ['aut', '[not-found]'],
     ['', '[not-found]'],
   ])('%j finds %j', (reference, found) => expect(outcome(findGroup(ids, reference))).toBe(found));
+
+  test.each([
+    ['20260101-000000-auth', '20260101-000000-auth'],
+    ['auth', '[ambiguous]'],
+    ['auth-two', '20260103-000000-auth-two'],
+    ['20260101-', '20260101-000000-auth'],
+    ['nothing', '[not-found]'],
+  ])('%j, to be destroyed, is %j', (reference, found) =>
+    expect(outcome(findGroupToDestroy(ids, reference, undefined))).toBe(found),
+  );
+
+  test.each([
+    ['@', 0],
+    ['latest', 0],
+    ['@0', 0],
+    ['@12', 12],
+    ['@x', null],
+    ['auth', null],
+    ['', null],
+  ])('%j goes back %j groups', (reference, back) => expect(recencyOf(reference)).toBe(back));
+
+  test('the moment inside an id', () => {
+    expect(createdAtOf('20260104-143022-a-b')).toBe('2026-01-04T14:30:22.000Z');
+  });
 
   test('an ambiguous reference lists at most ten candidates', () => {
     const many = Array.from({ length: 50 }, (_, index) => `20260101-0000${index + 10}-x${index}`);

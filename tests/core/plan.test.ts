@@ -3,10 +3,10 @@
  * several runs, and when sessions come, go or change in between.
  */
 import { describe, expect, test } from 'bun:test';
-import { allBlockers, planOf } from '../../src/core/plan/plan.ts';
+import { allBlockers, type Plan, planOf, willNotRun } from '../../src/core/plan/plan.ts';
 import { decide } from '../../src/core/plan/schedule.ts';
-import { blockers } from '../../src/core/progress.ts';
 import { foldEvents } from '../../src/core/reduce.ts';
+import type { SessionRecord } from '../../src/core/session-state.ts';
 import type { GroupState } from '../../src/core/state.ts';
 import { fc } from '../support/core-check.ts';
 import { CoreDriver } from '../support/core-driver.ts';
@@ -59,6 +59,20 @@ function checkBlockers(state: GroupState): void {
     if (record.state.status === 'completed') expect(all.has(id)).toBe(false);
     else expect(all.get(id) ?? []).toEqual(blockers(state, plan, record));
   }
+}
+
+/** Failed sessions, direct or indirect dependencies, found by a walk of its own for each session. */
+function blockers(state: GroupState, plan: Plan, { definition }: SessionRecord): string[] {
+  const found: string[] = [];
+  const seen = new Set<string>();
+  const open = [...definition.dependsOn];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (seen.has(id) || plan.completed.has(id)) continue;
+    seen.add(id);
+    if (willNotRun(state, id)) found.push(id);
+    else open.push(...(state.sessions.get(id)?.definition.dependsOn ?? []));
+  }
+  return found.sort();
 }
 
 describe('changes in the middle of a run', () => {

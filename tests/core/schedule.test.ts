@@ -7,8 +7,8 @@ import { noUsage } from '../../src/core/group.ts';
 import type { SchedulingContext } from '../../src/core/plan/decision.ts';
 import { decide, nextStarts } from '../../src/core/plan/schedule.ts';
 import { startBlocker } from '../../src/core/plan/settle.ts';
-import { whyNot } from '../../src/core/plan/why.ts';
 import { attemptId, CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
+import { whyNot } from '../support/verdicts.ts';
 
 const capacity: SchedulingContext = { preparingMax: 9 };
 const [a, b, c] = [sid(1), sid(2), sid(3)];
@@ -316,7 +316,7 @@ describe('a delay', () => {
   };
 
   test('is waited for', () => {
-    expect(delayed(600_000)).toMatchObject({ starts: [], wait: { reason: 'backoff', untilMs: nowMs + 600_000 } });
+    expect(delayed(600_000)).toMatchObject({ starts: [], wait: { reason: 'backoff', until: nowMs + 600_000 } });
     expect(delayed(0).starts).toHaveLength(1);
   });
 

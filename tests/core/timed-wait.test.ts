@@ -4,10 +4,9 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { type GroupConfig, noUsage, type SessionDefinition } from '../../src/core/group.ts';
-import { planOf } from '../../src/core/plan/plan.ts';
+import { loggedContext } from '../../src/core/plan/decision.ts';
 import { decide } from '../../src/core/plan/schedule.ts';
-import { loggedGate, timedWait } from '../../src/core/plan/timed-wait.ts';
-import { whyNot } from '../../src/core/plan/why.ts';
+import { verdictsAtRest, verdictsOf } from '../../src/core/plan/verdicts.ts';
 import { groupProgress } from '../../src/core/progress.ts';
 import type { SessionRecord } from '../../src/core/session-state.ts';
 import { attemptId, CoreLog, sessionDefinition, sid, usage } from '../support/core-events.ts';
@@ -37,14 +36,10 @@ function backingOff(afterMs = minuteMs, { config = {}, definition = {} }: Start 
 
 const limit = (afterMs: number) => ({ type: 'limit_reached', resetsAt: at(nowMs + afterMs) }) as const;
 
-const waitOf = ({ state }: CoreLog, sessionId = a) =>
-  timedWait(state, planOf(state), state.sessions.get(sessionId) as SessionRecord, nowMs);
+const whyOf = ({ state }: CoreLog, sessionId = a) =>
+  verdictsOf(state, loggedContext(state, nowMs))(state.sessions.get(sessionId) as SessionRecord);
 
-function whyOf({ state }: CoreLog, sessionId = a) {
-  const gate = loggedGate(state);
-  const answers = whyNot(state, { preparingMax: 9, nowMs, ...(gate === null ? {} : { gate }) });
-  return answers.find((answer) => answer.sessionId === sessionId);
-}
+const untilOf = (log: CoreLog, sessionId = a) => whyOf(log, sessionId)?.until;
 
 /** Whether the runner starts it as soon as nothing but its own troubles and those of the group keep it. */
 function startsAt({ state }: CoreLog, untilMs: number): boolean {
@@ -61,13 +56,13 @@ describe('goes on by itself', () => {
   ])('%s', (_, logOf, reason, afterMs) => {
     const log = logOf();
     const untilMs = nowMs + afterMs;
-    expect(waitOf(log)).toEqual({ reason, untilMs });
+    expect(whyOf(log)).toMatchObject({ reason, until: untilMs });
     expect(startsAt(log, untilMs)).toBe(true);
     expect(whyOf(log)).toMatchObject({ reason, message: expect.stringContaining(at(untilMs).replace('.000', '')) });
     const [first, second] = groupProgress(log.state, new Map(), nowMs).sessions;
     expect(first).toMatchObject({ status: 'paused', retryAt: at(untilMs) });
     expect(second).not.toHaveProperty('retryAt');
-    for (const session of groupProgress(log.state, new Map(), nowMs, true).sessions) {
+    for (const session of groupProgress(log.state, new Map(), nowMs, verdictsAtRest(log.state)).sessions) {
       expect(session).not.toHaveProperty('retryAt');
     }
   });
@@ -78,8 +73,8 @@ describe('goes on by itself', () => {
       .addSession(sessionDefinition(2, [1]))
       .run();
     log.add(limit(minuteMs));
-    expect(waitOf(log)).toEqual({ reason: 'limit', untilMs: nowMs + minuteMs });
-    expect(waitOf(log, b)).toBeNull();
+    expect(whyOf(log)).toMatchObject({ reason: 'limit', until: nowMs + minuteMs });
+    expect(untilOf(log, b)).toBeUndefined();
   });
 });
 
@@ -108,7 +103,7 @@ describe('does not go on by itself', () => {
     ],
   ])('while %s', (_, logOf, reason) => {
     const log = logOf();
-    expect(waitOf(log)).toBeNull();
+    expect(untilOf(log)).toBeUndefined();
     expect(whyOf(log)?.reason).toBe(reason);
     expect(whyOf(log)?.message).not.toMatch(/again at|then it goes on/);
     expect(groupProgress(log.state, new Map(), nowMs).sessions[0]).not.toHaveProperty('retryAt');
@@ -117,11 +112,11 @@ describe('does not go on by itself', () => {
 
   test('in a group that is not running', () => {
     const log = backingOff().pause(b).add({ type: 'group_paused', reason: 'user', message: 'x' });
-    expect(waitOf(log)).toBeNull();
+    expect(untilOf(log)).toBeUndefined();
   });
 
   test('when it is due, and after a delay of a clock that has been set back since', () => {
-    expect(waitOf(backingOff(0))).toBeNull();
-    expect(waitOf(backingOff(24 * hour))).toBeNull();
+    expect(untilOf(backingOff(0))).toBeUndefined();
+    expect(untilOf(backingOff(24 * hour))).toBeUndefined();
   });
 });

@@ -9,9 +9,9 @@ import type { SchedulingContext } from '../../src/core/plan/decision.ts';
 import { planOf } from '../../src/core/plan/plan.ts';
 import { decide, nextStarts } from '../../src/core/plan/schedule.ts';
 import { cacheKind } from '../../src/core/plan/warm-cache.ts';
-import { whyNot } from '../../src/core/plan/why.ts';
 import { attemptId, CoreLog, groupDefinition, sessionDefinition, sid, usage } from '../support/core-events.ts';
 import { type Choices, everyGraph, forEveryChoice } from '../support/core-exhaustive.ts';
+import { whyNot } from '../support/verdicts.ts';
 
 const [a, b, c, d] = [sid(1), sid(2), sid(3), sid(4)];
 const limitMs = 15_000;

@@ -49,10 +49,10 @@ describe('a session that does not run waits for', () => {
     const log = started({ maxConcurrentSessions: 3 }, ...three);
     const model = modelOf(idle(log.start(a), 2).start(b).start(c));
     expect(waits(model, a)).toEqual(['slot 0-1']);
-    expect(waits(model, b)).toEqual(['slot 0-1', 'cache 1-6']);
-    expect(waits(model, c)).toEqual(['slot 0-1', 'cache 1-6', 'slot 6-9']);
+    expect(waits(model, b)).toEqual(['cache 0-6']);
+    expect(waits(model, c)).toEqual(['cache 0-6', 'slot 6-9']);
     const long = modelOf(idle(started({}, ...three).start(a), 30));
-    expect(waits(long, b)).toEqual(['slot 0-1', 'cache 1-16', 'slot 16-33']);
+    expect(waits(long, b)).toEqual(['cache 0-16', 'slot 16-33']);
     const full = modelOf(idle(started({ maxConcurrentSessions: 1 }, ...three).start(a), 2));
     expect(waits(full, b)).toEqual(['slot 0-5']);
     const cold = modelOf(idle(started({ warmCache: false }, ...three).start(a), 2));
@@ -98,7 +98,7 @@ describe('a session that does not run waits for', () => {
     log.add({ type: 'budget_exceeded', sessionId: b, action: 'paused', usage: 1, limit: 1 });
     idle(log, 1).add({ type: 'group_paused', reason: 'budget', message: 'x' });
     log.add({ type: 'group_changed', config: { ...log.state.group.config, maxBudgetUsd: 9 } }).run();
-    expect(waits(modelOf(log.start(b)), b)).toEqual(['slot 0-5', 'budget 5-9', 'slot 9-10']);
+    expect(waits(modelOf(log.start(b)), b)).toEqual(['slot 0-4', 'budget 4-9', 'slot 9-10']);
   });
 
   test('its user, while it is paused by name', () => {

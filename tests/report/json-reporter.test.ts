@@ -5,6 +5,7 @@
 
 import { describe, expect, test } from 'bun:test';
 import { type EventBody, publicEventTypes } from '../../src/core/event.ts';
+import { verdictsOf } from '../../src/core/plan/verdicts.ts';
 import type { LiveSession } from '../../src/core/progress.ts';
 import { reduce } from '../../src/core/reduce.ts';
 import { createJsonReporter, publicEvent, type ReporterClock } from '../../src/report/json-reporter.ts';
@@ -186,4 +187,27 @@ test("S11: scripts know the notices about a session's own cap by the same names,
   ]);
   const [, , exceeded] = notices.map((body) => publicEvent({ seq: 1, at: '', groupId, ...body }, new CoreLog().state));
   expect(exceeded).toMatchObject({ type: 'budget_exceeded', scope: 'session', action: 'paused', ...own });
+});
+
+test('why a session rests is said once, unless the end of its attempt has said it', () => {
+  const out: string[] = [];
+  const reporter = jsonInto(out);
+  const [first, second] = [ids.api, ids.docs];
+  const bodies: EventBody[] = [...creation({}, [session(first), session(second, { dependsOn: [first] })]), started];
+  let state = play(reporter, bodies);
+  const tell = () => reporter.resting?.([...state.sessions.keys()], state, verdictsOf(state, { preparingMax: 9 }));
+  out.length = 0;
+  tell();
+  tell();
+  const lines = () => out.splice(0).map((line) => JSON.parse(line));
+  expect(lines()).toMatchObject([
+    { type: 'session_progress', sessionId: first, status: 'pending', reason: 'slot', attempts: 0 },
+    { type: 'session_progress', sessionId: second, status: 'pending', reason: 'waiting', waitsFor: [first] },
+  ]);
+  const failure = { reason: 'no-result', message: 'Nothing.', next: '', usage: usage(1, 1, 1, 1) } as const;
+  const failed = { type: 'session_failed', sessionId: first, attemptId: attemptId(first), ...failure } as const;
+  state = play(reporter, [...bodies, ...begin(first), failed]);
+  lines();
+  tell();
+  expect(lines()).toMatchObject([{ sessionId: second, reason: 'blocked', on: [first] }]);
 });

@@ -7,10 +7,10 @@ import { notify } from '../../src/cli/notify.ts';
 import type { Output } from '../../src/cli/output.ts';
 import type { EventBody } from '../../src/core/event.ts';
 import { decide } from '../../src/core/plan/schedule.ts';
-import { whyNot } from '../../src/core/plan/why.ts';
 import { conditionText, noteText } from '../../src/report/html/notes.ts';
 import { conditionOf } from '../../src/report/wording.ts';
 import { CoreLog, sessionDefinition, sid } from '../support/core-events.ts';
+import { whyNot } from '../support/verdicts.ts';
 import { fold, frame, sceneEvents, textOf } from './dashboard/scene.ts';
 
 const resetsAt = '2026-01-04T15:30:22.308Z';

@@ -126,6 +126,11 @@ class Story {
   private resting(): this {
     const { dice, state } = this;
     const [session] = this.with('pending', 'paused', 'failed');
+    if (session !== undefined && state.status !== 'completed' && state.status !== 'archived' && dice.below(6) === 0) {
+      const changed = dice.below(2) === 0 ? {} : { changed: ['prompt', dice.text()] };
+      const edited = { ...session.definition, prompt: dice.text(), accept: dice.text() };
+      return this.add({ type: 'session_changed', sessionId: edited.id, session: edited, ...changed });
+    }
     const run = { id: 'run', runner: processIdentity, ...(dice.below(4) === 0 ? { rehearsal: true as const } : {}) };
     if (state.status === 'created') return this.add({ type: 'group_started', run });
     if (state.status === 'archived') return this;

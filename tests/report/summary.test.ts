@@ -3,6 +3,9 @@
  * fits, and tells when one goes on by itself.
  */
 import { expect, test } from 'bun:test';
+import { loggedContext } from '../../src/core/plan/decision.ts';
+import { verdictsAtRest, verdictsOf } from '../../src/core/plan/verdicts.ts';
+import type { Verdicts } from '../../src/core/verdict.ts';
 import { formatClock, plainStyle } from '../../src/report/format.ts';
 import { nextSteps, sessionTable } from '../../src/report/summary.ts';
 import { attemptId, CoreLog, groupId, sessionDefinition, sid, usage } from '../support/core-events.ts';
@@ -51,7 +54,11 @@ test('the closing table fits on a terminal of 80 columns, and is whole where the
   }
   log.run().start(sid(1)).start(sid(2)).complete(sid(1), usage(12.5, 20_000)).fail(sid(2), usage(0.25, 300));
   const table = (columns?: number) =>
-    sessionTable(log.state, new Map(), [...log.state.sessions.keys()], { style: plainStyle, columns });
+    sessionTable(log.state, { live: new Map(), verdicts: verdictsAtRest(log.state) }, [...log.state.sessions.keys()], {
+      style: plainStyle,
+      columns,
+      nowMs: 0,
+    });
   expect(Math.max(...table().map((line) => line.length))).toBeGreaterThan(80);
   const narrow = table(80);
   expect(Math.max(...narrow.map((line) => line.length))).toBeLessThanOrEqual(80);
@@ -64,11 +71,14 @@ test('the table says when a session goes on by itself, as long as somebody runs 
   const retryAt = new Date(Date.parse(log.state.updatedAt) + 60_000).toISOString();
   log.start(sid(1)).start(sid(2));
   log.add({ type: 'session_paused', ...of, reason: 'transient', message: 'x', usage: usage(1), retryAt });
-  const table = (nowMs?: number) =>
-    sessionTable(log.state, new Map(), [sid(1), sid(2)], { style: plainStyle, nowMs }).join('\n');
-  const told = table(Date.parse(log.state.updatedAt));
+  const nowMs = Date.parse(log.state.updatedAt);
+  const table = (verdicts: Verdicts) =>
+    sessionTable(log.state, { live: new Map(), verdicts }, [sid(1), sid(2)], { style: plainStyle, nowMs }).join('\n');
+  const told = table(verdictsOf(log.state, loggedContext(log.state, nowMs)));
   expect(told).toMatch(/REASON +GOES ON AT +/);
-  expect(told).toMatch(new RegExp(`001 .* transient +${formatClock(retryAt)} +1 `));
+  expect(told).toMatch(new RegExp(`001 .* backoff +${formatClock(retryAt)} +1 `));
   expect(told.split('\n').at(-1)).not.toContain(formatClock(retryAt));
-  expect(table()).not.toContain('GOES ON AT');
+  const left = table(verdictsAtRest(log.state));
+  expect(left).toMatch(/001 .* runner-gone +1 /);
+  expect(left).not.toContain('GOES ON AT');
 });

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readLive } from '../../src/control/watch/live-view.ts';
+import { readProgress } from '../../src/control/watch/live-view.ts';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { slotSentence } from '../../src/core/plan/command-slot.ts';
 import { git, Repository } from '../git/repository.ts';
@@ -74,7 +74,7 @@ function most(group: GroupFixture): number {
 }
 
 const waitOf = (group: GroupFixture, name: string) =>
-  readLive(group.world, group.paths.progress, group.state()).get(group.id(name))?.slot;
+  readProgress(group.world, group.paths.progress, group.state()).live.get(group.id(name))?.slot;
 const stateOf = (group: GroupFixture, name: string) => group.state().sessions.get(group.id(name))?.state;
 const isAccepting = (group: GroupFixture, name: string) => {
   const state = stateOf(group, name);

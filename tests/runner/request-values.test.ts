@@ -62,6 +62,10 @@ test('F12: sessions that no command would add', async () => {
     { kind: 'say', sessionId: group.id('one'), text: ' ' },
     { kind: 'say', sessionId: group.id('one'), text: 'a\0b' },
     { kind: 'retry-session', sessionId: group.id('one'), prompt: '' },
+    { kind: 'edit-session', sessionId: group.id('one'), changes: { prompt: null } },
+    { kind: 'edit-session', sessionId: group.id('one'), changes: { colour: 'red' } as never },
+    { kind: 'edit-session', sessionId: group.id('one'), changes: { id: '009-x' } as never },
+    { kind: 'edit-session', sessionId: group.id('one'), changes: { createdAt: '2020-01-01' } as never },
   ];
   for (const wish of wishes) expect(await run.ask(wish)).toMatchObject({ done: false });
   expect(await run.ask({ kind: 'add-session', session })).toMatchObject({ done: true });

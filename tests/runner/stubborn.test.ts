@@ -98,7 +98,8 @@ test('what bears its mark and cannot be ended is told before the run is over, th
     expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
     expect(service.exitCode).toBeNull();
     const types = group.events().map(({ type }) => type);
-    expect(types.indexOf('session_warning')).toBeGreaterThan(types.indexOf('session_completed'));
+    expect(types).toContain('session_completed');
+    // On a busy machine it is found at once, else when all processes are looked at.
     expect(types.indexOf('group_completed')).toBeGreaterThan(types.indexOf('session_warning'));
     expect(group.state().sessions.get(group.id('one'))?.warnings).toMatchObject([{ code: 'leftover-processes' }]);
   } finally {

@@ -118,7 +118,9 @@ test('what claude prints before it has its prompt is no work: it is started agai
   const init = '{"type":"system","subtype":"init"}\n';
   const title = '{"type":"system","subtype":"session_title_changed","title":"fixture/one"}\n';
   const torn = [started.slice(0, 20), started + answered.slice(0, 60), started + title.slice(0, 40)];
-  for (const early of [started, started + answered + title, ...torn]) {
+  // A full disk has swallowed an end of line.
+  const glued = [started.slice(0, 60) + answered, started.slice(0, 3) + title];
+  for (const early of [started, started + answered + title, ...torn, ...glued]) {
     expect(judged([worker], early)).toBe('restart');
   }
   for (const said of [
@@ -128,6 +130,9 @@ test('what claude prints before it has its prompt is no work: it is started agai
     '{"type":"control_response"}\n',
     'rubbish',
     `${started}\u0000`,
+    started.slice(0, 60) + init,
+    started.slice(0, 60) + init.slice(0, 33),
+    `${started.slice(0, 60)}{"type":"assistant","message":{}}\n`,
   ]) {
     expect(judged([worker], said)).toBe('adopt');
   }

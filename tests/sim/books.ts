@@ -28,6 +28,8 @@ export class ClaudeBook {
   /** It will never do anything more of its own accord. */
   hangs = false;
   printedBytes = 0;
+  /** So many of them before it read its input. */
+  firstBytes = 0;
   /** What the API billed, US dollars. */
   chargedUsd = 0;
   /** The highest total that it ever told, and what its messages cost that it ever told of, by their input. */
@@ -80,6 +82,11 @@ export class ClaudeBook {
   report(end: number, usd: number): void {
     this.toldUsd = Math.max(this.toldUsd, usd);
     this.reports.push({ end, usd });
+  }
+
+  /** It has printed what it prints only after something has come through its input. */
+  get hasSpoken(): boolean {
+    return this.printedBytes > this.firstBytes;
   }
 
   /** The highest total that anybody can still read, US dollars. */

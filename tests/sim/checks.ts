@@ -114,7 +114,7 @@ export class Checks {
           `${book.process.name} starts while ${other.process.name} is in the same conversation`,
         );
       }
-      if (other.attemptId === book.attemptId && (other.chargedUsd > 0 || other.printedBytes > 0)) {
+      if (other.attemptId === book.attemptId && (other.chargedUsd > 0 || other.hasSpoken)) {
         this.#violate(
           invariants.once,
           `${book.process.name} starts the attempt that ${other.process.name} has worked on`,
@@ -155,7 +155,7 @@ export class Checks {
 
   /** A process is told to end by a runner. */
   ends(runner: VirtualRunner, identity: ProcessIdentity): void {
-    const { claudes, disk, log, table } = this.#machine;
+    const { claudes, log, table } = this.#machine;
     const process = table.find(identity);
     const book = claudes.find((other) => other.process === process);
     // Who has given its answer is not stopped any more, and whoever was told once may be told again.
@@ -164,8 +164,7 @@ export class Checks {
     const session = log.state?.sessions.get(book.sessionId)?.state;
     const attempt =
       session?.status === 'running' && session.attempt.id === book.attemptId ? session.attempt : undefined;
-    const hasSpoken = (disk.file(book.transcript)?.size ?? 0) > (attempt?.offset ?? 0);
-    if (!hasSpoken || (attempt?.stopping !== undefined && log.isDurable)) return;
+    if (!book.hasSpoken || (attempt?.stopping !== undefined && log.isDurable)) return;
     this.#violate(invariants.stopLogged, `${process.name} is ended, and no durable session_stopping says so`);
   }
 

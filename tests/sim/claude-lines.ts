@@ -25,9 +25,11 @@ export function wholeUsd({ input, output }: ModelCall): number {
   return estimateCost(model, { input, output, cacheRead: 0, cacheCreation: 0 });
 }
 
-export function hookLines(): object[] {
+/** Printed before anything has come through stdin. */
+export function firstLines(title: string): object[] {
   const hook = { type: 'system', hook_id: 'h', hook_name: 'SessionStart:startup', hook_event: 'SessionStart' };
   return [
+    { type: 'system', subtype: 'session_title_changed', title },
     { ...hook, subtype: 'hook_started' },
     { ...hook, subtype: 'hook_response', stdout: '', exit_code: 0, outcome: 'success' },
   ];

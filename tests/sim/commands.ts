@@ -1,20 +1,13 @@
 /** What people ask of a group from other processes: through its live runner, or by themselves when there is none. */
 
-import { userMessage } from '../../src/claude/control.ts';
 import { changeGroup } from '../../src/control/change-group.ts';
-import { pauseGroup } from '../../src/control/pause-group.ts';
-import { askRunner } from '../../src/control/request.ts';
 import type { GroupReference } from '../../src/control/resolve.ts';
-import { recordCommand } from '../../src/control/submit.ts';
-import type { EventType } from '../../src/core/event.ts';
+import { submit } from '../../src/control/submit.ts';
 import { fail, ok, type Result } from '../../src/core/failure.ts';
-import { nextGroupStatus } from '../../src/core/status.ts';
-import { wishEvents } from '../../src/runner/request-answers.ts';
-import { stopGroup, stopSession } from '../../src/runner/stop-group.ts';
+import type { Command, CommandOf } from '../../src/runner/request-answers.ts';
+import { stopGroup } from '../../src/runner/stop-group.ts';
 import { deleteGroup } from '../../src/store/group-store.ts';
-import type { GroupWriter } from '../../src/store/group-writer.ts';
-import { sessionPaths } from '../../src/store/paths.ts';
-import type { PauseRequestMode, RequestBody } from '../../src/store/requests.ts';
+import type { PauseRequestMode } from '../../src/store/requests.ts';
 import type { World } from '../../src/world/world.ts';
 import { newDefinition } from './group-setup.ts';
 import type { Act } from './scenario.ts';
@@ -22,7 +15,6 @@ import type { VirtualMachine } from './virtual-machine.ts';
 import type { VirtualRunner } from './virtual-runner.ts';
 
 type Work = (world: World, runner: VirtualRunner) => Promise<Result<unknown>>;
-type Direct = (writer: GroupWriter, world: World, runner: VirtualRunner) => Result<unknown> | Promise<Result<unknown>>;
 type SessionAct = Extract<Act, { do: 'session-pause' | 'session-resume' | 'session-retry' | 'say' }>;
 
 export interface CommandsParts {
@@ -49,7 +41,7 @@ export class Commands {
   pause(mode: PauseRequestMode): void {
     const { group, command, runOnly } = this.#parts;
     command(async (world, runner) => {
-      const paused = await pauseGroup({ world, notes }, group, mode);
+      const paused = await submit({ world, notes }, group, { kind: 'pause', mode });
       // Like the command, which becomes the runner that waits for the sessions and starts none.
       if (runner.alive && paused.ok && paused.value.kind === 'runner-gone') runOnly([]);
       return paused;
@@ -57,112 +49,81 @@ export class Commands {
   }
 
   thaw(): void {
-    this.#wish({ kind: 'thaw' }, () => refusal('nothing runs'));
+    this.#submit({ kind: 'thaw' });
   }
 
   raiseBudget(byUsd: number): void {
     const cap = this.#parts.machine.log.state?.group.config.maxBudgetUsd;
-    if (cap !== undefined) this.#wish({ kind: 'raise-budget', maxBudgetUsd: cap + byUsd }, 'group_changed');
+    if (cap !== undefined) this.#submit({ kind: 'raise-budget', maxBudgetUsd: cap + byUsd });
   }
 
   addSession(dependsOnLast: boolean): void {
     const { log, timeline } = this.#parts.machine;
     const last = [...(log.state?.sessions.keys() ?? [])].at(-1);
     const session = newDefinition(timeline.wall(), dependsOnLast && last !== undefined ? [last] : []);
-    this.#wish({ kind: 'add-session', session }, 'session_added');
+    this.#submit({ kind: 'add-session', session });
   }
 
   removeSession(index: number): void {
     const sessionId = this.#session(index);
-    if (sessionId !== undefined) this.#wish({ kind: 'remove-session', sessionId }, 'session_removed');
+    if (sessionId !== undefined) this.#submit({ kind: 'remove-session', sessionId });
   }
 
   ofSession(act: SessionAct): void {
     const sessionId = this.#session(act.index);
     if (sessionId === undefined) return;
-    const { runOnly } = this.#parts;
     switch (act.do) {
       case 'session-pause':
-        this.#wish({ kind: 'pause-session', sessionId }, async (writer, world) => {
-          if (writer.state.sessions.get(sessionId)?.state.status !== 'running') {
-            return recordCommand(world, writer, { kind: 'pause-session', sessionId });
-          }
-          await stopSession(world, writer, sessionId, 'user');
-          return ok(null);
-        });
+        this.#submit({ kind: 'pause-session', sessionId });
         return;
       case 'session-resume':
-      case 'session-retry': {
-        const kind = act.do === 'session-resume' ? 'resume-session' : 'retry-session';
-        this.#wish({ kind, sessionId }, (writer, world) => {
-          const granted = recordCommand(world, writer, { kind, sessionId });
-          // Without a runner the command becomes one for this session, as soon as it has let go of the group.
-          if (granted.ok)
-            this.#parts.machine.timeline.schedule(50, 'runs the session', null, () => runOnly([sessionId]));
-          return granted;
-        });
+        this.#startOne({ kind: 'resume-session', sessionId });
         return;
-      }
+      case 'session-retry':
+        this.#startOne({ kind: 'retry-session', sessionId });
+        return;
       case 'say':
-        this.#say(sessionId);
+        this.#said += 1;
+        this.#submit({ kind: 'say', sessionId, text: `And mind test ${this.#said}.` });
         return;
     }
   }
 
-  #say(sessionId: string): void {
-    this.#said += 1;
-    const wish = { kind: 'say', sessionId, text: `And mind test ${this.#said}.` } as const;
-    this.#wish(wish, async (writer, world) => {
-      const state = writer.state.sessions.get(sessionId)?.state;
-      const works = state?.status === 'running' && state.attempt.identified;
-      const fifo = works ? world.fifos.openWriter(sessionPaths(writer.paths, sessionId).fifo) : null;
-      // Who is gone, or has not got its task yet, is told with its next attempt.
-      if (fifo === null) await stopSession(world, writer, sessionId, 'user');
-      const said = recordCommand(world, writer, wish);
-      if (said.ok) fifo?.writeLine(userMessage(wish.text));
-      fifo?.close();
-      return said;
+  /** Without a runner the command becomes one for this session, as soon as it has let go of the group. */
+  #startOne(asked: CommandOf<'resume-session' | 'retry-session'>): void {
+    const { group, command, runOnly } = this.#parts;
+    command(async (world, runner) => {
+      const done = await submit({ world, notes }, group, asked);
+      if (runner.alive && done.ok && done.value.by === 'log') runOnly([asked.sessionId]);
+      return done;
     });
   }
 
+  #submit(asked: Command): void {
+    const { group, command } = this.#parts;
+    command((world) => submit({ world, notes }, group, asked));
+  }
+
   delete(): void {
-    const { machine, group, onDeleted } = this.#parts;
-    this.#change(async (writer, world, runner) => {
-      await stopGroup(world, writer, 'deleted');
-      if (!runner.alive) return refusal('it died');
-      machine.checks.step();
-      machine.checks.settled();
-      deleteGroup(world, group.root, group.groupId);
-      machine.log.forget();
-      onDeleted();
-      return ok(null);
-    });
+    const { machine, group, onDeleted, command } = this.#parts;
+    command((world, runner) =>
+      changeGroup<unknown>({ world, notes }, group, {
+        direct: async (writer) => {
+          await stopGroup(world, writer, 'deleted');
+          if (!runner.alive) return refusal('it died');
+          machine.checks.step();
+          machine.checks.settled();
+          deleteGroup(world, group.root, group.groupId);
+          machine.log.forget();
+          onDeleted();
+          return ok(null);
+        },
+      }),
+    );
   }
 
   #session(index: number): string | undefined {
     return [...(this.#parts.machine.log.state?.sessions.keys() ?? [])][index];
-  }
-
-  /** Asked of the live runner; without one `direct` is done, or what the wish means is written down. */
-  #wish(wish: RequestBody, direct: EventType | Direct): void {
-    const write: Direct = (writer, world) => {
-      if (nextGroupStatus(writer.state.status, direct as EventType) === null) return refusal('the group is over');
-      const granted = wishEvents(world, writer, wish);
-      if (granted.ok) writer.record(granted.value.events);
-      return granted;
-    };
-    const { group } = this.#parts;
-    this.#change(typeof direct === 'string' ? write : direct, (world, runId) => askRunner(world, group, runId, wish));
-  }
-
-  #change(direct: Direct, viaRunner?: (world: World, runId: string) => Promise<Result<unknown> | 'runner-gone'>): void {
-    const { group, command } = this.#parts;
-    command((world, runner) =>
-      changeGroup<unknown>({ world, notes }, group, {
-        direct: (writer) => direct(writer, world, runner),
-        ...(viaRunner === undefined ? {} : { viaRunner: (runId: string) => viaRunner(world, runId) }),
-      }),
-    );
   }
 }
 

@@ -163,6 +163,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     wrap: withSpawned(({ identity }) => ({ identity, onExit: () => {} })),
   },
   {
+    name: 'what claude prints before it reads its input is taken for work',
+    invariant: invariants.liveness,
+    wrap: reading(transcript, (text) =>
+      text.replaceAll('"type":"system","subtype":"session_title', '"type":"mytype","subtype":"session_title'),
+    ),
+  },
+  {
     name: 'the lock lets everybody in',
     invariant: invariants.writer,
     wrap: (world) => ({

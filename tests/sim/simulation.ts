@@ -7,7 +7,7 @@ import { Checks, invariants } from './checks.ts';
 import type { Coverage } from './coverage.ts';
 import { createVirtualGroup, groupReference } from './group-setup.ts';
 import type { Scenario } from './scenario.ts';
-import { User, type Wrap } from './user.ts';
+import { type Listen, User, type Wrap } from './user.ts';
 import { type Violation, VirtualMachine } from './virtual-machine.ts';
 
 /** More than any scenario needs; a simulation that takes longer does not end. */
@@ -25,6 +25,8 @@ export interface SimulationOptions {
   readonly trace?: boolean;
   /** Puts a planted bug between the program and the machine. */
   readonly wrap?: Wrap;
+  /** Is told by each run what its own reporter is told. */
+  readonly listen?: Listen;
   /** The one promise that is watched; all of them unless given. */
   readonly only?: string;
 }
@@ -36,7 +38,7 @@ export function simulate(scenario: Scenario, options: SimulationOptions = {}): R
   machine.only = options.only ?? null;
   machine.checks = new Checks(machine);
   createVirtualGroup(machine, scenario);
-  const user = new User(machine, group, options.wrap ?? ((world) => world));
+  const user = new User(machine, group, options);
   let steps = 0;
   while (machine.violation === null && !user.isDone) {
     const next = machine.timeline.next();

@@ -5,6 +5,7 @@
 import type { GroupReference } from '../../src/control/resolve.ts';
 import { describeFailure, type Result } from '../../src/core/failure.ts';
 import type { GroupConfig } from '../../src/core/group.ts';
+import type { Reporter } from '../../src/report/reporter.ts';
 import type { RunnerSignal } from '../../src/runner/facts.ts';
 import { type RunResult, runGroup } from '../../src/runner/run-group.ts';
 import type { World } from '../../src/world/world.ts';
@@ -18,6 +19,9 @@ import { VirtualRunner } from './virtual-runner.ts';
 
 /** What planted bugs put between the program and the machine. */
 export type Wrap = (world: World, runner: VirtualRunner) => World;
+export type Listen = (runner: VirtualRunner) => Pick<Reporter, 'event' | 'progress' | 'resting'>;
+
+const deaf: ReturnType<Listen> = { event() {}, progress() {} };
 
 const lookMs = 900;
 /** How long a hanging claude is watched before somebody presses Ctrl-C. */
@@ -42,6 +46,7 @@ export class User {
   readonly #machine: VirtualMachine;
   readonly #group: GroupReference;
   readonly #wrap: Wrap;
+  readonly #listen: Listen;
   #run: Run | null = null;
   #actsLeft = 0;
   #rounds = 0;
@@ -52,10 +57,15 @@ export class User {
   readonly #acting = new Map<VirtualRunner, number>();
   readonly #commands: Commands;
 
-  constructor(machine: VirtualMachine, group: GroupReference, wrap: Wrap) {
+  constructor(
+    machine: VirtualMachine,
+    group: GroupReference,
+    { wrap = (world) => world, listen = () => deaf }: { readonly wrap?: Wrap; readonly listen?: Listen },
+  ) {
     this.#machine = machine;
     this.#group = group;
     this.#wrap = wrap;
+    this.#listen = listen;
     this.#commands = new Commands({
       machine,
       group,
@@ -215,6 +225,10 @@ export class User {
 
   #watchRun({ runner, sinceMs }: Run): void {
     const { timeline } = this.#machine;
+    const untold = this.#machine
+      .livingClaudes()
+      .find(({ begun, process }) => !begun && timeline.nowMs - Math.max(process.bornMs, sinceMs) > muteMs);
+    if (untold) this.#machine.violate(invariants.liveness, `${untold.process.name} waits for its task`);
     // A full disk may have swallowed that a tool has ended, so that its session looks busy for ever.
     const isMute = (spokeMs: number) => timeline.nowMs - spokeMs > muteMs;
     if (this.#machine.livingClaudes().some(({ hangs, begun, spokeMs }) => hangs || (begun && isMute(spokeMs)))) {
@@ -239,6 +253,7 @@ export class User {
     if (this.#run === null || !this.#run.runner.alive) this.#run = run;
     const overrides = this.#raised;
     this.#raised = {};
+    const listener = this.#listen(runner);
     const work = runGroup(this.#wrap(runner.world, runner), {
       root: this.#group.root,
       groupId: this.#group.groupId,
@@ -248,8 +263,12 @@ export class User {
       retryFailed,
       ...(only === undefined ? {} : { only }),
       reporter: {
-        event: (_event, state) => this.#machine.checks.knows(runner, state),
-        progress: () => {},
+        event: (event, state, live) => {
+          this.#machine.checks.knows(runner, state);
+          listener.event(event, state, live);
+        },
+        progress: (...what) => listener.progress(...what),
+        resting: (...what) => listener.resting?.(...what),
         waiting: (_reason, message) => this.#machine.checks.says('group run', message),
         summarize: () => {},
       },

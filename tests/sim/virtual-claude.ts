@@ -7,8 +7,8 @@ import type { ClaudeBook } from './books.ts';
 import {
   answerLine,
   costStateLine,
+  firstLines,
   firstUsd,
-  hookLines,
   initLine,
   type ModelCall,
   messageLine,
@@ -92,6 +92,8 @@ export class VirtualClaude {
     } else {
       this.#isReady = true;
       if (this.#machine.hasLastingTotals) this.#base = this.#keptTotal() ?? this.#base;
+      for (const line of firstLines(this.#book.sessionId)) this.#print(line);
+      this.#book.firstBytes = this.#book.printedBytes;
       this.#read();
     }
   }
@@ -123,7 +125,6 @@ export class VirtualClaude {
     this.#behaviour = this.#machine.nextBehaviour(this.#book);
     this.#book.begun = true;
     this.#machine.checks.began(this.#book);
-    for (const line of hookLines()) this.#print(line);
     this.#print(initLine(this.#options.cwd));
     if (this.#behaviour.nearLimit) this.#print(nearLimitLine(Math.floor(this.#machine.timeline.wall() / 1_000) + 30));
     // What comes before the first request is in the file before that request is paid.
@@ -312,6 +313,6 @@ export class VirtualClaude {
 
   /** Answers to control requests are no progress. */
   #say(line: object, onWritten: (end: number) => void = () => {}): void {
-    this.#output.print({ session_id: this.#book.claudeSessionId, ...line }, onWritten);
+    this.#output.print({ ...line, session_id: this.#book.claudeSessionId }, onWritten);
   }
 }

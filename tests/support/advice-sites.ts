@@ -8,7 +8,7 @@ export interface AdviceSite {
   readonly words: readonly string[];
 }
 
-const family = '(?:group|session|template|doctor|stop|run|faber|cpm|handover|hook)';
+const family = '(?:group|session|template|doctor|stop|run|faber|cpm|handover|hook|init|try|logs|ls|rm)';
 const opening = new RegExp(`(?:\\[|\\bsee\\()\\s*'${family}'`, 'g');
 /** Lists of other words: context systems, actions, hooks, fields of a workflow, rows of the dashboard. */
 const noCommand = new RegExp(
@@ -21,13 +21,16 @@ const noCommand = new RegExp(
     .join('|'),
 );
 
+/** Before what a short form stands for; what git is told is no advice either. */
+const meant = /\b(?:group|session): $/;
+
 export function adviceSites(root: string): AdviceSite[] {
-  return readSources(root, ['src'], /\.ts$/).flatMap(({ path, text }) => {
+  return readSources(root, ['src'], /^src\/(?!git\/).*\.ts$/).flatMap(({ path, text }) => {
     const code = blankComments(text);
     return [...code.matchAll(opening)].flatMap(({ 0: found, index }) => {
       const start = index + (found.startsWith('[') ? 1 : found.indexOf('(') + 1);
       const inside = code.slice(start, endOf(code, start));
-      if (noCommand.test(inside)) return [];
+      if (noCommand.test(inside) || meant.test(code.slice(index - 10, index))) return [];
       return [{ where: `${path}:${code.slice(0, index).split('\n').length}`, words: wordsOf(inside) }];
     });
   });
@@ -77,10 +80,11 @@ function partsOf(inside: string): string[] {
 
 /** Where the name of a command may stand in a text of the sources: what it is for. */
 const named: Readonly<Record<string, RegExp>> = {
-  'src/cli/program.ts': /path: '|\$ \$\{programName\(\)\}/,
+  'src/cli/program.ts': /path: '/,
+  'src/cli/families.ts': /\$ \$\{programName\}/,
   'src/template/workflow/schema.ts': /\.describe\(/,
-  // What scripts have always found in `group show --json`; `next` stands beside it.
-  'src/core/progress.ts': /'Try again with: group run --retry-failed\.'/,
+  // What scripts have always found in `group show --json`; `why` stands beside it.
+  'src/core/progress.ts': /Try again with: group run --retry-failed\./,
   // For claude, whose permissions name the program so.
   'src/context/faber/prime.ts': /claude-code-agent faber phase/,
   'src/runner/place/session-context.ts': /Bash\(claude-code-agent faber/,

@@ -25,8 +25,8 @@ export interface CommandLine {
 }
 
 /** They go on until something else happens, are called by another program, or print through a library. */
-const outside =
-  /^(?:run|stop|complete|hook (?:all|cpm|faber|handover)|group (?:run|resume|watch)|rehearsal-serve)(?: |$)/;
+const families = 'hook (?:all|cpm|faber|handover)|group (?:run|resume|watch)';
+const outside = new RegExp(`^(?:run|stop|complete|watch|resume|try|rehearsal-serve|${families})(?: |$)`);
 const tried = new Set<string>();
 let isBusy = false;
 

@@ -14,7 +14,7 @@ import {
 
 export const limits = { fileLines: 400, functionLines: 70, lineLength: 120, folderFiles: 25, roomShare: 0.2 };
 
-/** Which folders of src a folder may import from, besides itself. The last two are src/main.ts and src/hook-main.ts. */
+/** Which folders of src a folder may import from, besides itself. Those with a dot are files of src itself. */
 export const layers: Readonly<Record<string, readonly string[]>> = {
   core: [],
   world: ['core'],
@@ -27,8 +27,12 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   report: ['core'],
   rehearsal: ['core', 'world', 'store', 'claude'],
   trial: ['core', 'world', 'store', 'claude', 'rehearsal'],
-  control: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal'],
+  control: [
+    ...['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal', 'trial'],
+  ],
   delivery: ['core', 'world', 'store', 'claude', 'context', 'git', 'runner', 'report', 'control'],
+  library: ['core', 'report', 'control', 'delivery'],
+  'index.ts': ['core', 'library'],
   cli: [
     ...['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'runner', 'report', 'rehearsal', 'trial'],
     ...['control', 'delivery'],
@@ -51,6 +55,29 @@ export const layerExceptions: readonly LayerException[] = [
   },
 ];
 
+/** Whoever shows groups to people or programs. What they know of groups they know by control and delivery. */
+const faces: readonly string[] = ['cli', 'library', 'index.ts'];
+
+/** What of runner and store a face may import all the same. */
+export const faceExceptions: readonly { readonly target: RegExp; readonly why: string }[] = [
+  {
+    target: /^src\/store\/(?:system-failure|yaml-text|json-places|log-lost)\.ts$/,
+    why: 'no file of a group: what the system or a file that a person wrote has against it, as a failure',
+  },
+];
+
+/** Faces import control, delivery, report and core, never runner or store. */
+export function checkFaces(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => faces.includes(layerOf(path)))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter(({ target }) => /^src\/(?:runner|store)\//.test(target))
+        .filter(({ target }) => !faceExceptions.some((known) => known.target.test(target)))
+        .map(({ target }) => `${file.path}: imports ${target}; let control or delivery give it what it needs`),
+    );
+}
+
 /** Packages that a layer may use, where not every package is welcome. */
 const packages: Readonly<Record<string, RegExp>> = {
   core: /^@dagrejs\/graphlib$/,
@@ -59,7 +86,7 @@ const packages: Readonly<Record<string, RegExp>> = {
 /** Modules of the runtime that only compute. All others reach the system and belong to src/world. */
 const pureModules = /^node:(path|util|tty|url)$/;
 
-export const entries = ['src/main.ts', 'src/hook-main.ts', 'src/world/subreaper-exec.ts'];
+export const entries = ['src/main.ts', 'src/index.ts', 'src/hook-main.ts', 'src/world/subreaper-exec.ts'];
 
 /** What makes a hook slow to start. */
 const heavyPackages = /^(zod|commander|@commander-js\/.*|ink|react|yaml)$/;
@@ -108,6 +135,7 @@ export const callExceptions: readonly {
   { path: /^src\/main\.ts$/, calls: ['process state'], why: 'it hands argv in and the exit code out' },
   { path: /^src\/hook-main\.ts$/, calls: ['process state', 'wall clock'], why: 'a hook starts without a World' },
   { path: /^src\/cli\//, calls: ['process state'], why: 'its streams and its own program' },
+  { path: /^src\/library\//, calls: ['process state'], why: 'environment and folder are those of its process' },
   { path: /^src\/control\/signals\.ts$/, calls: ['process state'], why: 'signals of this process' },
   {
     path: /^src\/rehearsal\/scripted-api\.ts$/,
@@ -335,8 +363,7 @@ export function checkArchitecture(files: readonly SourceFile[], doc: string): st
     ...rows.flatMap(({ folder, begins, words }, index) => {
       const main = files.find(({ path }) => path === `src/${folder}/${begins}`);
       const told = main?.text.replace(/^\/\*\*[\s*]*/, '').startsWith(`${folder}/: `);
-      const others = folders.filter((other) => other !== folder);
-      const said = words.startsWith('nothing') ? [] : words === 'everything' ? others : words.split(', ');
+      const said = words.startsWith('nothing') ? [] : words.split(', ');
       const meant = words.startsWith('all above') ? folders.slice(0, index) : said;
       const allowed = layers[folder] ?? [];
       return [

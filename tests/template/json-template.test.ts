@@ -1,10 +1,10 @@
 /**
  * Promises: whatever a value holds, it comes out of the JSON as it went in and changes nothing beside it; what is no
- * JSON is told at its place; findJsonFault agrees with the runtime's parser, equal keys apart.
+ * JSON is told at its place; findObjectFault agrees with the runtime's parser, equal keys apart.
  */
 import { describe, expect, test } from 'bun:test';
+import { findObjectFault } from '../../src/store/json-places.ts';
 import { renderJson } from '../../src/template/json-template.ts';
-import { findJsonFault } from '../../src/template/json-text.ts';
 import { fc } from '../support/property.ts';
 
 const render = (text: string, values: Record<string, string>) =>
@@ -72,28 +72,28 @@ describe('finding faults', () => {
   test.each([
     ['', 0, 'a JSON object was expected, it begins with "{"'],
     ['[1]', 0, 'a JSON object was expected, it begins with "{"'],
-    ['{"a": 1} x', 9, 'the JSON object ended before this'],
+    ['{"a": 1} x', 9, 'JSON does not know what stands here'],
     ['{"a": 1,}', 8, 'a key in double quotes was expected instead of "}"'],
     ['{"a": [1,]}', 9, 'a value was expected instead of "]"'],
-    ["{'a': 1}", 1, 'a key in double quotes was expected instead of "\'"'],
-    ['{"a": 1 // x\n}', 8, '"," or "}" was expected instead of "/"'],
-    ['{"a": "x\ny"}', 6, 'this text has no end, or holds what JSON wants escaped'],
-    ['{"a": 01}', 7, '"," or "}" was expected instead of "1"'],
-    ['{"a": NaN}', 6, 'a value was expected instead of "N"'],
+    ["{'a': 1}", 1, 'JSON does not know what stands here'],
+    ['{"a": 1 // x\n}', 8, 'JSON knows no comments'],
+    ['{"a": "x\ny"}', 6, 'this text has no end'],
+    ['{"a": 01}', 7, '"," or a closing bracket was expected instead of "1"'],
+    ['{"a": NaN}', 6, 'JSON does not know what stands here'],
     ['{"a": 1', 7, '"," or "}" was expected instead of the end'],
     ['{"deny": [1], "\\u0064eny": []}', 14, 'the key "deny" is there twice'],
   ])('%j', (text, offset, message) => {
-    expect(findJsonFault(text)).toEqual({ offset, message });
+    expect(findObjectFault(text)).toEqual({ offset, message });
   });
 
   test('what is too deep or too long for a parser is judged all the same', () => {
-    expect(findJsonFault(`{"a": ${'['.repeat(10_000)}`)).toEqual({
-      offset: 206,
+    expect(findObjectFault(`{"a": ${'['.repeat(10_000)}`)).toEqual({
+      offset: 205,
       message: 'nests more than 200 levels',
     });
     const text = `{"a": "${'x'.repeat(1024 * 1024)}", "b": [${'1,'.repeat(200_000)}1]}`;
-    expect(findJsonFault(text)).toBeNull();
-    expect(findJsonFault(`{"a": "${'\\n'.repeat(500_000)}`)).toMatchObject({ offset: 6 });
+    expect(findObjectFault(text)).toBeNull();
+    expect(findObjectFault(`{"a": "${'\\n'.repeat(500_000)}`)).toMatchObject({ offset: 6 });
   });
 
   test('it accepts what the parser accepts', () => {
@@ -128,7 +128,7 @@ describe('finding faults', () => {
           fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value)),
         ),
         (text) => {
-          const fault = findJsonFault(text);
+          const fault = findObjectFault(text);
           if (fault?.message.endsWith('is there twice')) return;
           expect(fault === null).toBe(parses(text));
           if (fault !== null) expect(fault.offset).toBeLessThanOrEqual(text.length);

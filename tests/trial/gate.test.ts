@@ -76,6 +76,22 @@ class Place {
     symlinkSync(shim, join(this.bin, 'claude'));
   }
 
+  /** What a version manager puts there: it chooses by the folder, 2.1.400 where that says nothing. A project's path. */
+  installByFolder(projects: Readonly<Record<string, string>>): Record<string, string> {
+    const manager = join(this.folder, 'manager');
+    const script = `#!/bin/sh\necho "$(cat .claude-version 2>/dev/null || echo 2.1.400) (Claude Code)"\n`;
+    writeFileSync(manager, script, { mode: 0o755 });
+    rmSync(join(this.bin, 'claude'));
+    symlinkSync(manager, join(this.bin, 'claude'));
+    const made = Object.entries(projects).map(([name, version]): [string, string] => {
+      const project = join(this.folder, name);
+      mkdirSync(project);
+      writeFileSync(join(project, '.claude-version'), version);
+      return [name, project];
+    });
+    return Object.fromEntries(made);
+  }
+
   /** How often any program was started. */
   get asked(): number {
     const file = join(this.folder, 'asked');
@@ -274,6 +290,35 @@ test('a run stays with its file when a link moves on, and tries the new one when
   expect(await gate.admit(undefined)).toMatchObject({ ok: true, value: { version: '2.1.401' } });
   const replaced = 'claude 2.1.400, which was in use, was replaced or is gone; from now on 2.1.401 is used.';
   expect(place.said.filter((line) => line.includes('which was in use'))).toEqual([replaced]);
+});
+
+test('what chooses by the folder is asked in that of the session, and nothing counts as replaced', async () => {
+  const place = new Place();
+  const { one, two } = place.installByFolder({ one: '2.1.400', two: '2.1.401' });
+  let nowMs = world.clock.now();
+  const { after } = world.clock;
+  const gate = place.gate({}, { ...world, clock: { now: () => nowMs, after } });
+  expect(await gate.admit(undefined, one)).toMatchObject({ ok: true, value: { version: '2.1.400' } });
+  const refused = await gate.admit(undefined, two);
+  expect(!refused.ok && refused.failure).toMatchObject({
+    reason: 'claude-unproven',
+    message: expect.stringMatching(/^claude 2\.1\.401 is new here .* outside of the project, .* starts 2\.1\.400\.$/i),
+    next: expect.stringContaining('CLAUDE_CODE_AGENT_CLAUDE'),
+  });
+  const accepted = (project?: string) => gate.admit('2.1.401', project);
+  for (let round = 0; round < 2; round += 1) {
+    const versions = (await Promise.all([one, two].map(accepted))).map(
+      (admitted) => admitted.ok && admitted.value.version,
+    );
+    expect(versions).toEqual(['2.1.400', '2.1.401']);
+    nowMs += 60_000;
+  }
+  expect(await gate.admit(undefined, join(place.folder, 'gone'))).toMatchObject({
+    ok: true,
+    value: { version: '2.1.400' },
+  });
+  expect(place.trials.length).toBe(1);
+  expect(place.said.filter((line) => line.includes('replaced'))).toEqual([]);
 });
 
 test('what only starts another program is asked again in the middle of a run', async () => {

@@ -248,6 +248,7 @@ describe('this program', () => {
         createdAt: '2026-11-24T18:00:00.000Z',
       },
     },
+    'edit-session': { sessionId: sid(1), changes: { prompt: 'Do that.', model: null, dependsOn: [] } },
     'remove-session': { sessionId: sid(1) },
     pause: { mode: 'drain' },
     thaw: {},

@@ -74,11 +74,16 @@ oldTest('stop --all ends it', async () => {
 
 type Step = (group: string) => Promise<void>;
 
-/**
- * What the user does for each kind of request that it knows; in this order, with `api` and `web` at work. Money was not
- * held then.
- */
-const asked: Readonly<Record<Exclude<RequestBody['kind'], 'pause' | 'settle-cost'>, Step>> = {
+/** What it does not know: money was not held then, and nothing could be edited. */
+type Later = 'settle-cost' | 'edit-session';
+
+/** How each of that is asked for, of a session that waits. */
+const unknown: Readonly<Record<Exclude<Later, 'settle-cost'>, (group: string) => string[]>> = {
+  'edit-session': (group) => ['session', 'edit', `${group}/web`, '--prompt', 'Do that.'],
+};
+
+/** What the user does for each kind of request that it knows; in this order, with `api` and `web` at work. */
+const asked: Readonly<Record<Exclude<RequestBody['kind'], 'pause' | Later>, Step>> = {
   'add-session': async (group) => {
     user.note('more', await user.add(group, 'more', '--depends-on', 'api'));
   },
@@ -127,6 +132,24 @@ const paused: Readonly<Record<PauseRequestMode, Step>> = {
   },
 };
 const working: { api?: Invocation; web?: Invocation } = {};
+
+oldTest('what it does not know it does not do, and the user is told what to do', async () => {
+  const { group } = await running({ api: [], web: ['--depends-on', 'api'] });
+  const api = await user.begun(group, 'api');
+  prefix.put('here');
+  for (const [kind, words] of Object.entries(unknown)) {
+    const said = await user.run(...words(group));
+    expect({ kind, ...said }).toEqual({
+      kind,
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('does not know what it is asked for'),
+    });
+  }
+  await api.succeed(0.01);
+  await (await user.begun(group, 'web')).succeed(0.01);
+  await user.event(group, 'group_completed');
+});
 
 longTestIf(canRun)(`everything a runner is asked for is done by the one of ${firstKept}`, async () => {
   const { group } = await running({ api: [], web: [] });

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
 import { openCgroups } from '../../src/world/processes/cgroup.ts';
+import { keeperName } from '../../src/world/processes/keeper.ts';
 import { createProcTable } from '../../src/world/processes/proc-system.ts';
 import { createProcesses } from '../../src/world/processes/processes.ts';
 import type { Processes, RunningProcess } from '../../src/world/world.ts';
@@ -30,11 +31,10 @@ afterEach(() => {
 });
 afterAll(() => temp.remove());
 
-/** Pids of what has this name as an argument, the keeper and the parent that it starts left out. */
+/** Pids of what has this name as an argument, its keeper left out. */
 function bearing(name: string): number[] {
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
-  const isOurs = (words: readonly string[]) =>
-    words.includes(name) && !words.includes('keep') && words[0] !== join(temp.path, 'subreaper');
+  const isOurs = (words: readonly string[]) => words.includes(name) && !words.includes(keeperName);
   return pids.filter((pid) => isOurs(argumentsOf(pid))).map(Number);
 }
 
@@ -82,7 +82,7 @@ function start(processes: Processes, name: string, script: string): RunningProce
       env: { PATH: basePath, MARK: name },
       stdoutFile,
       stderrFile: join(temp.path, 'err'),
-      keepsOrphans: join(temp.path, 'subreaper'),
+      keeper: join(temp.path, 'subreaper'),
       contained: name,
     }),
   );
@@ -185,7 +185,7 @@ function runnerSource(way: string, name: string, script: string): string {
     env: { PATH: basePath },
     stdoutFile: join(temp.path, 'out'),
     stderrFile: join(temp.path, 'err'),
-    keepsOrphans: join(temp.path, 'subreaper'),
+    keeper: join(temp.path, 'subreaper'),
     contained: name,
   };
   return `

@@ -162,7 +162,7 @@ describe('starting', () => {
     return {
       ...{ program: '/bin/sh', args: ['-c', script], cwd: temp.path, env: { PATH: basePath } },
       ...{ stdoutFile: join(temp.path, 'out'), stderrFile: join(temp.path, 'err') },
-      ...{ keepsOrphans: join(temp.path, 'subreaper'), contained: name, limits: { processes: 64 } },
+      ...{ keeper: join(temp.path, 'subreaper'), contained: name, limits: { processes: 64 } },
     };
   };
 

@@ -1,7 +1,7 @@
 /**
  * Promises: a program started by way of a subreaper has its own arguments, environment and signals, and ends as it
  * would alone; what it starts and loses stays below what was started, however that is done: by the image in memory, or
- * by Bun where there can be none. The image on x64 waits for what is lost.
+ * by Bun where there can be none. A keeper waits for what is lost.
  */
 import { afterAll, expect, test } from 'bun:test';
 import {
@@ -17,19 +17,30 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { isolatedBunFlags } from '../../src/world/own-program.ts';
+import { keeperEnvironment } from '../../src/world/processes/keeper.ts';
 import { createProcTable } from '../../src/world/processes/proc-system.ts';
 import { createProcesses } from '../../src/world/processes/processes.ts';
-import { installSubreaper, subreaperImage } from '../../src/world/processes/subreaper-image.ts';
+import {
+  becomeManner,
+  installSubreaper,
+  releaseManner,
+  subreaperImage,
+} from '../../src/world/processes/subreaper-image.ts';
 import { basePath, exitOf, makeTempFolder, until, unwrap } from './rig.ts';
 
 const script = join(import.meta.dir, '..', '..', 'src', 'world', 'subreaper-exec.ts');
-const byBun = [process.execPath, ...isolatedBunFlags, script, 'become'];
+const byBun = [process.execPath, ...isolatedBunFlags, script];
 const temp = makeTempFolder();
 const image = join(temp.path, 'subreaper');
 const hasImage = installSubreaper(image);
+const imageName = 'the image';
 const ways: [string, readonly string[]][] = [
-  ['Bun', byBun],
-  ...(hasImage ? [['the image', [image]] as [string, string[]]] : []),
+  ['Bun', [...byBun, 'become']],
+  ...(hasImage ? [[imageName, [image, becomeManner]] as [string, string[]]] : []),
+];
+const releases: [string, readonly string[]][] = [
+  ['Bun', [...byBun, 'release']],
+  ...(hasImage ? [[imageName, [image, releaseManner]] as [string, string[]]] : []),
 ];
 
 const processes = createProcesses(createProcTable());
@@ -94,41 +105,25 @@ test.each(ways)('by %s: a daemon without a mark stays below the process', async 
   }
 });
 
-/** Only there is it a parent of the program; elsewhere it becomes the program. */
-const isParent = hasImage && process.arch === 'x64';
-
-test.skipIf(!isParent)('by the image: an orphan that has ended is gone, while the program lives', async () => {
-  const lose = '(sleep 600 & echo $!) | { read -r pid; kill -9 $pid; echo $pid; }; exec sleep 600';
-  const program = Bun.spawn([image, '/bin/sh', '-c', lose], { env: { PATH: basePath } });
-  const { value } = await program.stdout.getReader().read();
-  await until(() => !existsSync(`/proc/${Number(new TextDecoder().decode(value))}`));
-  expect(program.exitCode).toBeNull();
-  program.kill('SIGKILL');
-  await program.exited;
+test.each(releases)('by %s: a program is released into a session and an environment of its own', (_, way) => {
+  const env = { PATH: basePath, ...keeperEnvironment('n', { PATH: basePath, 'A.b=': 'x=y', EMPTY: '' }), OTHER: 'o' };
+  const list = "tr '\\0' '\\n' </proc/$$/environ; ps -o sid= -p $$ | tr -d ' '; echo $$";
+  const { stdout } = Bun.spawnSync([...way, '/bin/sh', '-c', list], { env });
+  const [path, odd, empty, session, pid] = stdout.toString().trimEnd().split('\n');
+  expect([path, odd, empty]).toEqual([`PATH=${basePath}`, 'A.b==x=y', 'EMPTY=']);
+  expect(session).toBe(pid);
 });
 
-test.skipIf(!isParent)('by the image: a mark finds the program alone', async () => {
-  const program = Bun.spawn([image, '/bin/sh', '-c', 'echo $$; read -r line'], {
-    env: { PATH: basePath, MARK: `m${process.pid}`, LAST: '' },
-    stdin: 'pipe',
-  });
-  const { value } = await program.stdout.getReader().read();
-  const own = Number(new TextDecoder().decode(value));
-  await until(() => processes.findMarked('MARK', `m${process.pid}`).length === 1);
-  expect(processes.findMarked('MARK', `m${process.pid}`).map(({ pid }) => pid)).toEqual([own]);
-  program.stdin.end();
-  await program.exited;
-});
-
-test.skipIf(!isParent)('by the image: what the program starts is told apart from the program', async () => {
-  const program = Bun.spawn([image, '/bin/sh', '-c', 'sleep 600 & sleep 601 & wait'], { env: { PATH: basePath } });
-  const worker = processes.identify(program.pid);
-  if (worker === null) throw new Error('it does not live');
-  await until(() => processes.findBranches(worker)?.length === 3);
-  const branches = processes.findBranches(worker) ?? [];
-  expect(branches.map((branch) => branch.length)).toEqual([1, 1, 1]);
-  for (const [child] of branches.slice(1)) if (child !== undefined) processes.signal(child, 'SIGKILL');
-  await program.exited;
+test.each([
+  ['keep', { KEPT_A: 'x y', CLAUDE_CODE_AGENT_KEEPER: 'n' }, [String(process.pid), '']],
+  ['supervise', { A: 'x y' }, []],
+])('a runner of an earlier version that says %s gets a keeper', async (manner, env, words) => {
+  const script = 'setsid env -i sleep 600 & echo "$A$CLAUDE_CODE_AGENT_KEEPER $!"; exit 3';
+  const command = [...byBun, manner, ...words, '/bin/sh', '-c', script];
+  const keeper = Bun.spawn(command, { env: { PATH: basePath, ...env }, stdin: 'ignore' });
+  const [text, pid] = (await new Response(keeper.stdout).text()).trim().split(/ (?=\d+$)/);
+  expect([text, await keeper.exited]).toEqual(['x y', 3]);
+  expect(existsSync(`/proc/${pid}`)).toBe(false);
 });
 
 test.each<[NodeJS.Signals, string]>([
@@ -149,47 +144,58 @@ test.each<[NodeJS.Signals, string]>([
   }
 });
 
-test.skipIf(!isParent)('by the image: nothing of the program outlives a SIGKILL', async () => {
-  const program = Bun.spawn([image, '/bin/sh', '-c', 'echo $$; exec sleep 600'], { env: { PATH: basePath } });
-  const { value } = await program.stdout.getReader().read();
-  const sleeper = processes.identify(Number(new TextDecoder().decode(value)));
-  program.kill('SIGKILL');
-  await program.exited;
-  await until(() => sleeper !== null && !processes.isAlive(sleeper));
-});
-
 /** Other tests in this process may have children that nobody here knows. */
 const orphans = () => processes.findOrphans()?.map(({ pid }) => pid) ?? [];
 
-test.skipIf(!hasImage)('what a worker leaves behind comes to its starter, and is waited for', async () => {
-  const daemon = 'setsid env -i sleep 600 & exec sleep 600';
-  const streams = { stdoutFile: join(temp.path, 'out'), stderrFile: join(temp.path, 'err') };
-  const env = { PATH: basePath };
-  const args = ['-c', daemon];
-  const worker = unwrap(
-    processes.spawn({ program: '/bin/sh', args, cwd: temp.path, env, ...streams, keepsOrphans: image }),
-  );
-  const below = () => processes.findBranches(worker.identity)?.flat() ?? [];
-  await until(() => below().length === (isParent ? 2 : 1));
-  const sleeper = below().at(-1);
-  if (sleeper === undefined) throw new Error('nothing is below the worker');
-  expect(orphans()).not.toContain(sleeper.pid);
+/** Of an earlier version, which had no children of this name told to it that it could wait for. */
+const withoutKeeper = createProcesses({ ...createProcTable(), children: () => null });
 
+test.skipIf(!hasImage)(
+  'where there can be no keeper, what a worker leaves behind comes to its starter, and is waited for',
+  async () => {
+    const daemon = 'setsid env -i sleep 600 & echo $!; exec sleep 600';
+    const streams = { stdoutFile: join(temp.path, 'daemon'), stderrFile: join(temp.path, 'err') };
+    const own = { program: '/bin/sh', args: ['-c', daemon], cwd: temp.path, env: { PATH: basePath }, ...streams };
+    const worker = unwrap(withoutKeeper.spawn({ ...own, keeper: image }));
+    const printed = () => readFileSync(streams.stdoutFile, 'utf8');
+    await until(() => printed().endsWith('\n'));
+    const sleeper = processes.identify(Number(printed()));
+    if (sleeper === null) throw new Error('nothing is below the worker');
+    // Whoever inherits has begun to when it has started its first.
+    await exitOf(unwrap(processes.spawn({ ...own, args: ['-c', 'true'], keeper: image })));
+    expect(orphans()).not.toContain(sleeper.pid);
+
+    processes.signal(worker.identity, 'SIGKILL');
+    await exitOf(worker);
+    await until(() => orphans().includes(sleeper.pid));
+    processes.signal(sleeper, 'SIGKILL');
+    await until(() => {
+      orphans();
+      return !existsSync(`/proc/${sleeper.pid}`);
+    });
+  },
+);
+
+test('an orphan that has ended is gone while the program lives, and one that lives is told apart from it', async () => {
+  const stdoutFile = join(temp.path, 'lost');
+  const lose = '(sleep 600 & echo $!) | { read -r pid; kill -9 $pid; echo $pid; }; (setsid sleep 601 &); sleep 602; :';
+  const streams = { stdoutFile, stderrFile: join(temp.path, 'err') };
+  const own = { program: '/bin/sh', args: ['-c', lose], cwd: temp.path, env: { PATH: basePath }, ...streams };
+  const worker = unwrap(processes.spawn({ ...own, keeper: image }));
+  await until(() => existsSync(stdoutFile) && readFileSync(stdoutFile, 'utf8').endsWith('\n'));
+  await until(() => !existsSync(`/proc/${Number(readFileSync(stdoutFile, 'utf8'))}`));
+  await until(() => processes.findBranches(worker.identity)?.length === 2);
+  const branches = processes.findBranches(worker.identity) ?? [];
+  expect(branches.map((branch) => branch.length)).toEqual([1, 1]);
+  expect(branches.flat().map(({ pid }) => pid)).not.toContain(worker.identity.pid);
   processes.signal(worker.identity, 'SIGKILL');
-  await exitOf(worker);
-  expect(processes.findOrphans()?.length).toBeGreaterThan(0);
-  // It may be below the program still, which ends with its parent.
-  await until(() => orphans().includes(sleeper.pid));
-  processes.signal(sleeper, 'SIGKILL');
-  await until(() => !orphans().includes(sleeper.pid));
-  await until(() => {
-    orphans();
-    return !existsSync(`/proc/${sleeper.pid}`);
-  });
+  expect(await exitOf(worker)).toEqual({ kind: 'signalled', signal: 'SIGKILL' });
+  for (const process of branches.flat()) expect(processes.isAlive(process)).toBe(false);
 });
 
 test.skipIf(!hasImage)('what ends while the inherited are read has left its children to us', async () => {
-  const lists = [[11], [11, 12], [11, 12]];
+  // First it is asked whether there can be a keeper.
+  const lists = [null, [11], [11, 12], [11, 12]];
   const entry = (pid: number) => ({ pid, parent: process.pid, session: pid, startTime: '1', isSingle: true });
   const made = createProcesses({
     all: () => [],
@@ -202,7 +208,7 @@ test.skipIf(!hasImage)('what ends while the inherited are read has left its chil
   });
   const streams = { stdoutFile: join(temp.path, 'out'), stderrFile: join(temp.path, 'err') };
   const env = { PATH: basePath };
-  const own = { program: '/bin/sh', args: ['-c', 'true'], cwd: temp.path, env, ...streams, keepsOrphans: image };
+  const own = { program: '/bin/sh', args: ['-c', 'true'], cwd: temp.path, env, ...streams, keeper: image };
   expect(made.findOrphans()).toBeNull();
   await exitOf(unwrap(made.spawn(own)));
   expect(made.findOrphans()?.map(({ pid }) => pid)).toEqual([12]);
@@ -256,7 +262,7 @@ test('a program that was removed meanwhile does not keep workers from starting',
   const out = join(temp.path, 'out');
   for (let count = 1; count <= 2; count += 1) {
     const files = { stdoutFile: out, stderrFile: join(temp.path, 'err') };
-    const command = { program: '/bin/echo', args: ['worked'], cwd: temp.path, env: {}, keepsOrphans: path, ...files };
+    const command = { program: '/bin/echo', args: ['worked'], cwd: temp.path, env: {}, keeper: path, ...files };
     expect(await exitOf(unwrap(processes.spawn(command)))).toEqual({ kind: 'exited', code: 0 });
     expect(existsSync(path)).toBe(hasImage);
     rmSync(path, { force: true });

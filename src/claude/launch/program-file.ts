@@ -47,14 +47,18 @@ export function isWholeProgram({ size }: ProgramFile): boolean {
   return size >= wholeProgramBytes;
 }
 
-/** Such as `2.1.331`, as the program says it. Fails with `claude-missing` when it says nothing of the kind. */
+/**
+ * Such as `2.1.331`, as the program says it in the folder `cwd`: what a version manager puts there may choose by that.
+ * Fails with `claude-missing` when it says nothing of the kind.
+ */
 export async function versionOf(
   world: World,
   program: string,
   caller: Readonly<Record<string, string | undefined>>,
+  cwd = '/',
 ): Promise<Result<string>> {
   const env = { PATH: caller.PATH ?? '', HOME: caller.HOME ?? '', DISABLE_AUTOUPDATER: '1' };
-  const run = { program, args: ['--version'], cwd: '/', env, timeoutMs: versionTimeoutMs };
+  const run = { program, args: ['--version'], cwd, env, timeoutMs: versionTimeoutMs };
   const ran = await world.processes.run(run);
   if (!ran.ok) {
     const isMissing = ran.failure.reason === 'not-found';

@@ -13,8 +13,10 @@ export interface Loss {
 }
 
 export interface ResumePromptInput {
-  /** The session's task as it was sent first. */
+  /** The session's task as it is now. */
   readonly task: string;
+  /** It is another one since the model last answered. */
+  readonly isTaskChanged?: boolean;
   readonly kind: AttemptKind;
   /** The earlier conversation goes on (`--resume`); otherwise the model knows nothing of it. */
   readonly continues: boolean;
@@ -54,16 +56,20 @@ export function resumePrompt(input: ResumePromptInput): string {
 const opening = 'The task of this session:';
 
 function promptWords(input: ResumePromptInput): string {
-  const { task, kind, continues, failure, rejection, messages = [], loss } = input;
+  const { task, kind, continues, failure, rejection, messages = [], loss, isTaskChanged = false } = input;
   const said = messages.flatMap((text) => [added, text]);
   if (kind === 'start') return [task, ...said].join('\n\n');
   const paused = continues ? `${pauseReason} ${pauseIsNoRefusal}` : pauseReason;
   const why = rejection !== undefined ? rejected(rejection) : kind === 'retry' ? retryReason(failure) : paused;
   // Announced by the opening, the task comes first in a new conversation; a known one ends with the reminder of it.
-  if (!continues) return [task, why, fresh, ...lossWords(loss), ...said].join('\n\n');
+  if (!continues) {
+    const other = isTaskChanged ? [otherTask] : [];
+    return [task, why, fresh, ...other, ...lossWords(loss), ...said].join('\n\n');
+  }
   const lostNote = [...(input.contextLost ? [lost] : []), ...(input.isCutOff ? [cutOff] : [])];
   const look = rejection === undefined ? [check] : [];
-  return [why, ...lostNote, ...look, ...lossWords(loss), again, task, ...said].join('\n\n');
+  const heading = isTaskChanged ? changed : again;
+  return [why, ...lostNote, ...look, ...lossWords(loss), heading, task, ...said].join('\n\n');
 }
 
 const added = 'The user adds:';
@@ -130,6 +136,12 @@ function lossWords(loss: Loss | undefined): string[] {
 }
 
 const again = 'The task again:';
+
+const changed =
+  'The user has changed the task. Whatever was said of it before, from now on it is this; keep of your work what ' +
+  'still fits, and undo what does not:';
+
+const otherTask = 'The task was another one before: what is in the files already may have been made for that.';
 
 const fresh =
   'You do not have the earlier conversation, but its changes may be in the files already. Look at what is there, ' +

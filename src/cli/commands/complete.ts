@@ -1,12 +1,11 @@
 /** `complete` (hidden): answers the completion script; what it prints follows the protocol of @bomb.sh/tab. */
 import { type Complete, RootCommand } from '@bomb.sh/tab';
 import type { Command } from '@commander-js/extra-typings';
+import { type GroupListing, type GroupMeta, listGroups } from '../../control/groups.ts';
 import { resolveGroup } from '../../control/resolve.ts';
 import { ok } from '../../core/failure.ts';
 import { sessionLabel, slugOf } from '../../core/id.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { type GroupListing, listGroups } from '../../store/group-store.ts';
-import type { GroupMeta } from '../../store/meta.ts';
 import type { Context } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 
@@ -57,8 +56,13 @@ function addCommands(context: Context, root: RootCommand, node: ProgramNode, pat
     }
     for (const argument of command.registeredArguments) {
       const name = argument.name();
-      if (name === 'group') target.argument(name, (complete) => offerGroups(context, complete));
-      else if (name === 'session' && commandPath.startsWith('group ')) {
+      if (name === 'group') target.argument(name, (complete) => offerGroups(context, complete), argument.variadic);
+      else if (name === 'group-or-session') {
+        target.argument(name, (complete) => {
+          offerGroups(context, complete);
+          offerSessions(context, complete);
+        });
+      } else if (name === 'session' && (commandPath.startsWith('group ') || commandPath === 'why')) {
         target.argument(name, offerSiblings(context, words));
       } else if (name === 'session') target.argument(name, (complete) => offerSessions(context, complete));
       else target.argument(name, offerChoices(argument.argChoices));
@@ -108,7 +112,8 @@ function offerSessions(context: Context, complete: Complete): void {
 /** Sessions of the group that the command line names, as in `session add <group> ... --depends-on`. */
 function offerSiblings(context: Context, words: readonly string[]): (complete: Complete) => void {
   return (complete) => {
-    const group = resolveGroup(context, words[2] ?? '');
+    // In a short form the group stands behind one word instead of two.
+    const group = resolveGroup(context, words[words[0] === 'why' ? 1 : 2] ?? '');
     if (!group.ok) return;
     const meta = readableGroups(context).find((one) => one.id === group.value.groupId);
     for (const session of meta?.sessions ?? []) complete(sessionLabel(session.id, session.name), session.status);

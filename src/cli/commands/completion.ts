@@ -2,8 +2,8 @@
 
 import { script } from '@bomb.sh/tab';
 import { Argument, type Command } from '@commander-js/extra-typings';
-import { programName } from '../../core/advice.ts';
 import { ok } from '../../core/failure.ts';
+import { programName } from '../../core/program-name.ts';
 import type { Context } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 
@@ -17,7 +17,8 @@ Example:
  * What the script asks of the package bash-completion, for shells without it: the words of the command line, those with
  * = or : in them in one piece. A second sourcing would only complain that its constants are set already.
  */
-const bashBefore = String.raw`declare -F __claude_code_agent_complete >/dev/null && return 0 2>/dev/null
+const bashBefore = (name: string) =>
+  String.raw`declare -F __${name.replace(/[-:]/g, '_')}_complete >/dev/null && return 0 2>/dev/null
 declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
     local rest="\${COMP_LINE:0:COMP_POINT}" index word before
     words=()
@@ -47,9 +48,9 @@ export function define(command: Command, context: Context): void {
     .addHelpText('after', example)
     .action((shell) =>
       context.run(() => {
-        if (shell === 'bash') context.stdout.line(bashBefore);
+        if (shell === 'bash') context.stdout.line(bashBefore(programName));
         // The library prints the script itself.
-        script(shell, programName(), programName());
+        script(shell, programName, programName);
         return ok(exitCode.done);
       }),
     );

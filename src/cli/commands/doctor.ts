@@ -1,14 +1,14 @@
 /** `doctor`: is this machine ready, and was anything left behind? Each trouble comes with its cure. */
 import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../control/busy.ts';
+import type { Finding, FindingLevel } from '../../control/check/finding.ts';
+import { checkGroups } from '../../control/check/groups.ts';
+import { checkMachine } from '../../control/check/machine.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { checkWorktrees } from '../../delivery/worktree-check.ts';
 import { padColumns, type Tone } from '../../report/format.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
-import type { Finding, FindingLevel } from '../doctor/finding.ts';
-import { checkGroups } from '../doctor/groups.ts';
-import { checkMachine } from '../doctor/machine.ts';
-import { checkWorktrees } from '../doctor/worktrees.ts';
 import { exitCode } from '../exit-code.ts';
 
 const example = `
@@ -48,7 +48,7 @@ async function examine(context: Context, { claude, worktrees, fix, json }: Given
   }
   if (claude && worktrees) return fail('usage', 'Two things are to be looked at.', 'Give --claude or --worktrees.');
   const root = context.root();
-  if (claude) return root.ok ? (await import('../doctor/claude.ts')).tryNow(context, root.value, json === true) : root;
+  if (claude) return root.ok ? (await import('../trial-table.ts')).tryNow(context, root.value, json === true) : root;
   if (worktrees && !root.ok) return root;
   const findings = await whileBusy(context, worktrees ? 'Looking at worktrees' : 'Checking this machine', () =>
     worktrees && root.ok ? checkWorktrees(context, root.value, fix === true) : checkAll(context, root),
@@ -61,7 +61,7 @@ async function examine(context: Context, { claude, worktrees, fix, json }: Given
 
 async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {
   const findings = await checkMachine(context, root);
-  const { rememberedTrial } = await import('../doctor/claude.ts');
+  const { rememberedTrial } = await import('../../control/check/claude.ts');
   if (root.ok) findings.push(...(await rememberedTrial(context, root.value)));
   const isReadable = root.ok && findings.every(({ check, level }) => check !== 'data' || level !== 'broken');
   return isReadable ? [...findings, ...checkGroups(context.world, root.value)] : findings;

@@ -1,18 +1,21 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { hiddenDamagedWorker, stopDamagedGroup } from '../../control/leftovers.ts';
-import { liveRunner } from '../../control/live-runner.ts';
-import { tryPath } from '../../control/path-argument.ts';
-import { type PauseOutcome, pauseAndTell } from '../../control/pause-group.ts';
+import type { PauseOutcome } from '../../control/command/pause-outcome.ts';
+import { pauseAndTell } from '../../control/pause-group.ts';
 import { whileWaiting } from '../../control/request.ts';
-import type { GroupReference } from '../../control/resolve.ts';
+import { type GroupReference, loadWithRunner } from '../../control/resolve.ts';
+import {
+  goneGroup,
+  type RunningGroups,
+  runningGroups,
+  stopUnreadableGroup,
+  type UnreadableGroup,
+} from '../../control/stop-groups.ts';
 import { advise, commandText } from '../../core/advice.ts';
-import { describeFailure, errorText, type Failure, fail, ok, type Result } from '../../core/failure.ts';
-import { safeLine } from '../../report/terminal-text.ts';
-import { isGone, listGroups, loadGroup, noSuchGroup } from '../../store/group-store.ts';
-import { groupPaths } from '../../store/paths.ts';
-import type { Context, Work } from '../context.ts';
+import { describeFailure, errorText, fail, ok } from '../../core/failure.ts';
+import { safeJson, safeLine } from '../../report/terminal-text.ts';
+import { besideDocument, type Context, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
 import { resumeText } from '../go-on.ts';
 
@@ -31,11 +34,12 @@ export function define(command: Command, context: Context): void {
       'Pauses every group of the data folder that is running, now and resumably, also those without a runner.',
     )
     .option('--all', 'needed, so that nobody stops everything by mistake')
+    .option('--json', 'one JSON document: {"groups": [{"group", "status"}], "unreadable": ids}')
     .addHelpText('after', example)
-    .action(({ all }) => context.run(() => stop(context, all === true)));
+    .action(({ all, json }) => context.run(() => stop(context, all === true, json === true)));
 }
 
-async function stop(context: Context, all: boolean): Promise<Work> {
+async function stop(context: Context, all: boolean, json: boolean): Promise<Work> {
   if (!all) {
     const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'GROUP']);
     return fail('usage', 'It was not said what to stop.', next);
@@ -43,92 +47,50 @@ async function stop(context: Context, all: boolean): Promise<Work> {
   const groups = runningGroups(context);
   if (!groups.ok) return groups;
   const { running, unreadable } = groups.value;
-  const stopped = await Promise.all(running.map((group) => stopOne(context, group)));
+  const people = json ? besideDocument(context) : context;
+  const stopped = await Promise.all(running.map((group) => stopOne(people, group)));
   const still = await Promise.all(unreadable.map((one) => stopUnreadable(context, one)));
   const other = still.every(Boolean) ? '' : 'other ';
-  if (running.length === 0) context.stdout.line(`No ${other}group is running.`);
+  if (running.length === 0) people.stdout.line(`No ${other}group is running.`);
+  if (json) context.stdout.line(safeJson(document(context, groups.value), 2));
   return ok(unreadable.length === 0 && stopped.every(Boolean) ? exitCode.done : exitCode.failed);
 }
 
-/** A group of which nobody can tell whether it is running, and why. */
-interface Unreadable {
-  readonly group: GroupReference;
-  readonly failure: Failure;
+/** How they stand afterwards. */
+function document({ world }: Context, { running, unreadable }: RunningGroups): object {
+  const groups = running.map((group) => {
+    const loaded = loadWithRunner(world, group);
+    return { group: group.groupId, ...(loaded.ok ? { status: loaded.value.state.status } : {}) };
+  });
+  return { groups, unreadable: unreadable.map(({ group }) => group.groupId) };
 }
 
-interface Found {
-  readonly running: readonly GroupReference[];
-  readonly unreadable: readonly Unreadable[];
-}
-
-/** By their logs: what meta.json says may be older than the death of a runner. */
-function runningGroups(context: Context): Result<Found> {
-  const root = context.root();
-  if (!root.ok) return root;
-  const { world } = context;
-  const running: GroupReference[] = [];
-  const unreadable: Unreadable[] = [];
-  for (const listing of listGroups(world, root.value)) {
-    if (listing.problem === undefined && listing.meta?.status === 'archived') continue;
-    const group = { root: root.value, groupId: listing.id, paths: groupPaths(root.value, listing.id) };
-    const state = loadGroup(world, root.value, listing.id);
-    const isRunning = state.ok
-      ? tryPath(() => state.value.status === 'running' || liveRunner(world, group) !== null)
-      : null;
-    // Deleted since it was listed.
-    if (!state.ok && state.failure.reason === 'not-found') continue;
-    if (!state.ok) unreadable.push({ group, failure: state.failure });
-    else if (isRunning?.ok === false) unreadable.push({ group, failure: unreadableLock(group, isRunning.trouble) });
-    else if (isRunning?.value) running.push(group);
-  }
-  return ok({ running, unreadable });
-}
-
-function unreadableLock({ paths }: GroupReference, trouble: string): Failure {
-  const message = `The lock file ${paths.lock} ${trouble}.`;
-  return fail('corrupt-file', message, 'Check the permissions of file and folder.').failure;
-}
-
-/**
- * Its log cannot tell what runs of it, but its runner hears a signal, and what a dead one left can be found. True when
- * nothing of it was running.
- */
-async function stopUnreadable({ world, stderr }: Context, { group, failure }: Unreadable): Promise<boolean> {
-  const { groupId, paths } = group;
-  const say = (text: string) => stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
+/** True when nothing of it was running. */
+async function stopUnreadable(context: Context, { group, failure }: UnreadableGroup): Promise<boolean> {
+  const { groupId } = group;
+  const say = (text: string) => context.stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
   // What can be done about the log, and that nothing was, is said by the command that shows the group.
   const sayDone = (done: string) => say(`${done} ${failure.message} See: ${commandText(['group', 'show', groupId])}`);
-  try {
-    const runner = liveRunner(world, group) === null ? undefined : world.locks.holder(paths.lock)?.identity;
-    if (runner !== undefined) {
-      const isTold = runner.host === world.machine.host && world.processes.signal(runner, 'SIGTERM');
-      const done = isTold ? `Its runner (process ${runner.pid}) was told to pause it.` : 'Its runner was not reached.';
-      sayDone(done);
+  const stopped = await stopUnreadableGroup(context.world, group);
+  switch (stopped.kind) {
+    case 'runner':
+      sayDone(
+        stopped.isTold ? `Its runner (process ${stopped.pid}) was told to pause it.` : 'Its runner was not reached.',
+      );
       return false;
-    }
-    const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
-    if (lock === null) {
+    case 'held':
       sayDone('Another command holds it, so nothing of it was stopped.');
       return false;
-    }
-    try {
-      const hidden = hiddenDamagedWorker(world, groupId, paths);
-      if (hidden) {
-        sayDone(describeFailure(hidden.failure));
-        return false;
-      }
-      const ended = await stopDamagedGroup(world, paths);
-      if (ended === 0) say(describeFailure(failure));
-      else sayDone(endedText(ended));
-      return ended === 0;
-    } finally {
-      // Whoever takes it next is told the same as we were.
-      if (lock.wasReleased) lock.release();
-      else lock.abandon();
-    }
-  } catch (error) {
-    sayDone(`Nothing of it could be stopped: ${errorText(error)}.`);
-    return false;
+    case 'hidden':
+      sayDone(describeFailure(stopped.failure));
+      return false;
+    case 'failed':
+      sayDone(`Nothing of it could be stopped: ${stopped.text}.`);
+      return false;
+    case 'ended':
+      if (stopped.processes === 0) say(describeFailure(failure));
+      else sayDone(endedText(stopped.processes));
+      return stopped.processes === 0;
   }
 }
 
@@ -153,7 +115,7 @@ async function stopOne(context: Context, group: GroupReference): Promise<boolean
     }
     context.stderr.line(`${groupId}: ${safeLine(describeFailure(paused.failure), sentenceColumnsMax)}`);
   } catch (error) {
-    const gone = isGone(context.world, group.paths) ? noSuchGroup(groupId).failure : null;
+    const gone = goneGroup(context.world, group);
     const why = gone === null ? errorText(error) : describeFailure(gone);
     context.stderr.line(`${groupId}: ${safeLine(why, sentenceColumnsMax)}`);
   }

@@ -3,27 +3,26 @@
  * frames, turns keys into what they ask for.
  */
 
+import { sessionPaths } from '../../control/groups.ts';
 import type { GroupReference } from '../../control/resolve.ts';
+import { runningSetup } from '../../control/watch/set-up.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
 import { paintRow } from '../../report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
 import type { Glyphs } from '../../report/dashboard/glyphs.ts';
-import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
-import { firstUi, type Ui } from '../../report/dashboard/ui.ts';
+import { type KeyCommand, type Press, press } from '../../report/dashboard/keys.ts';
+import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
-import { otherGroups } from '../../runner/checkouts.ts';
-import { watchRoom } from '../../runner/room.ts';
-import { sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
-import { runningSetup } from '../set-up.ts';
+import { asking, type GroupCommand, grant } from './ask-group.ts';
+import { DiffView } from './diff-view.ts';
+import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
-import { type Around, askWhy } from './why.ts';
-import { asking, type GroupWish, grant } from './wishes.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
 const frameMs = 250;
@@ -59,8 +58,8 @@ export class Dashboard {
   #notice: Notice | undefined;
   #cancelNotice = (): void => {};
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
-  /** What can be seen of the machine. */
-  readonly #around: Around;
+  readonly #diffs: DiffView;
+  readonly #forecaster: Forecaster;
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -71,10 +70,10 @@ export class Dashboard {
     this.#options = options;
     this.#world = options.context.world;
     const { root, groupId } = options.group;
-    this.#around = { room: watchRoom(this.#world, root), others: otherGroups(this.#world, root, groupId) };
+    this.#forecaster = new Forecaster(this.#world, root, groupId);
+    this.#diffs = new DiffView(options, () => this.changed());
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
-    this.#ui = this.#frame.ui;
     this.#screen = options.openScreen(this.#paint(), {
       onPress: (key) => this.#guarded(() => this.#press(key)),
       onResize: () => this.#guarded(() => this.#draw()),
@@ -111,6 +110,7 @@ export class Dashboard {
     this.#cancelFrame?.();
     this.#cancelTick();
     this.#cancelNotice();
+    this.#forecaster.close();
     await this.#screen.close();
   }
 
@@ -153,21 +153,31 @@ export class Dashboard {
       return;
     }
     this.#frame = this.#make(this.#screen);
-    this.#ui = this.#frame.ui;
     this.#screen.show(this.#paint());
+    if (this.#frame.isTurning) this.changed();
   }
 
-  #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
+  #make(size: Pick<Screen, 'columns' | 'rows'>): Frame {
+    const { selected } = this.#ui;
+    const frame = this.#lookOnce(size);
+    this.#ui = frame.ui;
+    // What a filter has chosen has details of its own.
+    return frame.ui.selected === selected ? frame : this.#lookOnce(size);
+  }
+
+  #lookOnce({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): Frame {
     const { source, group, glyphs } = this.#options;
     const nowMs = this.#world.clock.now();
-    const { state, live, runner } = source;
-    const material = this.#material();
+    const { state, runner } = source;
+    const material = this.#material(columns);
+    const remainingMs = state.status === 'running' && runner !== 'none' ? this.#forecaster.remaining(state) : null;
     const view = {
       state,
-      live,
+      ...source.seen,
       runner,
       nowMs,
-      why: askWhy(this.#world, this.#around, source),
+      attempts: source.notes.attempts,
+      ...(remainingMs === null ? {} : { remainingMs }),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       ...(this.#notice === undefined ? {} : { notice: this.#notice }),
       ...(material === undefined ? {} : { material }),
@@ -182,38 +192,42 @@ export class Dashboard {
   }
 
   /** What the pane needs from files, read only while it is open. */
-  #material(): Material | undefined {
-    const { pane, tab, selected } = this.#ui;
+  #material(columns: number): Material | undefined {
+    const { tab, selected } = this.#ui;
     const { source, group } = this.#options;
-    if (pane === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
-    if (tab === 'log') {
+    const shape = shapeOf(this.#ui, columns);
+    if (shape === 'none' || selected === null || !source.state.sessions.has(selected)) return undefined;
+    if (tab === 'log' || (tab === 'now' && shape === 'beside')) {
       if (this.#tail?.sessionId !== selected) {
         const { transcript } = sessionPaths(group.paths, selected);
-        const marks = source.marks.listOf(selected);
+        const marks = source.notes.marks.listOf(selected);
         this.#tail = Object.assign(tailLog(this.#world, transcript, marks), { sessionId: selected });
       }
       this.#tail.refresh();
     }
+    const diff = tab === 'diff' ? this.#diffs.of(selected) : undefined;
     return {
       sessionId: selected,
       log: this.#tail?.sessionId === selected ? this.#tail.lines : [],
-      attempts: source.attempts.get(selected) ?? [],
+      attempts: source.notes.attempts.get(selected) ?? [],
+      ...(diff === undefined ? {} : { diff }),
     };
   }
 
   #press(key: Press): void {
     const { source } = this.#options;
-    const { ids, index, listRows, paneRows } = this.#frame;
-    const situation = { state: source.state, ids, index, listRows, paneRows, runner: source.runner };
-    const { ui, wish } = press(this.#ui, key, situation);
+    const { ids, index, listRows, paneRows, shape } = this.#frame;
+    const { state, runner } = source;
+    const situation = { state, ids, index, listRows, paneRows, shape, runner };
+    const { ui, command } = press(this.#ui, key, situation);
     this.#ui = ui;
     this.#draw();
-    if (wish !== undefined) this.#obey(wish);
+    if (command !== undefined) this.#obey(command);
   }
 
-  #obey(wish: Wish): void {
+  #obey(command: KeyCommand): void {
     const { onQuit, onLeave, onInterrupt, onTrouble } = this.#options;
-    switch (wish.do) {
+    switch (command.do) {
       case 'quit':
         onQuit();
         break;
@@ -230,17 +244,17 @@ export class Dashboard {
         this.#screen.suspend().catch(onTrouble);
         break;
       case 'tell':
-        this.tell({ text: wish.message, tone: 'warn' });
+        this.tell({ text: command.message, tone: 'warn' });
         break;
       default:
-        this.#ask(wish);
+        this.#ask(command);
     }
   }
 
-  #ask(wish: GroupWish): void {
+  #ask(command: GroupCommand): void {
     const { context, group, source, onTrouble } = this.#options;
-    this.tell(asking(source.state, wish));
+    this.tell(asking(source.state, command));
     const tell = (notice: Notice): void => this.tell(notice);
-    grant(context, group, source.state, wish, tell).then(tell, onTrouble);
+    grant(context, group, source.state, command, tell).then(tell, onTrouble);
   }
 }

@@ -2,10 +2,11 @@
  * The end of a session's transcript as people read it, with what the log tells of its attempts and of what the user
  * said; kept up to date by looking at the file.
  */
+
+import { LineSplitter } from '../../core/line-splitter.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
 import { colourStyle } from '../../report/format.ts';
 import type { Line } from '../../report/transcript/line.ts';
-import { LineSplitter } from '../../runner/attempt/line-splitter.ts';
 import type { World } from '../../world/world.ts';
 import { TranscriptRenderer } from '../transcript/transcript.ts';
 import { MarkTeller, type TranscriptMark } from '../transcript/transcript-marks.ts';

@@ -2,26 +2,27 @@
 
 import { isRequestPending } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
+import type { RunnerSignal } from '../../control/signals.ts';
 import { onSignal } from '../../control/signals.ts';
+import { historyOf } from '../../control/watch/group-view.ts';
 import { errorText } from '../../core/failure.ts';
 import type { Reporter } from '../../report/reporter.ts';
-import type { RunnerSignal } from '../../runner/facts.ts';
-import { readLog } from '../../store/event-log.ts';
+import { withLocalTimes } from '../../report/wording.ts';
 import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
 import { Dashboard } from './dashboard.ts';
 import { lookOf } from './look.ts';
-import type { RunDisplay } from './run-display.ts';
+import type { RunTerminal } from './run-terminal.ts';
 import { loadScreen, type OpenScreen } from './screen.ts';
 import { RunnerSource } from './source.ts';
 
-export async function openRunDashboard(context: Context, group: GroupReference): Promise<RunDisplay> {
+export async function openRunDashboard(context: Context, group: GroupReference): Promise<RunTerminal> {
   const text = await createReporter(context, group, 'text');
   return new DashboardDisplay(context, group, text, await loadScreen(context.world));
 }
 
 /** Whatever happens to it, the run goes on. */
-class DashboardDisplay implements RunDisplay {
+class DashboardDisplay implements RunTerminal {
   readonly #context: Context;
   readonly #group: GroupReference;
   readonly #openScreen: OpenScreen;
@@ -29,6 +30,7 @@ class DashboardDisplay implements RunDisplay {
   readonly #text: Reporter;
   readonly #handlers = new Set<(signal: RunnerSignal) => void>();
   #dashboard: Dashboard | undefined;
+  readonly isScreen = true;
   isHandedOver = false;
   /** Broken: lines are printed from now on. */
   #isBroken = false;
@@ -39,8 +41,8 @@ class DashboardDisplay implements RunDisplay {
     this.#group = group;
     this.#openScreen = openScreen;
     this.#text = text;
-    const log = readLog(context.world, group.paths.events);
-    this.#source = new RunnerSource(log.ok ? log.value : [], () => this.#dashboard?.changed());
+    const history = historyOf(context.world, group);
+    this.#source = new RunnerSource(history.ok ? history.value.events : [], () => this.#dashboard?.changed());
   }
 
   readonly onSignal = (handler: (signal: RunnerSignal) => void): (() => void) => {
@@ -63,9 +65,13 @@ class DashboardDisplay implements RunDisplay {
       if (this.#isBroken) this.#text.progress(sessionId, state, live);
       else this.#source.progress(sessionId, state, live);
     },
+    resting: (...what) => this.#source.resting(...what),
     waiting: (reason, message, state) => {
       if (this.#isBroken) this.#text.waiting(reason, message, state);
-      else this.#dashboard?.tell({ text: `waiting (${reason}) ${message}`, tone: 'warn' });
+      else {
+        const words = withLocalTimes(message, this.#context.world.clock.now());
+        this.#dashboard?.tell({ text: `waiting (${reason}) ${words}`, tone: 'warn' });
+      }
     },
     summarize: (state, live, atMs) => {
       // A runner that goes on with it sums it up; what was settled before it was left is over here.

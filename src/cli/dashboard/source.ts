@@ -4,10 +4,14 @@ import { liveRunner } from '../../control/live-runner.ts';
 import type { LoadedGroup } from '../../control/resolve.ts';
 import { AttemptUsages } from '../../control/watch/attempt-usage.ts';
 import { followGroup, type GroupFollower } from '../../control/watch/follow-group.ts';
-import { readLive, withoutRunner } from '../../control/watch/live-view.ts';
+import { readProgress, type Seen, withoutRunner } from '../../control/watch/live-view.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
+import type { SessionId, Workspace } from '../../core/group.ts';
+import { loggedContext } from '../../core/plan/decision.ts';
+import { verdictsOf } from '../../core/plan/verdicts.ts';
 import type { GroupState } from '../../core/state.ts';
+import type { Verdicts } from '../../core/verdict.ts';
 import { type AttemptNotes, noteAttempt } from '../../report/dashboard/attempts.ts';
 import type { Runner } from '../../report/dashboard/view.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
@@ -19,11 +23,24 @@ const lookEveryMs = 500;
 
 export interface Source {
   readonly state: GroupState;
-  readonly live: LiveView;
+  readonly seen: Seen;
   readonly runner: Runner;
-  readonly attempts: AttemptNotes;
-  readonly marks: GroupMarks;
+  readonly notes: Notes;
   close(): void;
+}
+
+/** What the events tell besides the state; to be told each of them once, in order. */
+export class Notes {
+  readonly attempts: AttemptNotes = new Map();
+  readonly marks = new GroupMarks();
+  /** The worktree each session has or had last. */
+  readonly workspaces = new Map<SessionId, Workspace>();
+
+  take(event: GroupEvent): void {
+    noteAttempt(this.attempts, event);
+    this.marks.take(event);
+    if (event.type === 'session_isolated') this.workspaces.set(event.sessionId, event.workspace);
+  }
 }
 
 export interface SourceEvents {
@@ -36,8 +53,7 @@ export interface SourceEvents {
 
 /** Follows the files of a group. Nothing is written and nobody is asked, so the runner does not notice. */
 export class FileSource implements Source {
-  readonly attempts: AttemptNotes = new Map();
-  readonly marks = new GroupMarks();
+  readonly notes = new Notes();
   readonly #world: World;
   readonly #group: LoadedGroup;
   readonly #events: SourceEvents;
@@ -45,9 +61,8 @@ export class FileSource implements Source {
   readonly #unwatch: () => void;
   #runner: Runner;
   readonly #usages: AttemptUsages;
-  #live: LiveView = new Map();
-  #isStale = true;
-  #seen: Seen | null = null;
+  #seen: Seen | undefined;
+  #file: FileLook | null = null;
   #isOver = false;
   #cancel = (): void => {};
 
@@ -58,8 +73,7 @@ export class FileSource implements Source {
     this.#usages = new AttemptUsages(world, group.paths);
     this.#runner = runnerOf(world, group);
     const onEvent = (event: GroupEvent): void => {
-      noteAttempt(this.attempts, event);
-      this.marks.take(event);
+      this.notes.take(event);
       this.#changed();
     };
     this.#follower = followGroup(world, group, onEvent, (failure) => events.onLost(failure));
@@ -72,11 +86,10 @@ export class FileSource implements Source {
   }
 
   /** Read only for a frame that is drawn: it is written more often than anybody can look. */
-  get live(): LiveView {
-    if (this.#runner === 'none') return withoutRunner(this.#usages.of(this.state));
-    if (this.#isStale) this.#live = readLive(this.#world, this.#group.paths.progress, this.state);
-    this.#isStale = false;
-    return this.#live;
+  get seen(): Seen {
+    if (this.#runner === 'none') return withoutRunner(this.state, this.#usages.of(this.state));
+    this.#seen ??= readProgress(this.#world, this.#group.paths.progress, this.state);
+    return this.#seen;
   }
 
   get runner(): Runner {
@@ -109,13 +122,13 @@ export class FileSource implements Source {
   #lookAtProgress(): void {
     if (this.#runner === 'none') return;
     const { size = 0, mtimeMs = 0 } = this.#world.files.info(this.#group.paths.progress) ?? {};
-    if (mtimeMs === this.#seen?.mtimeMs && size === this.#seen.size) return;
-    this.#seen = { size, mtimeMs };
+    if (mtimeMs === this.#file?.mtimeMs && size === this.#file.size) return;
+    this.#file = { size, mtimeMs };
     this.#changed();
   }
 
   #changed(): void {
-    this.#isStale = true;
+    this.#seen = undefined;
     this.#events.onChange();
   }
 
@@ -129,7 +142,7 @@ export class FileSource implements Source {
   }
 }
 
-interface Seen {
+interface FileLook {
   readonly size: number;
   readonly mtimeMs: number;
 }
@@ -141,14 +154,14 @@ function runnerOf(world: World, group: Pick<LoadedGroup, 'paths'>): Runner {
 /** Is told what happens by the runner of this process; `past` are the events before this run. */
 export class RunnerSource implements Source, Reporter {
   readonly runner = 'here';
-  readonly attempts: AttemptNotes = new Map();
-  readonly marks = new GroupMarks();
+  readonly notes = new Notes();
   readonly #onChange: () => void;
   #state: GroupState | undefined;
   #live: LiveView = new Map();
+  #verdicts: Verdicts | undefined;
 
   constructor(past: readonly GroupEvent[], onChange: () => void) {
-    for (const event of past) this.#note(event);
+    for (const event of past) this.notes.take(event);
     this.#onChange = onChange;
   }
 
@@ -158,17 +171,24 @@ export class RunnerSource implements Source, Reporter {
     return this.#state;
   }
 
-  get live(): LiveView {
-    return this.#live;
+  get seen(): Seen {
+    const { state } = this;
+    const verdicts = this.#verdicts ?? verdictsOf(state, loggedContext(state, Date.parse(state.updatedAt)));
+    return { live: this.#live, verdicts };
   }
 
   event(event: GroupEvent, state: GroupState, live: LiveView): void {
-    this.#note(event);
+    this.notes.take(event);
     this.#take(state, live);
   }
 
   progress(_sessionId: string, state: GroupState, live: LiveView): void {
     this.#take(state, live);
+  }
+
+  resting(_sessionIds: readonly string[], state: GroupState, verdicts: Verdicts): void {
+    this.#verdicts = verdicts;
+    this.#take(state, this.#live);
   }
 
   waiting(_reason: string, _message: string, _state: GroupState): void {
@@ -180,11 +200,6 @@ export class RunnerSource implements Source, Reporter {
   }
 
   close(): void {}
-
-  #note(event: GroupEvent): void {
-    noteAttempt(this.attempts, event);
-    this.marks.take(event);
-  }
 
   #take(state: GroupState, live: LiveView): void {
     this.#state = state;

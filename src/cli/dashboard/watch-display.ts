@@ -1,24 +1,23 @@
 /** `group watch` on a terminal: the dashboard of a group that another process runs, ran or is going to run. */
 
 import type { LoadedGroup } from '../../control/resolve.ts';
+import type { RunnerSignal } from '../../control/signals.ts';
 import { endOf, onSignal } from '../../control/signals.ts';
 import { type Failure, ok } from '../../core/failure.ts';
 import { nextSteps, totalsLine } from '../../report/summary.ts';
-import type { RunnerSignal } from '../../runner/facts.ts';
 import { delay } from '../../world/clock.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
 import { Dashboard } from './dashboard.ts';
 import { lookOf } from './look.ts';
-import { loadScreen, type OpenScreen } from './screen.ts';
+import { loadScreen } from './screen.ts';
 import { FileSource, type Source } from './source.ts';
 
 const signalMs = 2_000;
 
 /** Until the user leaves it, the group is deleted, or a signal ends it. */
 export async function watchOnScreen(context: Context, group: LoadedGroup): Promise<Work> {
-  const openScreen = await loadScreen(context.world);
-  const end = await watched(context, group, openScreen);
+  const end = await watchedOnScreen(context, group);
   switch (end.by) {
     case 'user':
       return conclude(context, end.source);
@@ -34,14 +33,24 @@ export async function watchOnScreen(context: Context, group: LoadedGroup): Promi
   }
 }
 
-type End =
+export type End =
   | { readonly by: 'user'; readonly source: Source }
   | { readonly by: 'loss'; readonly failure: Failure }
   | { readonly by: 'trouble'; readonly error: unknown }
   | { readonly by: 'signal'; readonly signal: RunnerSignal };
 
-/** The terminal is given back before this resolves. */
-async function watched(context: Context, group: LoadedGroup, openScreen: OpenScreen): Promise<End> {
+export interface WatchOptions {
+  /** It is left by itself then. */
+  readonly leavesAfterMs?: number;
+}
+
+/** How it ended; the terminal is given back before this resolves. */
+export async function watchedOnScreen(
+  context: Context,
+  group: LoadedGroup,
+  { leavesAfterMs }: WatchOptions = {},
+): Promise<End> {
+  const openScreen = await loadScreen(context.world);
   const { promise, resolve } = Promise.withResolvers<End>();
   const onTrouble = (error: unknown): void => resolve({ by: 'trouble', error });
   let dashboard: Dashboard | undefined;
@@ -53,6 +62,7 @@ async function watched(context: Context, group: LoadedGroup, openScreen: OpenScr
   const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ by: 'signal', signal }));
   const onQuit = (): void => resolve({ by: 'user', source });
   context.stdout.onClosed(onQuit);
+  const cancel = leavesAfterMs === undefined ? () => {} : context.world.clock.after(leavesAfterMs, onQuit);
   try {
     dashboard = new Dashboard({
       context,
@@ -67,6 +77,7 @@ async function watched(context: Context, group: LoadedGroup, openScreen: OpenScr
     });
     return await promise;
   } finally {
+    cancel();
     await dashboard?.close();
     unsubscribe();
     source.close();
@@ -74,7 +85,7 @@ async function watched(context: Context, group: LoadedGroup, openScreen: OpenScr
 }
 
 /** Leaving a group that still runs is no failure; one that is over tells how it ended. */
-function conclude({ stdout, world }: Context, { state, live, runner }: Source): Work {
+function conclude({ stdout, world }: Context, { state, seen: { live }, runner }: Source): Work {
   const isRunning = state.status === 'running';
   const atMs = isRunning && runner === 'none' ? Date.parse(state.updatedAt) : world.clock.now();
   const hasRunner = runner !== 'none';

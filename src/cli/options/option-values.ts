@@ -15,12 +15,15 @@ import {
   memoryMb,
   moneyUsd,
   permissionRules,
+  plainNamePattern,
+  plainNameRule,
   processesRange,
   retriesMax,
   sessionNameLengthMax,
   sessionNamePattern,
   thresholdMax,
   wordPattern,
+  wordRule,
 } from '../../core/values.ts';
 import { shellCommand } from '../../template/workflow/command-text.ts';
 
@@ -124,9 +127,7 @@ export function parseText(text: string): string {
 
 /** A word without blanks, such as a model's name. */
 export function parseWord(text: string): string {
-  if (!wordPattern.test(text)) {
-    throw new InvalidArgumentError('It must be one word of letters, digits and . _ : / @ [ ] -');
-  }
+  if (!wordPattern.test(text)) throw new InvalidArgumentError(`It must be ${wordRule}.`);
   return text;
 }
 
@@ -145,8 +146,9 @@ export function parseContext(text: string): readonly ContextName[] {
 }
 
 /** For options that may be given several times. */
-export function collect(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text];
+export function collect(text: string, before: readonly string[] | false = []): readonly string[] {
+  // False: the option had been taken back by its negation.
+  return [...(before || []), text];
 }
 
 /** A regular expression. Escapes that are none, as in `a\-b`, are allowed where they mean the same with and without. */
@@ -157,4 +159,11 @@ export function parsePattern(text: string): RegExp {
     } catch {}
   }
   throw new InvalidArgumentError('It must be a regular expression as JavaScript knows them.');
+}
+
+/** Of --work-id, which becomes part of names of folders and branches: 258, #258, ABC-12. */
+export function parseWorkId(text: string): string {
+  const id = text.replace(/^#/, '');
+  if (plainNamePattern.test(id)) return id;
+  throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
 }

@@ -4,30 +4,28 @@ import { briefPath, lookAt, tryPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { promptBytesMax, promptProblem } from '../../core/values.ts';
 import type { Context } from '../context.ts';
+import { readStandardInput, standardInput } from './standard-input.ts';
 
 export interface PromptOptions {
   readonly prompt?: string | undefined;
   readonly promptFile?: string | undefined;
 }
 
-/** The prompt as the user gave it. Fails with `usage` when there is none, two, or one that cannot be sent. */
-export async function readPrompt(context: Context, given: PromptOptions): Promise<Result<string>> {
-  if (given.prompt !== undefined && given.promptFile !== undefined) {
-    return fail('usage', 'Both --prompt and --prompt-file were given.', 'Give one of them.');
+/** Reads the prompt as the user gave it; undefined when there is none. Reading fails with `usage`. */
+export function promptSource(context: Context, given: PromptOptions): (() => Promise<Result<string>>) | undefined {
+  const { prompt, promptFile } = given;
+  if (prompt !== undefined && promptFile !== undefined) {
+    return async () => fail('usage', 'Both --prompt and --prompt-file were given.', 'Give one of them.');
   }
-  if (given.promptFile !== undefined) return readPromptFile(context, given.promptFile);
-  if (given.prompt === '-') return readStandardInput(context);
-  if (given.prompt !== undefined) return checkPrompt(given.prompt, 'The text of --prompt');
-  return fail(
-    'usage',
-    'The session has no task.',
-    'Give it with --prompt TEXT, --prompt-file FILE or --prompt - (stdin).',
-  );
+  if (promptFile !== undefined) {
+    return async () => (promptFile === standardInput ? readPipedPrompt(context) : readPromptFile(context, promptFile));
+  }
+  return prompt === undefined ? undefined : () => readText(context, prompt, 'The text of --prompt');
 }
 
 /** A text given on the command line, or on standard input when it is "-". `source` begins the sentence of a refusal. */
 export async function readText(context: Context, text: string, source: string): Promise<Result<string>> {
-  return text === '-' ? readStandardInput(context) : checkPrompt(text, source);
+  return text === standardInput ? readPipedPrompt(context) : checkPrompt(text, source);
 }
 
 function readPromptFile(context: Context, file: string): Result<string> {
@@ -50,16 +48,9 @@ function readPromptFile(context: Context, file: string): Result<string> {
   return read.ok ? decodePrompt(read.value, source) : fail('usage', `${source} ${read.trouble}.`, next);
 }
 
-async function readStandardInput(context: Context): Promise<Result<string>> {
-  if (context.stdinIsTerminal) context.stderr.line('Type the prompt, then press Ctrl-D:');
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of Bun.stdin.stream()) {
-    parts.push(part);
-    size += part.byteLength;
-    if (size > promptBytesMax) return tooLong('The prompt on standard input');
-  }
-  return decodePrompt(Buffer.concat(parts), 'The prompt on standard input');
+async function readPipedPrompt(context: Context): Promise<Result<string>> {
+  const bytes = await readStandardInput(context, 'The prompt', promptBytesMax);
+  return bytes.ok ? decodePrompt(bytes.value, 'The prompt on standard input') : bytes;
 }
 
 function decodePrompt(bytes: Uint8Array, source: string): Result<string> {

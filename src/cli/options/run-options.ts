@@ -1,15 +1,13 @@
 /** Options of everything that runs a group; the same names and meanings wherever they stand. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import type { SessionId } from '../../core/group.ts';
+import type { RunOptions } from '../../control/run/run-options.ts';
 import { type OutputKind, outputs } from '../reporters.ts';
-import { type ConfigOptions, options } from './group-options.ts';
+import { type ConfigOptions, configOf, options } from './group-options.ts';
 
-export interface RunWish {
-  readonly config: ConfigOptions;
+/** What a command line asks for. */
+export interface RunCommandOptions extends RunOptions {
   /** Absent = the dashboard on a terminal, text elsewhere. */
   readonly output: OutputKind | undefined;
-  readonly rehearse: string | true | undefined;
-  readonly retryFailed: boolean;
   /** Only tell what would happen. */
   readonly dryRun?: true;
   /** Tell also what each session will be told. */
@@ -18,8 +16,6 @@ export interface RunWish {
   readonly detach?: true;
   /** Ring the terminal at what a user may wait for. */
   readonly notify?: true;
-  /** Only these sessions are started; absent = all. */
-  readonly only?: readonly SessionId[];
 }
 
 /** Adds the options to a command. */
@@ -56,13 +52,14 @@ interface GivenRunOptions extends ConfigOptions {
   readonly notify?: true | undefined;
 }
 
-export function runWish(given: GivenRunOptions, retryFailed: boolean): RunWish {
+export function runCommandOptions(given: GivenRunOptions, retryFailed: boolean): RunCommandOptions {
   const { output, rehearse, dryRun, prompts, detach, notify, ...config } = given;
   return {
-    config,
+    config: configOf(config),
     output,
     rehearse,
     retryFailed,
+    isQuiet: output === 'quiet',
     ...(dryRun === true ? { dryRun } : {}),
     ...(prompts === true ? { prompts } : {}),
     ...(detach === true ? { detach } : {}),

@@ -4,8 +4,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { briefPath } from '../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionConfig } from '../../core/group.ts';
-import { isObject } from '../../store/shape.ts';
-import { findJsonFault } from '../../template/json-text.ts';
+import { findObjectFault } from '../../store/json-places.ts';
 import { readTextFile } from '../../template/text-file.ts';
 import type { Context } from '../context.ts';
 
@@ -41,30 +40,21 @@ export function withConfigOptions<Args extends unknown[], Given extends Record<s
     .option('--claude-md-template <name>', "prompt template or file that replaces the config template's CLAUDE.md");
 }
 
-/** What the options come to; nothing when none was given. Reads only. Fails with `usage`. */
-export function configOf(
-  context: Context,
-  given: ConfigOptions,
-  claudeMdText: string | undefined,
-): Result<{ readonly config?: SessionConfig }> {
+/** What the options come to; empty when none was given. Reads only. Fails with `usage`. */
+export function configOf(context: Context, given: ConfigOptions): Result<SessionConfig> {
   const { generateClaudeMd, generateSettings, generateCommands, generateMcp, inheritFromGroup } = given;
   const { settingsOverride: typed, claudeMdTemplate } = given;
   const override = typed === undefined ? ok(undefined) : settingsIn(context, typed);
   if (!override.ok) return override;
-  if (generateSettings === false && typed !== undefined) {
-    return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
-  }
-  const config: SessionConfig = {
+  return ok({
     ...(generateClaudeMd === undefined ? {} : { generateClaudeMd }),
     ...(generateSettings === undefined ? {} : { generateSettings }),
     ...(generateCommands === undefined ? {} : { generateCommands }),
     ...(generateMcp === undefined ? {} : { generateMcpConfig: generateMcp }),
     ...(inheritFromGroup === undefined ? {} : { inheritFromGroup }),
     ...(claudeMdTemplate === undefined ? {} : { claudeMdTemplate }),
-    ...(claudeMdText === undefined ? {} : { claudeMdText }),
     ...(override.value === undefined ? {} : { settingsOverride: override.value }),
-  };
-  return ok(Object.keys(config).length === 0 ? {} : { config });
+  });
 }
 
 /** A text that begins with "{" is JSON itself, any other is the path of a file. */
@@ -79,9 +69,13 @@ function settingsIn({ world, cwd }: Context, typed: string): Result<Readonly<Rec
 }
 
 function objectIn(text: string, source: string, next: string): Result<Readonly<Record<string, unknown>>> {
-  const fault = findJsonFault(text);
+  const fault = findObjectFault(text);
   if (fault !== null)
     return fail('usage', `${source} is wrong at character ${fault.offset + 1}: ${fault.message}.`, next);
   const value: unknown = JSON.parse(text);
   return isObject(value) ? ok(value) : fail('usage', `${source} is no JSON object.`, next);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

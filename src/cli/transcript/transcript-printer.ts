@@ -2,10 +2,11 @@
  * Prints the transcript of a session, from its beginning and as it grows, in parts: however large the file is, no more
  * than a part of it and its longest line are in memory.
  */
+
+import { type GroupPaths, sessionPaths } from '../../control/groups.ts';
 import type { SessionId } from '../../core/group.ts';
+import { ByteLineSplitter } from '../../core/line-splitter.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
-import { ByteLineSplitter } from '../../runner/attempt/line-splitter.ts';
-import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { Output } from '../output.ts';
 import { MarkTeller, type TranscriptMark } from './transcript-marks.ts';

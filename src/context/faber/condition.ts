@@ -6,8 +6,10 @@
  *   compare: value (('==' | '!=' | '<' | '<=' | '>' | '>=') value)?
  *   value:   'null' | 'true' | 'false' | number | 'text' | "text" | state.name['other'][0] | '(' or ')'
  */
+
+import type { JsonPath } from '../../store/json-places.ts';
 import { plainNumber } from './exact-number.ts';
-import { fieldOf, type JsonPath } from './json-text.ts';
+import { fieldOf } from './json-text.ts';
 
 export type Condition = (state: unknown) => boolean;
 

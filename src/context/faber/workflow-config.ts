@@ -4,9 +4,10 @@
  */
 import { basename, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { JsonPath } from '../../store/json-places.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
 import { type Condition, parseCondition, parsePath } from './condition.ts';
-import { fieldOf, isObject, type JsonPath, type ReadJson, readJson, textOf } from './json-text.ts';
+import { fieldOf, isObject, type ReadJson, readJson, textOf } from './json-text.ts';
 import type { FaberProject } from './project.ts';
 import { phasesDefault } from './state.ts';
 

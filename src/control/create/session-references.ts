@@ -1,6 +1,7 @@
 /** `{{sessions.NAME.result}}` in the prompt of a session that is added by hand: which sessions are meant. */
 import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import { ancestorsOf } from '../../core/graph.ts';
 import type { PromptReference, SessionId } from '../../core/group.ts';
 import { sessionLabel, sessionNumber } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -19,7 +20,8 @@ export function referencesOf(
   dependsOn: readonly SessionId[],
 ): Result<PromptReference[]> {
   if (places.length === 0) return ok([]);
-  const ancestors = ancestorsOf(state, dependsOn);
+  const definitions = new Map([...state.sessions].map(([id, { definition }]) => [id, definition]));
+  const ancestors = ancestorsOf(definitions, dependsOn);
   const names = namesOf(state);
   const references: PromptReference[] = [];
   for (const { name, at, length } of places) {
@@ -76,15 +78,4 @@ function unknown(name: string, names: ReadonlyMap<string, SessionId>): Result<ne
   const wanted = name.split('.')[1] ?? '';
   const message = `{{${name}}} stands in the prompt, but the group has no session "${wanted}"`;
   return fail('usage', `${message}${hint(wanted, names.keys())}.`, see('session', 'list', 'GROUP'));
-}
-
-function ancestorsOf(state: GroupState, dependsOn: readonly SessionId[]): Set<SessionId> {
-  const found = new Set<SessionId>();
-  const open = [...dependsOn];
-  for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    if (found.has(id)) continue;
-    found.add(id);
-    open.push(...(state.sessions.get(id)?.definition.dependsOn ?? []));
-  }
-  return found;
 }

@@ -1,6 +1,9 @@
 /** What earlier groups of this user did cost: the base of every forecast. */
+
+import type { GroupId } from '../../core/group.ts';
 import type { Sample } from '../../core/plan/forecast.ts';
 import { kindOf } from '../../core/plan/preview.ts';
+import type { GroupState } from '../../core/state.ts';
 import { listGroups, loadGroup } from '../../store/group-store.ts';
 import type { World } from '../../world/world.ts';
 
@@ -10,18 +13,31 @@ const samplesMax = 5_000;
 
 /** The completed sessions of the newest groups. Play money of rehearsals does not count; what is damaged is skipped. */
 export function readSamples(world: World, root: string): Sample[] {
-  const samples: Sample[] = [];
+  return [...samplesByGroup(world, root)].flat();
+}
+
+/** The same, without the group `except`, one group after the other for whoever has something else to do meanwhile. */
+export function* samplesByGroup(world: World, root: string, except?: GroupId): Generator<readonly Sample[]> {
   let read = 0;
+  let taken = 0;
   for (const listing of listGroups(world, root)) {
-    if (read === groupsMax || samples.length >= samplesMax) break;
-    if (!('meta' in listing) || !listing.meta.sessions.some(({ status }) => status === 'completed')) continue;
+    if (read === groupsMax || taken >= samplesMax) return;
+    if (listing.id === except || !('meta' in listing)) continue;
+    if (!listing.meta.sessions.some(({ status }) => status === 'completed')) continue;
     read += 1;
     const state = loadGroup(world, root, listing.id);
     if (!state.ok || state.value.run?.rehearsal) continue;
-    for (const { definition, usage, state: session } of state.value.sessions.values()) {
-      if (session.status !== 'completed') continue;
-      samples.push({ ...kindOf(definition, state.value), costUsd: usage.costUsd, durationMs: usage.durationMs });
-    }
+    const samples = samplesOf(state.value);
+    taken += samples.length;
+    yield samples;
   }
-  return samples;
+}
+
+/** The completed sessions of a group. */
+export function samplesOf(state: GroupState): Sample[] {
+  return [...state.sessions.values()].flatMap(({ definition, usage, state: session }) =>
+    session.status === 'completed'
+      ? [{ ...kindOf(definition, state), costUsd: usage.costUsd, durationMs: usage.durationMs }]
+      : [],
+  );
 }

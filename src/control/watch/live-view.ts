@@ -3,11 +3,14 @@
  * outside its runner: the log's state, and what the runner last wrote down.
  */
 
-import { noTokens, roundUsd, type SessionId, type SessionSet, type Tokens, type Usage } from '../../core/group.ts';
+import { noTokens, roundUsd, type SessionId, type Tokens, type Usage } from '../../core/group.ts';
 import { isSlotCommand, type SlotUse, type SlotWait } from '../../core/plan/command-slot.ts';
+import { loggedContext, seenByRunner } from '../../core/plan/decision.ts';
+import { aboutToStart, verdictsAtRest, verdictsOf } from '../../core/plan/verdicts.ts';
 import type { ApiRetry, Denied, LiveSession, SessionProgress } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import type { Verdict, Verdicts } from '../../core/verdict.ts';
 import type { LiveView } from '../../report/reporter.ts';
 import { isObject, parseJson } from '../../store/shape.ts';
 import type { World } from '../../world/world.ts';
@@ -15,8 +18,13 @@ import { liveRunner } from '../live-runner.ts';
 import type { LoadedGroup } from '../resolve.ts';
 import { attemptUsages } from './attempt-usage.ts';
 
-export interface Standing {
+/** What running sessions do, and why the others do not run. */
+export interface Seen {
   readonly live: LiveView;
+  readonly verdicts: Verdicts;
+}
+
+export interface Standing extends Seen {
   /** The log says running, but nobody runs it. */
   readonly isInterrupted: boolean;
   /** The time to count up to, ms since 1970: now, or when an interrupted run was last heard of. */
@@ -27,37 +35,68 @@ export interface Standing {
 export function standingOf(world: World, group: Pick<LoadedGroup, 'paths' | 'state' | 'hadRunner'>): Standing {
   const { state, paths, hadRunner } = group;
   const nowMs = world.clock.now();
-  if (state.status !== 'running') return { live: new Map(), isInterrupted: false, atMs: nowMs };
+  if (state.status !== 'running') return { ...withoutRunner(state), isInterrupted: false, atMs: nowMs };
   // Asked again, because one may have begun meanwhile.
   if (hadRunner || liveRunner(world, group) !== null) {
-    return { live: readLive(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
+    return { ...readProgress(world, paths.progress, state), isInterrupted: false, atMs: nowMs };
   }
-  const live = withoutRunner(attemptUsages(world, paths, state));
-  return { live, isInterrupted: true, atMs: Date.parse(state.updatedAt) };
+  return {
+    ...withoutRunner(state, attemptUsages(world, paths, state)),
+    isInterrupted: true,
+    atMs: Date.parse(state.updatedAt),
+  };
 }
 
-/** What is known of attempts that nobody follows: only what they have used. */
-export function withoutRunner(usages: ReadonlyMap<SessionId, Usage>): LiveView {
-  return new Map([...usages].map(([id, usage]) => [id, { usage }]));
+/** What is known of a group that nobody runs: of its attempts only what they have used. */
+export function withoutRunner(state: GroupState, usages: ReadonlyMap<SessionId, Usage> = new Map()): Seen {
+  return { live: new Map([...usages].map(([id, usage]) => [id, { usage }])), verdicts: verdictsAtRest(state) };
 }
 
-/** Running sessions of which a command waits for a slot. */
-export function inQueueOf(live: LiveView): SessionSet {
-  return { has: (id) => live.get(id)?.slot !== undefined };
-}
-
-/** The live figures in progress.json, for sessions that the log says are running. */
-export function readLive(world: World, progressFile: string, state: GroupState): Map<SessionId, LiveSession> {
+/** What the runner wrote into progress.json last, as far as it still is so by the log. */
+export function readProgress(world: World, progressFile: string, state: GroupState): Seen {
   const live = new Map<SessionId, LiveSession>();
+  const told = new Map<SessionId, Verdict>();
+  const nowMs = world.clock.now();
+  const logged = verdictsOf(state, loggedContext(state, nowMs));
   const progress = parseJson(world.files.readText(progressFile) ?? '');
-  if (!isObject(progress) || progress.groupId !== state.group.id || !Array.isArray(progress.sessions)) return live;
-  for (const session of progress.sessions) {
-    if (!isObject(session) || typeof session.id !== 'string' || session.status !== 'running') continue;
-    const record = state.sessions.get(session.id);
-    if (record?.state.status !== 'running') continue;
-    live.set(session.id, liveSession(session as Partial<SessionProgress>, record, world.clock.now()));
+  const isOurs = isObject(progress) && progress.groupId === state.group.id && Array.isArray(progress.sessions);
+  if (!isOurs) return { live, verdicts: logged };
+  for (const session of progress.sessions as unknown[]) {
+    const record = isObject(session) ? state.sessions.get(String(session.id)) : undefined;
+    if (!isObject(session) || record === undefined) continue;
+    const verdict = verdictIn(session);
+    if (session.status === 'running' && record.state.status === 'running') {
+      live.set(record.definition.id, liveSession(session as Partial<SessionProgress>, record, nowMs));
+    } else if (verdict !== null) told.set(record.definition.id, verdict);
   }
-  return live;
+  // One of an older version holds no verdicts, and does not say which event it was written after.
+  const isKnown = typeof progress.seq === 'number';
+  return { live, verdicts: isKnown ? toldVerdicts(told, logged, progress.seq === state.lastSeq) : logged };
+}
+
+/** When something has happened since they were told, what only the runner can see still holds. */
+function toldVerdicts(told: ReadonlyMap<SessionId, Verdict>, logged: Verdicts, isFresh: boolean): Verdicts {
+  return (record) => {
+    const { status } = record.state;
+    if (status === 'running' || status === 'completed') return null;
+    const said = told.get(record.definition.id);
+    if (said !== undefined && isFresh) return said;
+    const found = logged(record);
+    return said !== undefined && found === aboutToStart && seenByRunner.has(said.reason) ? said : found;
+  };
+}
+
+function verdictIn(session: Readonly<Record<string, unknown>>): Verdict | null {
+  const { reason, message, why = message, retryAt, on, waitsFor } = session;
+  if (typeof reason !== 'string') return null;
+  const until = typeof retryAt === 'string' ? Date.parse(retryAt) : Number.NaN;
+  const whom = on ?? waitsFor;
+  return {
+    reason,
+    message: typeof why === 'string' ? why : '',
+    ...(Number.isFinite(until) ? { until } : {}),
+    ...(Array.isArray(whom) ? { on: whom.filter((one) => typeof one === 'string') } : {}),
+  };
 }
 
 /** progress.json counts all attempts together; what ended attempts used is taken off again. */

@@ -1,6 +1,8 @@
 /** What `decide` (schedule.ts) is told besides the state, and what it answers. */
 import type { AttemptKind, StopReason } from '../event.ts';
 import type { GroupId, SessionId, SessionSet } from '../group.ts';
+import { type GroupState, isThrottled } from '../state.ts';
+import type { Verdict } from '../verdict.ts';
 
 /** US dollars. */
 type Amounts = { readonly usage: number; readonly limit: number };
@@ -29,8 +31,8 @@ export type Decision =
       readonly sessionId: SessionId;
       readonly action: 'stopped' | 'paused';
     } & Amounts)
-  /** Nothing to do about these sessions before `untilMs` (ms since 1970), or until the world changes. */
-  | { readonly do: 'wait'; readonly reason: WaitReason; readonly message: string; readonly untilMs?: number }
+  /** Nothing can be started for this reason: before its time, or until the world changes. */
+  | ({ readonly do: 'wait' } & Hold)
   /** End the run. */
   | { readonly do: 'settle'; readonly status: 'completed' }
   | {
@@ -41,10 +43,13 @@ export type Decision =
     };
 
 export type Start = Extract<Decision, { do: 'start' }>;
-export type Wait = Extract<Decision, { do: 'wait' }>;
 
 /** What keeps a session that could start from starting. */
-export type WaitReason =
+export interface Hold extends Verdict {
+  readonly reason: HoldReason;
+}
+
+type HoldReason =
   | 'limit'
   | 'backoff'
   | 'memory'
@@ -57,6 +62,11 @@ export type WaitReason =
   | 'checkout'
   | 'other-group'
   | 'cache';
+
+/** What is to be seen of the machine and of the model's answers, which the log does not tell. */
+export const seenByRunner: ReadonlySet<string> = new Set<Hold['reason']>([
+  ...(['backoff', 'memory', 'disk', 'files', 'slot', 'starting', 'other-group', 'cache'] as const),
+]);
 
 /** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
 export interface Gate {
@@ -100,6 +110,16 @@ export interface SchedulingContext {
   readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk' | 'files'; readonly message: string };
   /** The disk is so full that what running sessions print may get lost. */
   readonly isDiskLow?: boolean;
+  /** The log says that the group runs, and nobody runs it. */
+  readonly isAbandoned?: boolean;
   /** Absent = this group has all checkouts for itself. */
   readonly others?: OtherGroups;
+}
+
+/** The moment as the log tells of it: for all that is known, the machine is short of nothing. */
+export function loggedContext(state: GroupState, nowMs: number): SchedulingContext {
+  const context = { preparingMax: Number.POSITIVE_INFINITY, nowMs };
+  const untilMs = Date.parse(state.limitResetsAt ?? '');
+  if (Number.isNaN(untilMs)) return context;
+  return { ...context, gate: { untilMs, mayProbe: false, isThrottled: isThrottled(state) } };
 }

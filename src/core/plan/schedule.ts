@@ -3,47 +3,104 @@
  * there is a reason.
  */
 
+import { advise } from '../advice.ts';
 import type { AttemptKind, StopReason } from '../event.ts';
 import { defaultRetries, type SessionId } from '../group.ts';
+import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import type { Verdict } from '../verdict.ts';
+import { groupAdvice, resumeCommand } from './advice.ts';
 import { type BudgetGrant, deservesNewGrant, grantFor, isBudgetExhausted, judgeBudget, ownNotices } from './budget.ts';
-import type { Decision, SchedulingContext, Start, Wait, WaitReason } from './decision.ts';
+import type { Decision, Hold, SchedulingContext, Start } from './decision.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
 import { type Plan, planOf } from './plan.ts';
-import { budgetMessage, settle, settleForBudget, settleForLimit, startBlocker } from './settle.ts';
+import {
+  blockerHold,
+  budgetMessage,
+  type SettleUndone,
+  settle,
+  settleForBudget,
+  settleForLimit,
+  startBlocker,
+} from './settle.ts';
 import { cacheWait, warmUps } from './warm-cache.ts';
 
 /**
  * What to do in this state; only waits, or nothing at all, while there is nothing to do but wait for running sessions.
  */
 export function decide(state: GroupState, context: SchedulingContext): Decision[] {
-  if (state.status !== 'running') return [];
-  if (state.frozenUntil !== undefined && state.pausing === undefined) return [frozen(state.frozenUntil)];
-  if (state.pausing !== undefined) return decidePausing(state, state.pausing, context);
+  return judge(state, context).decisions;
+}
+
+export interface Judgement {
+  readonly decisions: Decision[];
+  /** What keeps the sessions that could start, and were not refused for a reason of their own; null = they start. */
+  readonly hold: Verdict | null;
+  /** They start by themselves as soon as nothing keeps them any more. */
+  readonly goesOn?: boolean;
+}
+
+/** Is told why a session that could start does not, where others of them do or are kept by something else. */
+type Refuse = (sessionId: SessionId, hold: Hold) => void;
+
+/** What to do, and why what could start does not: decided once, for those who act and for those who tell. */
+export function judge(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): Judgement {
+  if (state.status !== 'running') return { decisions: [], hold: groupHold(state) };
+  if (state.pausing !== undefined) return { decisions: decidePausing(state, state.pausing, context), hold: pausing };
+  if (state.frozenUntil !== undefined) {
+    const hold = frozen(state, state.frozenUntil);
+    return { decisions: [{ do: 'wait', ...hold }], hold };
+  }
   const plan = planOf(state);
   const budget = judgeBudget(state, context.liveUsd);
   const decisions: Decision[] = [...budget.notices, ...ownNotices(state, context.liveUsd)];
-  if (budget.isOver) return [...decisions, ...stopForBudget(state)];
+  if (budget.isOver) return { decisions: [...decisions, ...stopForBudget(state)], hold: settleForBudget(state) };
   if (context.isDiskLow === true) decisions.push(...stopForDisk(state));
   else decisions.push(...regrants(state, plan, context));
-  const holding = startBlocker(state);
-  const next = holding === null ? nextStarts(state, context) : nothingNext;
+  const blocker = startBlocker(state);
+  const next = blocker === null ? nextStarts(state, context, refuse) : nothingNext;
   decisions.push(...next.starts);
-  if (next.starts.length > 0) return decisions;
+  const hold = blocker === null ? next.rest : blockerHold(state, blocker);
   const { wait } = next;
+  const goesOn = blocker === null && (wait?.reason !== 'limit' || isSelfEnding(state, 'limit'));
+  if (next.starts.length > 0) return { decisions, hold, goesOn };
   // Others end with a running session, of which we hear anyway.
-  if (wait !== null && isSelfEnding(state, wait.reason)) return [...decisions, wait];
-  if (state.running.size > 0) return decisions;
-  return [...decisions, ...(wait?.reason === 'limit' ? [settleForLimit(wait.untilMs)] : settle(state, plan, holding))];
+  if (wait !== null && isSelfEnding(state, wait.reason))
+    return { decisions: [...decisions, { do: 'wait', ...wait }], hold, goesOn };
+  if (state.running.size > 0) return { decisions, hold, goesOn };
+  const ends = wait?.reason === 'limit' ? [settleForLimit(context.gate?.untilMs)] : settle(state, plan, blocker);
+  return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };
 }
 
-function frozen(until: string): Decision {
-  return { do: 'wait', reason: 'frozen', message: 'Everything is halted where it stood.', untilMs: Date.parse(until) };
+function isUndone(decision: Decision): decision is SettleUndone {
+  return decision.do === 'settle' && decision.status !== 'completed';
+}
+
+const pausing: Verdict = { reason: 'pausing', message: 'The group is being paused.' };
+
+function frozen(state: GroupState, until: string): Hold {
+  const time = momentText(Date.parse(until));
+  const message = `Everything is halted; at ${time} it becomes a pause.`;
+  return { reason: 'frozen', message, advice: advise('Go on with', resumeCommand(state)) };
+}
+
+/** What keeps all sessions of a group that is not running. */
+function groupHold(state: GroupState): Verdict {
+  const { status, reason = status, message = '' } = state;
+  switch (status) {
+    case 'created':
+      return { reason: 'not-started', message: 'The group was not started.', advice: groupAdvice(state) };
+    case 'paused':
+    case 'failed':
+      return { reason, message, advice: groupAdvice(state) };
+    default:
+      return { reason: status, message: `The group is ${status}.` };
+  }
 }
 
 /** Waiting for these ends without anybody's help, so the run stays up; for the others a session must end first. */
-function isSelfEnding(state: GroupState, reason: WaitReason): boolean {
+function isSelfEnding(state: GroupState, reason: Hold['reason']): boolean {
   if (reason === 'limit') return state.group.config.onLimit !== 'pause';
   return (
     reason === 'backoff' || reason === 'memory' || reason === 'disk' || reason === 'files' || reason === 'other-group'
@@ -118,30 +175,36 @@ function regrants(state: GroupState, plan: Plan, { liveUsd, busy }: SchedulingCo
 export interface NextStarts {
   readonly starts: Start[];
   /** What keeps the first session that could start, but does not, from starting. */
-  readonly wait: Wait | null;
+  readonly wait: Hold | null;
+  /** What keeps those that it was not asked of; null = it was asked of all. */
+  readonly rest: Hold | null;
 }
 
-const nothingNext: NextStarts = { starts: [], wait: null };
+const nothingNext: NextStarts = { starts: [], wait: null, rest: null };
 
 /** Starts into free slots, longest remaining chain first. */
-export function nextStarts(state: GroupState, context: SchedulingContext): NextStarts {
+export function nextStarts(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): NextStarts {
   const plan = planOf(state);
   if (plan.ready.length === 0) return nothingNext;
   const shut = closedGate(state, context);
-  if (shut !== null) return { starts: [], wait: shut };
+  if (shut !== null) return { starts: [], wait: shut, rest: shut };
   const { places, wait } = freePlaces(state, context);
   const { isOut = false } = context;
   const known = isOut && hasBegun(state, plan);
   const { shareCheckouts } = state.group.config;
   const inUse = checkoutsInUse(state);
   const warming = warmUps(state, context);
-  let held: Wait | null = null;
+  let held: Hold | null = null;
+  const hold = (id: SessionId, why: Hold): void => {
+    held ??= why;
+    refuse(id, why);
+  };
   const starts: Start[] = [];
   let reserved = 0;
   let delayed = 0;
   let earliestMs = Number.POSITIVE_INFINITY;
   for (let index = plan.ready.length - 1; index >= 0; index -= 1) {
-    if (starts.length >= places) return { starts, wait };
+    if (starts.length >= places) return { starts, wait, rest: wait };
     const sessionId = plan.ready[index] as SessionId;
     const record = state.sessions.get(sessionId) as SessionRecord;
     if (isDelayed(record, context)) {
@@ -150,26 +213,26 @@ export function nextStarts(state: GroupState, context: SchedulingContext): NextS
       continue;
     }
     if (known && record.attempts === 0) {
-      held ??= outageWait;
+      hold(sessionId, outageWait);
       continue;
     }
     const leader = warming.leaderFor(record);
     if (leader !== null) {
-      held ??= cacheWait(state, leader);
+      hold(sessionId, cacheWait(state, leader));
       continue;
     }
     const isolated = isolationOf(state, sessionId) === 'worktree';
     const { repository } = record.definition;
     const taken = isolated || repository === undefined ? null : takenCheckout(state, repository, inUse, context);
     if (taken !== null) {
-      held ??= taken;
+      hold(sessionId, taken);
       continue;
     }
     // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
     const sharers = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
     const slice = record.finished ? nothingToPay : grantFor(state, record, reserved, sharers);
     if (slice.kind === 'own-dry') continue;
-    if (slice.kind === 'dry') return { starts, wait: moneyWait };
+    if (slice.kind === 'dry') return { starts, wait: moneyWait, rest: moneyWait };
     const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
     const where = isolated ? { isolated } : {};
     starts.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd, ...where });
@@ -177,9 +240,9 @@ export function nextStarts(state: GroupState, context: SchedulingContext): NextS
     reserved += reserveUsd.reserveUsd ?? 0;
     if (!isolated && repository !== undefined && !shareCheckouts) inUse.add(repository);
   }
-  if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wait: held };
+  if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wait: held, rest: null };
   const message = 'Waiting before the next attempt.';
-  return { starts, wait: { do: 'wait', reason: 'backoff', message, untilMs: earliestMs } };
+  return { starts, wait: { reason: 'backoff', message, until: earliestMs }, rest: null };
 }
 
 /** No backoff is longer; one that seems to be began before the clock was set back. */
@@ -209,8 +272,7 @@ function hasBegun(state: GroupState, plan: Plan): boolean {
   });
 }
 
-const outageWait: Wait = {
-  do: 'wait',
+const outageWait: Hold = {
   reason: 'backoff',
   message: 'The API answers nobody; one session at a time asks it again.',
 };
@@ -224,41 +286,45 @@ function takenCheckout(
   repository: string,
   inUse: ReadonlySet<string>,
   { others }: SchedulingContext,
-): Wait | null {
+): Hold | null {
   if (inUse.has(repository)) return checkoutWait;
   const group = state.group.config.shareCheckouts ? undefined : others?.workingIn(repository);
   if (group === undefined) return null;
   const message = `A session of group ${group} works in the same checkout; without worktrees groups take turns there.`;
-  return { do: 'wait', reason: 'other-group', message };
+  return { reason: 'other-group', message, on: [group] };
 }
 
-const checkoutWait: Wait = {
-  do: 'wait',
+const checkoutWait: Hold = {
   reason: 'checkout',
   message: 'Another session works in the same checkout; sessions without a worktree of their own take turns there.',
 };
 
-const moneyWait: Wait = { do: 'wait', reason: 'money', message: 'Waiting for money that running sessions hold.' };
+const moneyWait: Hold = { reason: 'money', message: 'Waiting for money that running sessions hold.' };
 
 /** A usage limit holds: wait for its reset, then let one session through and the others only after its first answer. */
-function closedGate(state: GroupState, { gate }: SchedulingContext): Wait | null {
+function closedGate(state: GroupState, { gate, nowMs = 0 }: SchedulingContext): Hold | null {
   if (gate === undefined || (gate.mayProbe && state.running.size === 0)) return null;
-  const message = gate.isThrottled
-    ? 'The server throttles requests; nothing starts for a while.'
-    : 'A usage limit of the login was reached; nothing starts before its reset.';
-  return { do: 'wait', reason: 'limit', message, untilMs: gate.untilMs };
+  const { untilMs: until, isThrottled } = gate;
+  if (state.group.config.onLimit === 'pause') {
+    return { reason: 'limit', message: settleForLimit(until).message, advice: groupAdvice(state) };
+  }
+  const time = momentText(until);
+  const message = isThrottled
+    ? `The server throttles requests, which is no usage limit; nothing starts before ${time}, then it goes on.`
+    : `A usage limit holds; it is lifted at ${time}, then it goes on.`;
+  return { reason: 'limit', message, ...(until > nowMs ? { until } : {}) };
 }
 
 function freeSlots(state: GroupState): number {
   return Math.max(1, state.group.config.maxConcurrentSessions - state.running.size);
 }
 
-const slotWait: Wait = { do: 'wait', reason: 'slot', message: 'All slots are taken.' };
+const slotWait: Hold = { reason: 'slot', message: 'All slots are taken.' };
 
 interface FreePlaces {
   readonly places: number;
   /** What is short, when it is not simply the work. */
-  readonly wait: Wait | null;
+  readonly wait: Hold | null;
 }
 
 function freePlaces(state: GroupState, context: SchedulingContext): FreePlaces {
@@ -275,12 +341,12 @@ function freePlaces(state: GroupState, context: SchedulingContext): FreePlaces {
     { places: slots - state.running.size, wait: slotWait },
     {
       places: context.preparingMax - preparing,
-      wait: { do: 'wait', reason: 'starting', message: 'Other sessions are still starting up.' },
+      wait: { reason: 'starting', message: 'Other sessions are still starting up.' },
     },
   ];
   const { room, gate, isOut = false } = context;
   const asking = isOut ? unanswered(state, context) : 0;
-  if (room) limits.push({ places: room.starts, wait: { do: 'wait', reason: room.reason, message: room.message } });
+  if (room) limits.push({ places: room.starts, wait: { reason: room.reason, message: room.message } });
   if (gate) limits.push({ places: 1, wait: null });
   if (isOut) limits.push({ places: 1 - asking, wait: outageWait });
   const tightest = limits.reduce((least, limit) => (limit.places < least.places ? limit : least));

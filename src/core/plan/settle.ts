@@ -6,12 +6,13 @@ import { sessionLabel } from '../id.ts';
 import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import type { Verdict } from '../verdict.ts';
 import { grantFor, isBudgetExhausted } from './budget.ts';
 import type { Decision } from './decision.ts';
 import { allBlockers, isHeldBack, type Plan } from './plan.ts';
 
 type Settle = Extract<Decision, { do: 'settle' }>;
-type SettleUndone = Exclude<Settle, { status: 'completed' }>;
+export type SettleUndone = Exclude<Settle, { status: 'completed' }>;
 
 export const budgetMessage = 'The budget is used up.';
 /** Where part of what is used up is held (Usage.heldUsd). */
@@ -66,6 +67,15 @@ function isAccountsTrouble({ sessions, failed }: GroupState): boolean {
   });
 }
 
+/** What `startBlocker` says, as what keeps sessions that could start. */
+export function blockerHold(state: GroupState, reason: string): Verdict {
+  const message =
+    reason === 'needs-person'
+      ? 'Another session failed in a way that only a person can cure.'
+      : `${failuresText(state)}, so nothing new starts in this run.`;
+  return { reason, message };
+}
+
 function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
   const message =
     holding === 'needs-person'
@@ -76,7 +86,7 @@ function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
 }
 
 /** Of this run. */
-export function failuresText({ failed: { size } }: GroupState): string {
+function failuresText({ failed: { size } }: GroupState): string {
   return `${size} ${size === 1 ? 'session' : 'sessions'} failed`;
 }
 

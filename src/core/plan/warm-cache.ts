@@ -12,7 +12,7 @@ import type { GroupDefinition, SessionDefinition, SessionId, SessionSet, Usage }
 import { sessionLabel } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import type { Wait } from './decision.ts';
+import type { Hold } from './decision.ts';
 import { planOf } from './plan.ts';
 
 /** The shortest lifetime of what the server keeps, milliseconds; with a subscription it is an hour. */
@@ -56,13 +56,6 @@ export interface Answers {
   readonly nowMs?: number;
 }
 
-/** Who was answered, by what attempts have used so far: for those who see no more of them than that. */
-export function answeredOf(attempts: Iterable<readonly [SessionId, Pick<Usage, 'tokens'>]>): Set<SessionId> {
-  const answered = new Set<SessionId>();
-  for (const [id, usage] of attempts) if (isAnswered(usage)) answered.add(id);
-  return answered;
-}
-
 /** The model has answered an attempt that used this much. */
 export function isAnswered({ tokens }: Pick<Usage, 'tokens'>): boolean {
   return Object.values(tokens).some((count) => count > 0);
@@ -75,10 +68,10 @@ export interface WarmUps {
   noteStart(record: SessionRecord): void;
 }
 
-export function cacheWait(state: GroupState, leader: SessionId): Wait {
+export function cacheWait(state: GroupState, leader: SessionId): Hold {
   const label = sessionLabel(leader, state.sessions.get(leader)?.definition.name);
   const message = `It waits for the first request of ${label}, which fills the prompt cache that it will read from.`;
-  return { do: 'wait', reason: 'cache', message };
+  return { reason: 'cache', message, on: [leader] };
 }
 
 const nobodyWaits: WarmUps = { leaderFor: () => null, noteStart: () => {} };
@@ -105,25 +98,10 @@ export function warmUps(state: GroupState, { answered, nowMs = 0 }: Answers): Wa
   };
 }
 
-/**
- * Kinds of which one session alone is on its way to the first answer, for those who have nothing but the log: whoever
- * else of a kind has begun shows that the answer came.
- */
-export function warmingKinds(state: GroupState, nowMs: number): Set<string> {
-  const begun = new Map<string, number>();
-  if (state.group.config.warmCache === false) return new Set();
-  for (const id of state.running) {
-    const { definition } = state.sessions.get(id) as SessionRecord;
-    const kind = cacheKind(state.group, definition);
-    begun.set(kind, (begun.get(kind) ?? 0) + 1);
-  }
-  const alone = [...begun].flatMap(([kind, count]) => (count === 1 ? [kind] : []));
-  return new Set(
-    alone.filter((kind) => {
-      const { isCold, leader } = look(state, kind, new Set(), nowMs);
-      return isCold && leader !== null;
-    }),
-  );
+/** Sessions of its kind that run, for those who have nothing but the log. */
+export function begunLike(state: GroupState, id: SessionId): number {
+  const record = state.sessions.get(id);
+  return record === undefined ? 0 : begunOf(state, cacheKind(state.group, record.definition)).length;
 }
 
 interface Kind {

@@ -8,13 +8,13 @@ import { fitColumns, safeLine } from '../terminal-text.ts';
 export interface Cell {
   readonly text: string;
   readonly tone?: Tone;
+  /** Shown in reverse, without a colour of its own. */
+  readonly isSelected?: true;
 }
 
-/** Cells side by side, together exactly as wide as the terminal. */
+/** Cells side by side, together exactly as wide as the terminal, or as the part of it that they fill. */
 export interface Row {
   readonly cells: readonly Cell[];
-  /** Shown in reverse, without colours of its own. */
-  readonly isSelected?: true;
 }
 
 /** How rows are made into what a terminal gets. */
@@ -77,7 +77,12 @@ export function rowOf(cells: readonly Cell[], columns: number, isSelected = fals
     left -= Bun.stringWidth(text);
   }
   if (left > 0) fitted.push({ text: ' '.repeat(left) });
-  return { cells: fitted, ...(isSelected ? { isSelected: true as const } : {}) };
+  return { cells: isSelected ? fitted.map((cell) => ({ ...cell, isSelected: true })) : fitted };
+}
+
+/** Two rows side by side. */
+export function joined(left: Row, between: Cell, right: Row): Row {
+  return { cells: [...left.cells, between, ...right.cells] };
 }
 
 /** Columns. */
@@ -93,7 +98,7 @@ export function asciiRow(row: Row): Row {
     const text = [...cell.text].map((character) => (plainText.test(character) ? character : spelt(character))).join('');
     return { ...cell, text: padded(text, Bun.stringWidth(cell.text)) };
   });
-  return { ...row, cells };
+  return { cells };
 }
 
 /** `left` at the left edge and `right` at the right one; `right` goes when there is no room for both. */
@@ -119,16 +124,20 @@ const plainCodes: Readonly<Partial<Record<Tone, readonly [on: number, off: numbe
   dim: [2, 22],
 };
 
+const reverse = { on: '\u001b[7m', off: '\u001b[27m' };
+
 /** The row with escape codes. */
-export function paintRow({ cells, isSelected }: Row, paint: Paint): string {
-  if (isSelected) return `\u001b[7m${cells.map(({ text }) => text).join('')}\u001b[27m`;
+export function paintRow({ cells }: Row, paint: Paint): string {
   const palette = paint === 'colour' ? codes : plainCodes;
   let line = '';
-  for (const { text, tone } of cells) {
-    const code = tone === undefined ? undefined : palette[tone];
+  let isReverse = false;
+  for (const { text, tone, isSelected = false } of cells) {
+    if (isSelected !== isReverse) line += isSelected ? reverse.on : reverse.off;
+    isReverse = isSelected;
+    const code = tone === undefined || isSelected ? undefined : palette[tone];
     line += code === undefined ? text : `\u001b[${code[0]}m${text}\u001b[${code[1]}m`;
   }
-  return line;
+  return isReverse ? line + reverse.off : line;
 }
 
 /** The row without styles. */

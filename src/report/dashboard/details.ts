@@ -1,12 +1,16 @@
-/** The details pane: what the selected session does and why, its log, its task, its settings and its attempts. */
+/** What the tabs of the details pane say: what a session does and why, its log, changes, task, cost and settings. */
 
 import type { SessionDefinition } from '../../core/group.ts';
 import { slotSentence } from '../../core/plan/command-slot.ts';
+import { planOf } from '../../core/plan/plan.ts';
+import { unmetOf } from '../../core/plan/verdicts.ts';
 import { deniedSentence } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
+import type { Verdict } from '../../core/verdict.ts';
 import {
   colourStyle,
   formatClock,
+  formatCount,
   formatDate,
   formatDuration,
   formatMoney,
@@ -17,114 +21,112 @@ import {
 import { safeText } from '../terminal-text.ts';
 import type { Line } from '../transcript/line.ts';
 import { markdownLines } from '../transcript/markdown.ts';
-import {
-  listTitles,
-  retrySentence,
-  setupSentence,
-  statusTone,
-  titleOf,
-  withAdvice,
-  withLocalTimes,
-} from '../wording.ts';
-import {
-  type Cell,
-  cellsOf,
-  foreign,
-  padded,
-  plainWidths,
-  type Row,
-  rowOf,
-  widthOf,
-  wrapCells,
-  wrapLed,
-} from './cells.ts';
+import { listTitles, retrySentence, setupSentence, statusTone, withAdvice, withLocalTimes } from '../wording.ts';
+import type { AttemptNote } from './attempts.ts';
+import { type Cell, cellsOf, foreign, padded, plainWidths, wrapCells, wrapLed } from './cells.ts';
+import type { Glyphs } from './glyphs.ts';
 import { leftAlone, usageNow } from './session-row.ts';
-import { type Tab, tabs, type Ui } from './ui.ts';
-import { explain, type Terminal, type View } from './view.ts';
+import { timelineCells } from './timeline.ts';
+import type { Tab } from './ui.ts';
+import { type Diff, type Material, timeOf, type View } from './view.ts';
 
 /** What is longer is cut: a line of claude may be megabytes long. */
 const lineLengthMax = 4_000;
 const linesMax = 2_000;
 const nameColumns = 14;
 
-/**
- * Exactly `rows` rows, the first of which names the session and the tabs. `lines` are those of `paneLines`;
- * `scroll` is brought within bounds.
- */
-export function paneRows(
-  view: View,
-  record: SessionRecord,
-  { tab, scroll: wanted, lines }: Pick<Ui, 'tab' | 'scroll'> & { readonly lines: readonly Cell[][] },
-  terminal: Terminal,
-  rows: number,
-): { readonly rows: Row[]; readonly scroll: number } {
-  const { columns } = terminal;
-  const room = Math.max(0, rows - 1);
-  const most = Math.max(0, lines.length - room);
-  const scroll = Math.min(wanted, most);
-  const from = tab === 'log' ? most - scroll : scroll;
-  const shown = lines.slice(from, from + room);
-  const body = Array.from({ length: room }, (_, index) => rowOf([{ text: ' ' }, ...(shown[index] ?? [])], columns));
-  const hidden = { above: from, below: Math.max(0, lines.length - from - room) };
-  return { rows: [headRow(view, record, tab, terminal, hidden), ...body], scroll };
+interface Wanted {
+  readonly record: SessionRecord;
+  readonly columns: number;
+  readonly glyphs: Glyphs;
 }
 
-interface Hidden {
-  readonly above: number;
-  readonly below: number;
-}
-
-function headRow(
-  { state }: View,
-  record: SessionRecord,
-  tab: Tab,
-  { columns, glyphs }: Terminal,
-  { above, below }: Hidden,
-): Row {
-  const title = plainWidths(titleOf(state, record.definition.id));
-  const names = tabs.flatMap((name, index): Cell[] => [
-    { text: index === 0 ? ' ' : ` ${glyphs.dot} `, tone: 'dim' },
-    name === tab ? { text: `[${name}]`, tone: 'strong' } : { text: name, tone: 'dim' },
-  ]);
-  const hidden = above + below === 0 ? '' : ` ${above} above, ${below} below `;
-  const left: Cell[] = [
-    { text: glyphs.rule.repeat(2), tone: 'dim' },
-    { text: ` ${title} `, tone: 'strong' },
-    { text: glyphs.rule.repeat(2), tone: 'dim' },
-    ...names,
-    { text: ' ' },
-  ];
-  const room = columns - widthOf(left);
-  const end = hidden.length + 2 <= room ? hidden : '';
-  const rule = { text: glyphs.rule.repeat(Math.max(0, room - end.length)), tone: 'dim' } as const;
-  return rowOf([...left, rule, { text: end, tone: 'dim' }], columns);
-}
-
-/** What the pane has to show below its first row. */
-export function paneLines(view: View, record: SessionRecord, tab: Tab, { columns }: Terminal): Cell[][] {
-  return tabLines(view, record, tab, columns - 2);
-}
-
-function tabLines(view: View, record: SessionRecord, tab: Tab, columns: number): Cell[][] {
+/** What the tab has to show, in lines of at most `columns` columns. */
+export function tabLines(view: View, tab: Tab, wanted: Wanted): Cell[][] {
+  const { record, columns } = wanted;
   const material = view.material?.sessionId === record.definition.id ? view.material : undefined;
   switch (tab) {
     case 'now':
       return nowLines(view, record, columns);
     case 'log': {
-      const log = material?.log ?? [];
-      if (log.length === 0) return [[{ text: 'Nothing was printed so far.', tone: 'dim' }]];
-      return log.flatMap((line) => lineCells(line, columns));
+      const lines = logLines(material, columns);
+      return lines.length === 0 ? [[{ text: 'Nothing was printed so far.', tone: 'dim' }]] : lines;
     }
+    case 'diff':
+      return diffLines(material?.diff, columns);
     case 'prompt':
       return textLines(record.definition.prompt, columns);
     case 'config':
       return configLines(record, columns);
-    case 'attempts': {
-      const attempts = material?.attempts ?? [];
-      if (attempts.length === 0) return [[{ text: 'It was not started so far.', tone: 'dim' }]];
-      return attempts.toReversed().flatMap((note) => wrapCells(attemptCells(note, view.nowMs), columns));
-    }
+    case 'cost':
+      return costLines(view, wanted, material?.attempts ?? []);
   }
+}
+
+/** The end of the log, at most `linesMax` lines. */
+export function logLines(
+  material: Material | undefined,
+  columns: number,
+  linesMax = Number.POSITIVE_INFINITY,
+): Cell[][] {
+  const log = material?.log ?? [];
+  const blocks: Cell[][][] = [];
+  let count = 0;
+  for (let index = log.length - 1; index >= 0 && count < linesMax; index -= 1) {
+    const block = broken(log[index] as Line, columns);
+    blocks.push(block);
+    count += block.length;
+  }
+  const lines = blocks.reverse().flat();
+  return lines.slice(Math.max(0, lines.length - linesMax));
+}
+
+const knownBroken = new WeakMap<Line, { readonly columns: number; readonly lines: Cell[][] }>();
+
+/** A log only grows: a line that was broken for this width already costs nothing. */
+function broken(line: Line, columns: number): Cell[][] {
+  const known = knownBroken.get(line);
+  if (known?.columns === columns) return known.lines;
+  const lines = lineCells(line, columns);
+  knownBroken.set(line, { columns, lines });
+  return lines;
+}
+
+function diffLines(diff: Diff | undefined, columns: number): Cell[][] {
+  if (diff === undefined) return [[{ text: 'Looking at what it changed.', tone: 'dim' }]];
+  const head = wrapCells([{ text: plainWidths(diff.summary), tone: 'dim' }], columns);
+  const lines = diff.lines.slice(0, linesMax).flatMap((text) => lineCells({ lead: '', text }, columns));
+  return [...head, ...lines];
+}
+
+/** When it worked within the time of the whole group. */
+function timeLines(view: View, attempts: readonly AttemptNote[], columns: number, glyphs: Glyphs): Cell[][] {
+  const span = timeOf(view);
+  const room = columns - nameColumns;
+  return span === null || room < 10 ? [] : [[nameCell('timeline'), ...timelineCells(attempts, span, room, glyphs)]];
+}
+
+function costLines(view: View, { record, columns, glyphs }: Wanted, attempts: readonly AttemptNote[]): Cell[][] {
+  if (record.attempts === 0) return [[{ text: 'It was not started so far.', tone: 'dim' }]];
+  const { definition } = record;
+  const { costUsd, estimated, tokens, turns, durationMs } = usageNow(view, record);
+  const { maxBudgetUsd: cap } = definition;
+  const ofCap = cap === undefined ? '' : ` of ${formatMoney(cap)}`;
+  const hours = durationMs / 3_600_000;
+  const rows: readonly (readonly [string, string])[] = [
+    ['spent', `${formatMoney(costUsd, estimated)}${ofCap}${hours > 0 ? `, ${formatMoney(costUsd / hours)}/h` : ''}`],
+    ['time', `${formatDuration(durationMs)}, ${plural(turns, 'turn')}`],
+    ['input', formatCount(tokens.input)],
+    ['from cache', formatCount(tokens.cacheRead)],
+    ['into cache', formatCount(tokens.cacheCreation)],
+    ['output', formatCount(tokens.output)],
+  ];
+  const notes = attempts.toReversed().flatMap((note) => wrapCells(attemptCells(note, view.nowMs), columns));
+  return [
+    ...rows.flatMap(([name, value]) => named(name, value, columns)),
+    ...timeLines(view, attempts, columns, glyphs),
+    ...(notes.length === 0 ? [] : [[], [{ text: 'Attempts, the last one first', tone: 'dim' } as const], ...notes]),
+  ];
 }
 
 /** Tabs would jump; what joins characters would shift what follows. */
@@ -158,8 +160,8 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   const { definition } = record;
   const { status } = record.state;
   const usage = usageNow(view, record);
-  const explained = explain(state, record);
-  const word = explained.reason === undefined ? status : `${status} (${explained.reason})`;
+  const why = view.verdicts(record);
+  const word = why === null ? status : `${status} (${why.reason})`;
   const money = `${formatMoney(usage.costUsd, usage.estimated)}, ${formatTokens(usage.tokens)}`;
   const attempts = plural(record.attempts, 'attempt');
   const head: Cell[] = [
@@ -170,12 +172,8 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
   const add = (name: string, text: string | undefined, tone?: Tone): void => {
     if (text !== undefined && text.trim() !== '') lines.push(...named(name, text, columns, tone));
   };
-  add(
-    'why',
-    whySentence(view, record) ?? withAdvice(explained.message ?? '', explained.advice),
-    status === 'failed' ? 'bad' : 'warn',
-  );
-  add('waits for', explained.waitsFor === undefined ? undefined : listTitles(state, explained.waitsFor));
+  add('why', whySentence(view, record, why), status === 'failed' ? 'bad' : 'warn');
+  if (status === 'pending') add('waits for', listTitles(state, unmetOf(state, planOf(state), record)));
   const now = view.live.get(definition.id);
   const slot = now?.slot;
   add('why', slot === undefined ? undefined : slotSentence(state, slot), 'warn');
@@ -204,17 +202,15 @@ function nowLines(view: View, record: SessionRecord, columns: number): Cell[][] 
 }
 
 /** With the next step where nobody runs the group; absent when the session runs well or is completed. */
-function whySentence({ state, runner, why, nowMs }: View, record: SessionRecord): string | undefined {
+function whySentence({ state, runner, nowMs }: View, record: SessionRecord, why: Verdict | null): string | undefined {
   if (record.state.status === 'running' && runner === 'none') {
     const does = leftAlone(state);
     return `${does[0]?.toUpperCase()}${does.slice(1)}. The group's runner is gone; P lets it go on.`;
   }
-  const answer = why?.(record) ?? null;
-  if (answer === null) return undefined;
-  const isIdle = state.status === 'running' && runner === 'none' && /^(slot|frozen)$/.test(answer.reason);
-  return isIdle
+  if (why === null) return undefined;
+  return why.reason === 'runner-gone'
     ? "The group's runner is gone; P lets it go on."
-    : withLocalTimes(withAdvice(answer.message, answer.advice), nowMs);
+    : withLocalTimes(withAdvice(why.message, why.advice), nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */
@@ -266,10 +262,8 @@ function limits(definition: SessionDefinition): (readonly [string, string | unde
   ];
 }
 
-type Note = NonNullable<View['material']>['attempts'][number];
-
 function attemptCells(
-  { number, kind, startedAt, endedAt, outcome, reason, usage, pid, model }: Note,
+  { number, kind, startedAt, endedAt, outcome, reason, usage, pid, model }: AttemptNote,
   nowMs: number,
 ): Cell[] {
   const until = endedAt === undefined ? nowMs : Date.parse(endedAt);

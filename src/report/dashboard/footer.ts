@@ -4,7 +4,7 @@ import { safeText } from '../terminal-text.ts';
 import { titleOf, withLocalTimes } from '../wording.ts';
 import { type Cell, endOf, foreign, plainWidths, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
 import { staysFor, toggleOf } from './keys.ts';
-import type { Mode, Ui } from './ui.ts';
+import type { Mode, Shape, Ui } from './ui.ts';
 import type { Terminal, View } from './view.ts';
 
 export interface Footer {
@@ -21,8 +21,12 @@ export interface ListPosition {
   readonly all: number;
 }
 
+interface Chosen extends Ui {
+  readonly shape: Shape;
+}
+
 /** A notice of the view takes the place of the keys: it is for terminals that have no rows to spare for it. */
-export function footerRow(view: View, ui: Ui, terminal: Terminal, position: ListPosition): Footer {
+export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: ListPosition): Footer {
   const { columns } = terminal;
   switch (ui.mode.kind) {
     case 'filter':
@@ -73,7 +77,7 @@ function input(label: string, text: string, { columns, glyphs }: Terminal): Foot
   return { row: rowOf([{ text: start, tone: 'accent' }, { text: shown }], columns), cursor };
 }
 
-function bottomRow(view: View, ui: Ui, { columns }: Terminal, position: ListPosition): Row {
+function bottomRow(view: View, ui: Chosen, { columns }: Terminal, position: ListPosition): Row {
   const right = where(ui, position);
   return rowBetween(hints(view, ui, columns - widthOf(right) - 1), right, columns);
 }
@@ -91,17 +95,17 @@ export function noticeRows({ notice, nowMs }: View, { columns }: Terminal, rowsM
   return lines.map((line) => rowOf([{ text: ' ' }, ...line], columns));
 }
 
-function hints(view: View, ui: Ui, columns: number): Cell[] {
+function hints(view: View, ui: Chosen, columns: number): Cell[] {
   const { notice } = view;
   if (notice !== undefined) {
     const text = ` ${foreign(notice.text, columns - 1)}`;
     return [notice.tone === undefined ? { text } : { text, tone: notice.tone }];
   }
   const all =
-    ui.pane === 'full'
+    ui.shape === 'full'
       ? ['enter list', 'tab next', ...actions(view, ui), '? help', 'q back']
       : [
-          ui.pane === 'none' ? 'enter open' : 'enter close',
+          ui.shape === 'none' ? 'enter open' : 'enter close',
           ...actions(view, ui),
           'l log',
           '/ find',

@@ -21,6 +21,10 @@ export interface Glyphs {
   readonly branch: string;
   readonly lastBranch: string;
   readonly newline: string;
+  /** Signs that follow one another while a tool runs. */
+  readonly turning: readonly string[];
+  /** Of a sparkline, from nothing to most. */
+  readonly levels: readonly string[];
 }
 
 export const unicodeGlyphs: Glyphs = {
@@ -43,6 +47,8 @@ export const unicodeGlyphs: Glyphs = {
   branch: '├',
   lastBranch: '└',
   newline: '↵',
+  turning: [...'⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'],
+  levels: [...'▁▂▃▄▅▆▇█'],
 };
 
 export const asciiGlyphs: Glyphs = {
@@ -65,4 +71,6 @@ export const asciiGlyphs: Glyphs = {
   branch: '|',
   lastBranch: '`',
   newline: '/',
+  turning: [...'|/-\\'],
+  levels: [...'_.:-=+*#'],
 };

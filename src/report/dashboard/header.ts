@@ -8,6 +8,7 @@ import { formatDuration, formatMoney, formatTokens, plural, type Tone } from '..
 import { statusTone, withAdvice, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
+import { burnRate, sparkline } from './timeline.ts';
 import { limitNow, momentIn, reasoned, type Terminal, type View } from './view.ts';
 
 const sentenceColumnsMax = 400;
@@ -61,7 +62,9 @@ function countCells(state: GroupState, glyphs: Glyphs, hasWords: boolean): Cell[
   ];
 }
 
-function moneyRow({ state, live }: View, { columns, glyphs }: Terminal): Row {
+function moneyRow(view: View, terminal: Terminal): Row {
+  const { state, live } = view;
+  const { columns, glyphs } = terminal;
   let usage: Usage = state.usage;
   let reservedUsd = 0;
   for (const id of state.running) {
@@ -73,24 +76,57 @@ function moneyRow({ state, live }: View, { columns, glyphs }: Terminal): Row {
   const spent = formatMoney(usage.costUsd, usage.estimated);
   const tokens: Cell[] = [{ text: `${formatTokens(usage.tokens)} `, tone: 'dim' }];
   if (capUsd === undefined) {
-    return rowBetween(
-      [
-        { text: ` ${spent} spent`, tone: 'strong' },
-        { text: ', no cap', tone: 'dim' },
-      ],
-      tokens,
-      columns,
-    );
+    const left: Cell[] = [
+      { text: ` ${spent} spent`, tone: 'strong' },
+      { text: ', no cap', tone: 'dim' },
+    ];
+    return paced(view, terminal, { left, reserved: '', right: tokens });
   }
   const width = Math.max(8, Math.min(40, Math.floor(columns / 5)));
-  const reserved = reservedUsd > 0 && columns >= 70 ? `  ${formatMoney(reservedUsd)} reserved` : '';
+  const reserved = reservedUsd > 0 ? `  ${formatMoney(reservedUsd)} reserved` : '';
   const left: Cell[] = [
     { text: ` ${spent}`, tone: 'strong' },
     { text: ` of ${formatMoney(capUsd)}  ` },
     ...bar(state, { spentUsd: usage.costUsd, reservedUsd, capUsd, width }, glyphs),
-    { text: reserved, tone: 'dim' },
   ];
-  return rowBetween(left, tokens, columns);
+  return paced(view, terminal, { left, reserved, right: tokens });
+}
+
+interface MoneyParts {
+  readonly left: readonly Cell[];
+  /** The bar shows it as well. */
+  readonly reserved: string;
+  readonly right: readonly Cell[];
+}
+
+function paced(view: View, terminal: Terminal, { left, reserved, right }: MoneyParts): Row {
+  const { columns } = terminal;
+  const room = columns - widthOf(left) - widthOf(right) - 2;
+  const pace = paceCells(view, terminal, columns >= roomyColumns ? room - reserved.length : room);
+  const isTold = widthOf(pace) + reserved.length <= room;
+  return rowBetween([...left, ...(isTold ? [{ text: reserved, tone: 'dim' } as const] : []), ...pace], right, columns);
+}
+
+/** From here on there is room for everything as a rule. */
+const roomyColumns = 100;
+const sparkColumns = { least: 8, most: 24 };
+
+/** How fast money goes and when it will be over, as far as `room` columns suffice; nothing while nothing runs. */
+function paceCells(view: View, { glyphs }: Terminal, room: number): Cell[] {
+  const { state, live, nowMs, runner, attempts, remainingMs } = view;
+  if (state.status !== 'running' || runner === 'none' || attempts === undefined) return [];
+  const spending = { attempts, live, nowMs };
+  const rate = state.running.size === 0 ? null : burnRate(spending);
+  const burn = rate === null ? '' : `  ${formatMoney(rate)}/h`;
+  const left = remainingMs === undefined ? '' : `  ~${formatDuration(remainingMs)} left`;
+  const [isBurnShown, isLeftShown] = [burn.length <= room, burn.length + left.length <= room];
+  const sparkRoom = Math.min(sparkColumns.most, room - burn.length - left.length - 2);
+  const spark = rate === null || sparkRoom < sparkColumns.least ? '' : `  ${sparkline(spending, sparkRoom, glyphs)}`;
+  return [
+    { text: spark, tone: 'accent' },
+    { text: isBurnShown ? burn : '' },
+    { text: isLeftShown ? left : '', tone: 'dim' },
+  ];
 }
 
 /** What a running attempt may still spend of its share, US dollars. */

@@ -1,50 +1,106 @@
 /** The page that `?` shows. */
 import type { Tone } from '../format.ts';
-import { type Cell, padded, type Row, rowOf } from './cells.ts';
+import { type Cell, padded, type Row, rowOf, widthOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import type { Terminal } from './view.ts';
 
-const keys: readonly (readonly [keys: string, meaning: string])[] = [
-  ['up down, j k', 'select a session'],
-  ['page keys, g G', 'a page further, the first, the last'],
-  ['enter', 'details of the session, and back'],
-  ['tab, left right', 'details: now, log, prompt, config, attempts'],
-  ['1 2 3 4 5', 'the same, each by its number'],
-  ['l', 'the log of the session on the whole screen'],
-  ['p', 'pause the session, hold it back, or let it go on'],
-  ['r', 'try a failed session again'],
-  ['s', 'say something to the session'],
-  ['P', 'pause the whole group, start it, or let it go on'],
-  ['/', 'show only what matches; escape shows all again'],
-  ['f', 'show only problems, and all again'],
-  ['ctrl-l, ctrl-z', 'draw the screen anew; back to the shell, fg returns'],
+/** Keys by their names, single characters as they are typed, and what they do. */
+export type HelpEntry = readonly [keys: readonly string[], meaning: string];
+
+/** All keys that do something while nothing is asked or typed. */
+export const helpEntries: readonly HelpEntry[] = [
+  [['up', 'down', 'j', 'k'], 'select a session'],
+  [['g', 'G', 'home', 'end'], 'the first, the last'],
+  [[',', '.', ' '], 'a page of the list'],
+  [['page-up', 'page-down'], 'a page of the details'],
+  [['v'], 'as a tree, or in waves'],
+  [['t'], 'when each one worked'],
+  [['/'], 'show only what matches'],
+  [['f'], 'show only problems'],
+  [['escape'], 'show all again; back'],
+  [['enter'], 'details open, closed'],
+  [['tab', 'left', 'right'], 'the next tab of them'],
+  [['1', '2', '3', '4', '5', '6'], 'now, log, diff …'],
+  [['l'], 'its log, full screen'],
+  [['p'], 'pause, hold, let go on'],
+  [['r'], 'try a failed one again'],
+  [['s'], 'say something to it'],
+  [['P'], 'pause, start the group'],
+  [['ctrl-l', 'ctrl-z'], 'draw anew; to the shell'],
+  [['?', 'h'], 'this page'],
 ];
 
-const keyColumns = 18;
+const keyColumns = 17;
+const entryColumns = 40;
 
-/** Keys, and what the signs before the sessions mean. */
-export function helpRows({ columns, glyphs }: Terminal, isRunner: boolean): Row[] {
-  const quit: readonly [string, string][] = isRunner
+/** How a key is called where it is told about. */
+const shortNames: Readonly<Record<string, string>> = {
+  ' ': 'space',
+  'page-up': 'pgup',
+  'page-down': 'pgdn',
+  escape: 'esc',
+};
+
+function spelled(keys: readonly string[]): string {
+  const [first, last] = [keys[0], keys.at(-1)];
+  // More than four are a range.
+  if (keys.length > 4) return `${first}-${last}`;
+  return keys.map((key) => shortNames[key] ?? key).join(' ');
+}
+
+/**
+ * Keys in as many columns as there is room for, and what the signs before the sessions mean; from row `from` on, which
+ * is brought within bounds.
+ */
+export function helpRows(terminal: Terminal, isRunner: boolean, room: number, from: number): readonly Row[] {
+  const { columns, glyphs } = terminal;
+  const quit: readonly HelpEntry[] = isRunner
     ? [
-        ['q', 'leave it running, or pause it'],
-        ['ctrl-c', 'pause everything; twice: leave at once, the sessions go on'],
+        [['q'], 'leave it, or pause it'],
+        [['ctrl-c'], 'pause all; twice: leave'],
       ]
-    : [['q, ctrl-c', 'leave the dashboard; the group goes on']];
-  const line = ([key, meaning]: readonly [string, string]): Cell[] => [
-    { text: `  ${padded(key, keyColumns)}`, tone: 'accent' },
-    { text: meaning },
-  ];
+    : [[['q', 'ctrl-c'], 'leave (it goes on)']];
+  const entries = [...helpEntries, ...quit];
+  const across = Math.max(1, Math.min(3, Math.floor(columns / entryColumns)));
+  const down = Math.ceil(entries.length / across);
+  const width = across === 1 ? columns : entryColumns;
+  const lines = Array.from({ length: down }, (_, nth) =>
+    Array.from({ length: across }, (_, column) => entryCells(entries[column * down + nth], width)).flat(),
+  );
+  const signs = wrapSigns(legend(glyphs), columns);
+  const rows = [
+    [{ text: ' Keys', tone: 'strong' } as const],
+    ...lines,
+    [],
+    ...signs,
+    [{ text: ' Any key returns.', tone: 'dim' } as const],
+  ].map((cells) => rowOf(cells, columns));
+  const top = Math.max(0, Math.min(from, rows.length - room));
+  return rows.slice(top, top + room);
+}
+
+function entryCells(entry: HelpEntry | undefined, columns: number): Cell[] {
+  if (entry === undefined) return [];
+  const [keys, meaning] = entry;
   return [
-    rowOf([{ text: ' Keys', tone: 'strong' }], columns),
-    ...[...keys, ...quit].map((entry) => rowOf(line(entry), columns)),
-    rowOf([], columns),
-    rowOf(legend(glyphs), columns),
-    rowOf([{ text: ' Any key returns.', tone: 'dim' }], columns),
+    { text: `  ${padded(spelled(keys), keyColumns - 2)}`, tone: 'accent' },
+    { text: padded(meaning, columns - keyColumns) },
   ];
 }
 
-function legend(glyphs: Glyphs): Cell[] {
+function wrapSigns(signs: readonly Cell[][], columns: number): Cell[][] {
+  const lines: Cell[][] = [[]];
+  for (const sign of signs) {
+    const line = lines.at(-1) as Cell[];
+    if (widthOf(line) + widthOf(sign) <= columns) line.push(...sign);
+    else lines.push([...sign]);
+  }
+  return lines;
+}
+
+function legend(glyphs: Glyphs): Cell[][] {
   const signs: readonly (readonly [glyph: string, meaning: string, tone: Tone])[] = [
+    [glyphs.turning[0] as string, 'runs a tool', 'accent'],
     [glyphs.running, 'running', 'accent'],
     [glyphs.accepting, 'accepting', 'accent'],
     [glyphs.stopping, 'stopping', 'warn'],
@@ -54,5 +110,5 @@ function legend(glyphs: Glyphs): Cell[] {
     [glyphs.completed, 'done', 'good'],
     [glyphs.failed, 'failed', 'bad'],
   ];
-  return signs.flatMap(([glyph, meaning, tone]) => [{ text: ` ${glyph}`, tone }, { text: ` ${meaning}` }]);
+  return signs.map(([glyph, meaning, tone]) => [{ text: ` ${glyph}`, tone }, { text: ` ${meaning}` }]);
 }

@@ -1,33 +1,34 @@
-/** What each key does: it changes what is shown, or becomes a wish that somebody else carries out. */
+/** What each key does: it changes what is shown, or becomes a command that somebody else carries out. */
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { titleOf } from '../wording.ts';
-import { type Mode, type Tab, tabs, type Ui } from './ui.ts';
-import { listedSessions, type Runner } from './view.ts';
+import { arrangements, type Mode, type Pane, type Shape, type Tab, tabs, type Ui } from './ui.ts';
+import type { Runner } from './view.ts';
 
-export type KeyName =
-  | 'up'
-  | 'down'
-  | 'left'
-  | 'right'
-  | 'page-up'
-  | 'page-down'
-  | 'home'
-  | 'end'
-  | 'enter'
-  | 'escape'
-  | 'tab'
-  | 'erase'
-  | 'ctrl-c'
-  | 'ctrl-l'
-  | 'ctrl-u'
-  | 'ctrl-z';
+export const keyNames = [
+  ...([
+    'up',
+    'down',
+    'left',
+    'right',
+    'page-up',
+    'page-down',
+    'home',
+    'end',
+    'enter',
+    'escape',
+    'tab',
+    'erase',
+  ] as const),
+  ...(['ctrl-c', 'ctrl-l', 'ctrl-u', 'ctrl-z'] as const),
+] as const;
+export type KeyName = (typeof keyNames)[number];
 
 /** A named key, or text that was typed or pasted. */
 export type Press = { readonly key: KeyName } | { readonly text: string; readonly isPasted?: true };
 
-export type Wish =
+export type KeyCommand =
   | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionId: SessionId }
   | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
@@ -53,29 +54,32 @@ export interface Situation {
   /** Rows of the list, and lines of the details pane, that are visible. */
   readonly listRows: number;
   readonly paneRows: number;
+  readonly shape: Shape;
   readonly runner: Runner;
 }
 
 export interface Pressed {
   readonly ui: Ui;
-  readonly wish?: Wish;
+  readonly command?: KeyCommand;
 }
 
 /** A message is a line, not a file. */
 const messageLengthMax = 8_000;
 const filterLengthMax = 200;
+/** Nobody leafs beyond the end of the page to no end. */
+const helpRowsMax = 40;
 const browse: Mode = { kind: 'browse' };
 
 export function press(ui: Ui, key: Press, situation: Situation): Pressed {
-  if ('key' in key && key.key === 'ctrl-c') return { ui: { ...ui, mode: browse }, wish: { do: 'interrupt' } };
-  if ('key' in key && key.key === 'ctrl-z') return { ui, wish: { do: 'suspend' } };
-  if ('key' in key && key.key === 'ctrl-l') return { ui, wish: { do: 'redraw' } };
+  if ('key' in key && key.key === 'ctrl-c') return { ui: { ...ui, mode: browse }, command: { do: 'interrupt' } };
+  if ('key' in key && key.key === 'ctrl-z') return { ui, command: { do: 'suspend' } };
+  if ('key' in key && key.key === 'ctrl-l') return { ui, command: { do: 'redraw' } };
   const { mode } = ui;
   switch (mode.kind) {
     case 'help':
-      return { ui: { ...ui, mode: browse } };
+      return { ui: { ...ui, mode: leafed(mode, key) } };
     case 'filter':
-      return refiltered(ui, typeFilter(ui, key), situation);
+      return refiltered(ui, typeFilter(ui, key));
     case 'say':
       return typeMessage(ui, mode, key);
     case 'ask-pause':
@@ -87,20 +91,26 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
     case 'ask-leave':
       return answered(ui, key, staysFor(situation.state) === null ? { l: { do: 'leave' }, ...pauseOnly } : pauseOnly);
     case 'browse':
-      return 'key' in key ? move(ui, key.key, situation) : command(ui, key, situation);
+      return 'key' in key ? move(ui, key.key, situation) : letter(ui, key, situation);
   }
 }
 
-/** Another filter moves the selection when it hides what was selected. */
-function refiltered(before: Ui, { ui }: Pressed, { state }: Situation): Pressed {
-  if (ui.filter === before.filter && ui.onlyProblems === before.onlyProblems) return { ui };
-  const ids = listedSessions(state, { ...ui, selected: null });
-  const isListed = ui.selected !== null && ids.includes(ui.selected);
-  return { ui: isListed ? ui : { ...ui, selected: ids[0] ?? null, scroll: 0 } };
+/** A small terminal shows a part of the page at a time. */
+function leafed({ top }: Extract<Mode, { kind: 'help' }>, key: Press): Mode {
+  const name = 'key' in key ? key.key : key.text;
+  const steps: Readonly<Record<string, number>> = { down: 1, j: 1, up: -1, k: -1, 'page-down': 8, 'page-up': -8 };
+  const step = Object.hasOwn(steps, name) ? steps[name] : undefined;
+  return step === undefined ? browse : { kind: 'help', top: Math.max(0, Math.min(helpRowsMax, top + step)) };
+}
+
+/** Another filter chooses anew: the one the person went to, or the first when that is hidden. */
+function refiltered(before: Ui, { ui }: Pressed): Pressed {
+  const isSame = ui.filter === before.filter && ui.onlyProblems === before.onlyProblems;
+  return { ui: isSame ? ui : { ...ui, selected: null, top: 0, scroll: 0 } };
 }
 
 function typeFilter(ui: Ui, key: Press): Pressed {
-  if ('text' in key) return { ui: { ...ui, filter: typed(ui.filter, oneLine(key.text), filterLengthMax), top: 0 } };
+  if ('text' in key) return { ui: { ...ui, filter: typed(ui.filter, oneLine(key.text), filterLengthMax) } };
   switch (key.key) {
     case 'enter':
       return { ui: { ...ui, mode: browse } };
@@ -122,7 +132,7 @@ function typeMessage(ui: Ui, mode: Extract<Mode, { kind: 'say' }>, key: Press): 
   switch (key.key) {
     case 'enter':
       if (text.trim() === '') return { ui: { ...ui, mode: browse } };
-      return { ui: { ...ui, mode: browse }, wish: { do: 'say', sessionId, text: text.trim() } };
+      return { ui: { ...ui, mode: browse }, command: { do: 'say', sessionId, text: text.trim() } };
     case 'escape':
       return { ui: { ...ui, mode: browse } };
     case 'erase':
@@ -155,7 +165,7 @@ const pauseAnswers: Answers = {
   f: { do: 'pause-group', mode: 'freeze' },
 };
 
-type Answers = Readonly<Record<string, Wish>>;
+type Answers = Readonly<Record<string, KeyCommand>>;
 
 const pauseOnly: Answers = { p: { do: 'pause-group', mode: 'now' } };
 
@@ -173,39 +183,41 @@ export function staysFor({ pausing, draining, frozenUntil }: GroupState): 'froze
 function answered(ui: Ui, key: Press, answers: Answers): Pressed {
   const now = { ...ui, mode: browse };
   const answer = 'text' in key ? key.text.toLowerCase() : key.key;
-  const wish = Object.hasOwn(answers, answer) ? answers[answer] : undefined;
-  return wish === undefined ? { ui: now } : { ui: now, wish };
+  const command = Object.hasOwn(answers, answer) ? answers[answer] : undefined;
+  return command === undefined ? { ui: now } : { ui: now, command };
 }
 
 function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
-  const inPane = ui.pane === 'full';
-  const page = Math.max(1, situation.listRows - 1);
+  const { shape, index, ids } = situation;
+  const isFull = shape === 'full';
+  const page = Math.max(1, (shape === 'none' ? situation.listRows : situation.paneRows) - 1);
   switch (key) {
     case 'up':
-      return { ui: inPane ? scrolled(ui, -1) : selected(ui, situation, situation.index - 1) };
+      return { ui: isFull ? scrolled(ui, -1) : selected(ui, situation, index - 1) };
     case 'down':
-      return { ui: inPane ? scrolled(ui, 1) : selected(ui, situation, situation.index + 1) };
+      return { ui: isFull ? scrolled(ui, 1) : selected(ui, situation, index + 1) };
     case 'page-up':
-      if (ui.pane !== 'none') return { ui: scrolled(ui, -Math.max(1, situation.paneRows - 1)) };
-      return { ui: selected(ui, situation, situation.index - page) };
+      return { ui: shape === 'none' ? selected(ui, situation, index - page) : scrolled(ui, -page) };
     case 'page-down':
-      if (ui.pane !== 'none') return { ui: scrolled(ui, Math.max(1, situation.paneRows - 1)) };
-      return { ui: selected(ui, situation, situation.index + page) };
+      return { ui: shape === 'none' ? selected(ui, situation, index + page) : scrolled(ui, page) };
     case 'home':
-      return { ui: inPane ? toEdge(ui, 'begin') : selected(ui, situation, 0) };
+      return { ui: isFull ? toEdge(ui, 'begin') : selected(ui, situation, 0) };
     case 'end':
-      return { ui: inPane ? toEdge(ui, 'end') : selected(ui, situation, situation.ids.length - 1) };
+      return { ui: isFull ? toEdge(ui, 'end') : selected(ui, situation, ids.length - 1) };
     case 'enter':
-      if (situation.ids.length === 0) return { ui };
-      return { ui: ui.pane === 'none' ? opened(ui, 'split', ui.tab) : { ...ui, pane: 'none' } };
+      if (isFull) return { ui: back(ui) };
+      if (ids.length === 0) return { ui };
+      return { ui: shape === 'none' ? opened(ui, 'split', ui.tab) : { ...ui, pane: 'none' } };
     case 'escape':
-      if (ui.pane !== 'none') return { ui: { ...ui, pane: 'none' } };
-      return { ui: { ...ui, filter: '', onlyProblems: false } };
+      if (isFull) return { ui: back(ui) };
+      // What stands beside the list is part of it.
+      if (shape === 'below') return { ui: { ...ui, pane: 'none' } };
+      return refiltered(ui, { ui: { ...ui, filter: '', onlyProblems: false } });
     case 'tab':
     case 'right':
-      return { ui: ui.pane === 'none' ? ui : opened(ui, ui.pane, neighbour(ui.tab, 1)) };
+      return { ui: shape === 'none' ? ui : opened(ui, ui.pane, neighbour(ui.tab, 1)) };
     case 'left':
-      return { ui: ui.pane === 'none' ? ui : opened(ui, ui.pane, neighbour(ui.tab, -1)) };
+      return { ui: shape === 'none' ? ui : opened(ui, ui.pane, neighbour(ui.tab, -1)) };
     default:
       return { ui };
   }
@@ -213,15 +225,26 @@ function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
 
 function selected(ui: Ui, { ids }: Situation, index: number): Ui {
   const id = ids[Math.max(0, Math.min(index, ids.length - 1))];
-  return id === undefined || id === ui.selected ? ui : { ...ui, selected: id, scroll: 0 };
+  return id === undefined ? ui : { ...ui, selected: id, home: id, scroll: id === ui.selected ? ui.scroll : 0 };
 }
 
-function opened(ui: Ui, pane: Ui['pane'], tab: Tab): Ui {
-  return { ...ui, pane, tab, scroll: 0 };
+function opened(ui: Ui, pane: Pane, tab: Tab): Ui {
+  const under = pane === 'full' && ui.pane !== 'full' ? ui.pane : ui.under;
+  return { ...ui, pane, under, tab, scroll: 0 };
+}
+
+/** Out of the details that had the whole screen. */
+function back(ui: Ui): Ui {
+  return { ...ui, pane: ui.under, scroll: 0 };
+}
+
+/** The one after it, and after the last one the first. */
+function next<T>(all: readonly T[], one: T, step = 1): T {
+  return all[(all.indexOf(one) + step + all.length) % all.length] as T;
 }
 
 function neighbour(tab: Tab, step: 1 | -1): Tab {
-  return tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length] as Tab;
+  return next(tabs, tab, step);
 }
 
 /** The log is read from its end, everything else from its beginning. What is too far is brought back when drawn. */
@@ -234,7 +257,7 @@ function toEdge(ui: Ui, edge: 'begin' | 'end'): Ui {
   return { ...ui, scroll: isNear ? 0 : Number.MAX_SAFE_INTEGER };
 }
 
-function command(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, situation: Situation): Pressed {
+function letter(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, situation: Situation): Pressed {
   // A text that lands here by accident must not press a key with each of its letters.
   if (isPasted || text.length > 1) return { ui };
   switch (text) {
@@ -246,20 +269,27 @@ function command(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, s
       return move(ui, 'home', situation);
     case 'G':
       return move(ui, 'end', situation);
+    case ',':
+      return { ui: selected(ui, situation, situation.index - Math.max(1, situation.listRows - 1)) };
+    case '.':
     case ' ':
-      return move(ui, 'page-down', situation);
+      return { ui: selected(ui, situation, situation.index + Math.max(1, situation.listRows - 1)) };
+    case 'v':
+      return { ui: { ...ui, arrangement: next(arrangements, ui.arrangement) } };
+    case 't':
+      return { ui: { ...ui, hasTimeline: !ui.hasTimeline } };
     case '/':
-      return { ui: { ...ui, mode: { kind: 'filter' }, pane: ui.pane === 'full' ? 'split' : ui.pane } };
+      return { ui: { ...(situation.shape === 'full' ? back(ui) : ui), mode: { kind: 'filter' } } };
     case 'f':
-      return refiltered(ui, { ui: { ...ui, onlyProblems: !ui.onlyProblems, top: 0 } }, situation);
+      return refiltered(ui, { ui: { ...ui, onlyProblems: !ui.onlyProblems } });
     case '?':
     case 'h':
-      return { ui: { ...ui, mode: { kind: 'help' } } };
+      return { ui: { ...ui, mode: { kind: 'help', top: 0 } } };
     case 'q':
-      if (ui.pane === 'full') return { ui: { ...ui, pane: 'none' } };
+      if (situation.shape === 'full') return { ui: back(ui) };
       return situation.runner === 'here'
         ? { ui: { ...ui, mode: { kind: 'ask-leave' } } }
-        : { ui, wish: { do: 'quit' } };
+        : { ui, command: { do: 'quit' } };
     case 'P':
       return groupKey(ui, situation);
     default:
@@ -274,15 +304,15 @@ function groupKey(ui: Ui, { state, runner }: Situation): Pressed {
       return runner === 'none' ? ask('ask-start') : { ui };
     case 'running':
       if (runner === 'none') return ask('ask-go-on');
-      if (state.frozenUntil !== undefined) return { ui, wish: { do: 'resume-group' } };
+      if (state.frozenUntil !== undefined) return { ui, command: { do: 'resume-group' } };
       if (state.pausing === undefined || state.draining) return ask('ask-pause');
-      return { ui, wish: { do: 'tell', message: 'It is being paused already.' } };
+      return { ui, command: { do: 'tell', message: 'It is being paused already.' } };
     case 'paused':
     case 'failed':
-      return { ui, wish: { do: 'resume-group' } };
+      return { ui, command: { do: 'resume-group' } };
     case 'completed':
     case 'archived':
-      return { ui, wish: { do: 'tell', message: `The group is ${state.status}.` } };
+      return { ui, command: { do: 'tell', message: `The group is ${state.status}.` } };
   }
 }
 
@@ -294,16 +324,16 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
     case 'l':
       return { ui: opened({ ...ui, selected: sessionId }, 'full', 'log') };
     case 'p':
-      return { ui, wish: pauseOrResume(situation.state, record) };
+      return { ui, command: pauseOrResume(situation.state, record) };
     case 'r':
-      if (record.state.status === 'failed') return { ui, wish: { do: 'retry-session', sessionId } };
-      return { ui, wish: notNow(situation.state, record, 'Only a failed session can be tried again.') };
+      if (record.state.status === 'failed') return { ui, command: { do: 'retry-session', sessionId } };
+      return { ui, command: notNow(situation.state, record, 'Only a failed session can be tried again.') };
     case 's':
       if (record.state.status !== 'completed') return { ui: { ...ui, mode: { kind: 'say', sessionId, text: '' } } };
-      return { ui, wish: notNow(situation.state, record, 'It has given its last answer.') };
+      return { ui, command: notNow(situation.state, record, 'It has given its last answer.') };
     default: {
       const tab = tabs[Number(text) - 1];
-      return { ui: tab === undefined ? ui : opened(ui, ui.pane === 'none' ? 'split' : ui.pane, tab) };
+      return { ui: tab === undefined ? ui : opened(ui, situation.shape === 'none' ? 'split' : ui.pane, tab) };
     }
   }
 }
@@ -324,13 +354,13 @@ export function toggleOf({ state: { status }, queued }: SessionRecord): Toggle |
   return { do: 'resume-session', word: status === 'pending' ? 'start' : 'resume' };
 }
 
-function pauseOrResume(state: GroupState, record: SessionRecord): Wish {
+function pauseOrResume(state: GroupState, record: SessionRecord): KeyCommand {
   const toggle = toggleOf(record);
   if (toggle !== null) return { do: toggle.do, sessionId: record.definition.id };
   const next = record.state.status === 'failed' ? 'Try it again with r.' : 'Its result stays as it is.';
   return notNow(state, record, next);
 }
 
-function notNow(state: GroupState, { definition, state: { status } }: SessionRecord, next: string): Wish {
+function notNow(state: GroupState, { definition, state: { status } }: SessionRecord, next: string): KeyCommand {
   return { do: 'tell', message: `Session ${titleOf(state, definition.id)} is ${status}. ${next}` };
 }

@@ -3,18 +3,19 @@
  * that a terminal which measures it differently shifts nothing.
  */
 import { addUsage, type Usage } from '../../core/group.ts';
-import { isHeldBack, planOf } from '../../core/plan/plan.ts';
-import { timedWait } from '../../core/plan/timed-wait.ts';
+import { isHeldBack } from '../../core/plan/plan.ts';
 import type { ApiRetry } from '../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import type { Verdict } from '../../core/verdict.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
 import { listTitles, projectName, titleOf, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
-import { blockersOf, explain, limitNow, reasoned, type Terminal, type View } from './view.ts';
+import { type Span, timelineCells } from './timeline.ts';
+import { limitNow, reasoned, type Terminal, type View } from './view.ts';
 
 /** Widths in columns; 0 = not shown. */
 export interface Layout {
@@ -35,9 +36,24 @@ const laneColumns = 2;
 /** No row has room for more of what was said. */
 const wordsColumnsMax = 250;
 
-/** The columns of the list for this width of the terminal. */
-export function layoutFor(state: GroupState, columns: number): Layout {
+/** Under this the list has room for what a session does or for its time, not for both. */
+const narrowColumns = 56;
+const doingColumnsMin = 12;
+const titleColumnsMin = 10;
+const besideMost = 130;
+
+/** Columns of the list where the details stand beside it. */
+export function listColumns(state: GroupState, columns: number): number {
+  const { title } = widest(state);
+  const share = Math.min(besideMost, Math.round(columns * 0.44));
+  // What short names leave over is better used by the details.
+  return share < narrowColumns ? Math.max(40, Math.min(share, edge + title + 16)) : share;
+}
+
+/** `isDoingBeside`: what the selected session does stands beside the list, where a narrow one has no room for it. */
+export function layoutFor(state: GroupState, columns: number, isDoingBeside: boolean): Layout {
   const wanted = widest(state);
+  if (columns < narrowColumns) return narrowLayout(wanted, columns, isDoingBeside);
   const isWide = columns >= 110;
   const title = Math.min(wanted.title, isWide ? 34 : columns >= 76 ? 20 : 18);
   const project = columns < 76 ? 0 : Math.min(wanted.project, isWide ? 20 : 10);
@@ -49,6 +65,17 @@ export function layoutFor(state: GroupState, columns: number): Layout {
   const rest = Math.max(0, columns - used);
   const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
   return { gap, title, project, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
+}
+
+function narrowLayout({ title }: Widest, columns: number, isDoingBeside: boolean): Layout {
+  const [gap, figures] = [1, 7];
+  const layout = { gap, project: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
+  const room = Math.max(0, columns - edge - figures - 2 * gap);
+  if (isDoingBeside) return { ...layout, title: Math.max(0, room - figures - gap), time: figures };
+  const titled = Math.min(title, room - doingColumnsMin);
+  // Who it is comes first.
+  if (titled < titleColumnsMin) return { ...layout, title: room };
+  return { ...layout, title: titled, tool: room - titled };
 }
 
 interface Widest {
@@ -74,7 +101,9 @@ function widest(state: GroupState): Widest {
   return now;
 }
 
-export function columnTitles(layout: Layout, { columns }: Terminal): Row {
+/** `doing`: what stands in the last column. */
+export function columnTitles(layout: Layout, { columns }: Terminal, doing: 'DOING' | 'TIMELINE'): Row {
+  const hasWords = layout.words > 0 && doing === 'DOING';
   const cells = [
     ' '.repeat(edge),
     column(layout, 'SESSION', layout.title),
@@ -82,9 +111,9 @@ export function columnTitles(layout: Layout, { columns }: Terminal): Row {
     column(layout, 'TIME', layout.time, 'right'),
     column(layout, 'COST', layout.cost, 'right'),
     column(layout, 'TOKENS', layout.tokens, 'right'),
-    layout.words === 0 ? 'DOING' : `${padded('DOING', layout.tool)}  LAST WORDS`,
+    hasWords ? `${padded(doing, layout.tool)}  LAST WORDS` : layout.tool > 0 ? doing : '',
   ];
-  return rowOf([{ text: cells.join(''), tone: 'dim' }], columns);
+  return rowOf([{ text: cells.join('').trimEnd(), tone: 'dim' }], columns);
 }
 
 function column({ gap }: Layout, text: string, width: number, align: 'left' | 'right' = 'left'): string {
@@ -93,6 +122,8 @@ function column({ gap }: Layout, text: string, width: number, align: 'left' | 'r
 
 export interface RowWish {
   readonly record: SessionRecord;
+  /** Shown instead of what it does; absent = no timeline is wanted. */
+  readonly span?: Span | null;
   /** Empty when the list does not hold all sessions. */
   readonly lanes: readonly Lane[];
   readonly isSelected: boolean;
@@ -100,7 +131,7 @@ export interface RowWish {
 
 export function sessionRow(
   view: View,
-  { record, lanes, isSelected }: RowWish,
+  { record, lanes, isSelected, span }: RowWish,
   layout: Layout,
   terminal: Terminal,
 ): Row {
@@ -112,7 +143,6 @@ export function sessionRow(
   const room = Math.max(0, layout.title - 4);
   const drawn = drawLanes(lanes, glyphs, room);
   const title = plainWidths(titleOf(view.state, definition.id));
-  const doing = doingNow(view, record);
   const tokens = inputTokens(usage.tokens) + usage.tokens.output;
   return rowOf(
     [
@@ -135,11 +165,22 @@ export function sessionRow(
         ),
       },
       { text: column(layout, isTried ? formatCount(tokens) : '', layout.tokens, 'right'), tone: 'dim' },
-      ...doingCells(doing, layout),
+      ...(span === undefined ? doingCells(doingNow(view, record), layout) : worked(view, record, span, layout, glyphs)),
     ],
     columns,
     isSelected,
   );
+}
+
+/** When it worked. */
+function worked({ attempts }: View, { definition }: SessionRecord, span: Span | null, layout: Layout, glyphs: Glyphs) {
+  const columns = doingColumns(layout);
+  const notes = attempts?.get(definition.id) ?? [];
+  return span === null || notes.length === 0 ? [] : timelineCells(notes, span, columns, glyphs);
+}
+
+function doingColumns({ gap, tool, words }: Layout): number {
+  return words === 0 ? tool : tool + gap + words;
 }
 
 function doingCells({ tool, idle, words }: Doing, layout: Layout): Cell[] {
@@ -149,7 +190,7 @@ function doingCells({ tool, idle, words }: Doing, layout: Layout): Cell[] {
   };
   if (layout.words === 0) return [cell(tool ?? words, layout.tool)];
   // Why nothing is done has the room of both.
-  if (words === undefined) return [cell(tool, layout.tool + layout.gap + layout.words)];
+  if (words === undefined) return [cell(tool, doingColumns(layout))];
   const first = cell(tool ?? idle, layout.tool);
   return [
     { ...first, text: padded(first.text, layout.tool) },
@@ -177,7 +218,18 @@ interface Sign {
   readonly isLoud?: true;
 }
 
-function signOf({ state, live, runner }: View, record: SessionRecord, glyphs: Glyphs): Sign {
+/** Milliseconds for which one sign of those that turn is shown. */
+export const turnMs = 250;
+
+/** A tool of it runs, and it is not being stopped or halted. */
+export function isTurning({ state, live, runner }: View, { definition, state: session }: SessionRecord): boolean {
+  if (session.status !== 'running' || runner === 'none' || state.frozenUntil !== undefined) return false;
+  const { stopping, accepting } = session.attempt;
+  return stopping === undefined && accepting === undefined && live.get(definition.id)?.currentTool !== undefined;
+}
+
+function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
+  const { verdicts, live, runner } = view;
   switch (record.state.status) {
     case 'completed':
       return { glyph: glyphs.completed, tone: 'good' };
@@ -186,7 +238,7 @@ function signOf({ state, live, runner }: View, record: SessionRecord, glyphs: Gl
     case 'paused':
       return { glyph: glyphs.paused, tone: 'warn' };
     case 'pending':
-      if (explain(state, record).reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
+      if (verdicts(record)?.reason === 'blocked') return { glyph: glyphs.blocked, tone: 'warn' };
       if (isHeldBack(record)) return { glyph: glyphs.paused, tone: 'warn' };
       return { glyph: glyphs.pending, tone: 'dim' };
     case 'running': {
@@ -195,8 +247,10 @@ function signOf({ state, live, runner }: View, record: SessionRecord, glyphs: Gl
       if (attempt.stopping !== undefined) return { glyph: glyphs.stopping, tone: 'warn' };
       if (attempt.accepting !== undefined) return { glyph: glyphs.accepting, tone: 'accent' };
       // It works on, but without something that it wanted to do.
-      const isDenied = live.get(record.definition.id)?.denied !== undefined;
-      return { glyph: glyphs.running, tone: isDenied ? 'warn' : 'accent' };
+      const now = live.get(record.definition.id);
+      const tone = now?.denied === undefined ? 'accent' : 'warn';
+      const turn = Math.floor(view.nowMs / turnMs) % glyphs.turning.length;
+      return { glyph: isTurning(view, record) ? (glyphs.turning[turn] as string) : glyphs.running, tone };
     }
   }
 }
@@ -227,32 +281,33 @@ interface Doing {
 }
 
 function doingNow(view: View, record: SessionRecord): Doing {
-  const { state, nowMs, runner } = view;
-  if (record.state.status === 'running') return runningNow(view, record, record.state.attempt);
-  if (record.state.status === 'completed') return completedWith(record);
-  const why = explain(state, record);
-  const waits = why.waitsFor ?? [];
-  if (record.state.status === 'pending') {
-    if (why.reason === 'blocked') {
-      const culprits = blockersOf(state).get(record.definition.id) ?? [];
-      return { tool: { text: `blocked by ${listTitles(state, culprits)}`, tone: 'warn' } };
-    }
-    const waiting = waits.length > 0 ? `waits for ${listTitles(state, waits)}` : undefined;
-    // Told first: it waits for others whether it is held back or not.
-    if (isHeldBack(record)) return { tool: { text: heldBack(view, record, waiting), tone: 'warn' } };
-    if (waiting !== undefined) return { tool: { text: waiting, tone: 'dim' } };
+  const { state, verdicts, nowMs } = view;
+  const session = record.state;
+  if (session.status === 'running') return runningNow(view, record, session.attempt);
+  const why = verdicts(record);
+  if (why === null) return completedWith(record);
+  if (why.reason === 'blocked')
+    return { tool: { text: `blocked by ${listTitles(state, why.on ?? [])}`, tone: 'warn' } };
+  const waiting =
+    session.status === 'pending' && why.on !== undefined ? `waits for ${listTitles(state, why.on)}` : undefined;
+  // Told first: it waits for others whether it is held back or not.
+  if (isHeldBack(record)) {
+    const also = session.status === 'pending' ? waiting : why.reason;
+    return { tool: { text: heldBack(view, record, also), tone: 'warn' } };
   }
-  if (isHeldBack(record)) return { tool: { text: heldBack(view, record, why.reason), tone: 'warn' } };
-  const wait = runner === 'none' ? null : timedWait(state, planOf(state), record, nowMs);
-  if (wait?.reason === 'backoff') {
-    const again = `again in ${formatDuration(wait.untilMs - nowMs)}`;
-    return { tool: { text: `${again}: ${withLocalTimes(why.message ?? '', nowMs)}`, tone: 'warn' } };
+  if (why.reason === 'waiting') return { tool: { text: waiting ?? why.message, tone: 'dim' } };
+  const said = session.status === 'paused' ? session.message : why.message;
+  if (why.reason === 'backoff' && why.until !== undefined) {
+    const again = `again in ${formatDuration(why.until - nowMs)}`;
+    return { tool: { text: `${again}: ${withLocalTimes(said, nowMs)}`, tone: 'warn' } };
   }
-  const keeps = record.queued ? waitingNow(view, record) : undefined;
+  const keeps = record.queued ? waitingNow(view, why) : undefined;
   if (keeps !== undefined) return { tool: keeps };
-  if (record.state.status === 'pending') return {};
-  const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-  return { tool: { text: withLocalTimes(reasoned(why.reason ?? record.state.status, why.message), nowMs), tone } };
+  if (session.status === 'pending') return {};
+  // What happened to it; that its whole group rests is plain from the head.
+  const reason = session.status === 'paused' ? session.reason : why.reason;
+  const tone = session.status === 'failed' ? 'bad' : 'warn';
+  return { tool: { text: withLocalTimes(reasoned(reason, said), nowMs), tone } };
 }
 
 /** What keeps a session that could start from starting, in a few words. */
@@ -267,10 +322,9 @@ const waitWords: Readonly<Record<string, string>> = {
   files: 'waits for open files to be closed',
 };
 
-/** Absent where it is plain from the head, or where nobody is there to start anything. */
-function waitingNow({ state, runner, why, nowMs }: View, record: SessionRecord): Said | undefined {
-  if (state.status !== 'running' || runner === 'none') return undefined;
-  const reason = why?.(record)?.reason ?? '';
+/** Absent where it is plain from the head. */
+function waitingNow({ state, nowMs }: View, { reason }: Verdict): Said | undefined {
+  if (state.status !== 'running') return undefined;
   const limit = reason === 'limit' ? limitNow(state, nowMs) : null;
   if (limit !== null) return { text: limit, tone: 'warn' };
   const text = waitWords[reason];

@@ -1,12 +1,17 @@
 /** What the person at the dashboard has chosen: which session, which pane, which filter, which question is open. */
 import type { SessionId } from '../../core/group.ts';
 
-export const tabs = ['now', 'log', 'prompt', 'config', 'attempts'] as const;
+export const tabs = ['now', 'log', 'diff', 'prompt', 'cost', 'config'] as const;
 export type Tab = (typeof tabs)[number];
+
+/** How the list is arranged: as the graph, or below headings. */
+export const arrangements = ['tree', 'waves'] as const;
+export type Arrangement = (typeof arrangements)[number];
 
 export type Mode =
   | { readonly kind: 'browse' }
-  | { readonly kind: 'help' }
+  /** The first row that is shown of the page. */
+  | { readonly kind: 'help'; readonly top: number }
   /** The filter is being typed; it holds at once. */
   | { readonly kind: 'filter' }
   /** A message to a session is being typed. */
@@ -20,15 +25,24 @@ export type Mode =
   /** Whether the group goes on when the dashboard of its own runner is left. */
   | { readonly kind: 'ask-leave' };
 
+/** `auto`: `split` where the terminal is wide. `split` shows details beside or below the list, `full` instead of it. */
+export type Pane = 'auto' | 'none' | 'split' | 'full';
+
 export interface Ui {
-  /** null = the first one. */
+  /** null = none so far, or another filter is to choose anew. */
   readonly selected: SessionId | null;
+  /** The one the person went to: selected again as soon as no filter hides it; null = the first one. */
+  readonly home: SessionId | null;
   /** Index of the first visible row of the list. */
   readonly top: number;
   readonly filter: string;
   readonly onlyProblems: boolean;
-  /** `split` shows details below the list, `full` instead of it. */
-  readonly pane: 'none' | 'split' | 'full';
+  readonly arrangement: Arrangement;
+  /** When sessions worked, instead of what they do. */
+  readonly hasTimeline: boolean;
+  readonly pane: Pane;
+  /** Where `full` leads back to. */
+  readonly under: Exclude<Pane, 'full'>;
   readonly tab: Tab;
   /** Lines by which the pane is scrolled: down from its beginning, or, for the log, up from its end. */
   readonly scroll: number;
@@ -37,22 +51,57 @@ export interface Ui {
 
 export const firstUi: Ui = {
   selected: null,
+  home: null,
   top: 0,
   filter: '',
   onlyProblems: false,
-  pane: 'none',
+  arrangement: 'tree',
+  hasTimeline: false,
+  pane: 'auto',
+  under: 'auto',
   tab: 'now',
   scroll: 0,
   mode: { kind: 'browse' },
 };
 
+/** Where the details stand: nowhere, below the list, to its right, or instead of it. */
+export type Shape = 'none' | 'below' | 'beside' | 'full';
+
+/** From here on the details stand beside the list, and are shown without being asked for. */
+const besideColumnsMin = 100;
+
+export function shapeOf({ pane }: Pick<Ui, 'pane'>, columns: number): Shape {
+  const isWide = columns >= besideColumnsMin;
+  switch (pane) {
+    case 'auto':
+      return isWide ? 'beside' : 'none';
+    case 'split':
+      return isWide ? 'beside' : 'below';
+    default:
+      return pane;
+  }
+}
+
+/** A row of the list that can be selected, or null for a heading. */
+type Selectable = SessionId | null;
+
 /** The list with its selection moved into it and scrolled so that the selected row is among `visible` ones. */
-export function settled(ui: Ui, ids: readonly SessionId[], visible: number): Ui & { readonly index: number } {
-  const rows = Math.max(1, visible);
-  const found = ui.selected === null ? 0 : ids.indexOf(ui.selected);
-  // What was selected is hidden by a filter now: the row that took its place on the screen is next.
-  const index = found >= 0 ? found : Math.max(0, Math.min(ui.top, ids.length - 1));
-  const last = Math.max(0, ids.length - rows);
-  const top = Math.max(0, Math.min(ui.top, last, index), index - rows + 1);
-  return { ...ui, selected: ids[index] ?? ui.selected, top, index };
+export function settled(ui: Ui, rows: readonly Selectable[], visible: number): Ui & { readonly index: number } {
+  const height = Math.max(1, visible);
+  const index = selectedIndex(ui, rows);
+  const last = Math.max(0, rows.length - height);
+  const bottomMost = index - height + 1;
+  // The heading of a selected row is shown too, where there is room for both.
+  const lead = height > 1 && rows[index - 1] === null ? 1 : 0;
+  const top = Math.max(0, Math.min(ui.top, last, index - lead), bottomMost);
+  return { ...ui, selected: rows[index] ?? ui.selected, top, index };
+}
+
+function selectedIndex({ selected, home, top }: Ui, rows: readonly Selectable[]): number {
+  const found = rows.indexOf(selected ?? home ?? '');
+  if (found >= 0) return found;
+  // What was selected is gone: the row that took its place on the screen is next.
+  const from = selected === null ? 0 : Math.max(0, Math.min(top, rows.length - 1));
+  const next = rows.findIndex((row, index) => index >= from && row !== null);
+  return Math.max(0, next >= 0 ? next : rows.findLastIndex((row) => row !== null));
 }

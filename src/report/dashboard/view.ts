@@ -1,18 +1,14 @@
 /** What the dashboard shows, and the facts about single sessions that more than one part of it needs. */
 import type { SessionId } from '../../core/group.ts';
-import { allBlockers, planOf } from '../../core/plan/plan.ts';
-import type { Why } from '../../core/plan/why.ts';
-import { explanation } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
+import type { Verdicts } from '../../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from '../format.ts';
 import type { LiveView } from '../reporter.ts';
 import type { Line } from '../transcript/line.ts';
-import { projectName, titleOf } from '../wording.ts';
-import type { AttemptNote } from './attempts.ts';
+import type { AttemptNote, AttemptNotes } from './attempts.ts';
 import type { Glyphs } from './glyphs.ts';
-import { placeSessions } from './order.ts';
-import type { Ui } from './ui.ts';
+import { type Span, spanOf } from './timeline.ts';
 
 /** Who runs the group, as far as it can be seen from here. */
 export type Runner =
@@ -34,10 +30,13 @@ export interface View {
   /** ms since 1970. */
   readonly nowMs: number;
   readonly runner: Runner;
-  /** Why a session is not running, by all that can be seen of the machine; null when it runs or is completed. */
-  readonly why?: (record: SessionRecord) => Why | null;
+  readonly verdicts: Verdicts;
   /** The log of the set-up command that runs for a session; null when none does. */
   readonly setupLog?: (record: SessionRecord) => string | null;
+  /** Of all sessions; absent where nothing is told of them. */
+  readonly attempts?: AttemptNotes;
+  /** Until the run is over, by what such sessions took before, milliseconds; absent when there is no telling. */
+  readonly remainingMs?: number;
   /** What a key came to; absent = nothing to say. */
   readonly notice?: Notice;
   /** Of the selected session; absent while no pane is open. */
@@ -50,6 +49,15 @@ export interface Material {
   /** Harmless lines, styled by `colourStyle`. */
   readonly log: readonly Line[];
   readonly attempts: readonly AttemptNote[];
+  /** What it changed; absent = not known so far. */
+  readonly diff?: Diff;
+}
+
+export interface Diff {
+  /** Coloured by `colourStyle`. */
+  readonly lines: readonly string[];
+  /** In a sentence: what it comes to, or why there is none. */
+  readonly summary: string;
 }
 
 export interface Terminal {
@@ -58,20 +66,10 @@ export interface Terminal {
   readonly glyphs: Glyphs;
 }
 
-type Blockers = ReadonlyMap<SessionId, readonly SessionId[]>;
-const knownBlockers = new WeakMap<GroupState, { readonly seq: number; readonly blockers: Blockers }>();
-
-/** allBlockers, computed again only when something happened. */
-export function blockersOf(state: GroupState): Blockers {
-  const known = knownBlockers.get(state);
-  if (known?.seq === state.lastSeq) return known.blockers;
-  const blockers = allBlockers(state, planOf(state));
-  knownBlockers.set(state, { seq: state.lastSeq, blockers });
-  return blockers;
-}
-
-export function explain(state: GroupState, record: SessionRecord): ReturnType<typeof explanation> {
-  return explanation(state, planOf(state), record, blockersOf(state));
+/** From the first attempt to now, or to when the last thing happened where nothing goes on. */
+export function timeOf({ state, attempts, nowMs, runner }: View): Span | null {
+  const isOver = state.status !== 'running' || runner === 'none';
+  return attempts === undefined ? null : spanOf(attempts, isOver ? Date.parse(state.updatedAt) : nowMs);
 }
 
 /** A reason code and its sentence; that a user wanted it needs no code. */
@@ -91,36 +89,4 @@ export function limitNow(state: GroupState, nowMs: number): string | null {
   const isOver = Date.parse(limitResetsAt) <= nowMs;
   const what = isOver ? 'over, one session tries first' : `goes on in ${momentIn(limitResetsAt, nowMs)}`;
   return `${isThrottled(state) ? 'throttled' : 'limit'}: ${what}`;
-}
-
-/** Failed, stopped on its way, kept from starting by a failure, or with something a person should know. */
-export function isProblem(state: GroupState, record: SessionRecord): boolean {
-  const { status } = record.state;
-  if (status === 'failed' || status === 'paused' || record.warnings.length > 0) return true;
-  return status === 'pending' && explain(state, record).reason === 'blocked';
-}
-
-/**
- * The visible sessions in their order. What is selected stays among them also when it changes so that a filter does not
- * hold for it any more: the next key is meant for it, and not for whoever would take its place.
- */
-export function listedSessions(
-  state: GroupState,
-  { filter, onlyProblems, selected }: Pick<Ui, 'filter' | 'onlyProblems' | 'selected'>,
-): SessionId[] {
-  const wanted = filter.trim().toLowerCase();
-  const placed = placeSessions(state);
-  if (wanted === '' && !onlyProblems) return placed.map(({ id }) => id);
-  return placed.flatMap(({ id }) => {
-    const record = state.sessions.get(id);
-    if (id === selected) return [id];
-    if (record === undefined || (onlyProblems && !isProblem(state, record))) return [];
-    return wanted === '' || searchable(state, record).includes(wanted) ? [id] : [];
-  });
-}
-
-function searchable(state: GroupState, record: SessionRecord): string {
-  const { id, projectPath } = record.definition;
-  const reason = explain(state, record).reason ?? '';
-  return `${titleOf(state, id)} ${projectName(projectPath)} ${record.state.status} ${reason}`.toLowerCase();
 }

@@ -6,13 +6,11 @@
 
 import type { AttemptKind, GroupEvent } from '../../core/event.ts';
 import { noUsage, type SessionId, type Usage } from '../../core/group.ts';
-import { isBudgetExhausted } from '../../core/plan/budget.ts';
-import { startBlocker } from '../../core/plan/settle.ts';
 import { reduce } from '../../core/reduce.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
 import { type Piece, type Span, Track } from './spans.ts';
-import { Warmth } from './warmth.ts';
+import { type WaitReason, Waits } from './waits.ts';
 
 export interface AttemptHistory {
   readonly id: string;
@@ -32,20 +30,8 @@ export interface AttemptHistory {
   usage?: Usage;
 }
 
-/** Why a session that does not run does not: all that can be said of it alone. */
-type Rest = 'ready' | 'paused' | 'budget' | 'failed';
-
-export interface Stretch extends Span {
-  readonly rest: Rest;
-  /** It may start, but not before. */
-  readonly notBefore?: number;
-  /** It waits for a usage limit until then, not for a delay. */
-  readonly forLimit?: true;
-}
-
 export interface SessionHistory {
   readonly attempts: AttemptHistory[];
-  readonly stretches: Stretch[];
   completedAt?: number;
   /** The branch of its worktree, also when that is gone meanwhile. */
   branch?: string;
@@ -65,22 +51,13 @@ export interface Note {
   readonly event: GroupEvent;
 }
 
-/** Why nothing could run while no run was going on. */
-export type GapReason = 'paused' | 'budget' | 'limit' | 'errors';
-
 export interface History {
   readonly sessions: ReadonlyMap<SessionId, SessionHistory>;
   readonly runs: readonly Span[];
-  readonly gaps: readonly Piece<GapReason>[];
-  /** The group was halted or about to pause. */
-  readonly held: readonly Span[];
+  /** No run was going on. */
+  readonly gaps: readonly Span[];
   readonly frozen: readonly Span[];
-  readonly limits: readonly Span[];
-  readonly dry: readonly Span[];
-  /** So many sessions had failed that nothing new started. */
-  readonly errors: readonly Span[];
-  /** Another of its kind was to fill the prompt cache first. */
-  readonly warming: ReadonlyMap<SessionId, readonly Span[]>;
+  readonly waits: ReadonlyMap<SessionId, readonly Piece<WaitReason>[]>;
   readonly spendings: readonly Spending[];
   readonly notes: readonly Note[];
   /** Begin of the first run; absent while there was none. */
@@ -119,29 +96,19 @@ function isNoted(event: GroupEvent, before: GroupState | undefined): boolean {
   }
 }
 
-interface OpenStretch extends Omit<Stretch, 'to'> {
-  readonly to?: undefined;
-}
-
 class Historian {
   private state: GroupState | undefined;
   private at = 0;
   private readonly sessions = new Map<SessionId, SessionHistory>();
-  private readonly open = new Map<SessionId, OpenStretch>();
+  private readonly waits = new Waits();
   private readonly running = new Track();
-  private readonly held = new Track();
   private readonly frozen = new Track();
-  private readonly limits = new Track();
-  private readonly dry = new Track();
-  private readonly errors = new Track();
-  private readonly warmth = new Warmth();
-  private readonly gaps: Piece<GapReason>[] = [];
+  private readonly gaps: Span[] = [];
   private readonly spendings: Spending[] = [];
   private readonly notes: Note[] = [];
   private from: number | undefined;
   /** Of the last run. */
   private endedAt: number | undefined;
-  private isDry = false;
 
   take(event: GroupEvent): void {
     const before = this.at;
@@ -149,28 +116,36 @@ class Historian {
     if (parsed > this.at) this.at = parsed;
     const { state: former } = this;
     const wasRunning = former?.status === 'running';
-    this.state = this.state === undefined ? initialState(event) : reduce(this.state, event);
-    if (event.type === 'group_started' || event.type === 'group_resumed') this.beginRun(wasRunning, before);
-    if (wasRunning && this.state.status !== 'running') this.endedAt = this.at;
-    if ('sessionId' in event && event.sessionId !== undefined) this.takeSession(event, event.sessionId);
-    this.follow(event);
+    const id = 'sessionId' in event ? event.sessionId : undefined;
+    const stood = standOf(former?.sessions.get(id ?? ''));
+    const begins = event.type === 'group_started' || event.type === 'group_resumed';
+    if (former !== undefined && begins && wasRunning) this.waits.rest(former, before);
+    else if (former !== undefined) this.waits.pass(former, this.at);
+    this.state = former === undefined ? initialState(event) : reduce(former, event);
+    const { state } = this;
+    if (begins) this.beginRun(wasRunning, before);
+    if (wasRunning && state.status !== 'running') this.endedAt = this.at;
+    if (id !== undefined) this.takeSession(event, id);
+    const record = state.sessions.get(id ?? '');
+    const endedAt = Math.min(this.at, this.sessions.get(id ?? '')?.attempts.at(-1)?.endedAt ?? this.at);
+    const isAlone = id !== undefined && record !== undefined && wasRunning && state.status === 'running';
+    this.waits.take(state, this.at, isAlone ? { id, endedAt, isTurn: standOf(record) !== stood } : null);
+    const isRunning = state.status === 'running';
+    this.running.set(isRunning, this.at);
+    this.frozen.set(isRunning && state.frozenUntil !== undefined, this.at);
     if (isNoted(event, former)) this.notes.push({ at: this.at, event });
   }
 
   finish(nowMs: number): History {
     const isRunning = this.state?.status === 'running';
     const to = isRunning ? Math.max(this.at, Number.isFinite(nowMs) ? nowMs : 0) : (this.endedAt ?? this.at);
-    for (const id of [...this.open.keys()]) this.close(id, to);
+    if (this.state !== undefined && isRunning) this.waits.pass(this.state, to);
     return {
       sessions: this.sessions,
       runs: this.running.spans(to),
       gaps: this.gaps,
-      held: this.held.spans(to),
       frozen: this.frozen.spans(to),
-      limits: this.limits.spans(to),
-      dry: this.dry.spans(to),
-      errors: this.errors.spans(to),
-      warming: this.state === undefined ? new Map() : this.warmth.spans(this.state, to),
+      waits: this.waits.finish(to),
       spendings: this.spendings,
       notes: this.notes,
       ...(this.from === undefined ? {} : { from: this.from }),
@@ -184,33 +159,7 @@ class Historian {
     // A runner that died says nothing; the last word is the best that is known of its end.
     const since = wasRunning ? before : this.endedAt;
     if (wasRunning) this.running.set(false, before);
-    const kind = wasRunning ? 'paused' : this.gapReason();
-    if (since !== undefined && since < this.at) this.gaps.push({ from: since, to: this.at, kind });
-    this.isDry = false;
-    for (const [id, record] of this.state?.sessions ?? []) this.rest(id, record);
-  }
-
-  private gapReason(): GapReason {
-    const ended = this.notes.findLast(({ event }) => event.type === 'group_paused' || event.type === 'group_failed');
-    const isLast = ended !== undefined && ended.at === this.endedAt;
-    const reason = isLast && 'reason' in ended.event ? ended.event.reason : '';
-    if (reason === 'budget' || reason === 'limit') return reason;
-    return reason === 'needs-person' || reason === 'error-threshold' ? 'errors' : 'paused';
-  }
-
-  private follow(event: GroupEvent): void {
-    const { state, at } = this;
-    if (state === undefined) return;
-    const isRunning = state.status === 'running';
-    if (event.type === 'budget_exceeded') this.isDry = event.action !== 'continued';
-    if (event.type === 'group_changed' || !isRunning) this.isDry = false;
-    this.running.set(isRunning, at);
-    this.held.set(isRunning && (state.pausing !== undefined || state.frozenUntil !== undefined), at);
-    this.frozen.set(isRunning && state.frozenUntil !== undefined, at);
-    this.limits.set(state.limitResetsAt !== undefined, at);
-    this.dry.set(this.isDry, at);
-    this.warmth.take(state, at);
-    this.errors.set(isRunning && startBlocker(state) !== null, at);
+    if (since !== undefined && since < this.at) this.gaps.push({ from: since, to: this.at });
   }
 
   private takeSession(event: GroupEvent, id: SessionId): void {
@@ -218,13 +167,12 @@ class Historian {
     if (record === undefined) {
       // Removed: what it cost stays, the rest is nobody's concern any more.
       this.sessions.delete(id);
-      this.open.delete(id);
+      this.waits.forget(id);
       return;
     }
-    const session = this.sessions.get(id) ?? { attempts: [], stretches: [] };
+    const session = this.sessions.get(id) ?? { attempts: [] };
     this.sessions.set(id, session);
     this.takeAttempt(event, session, record);
-    this.rest(id, record);
   }
 
   private takeAttempt(event: GroupEvent, session: SessionHistory, record: SessionRecord): void {
@@ -304,39 +252,10 @@ class Historian {
     attempt.usage = usage;
     this.spendings.push({ from: attempt.workingAt ?? attempt.startedAt, at: this.at, sessionId, usage });
   }
-
-  /** Notes why the session rests from now on, when that is no longer what it was. */
-  private rest(id: SessionId, record: SessionRecord): void {
-    const rest = restOf(record, this.state?.only);
-    const until = rest === 'ready' && (record.notBeforeMs ?? 0) > this.at ? record.notBeforeMs : undefined;
-    const known = this.open.get(id);
-    if (known?.rest === rest && known.notBefore === until) return;
-    const attempt = this.sessions.get(id)?.attempts.at(-1);
-    // The rest begins where the attempt ended, which may be earlier than when that was noticed.
-    const from = known === undefined ? Math.min(this.at, attempt?.endedAt ?? this.at) : this.at;
-    this.close(id, from);
-    if (rest === null) return;
-    const forLimit = record.state.status === 'paused' && record.state.reason === 'limit';
-    this.open.set(id, {
-      from,
-      rest,
-      ...(until === undefined ? {} : { notBefore: until }),
-      ...(forLimit ? { forLimit: true as const } : {}),
-    });
-  }
-
-  private close(id: SessionId, to: number): void {
-    const stretch = this.open.get(id);
-    if (stretch === undefined) return;
-    this.open.delete(id);
-    if (to > stretch.from) this.sessions.get(id)?.stretches.push({ ...stretch, to });
-  }
 }
 
-/** Null while it runs or when it is done. */
-function restOf({ definition, state, queued, ...rest }: SessionRecord, only?: ReadonlySet<SessionId>): Rest | null {
-  if (state.status === 'running' || state.status === 'completed') return null;
-  if (state.status === 'failed' && !queued) return 'failed';
-  if (queued) return only === undefined || only.has(definition.id) ? 'ready' : 'paused';
-  return state.status === 'paused' && isBudgetExhausted({ definition, state, queued, ...rest }) ? 'budget' : 'paused';
+/** What others wait for: that it completes, or is given up. */
+function standOf(record: SessionRecord | undefined): string {
+  const status = record?.state.status;
+  return status === 'completed' || (status === 'failed' && !record?.queued) ? status : 'open';
 }

@@ -6,18 +6,19 @@ import { adviceText } from '../../core/advice.ts';
 import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
 import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
-import { allBlockers, planOf } from '../../core/plan/plan.ts';
-import { explanation } from '../../core/progress.ts';
+import { verdictsAtRest } from '../../core/plan/verdicts.ts';
+import { phaseOf } from '../../core/progress.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus, SessionStatus } from '../../core/status.ts';
+import type { Verdicts } from '../../core/verdict.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
 import { nextSteps } from '../summary.ts';
-import { sessionTitle } from '../wording.ts';
+import { sessionTitle, troubleWith } from '../wording.ts';
 import { type AttemptHistory, type History, historyOf, type SessionHistory } from './history.ts';
 import { conditionText, noteText } from './notes.ts';
 import { type Span, subtract, union } from './spans.ts';
-import { type WaitReason, waitsOf } from './waits.ts';
+import type { WaitReason } from './waits.ts';
 
 /** Times are ISO 8601 in UTC, amounts US dollars, durations milliseconds. */
 export interface ReportModel {
@@ -169,11 +170,13 @@ export interface ReportNote {
 }
 
 /** What is known of a running group beside its log. */
-export interface SchedulingContext {
+export interface ReportContext {
   /** What running attempts have used so far. */
   readonly live?: ReadonlyMap<SessionId, Usage>;
   /** A live process runs the group. */
   readonly hasRunner?: boolean;
+  /** As it has told. */
+  readonly verdicts?: Verdicts;
 }
 
 /**
@@ -184,7 +187,7 @@ export function reportModel(
   state: GroupState,
   events: readonly GroupEvent[],
   nowMs: number,
-  { live = new Map(), hasRunner = false }: SchedulingContext = {},
+  { live = new Map(), hasRunner = false, verdicts = verdictsAtRest(state) }: ReportContext = {},
 ): ReportModel {
   const interrupted = state.status === 'running' && !hasRunner;
   const history = historyOf(events, interrupted ? Date.parse(state.updatedAt) : nowMs);
@@ -193,7 +196,7 @@ export function reportModel(
     state,
     live,
   );
-  const sessions = reportSessions(state, history, live);
+  const sessions = reportSessions(state, history, live, verdicts);
   const titled = (id: SessionId): string => sessionTitle(id, state.sessions.get(id)?.definition.name);
   let tokens = state.usage.tokens;
   for (const usage of live.values()) tokens = addTokens(tokens, usage.tokens);
@@ -264,32 +267,37 @@ function reportSpending(history: History, live: ReadonlyMap<SessionId, Usage>): 
   }));
 }
 
-function reportSessions(state: GroupState, history: History, live: ReadonlyMap<SessionId, Usage>): ReportSession[] {
-  const plan = planOf(state);
-  const blocked = allBlockers(state, plan);
-  const follows = state.group.config.respectDependencies;
-  const dependsOn = (id: SessionId): readonly SessionId[] =>
-    follows ? (state.sessions.get(id)?.definition.dependsOn ?? []) : [];
-  const waits = waitsOf(history, { order: plan.graph.order, dependsOn });
+function reportSessions(
+  state: GroupState,
+  history: History,
+  live: ReadonlyMap<SessionId, Usage>,
+  verdicts: Verdicts,
+): ReportSession[] {
   return [...state.sessions.values()].map((record): ReportSession => {
     const { id } = record.definition;
-    const told = history.sessions.get(id) ?? { attempts: [], stretches: [] };
+    const told = history.sessions.get(id) ?? { attempts: [] };
     const now = live.get(id) ?? noUsage;
     const usage = addUsage(record.usage, now);
-    const { reason, message, phase, advice } = explanation(state, plan, record, blocked);
-    const culprits = record.state.status === 'pending' && follows ? blocked.get(id) : undefined;
+    const why = verdicts(record);
+    const phase = record.state.status === 'running' ? phaseOf(record.state.attempt) : undefined;
+    const culprits = why?.reason === 'blocked' ? why.on : undefined;
+    const { message, advice } = troubleWith(state, record, why) ?? {};
     const next = advice === undefined ? undefined : adviceText(advice);
     return {
       ...definitionOf(record),
       status: record.state.status,
-      ...optional({ reason, phase, message, next, blockedBy: culprits }),
+      ...optional({ phase, reason: why?.reason, message, next, blockedBy: culprits }),
       costUsd: usage.costUsd,
       ...optional({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
       tokens: usage.tokens,
       durationMs: usage.durationMs,
       turns: usage.turns,
       attempts: told.attempts.map((attempt) => reportAttempt(attempt, attempt.endedAt === undefined ? now : noUsage)),
-      waits: (waits.get(id) ?? []).map(({ from, to, kind }) => ({ from: iso(from), to: iso(to), reason: kind })),
+      waits: (history.waits.get(id) ?? []).map(({ from, to, kind }) => ({
+        from: iso(from),
+        to: iso(to),
+        reason: kind,
+      })),
       ...outcomeOf(record, told),
       warnings: [...record.warnings],
     };

@@ -210,7 +210,14 @@ export class Acceptance {
       this.#world.files.writeAtomic(paths.beforeAccept, list, { durable: true });
     }
     const cwd = record.workspace?.folder ?? projectPath;
-    const options = { cwd, env, logFile: paths.acceptLog, timeoutMs: acceptTimeoutMs, mark: attemptId };
+    const options = {
+      cwd,
+      env,
+      logFile: paths.acceptLog,
+      timeoutMs: acceptTimeoutMs,
+      mark: attemptId,
+      keeper: paths.subreaper,
+    };
     this.#command = runShellCommand(this.#world, { command: accept, ...options });
     const end = await this.#command.ended;
     this.#command = null;

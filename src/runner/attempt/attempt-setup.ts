@@ -64,11 +64,11 @@ export interface ChosenClaude {
 /** Lets through a claude whose promises were seen to hold. */
 export interface ClaudeGate {
   /**
-   * What the next attempt is started with. Always the same file; when it was replaced or is gone, the one that is there
-   * now, after a trial of it. `accepted` is a version that is used whatever its trial says. Fails with
-   * `claude-unproven` or `claude-missing`.
+   * What the next attempt, of a session with this project folder, is started with. Always the same file; when it was
+   * replaced or is gone, the one that is there now, after a trial of it. `accepted` is a version that is used whatever
+   * its trial says. Fails with `claude-unproven` or `claude-missing`.
    */
-  choose(accepted: string | undefined): Promise<Result<ChosenClaude>>;
+  choose(accepted: string | undefined, project: string): Promise<Result<ChosenClaude>>;
   /** Before the run began it was seen to be logged in, so nobody need ask. */
   readonly isLoggedIn?: boolean;
 }
@@ -95,7 +95,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
       const { record, state } = input;
-      const chosen = await claude.choose(state.group.config.acceptClaude);
+      const chosen = await claude.choose(state.group.config.acceptClaude, record.definition.projectPath);
       if (!chosen.ok) return chosen;
       const { program, can = {} } = chosen.value;
       const able = checkAbilities(wantedOf(options, record), can);
@@ -261,6 +261,7 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     task: filled.prompt,
     kind: attempt.kind,
     continues,
+    isTaskChanged: record.taskChanged === true,
     ...(failure === undefined ? {} : { failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),
     isCutOff: record.warnings.some(({ code }) => code === cutOffCode),
@@ -290,11 +291,10 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     rehearsal: options.rehearsalUrl !== undefined,
   });
   const { fifo, transcript, stderr } = paths;
-  const { subreaper: keepsOrphans } = options.paths;
   // Before claude asks the model anything more, it is on the disk what the last answer cost.
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const limits = limitsOf(record.definition, world.processes);
-  const held = { keepsOrphans, contained: attempt.id, ...(limits === undefined ? {} : { limits }) };
+  const held = { keeper: options.paths.subreaper, contained: attempt.id, ...(limits === undefined ? {} : { limits }) };
   return ok({ spawn: { program, args, cwd: folder, env, ...streams, ...held }, prompt });
 }
 

@@ -92,8 +92,9 @@ export const leftoverWarning = (): Warning => ({
 export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId): Outcome {
   if (heldUsd === undefined) return outcome;
   const message =
-    `The machine went down, or what the session had written was lost, while it worked. Up to $${heldUsd.toFixed(2)} ` +
-    `that it may have cost besides are counted until you decide. See: ${commandText(['group', 'budget', groupId])}`;
+    'The machine went down, or what the session had written was lost, while it worked, or claude named figures that ' +
+    `cannot be true. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until you decide. ` +
+    `See: ${commandText(['group', 'budget', groupId])}`;
   return { ...outcome, warnings: [...outcome.warnings, { code: 'estimated-cost', message }] };
 }
 

@@ -26,6 +26,8 @@ export interface ShellCommand {
   readonly timeoutMs: number;
   /** Value of CLAUDE_CODE_AGENT_ATTEMPT. */
   readonly mark: string;
+  /** Path of the small program of its keeper (`SpawnOptions.keeper`). */
+  readonly keeper: string;
   /** What it reads as its input; absent = nothing. */
   readonly inputFile?: string;
 }
@@ -122,7 +124,7 @@ export function runShellCommand(world: World, options: ShellCommand): RunningCom
 }
 
 /** `offset`: bytes of the log before what the command prints. */
-function spawnShell(world: World, { command, cwd, env, logFile, mark, inputFile }: ShellCommand) {
+function spawnShell(world: World, { command, cwd, env, logFile, mark, keeper, inputFile }: ShellCommand) {
   const log = world.files.openAppend(logFile);
   log.append(`$ ${command}\n`);
   const { size: offset } = log;
@@ -130,7 +132,7 @@ function spawnShell(world: World, { command, cwd, env, logFile, mark, inputFile 
   const streams = { stdoutFile: logFile, stderrFile: logFile };
   const marked = { ...env, [attemptMark]: mark };
   const args = inputFile === undefined ? ['-c', command] : ['-c', 'exec /bin/sh -c "$1" <"$0"', inputFile, command];
-  const spawned = world.processes.spawn({ program: '/bin/sh', args, cwd, env: marked, ...streams, endsOrphans: true });
+  const spawned = world.processes.spawn({ program: '/bin/sh', args, cwd, env: marked, ...streams, keeper });
   return { offset, spawned };
 }
 

@@ -2,8 +2,9 @@
  * Follows the file a worker writes its stream to. File events are hints; a slow look at the file is the truth, so a
  * missed event delays a line but never loses one.
  */
+
+import { LineSplitter } from '../../core/line-splitter.ts';
 import type { ReadFile, World } from '../../world/world.ts';
-import { LineSplitter } from './line-splitter.ts';
 
 /** Looks at first follow each other closely: what is written while the watch is being set up gives no hint. */
 const firstPollMs = 16;

@@ -109,7 +109,14 @@ export async function setUp(
   if (!copied.ok) return copied;
   if (setup !== undefined) {
     const { folder: cwd } = workspace;
-    const options = { cwd, env, logFile: paths.setupLog, timeoutMs: setupTimeoutMs, mark: attempt.id };
+    const options = {
+      cwd,
+      env,
+      logFile: paths.setupLog,
+      timeoutMs: setupTimeoutMs,
+      mark: attempt.id,
+      keeper: paths.subreaper,
+    };
     const end = await slots.take({ sessionId: record.definition.id, command: 'setup', onStop }, () => {
       const command = runShellCommand(world, { command: setup, ...options });
       onStop(command.stop);

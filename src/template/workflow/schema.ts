@@ -34,7 +34,7 @@ const textRule = 'expected a text, a number or true or false';
 
 const plainValue = z.union([z.string(), z.number(), z.boolean()], textRule);
 const templateName = z.string().regex(templatePattern, templateRule);
-const word = z.string().regex(wordPattern, wordRule);
+const word = z.string().regex(wordPattern, `expected ${wordRule}`);
 const money = z.number().min(moneyUsd.min).max(moneyUsd.max);
 const duration = aDuration();
 const command = aCommand();

@@ -27,6 +27,8 @@ export class Containers {
   #cgroups: Cgroups | null | undefined;
   /** By name; null = it has none. */
   readonly #keepers = new Map<string, Keeper | null>();
+  /** By pid of the program. */
+  readonly #above = new Map<number, Keeper>();
 
   /** `open` is asked once, when it is needed: it tries what it says. */
   constructor(table: ProcTable, open: () => Cgroups | null) {
@@ -81,8 +83,18 @@ export class Containers {
     return this.#groups?.hits(name) ?? [];
   }
 
-  noteKeeper(name: string, keeper: Keeper): void {
-    this.#keepers.set(name, keeper);
+  /** `program`: its pid. Without a name only who has started it knows whose it is. */
+  noteKeeper(name: string | undefined, keeper: Keeper, program: number): void {
+    if (name !== undefined) this.#keepers.set(name, keeper);
+    this.#above.set(program, keeper);
+  }
+
+  /** Pid of the living keeper above this program. */
+  keeperOf(program: number): number | null {
+    const keeper = this.#above.get(program);
+    if (keeper === undefined || this.#lives(keeper)) return keeper?.pid ?? null;
+    this.#above.delete(program);
+    return null;
   }
 
   /** Pids of all that is held under the name; the keeper is not one of them, and ends by itself. */

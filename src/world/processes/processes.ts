@@ -22,14 +22,14 @@ import { writeFailure } from '../write-failure.ts';
 import { type Cgroups, joinCommand, openCgroups } from './cgroup.ts';
 import { Containers } from './containers.ts';
 import { createExitPoll, type ExitPoll } from './exit-poll.ts';
-import { keeperEnvironment } from './keeper.ts';
+import { keeperCommand, keeperEnvironment } from './keeper.ts';
 import { isOwnChild, isStartedHere, noteChild } from './own-children.ts';
 import { pidNamespace } from './pid-namespace.ts';
 import type { ProcEntry, ProcTable } from './proc-table.ts';
 import { collectDescendants } from './process-tree.ts';
 import { describeSpawnError, locateProgram } from './program.ts';
 import { runProgram } from './program-run.ts';
-import { installSubreaper, subreaperName } from './subreaper-image.ts';
+import { becomeManner, installSubreaper, releaseManner } from './subreaper-image.ts';
 
 /** What can be set was asked for before, so that something has changed since. */
 const limitsFailure = fail(
@@ -39,6 +39,8 @@ const limitsFailure = fail(
 );
 /** How often the children of a process are read that change faster than we can look. */
 const childrenTries = 20;
+/** Of earlier versions: the parent of a program, to which the orphans came. A live run has such workers. */
+const subreaperName = 'subreaper';
 
 /** `cgroups` tries whether this process may make control groups; tests say that it may not. */
 export function createProcesses(table: ProcTable, cgroups: () => Cgroups | null = openCgroups): Processes {
@@ -83,11 +85,11 @@ class SystemProcesses implements Processes {
 
   #start(program: string, options: SpawnOptions, files: StandardFiles): Result<RunningProcess> {
     const end = new Ending();
-    if (options.keepsOrphans !== undefined) this.#inheritOrphans();
+    if (options.keeper !== undefined) this.#inheritOrphans();
     try {
       const held = this.#contained(program, options);
       if (held === null) return limitsFailure;
-      const { command, env, keeps } = held;
+      const { command, env, isKept } = held;
       const child = Bun.spawn([...command, ...options.args], {
         cwd: options.cwd,
         env,
@@ -102,10 +104,13 @@ class SystemProcesses implements Processes {
       // Even if it has ended already it is a zombie until the event loop asks for its status, so it has an entry.
       const started = { pid: child.pid, startTime: this.#table.find([child.pid])[0]?.startTime ?? '' };
       noteChild(child, started.startTime);
-      if (keeps !== null) this.#containers.noteKeeper(keeps, started);
-      const found = keeps === null ? started : this.#kept(started);
-      const letGo = this.#table.keep(found.pid);
-      child.exited.then(letGo, letGo);
+      const found = isKept ? this.#kept(started) : started;
+      if (isKept) this.#containers.noteKeeper(options.contained, started, found.pid);
+      const letGo = [...new Set([child.pid, found.pid])].map((pid) => this.#table.keep(pid));
+      const release = () => {
+        for (const action of letGo) action();
+      };
+      child.exited.then(release, release);
       return ok({ identity: this.#name(found.pid, found.startTime), onExit: (action) => end.tell(action) });
     } catch (error) {
       return describeSpawnError(program, error);
@@ -113,23 +118,25 @@ class SystemProcesses implements Processes {
   }
 
   /**
-   * The command by which the program is started, and what it is given; `keeps`: that command becomes its keeper. Null
-   * when the limits cannot be set.
+   * The command by which the program is started, and what it is given; `isKept`: that command becomes its keeper. Null
+   * when the limits cannot be set. Throws when it cannot be executed.
    */
-  #contained(program: string, options: SpawnOptions) {
-    const { contained: name, env, limits } = options;
+  #contained(program: string, { contained: name, keeper, env, limits }: SpawnOptions) {
     const group = name === undefined ? null : this.#containers.makeGroup(name, limits);
     if (group === null && limits !== undefined) return null;
-    const command = [...(group === null ? [] : joinCommand(group.inner)), ...commandFor(program, options)];
-    if (name === undefined || !this.#containers.canKeep) return { command, env: { ...env }, keeps: null };
-    const keeper = [...subreaperExec('keep'), String(process.pid), group?.folder ?? ''];
-    return { command: [...keeper, ...command], env: keeperEnvironment(name, env), keeps: name };
+    const command = [...(group === null ? [] : joinCommand(group.inner)), program];
+    if (keeper === undefined || process.platform !== 'linux') return { command, env: { ...env }, isKept: false };
+    accessSync(program, constants.X_OK);
+    const { become, release } = subreaper(keeper);
+    if (!this.#containers.canKeep) return { command: [...become, ...command], env: { ...env }, isKept: false };
+    const shell = keeperCommand(process.pid, group?.folder ?? '', [...release, ...command]);
+    return { command: [...become, ...shell], env: keeperEnvironment(name ?? null, env), isKept: true };
   }
 
   /** The program that this keeper has started; the keeper itself when it has ended before that was seen. */
   #kept(keeper: Pick<ProcEntry, 'pid' | 'startTime'>): Pick<ProcEntry, 'pid' | 'startTime'> {
     for (;;) {
-      const [child] = this.#table.find(this.#table.children(keeper.pid) ?? []);
+      const [child] = this.#table.find(this.#table.children(keeper.pid, 'first') ?? []);
       if (child !== undefined) return child;
       const [entry] = this.#table.find([keeper.pid]);
       if (entry === undefined || entry.zombie) return keeper;
@@ -144,6 +151,7 @@ class SystemProcesses implements Processes {
     const end = new Ending();
     const come = () => end.come({ kind: 'unknown' });
     const keeper = contained === undefined ? null : this.#containers.keeper(contained);
+    if (keeper !== null) this.#containers.noteKeeper(contained, keeper, identity.pid);
     // A keeper ends what the program leaves, and is the last of it.
     const last = keeper === null ? identity : this.#name(keeper.pid, keeper.startTime);
     this.#exits.watch(last, come);
@@ -171,19 +179,23 @@ class SystemProcesses implements Processes {
   }
 
   findBranches(identity: ProcessIdentity): ProcessIdentity[][] | null {
-    let before = this.#table.children(identity.pid);
+    const isParent = this.#table.find([identity.pid])[0]?.name === subreaperName;
+    // Its orphans come to its keeper.
+    const parent = isParent ? identity.pid : (this.#containers.keeperOf(identity.pid) ?? identity.pid);
+    const children = () => this.#table.children(parent, parent === identity.pid ? 'all' : 'first');
+    let before = children();
     // Where nothing was, nothing can have been left by what ended while we looked.
     if (before?.length === 0) return this.isAlive(identity) ? [] : null;
-    const isParent = this.#table.find([identity.pid])[0]?.name === subreaperName;
     let seen: ProcessIdentity[][] = [];
     for (let tries = 0; before !== null && tries < childrenTries; tries += 1) {
       // Orphans come after the one that it has started itself.
-      const branches = this.#branches(before, identity.pid, isParent ? before[0] : undefined);
+      const program = isParent ? before[0] : identity.pid;
+      const branches = this.#branches(before, parent, program)?.filter(([child]) => child?.pid !== identity.pid);
       seen = branches?.filter((branch) => branch.length > 0) ?? seen;
       // What ended while we looked, at any depth, has left its children to this one.
-      const now = this.#table.children(identity.pid);
-      const isWhole = branches !== null && now !== null && now.join() === before.join();
-      if (isWhole) return this.#isThere(identity, now) ? seen : null;
+      const now = children();
+      const isWhole = branches !== undefined && now !== null && now.join() === before.join();
+      if (isWhole) return this.#isThere(identity, parent === identity.pid ? now : []) ? seen : null;
       before = now;
     }
     // Something is there at any rate, even if more of it was started than could be read.
@@ -327,28 +339,25 @@ class SystemProcesses implements Processes {
   }
 }
 
-/** The program itself, or our own that starts it. Throws when it cannot be executed. */
-function commandFor(program: string, { keepsOrphans, endsOrphans }: SpawnOptions): string[] {
-  if ((keepsOrphans === undefined && !endsOrphans) || process.platform !== 'linux') return [program];
-  accessSync(program, constants.X_OK);
-  if (keepsOrphans === undefined || endsOrphans) return [...subreaperExec('supervise'), program];
-  return [...becomeSubreaper(keepsOrphans), program];
-}
-
-function subreaperExec(manner: 'become' | 'supervise' | 'keep'): string[] {
-  const { program, args } = ownCommand('subreaper');
-  return [program, ...args, manner];
+interface Subreaper {
+  /** What comes before a command that is to get the orphans of what it starts. */
+  readonly become: readonly string[];
+  /** What comes before the program of a keeper. */
+  readonly release: readonly string[];
 }
 
 /** By path of the image; a run asks for the same one every time. */
-const subreapers = new Map<string, string[]>();
+const subreapers = new Map<string, Subreaper>();
 
-function becomeSubreaper(path: string): string[] {
+function subreaper(path: string): Subreaper {
   const known = subreapers.get(path);
   // A program that was removed since, or replaced by what is no program, is put there again.
   const isThere = () => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
-  if (known !== undefined && (known[0] !== path || isThere())) return known;
-  const found = installSubreaper(path) ? [path] : subreaperExec('become');
+  if (known !== undefined && (known.become[0] !== path || isThere())) return known;
+  const { program, args } = ownCommand('subreaper');
+  const found = installSubreaper(path)
+    ? { become: [path, becomeManner], release: [path, releaseManner] }
+    : { become: [program, ...args, 'become'], release: [program, ...args, 'release'] };
   subreapers.set(path, found);
   return found;
 }

@@ -1,15 +1,15 @@
 /**
- * The smallest program that does what subreaper-exec.ts does with `become`: a file of a few instructions. Starting Bun
- * for as much takes 8 ms of CPU for every worker, this a tenth of one.
+ * The smallest program that does what subreaper-exec.ts does with `become` and `release`: a file of a few instructions.
+ * Starting Bun for as much takes 20 ms of CPU for every worker, this a twentieth of one.
  *
- * On x64 it does not become the program, but its parent, to which the orphans come: it waits for them, which claude
- * never does. claude, asked to end, waits up to 1.5 s for the processes of a tool that it has killed, and one that
- * nobody has waited for is still there. The parent passes on every signal and ends as the program ends.
+ * Usage: IMAGE MANNER PROGRAM ARGUMENT... (an absolute path). It becomes the program.
  */
 import { chmodSync, lstatSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
-/** What its file is to be called: a process of that name is the parent of the program. */
-export const subreaperName = 'subreaper';
+/** First argument: the orphans of what it becomes come to it. */
+export const becomeManner = '1';
+/** Or: it leaves the session and the environment of its keeper (keeper.ts), and has that which was kept for it. */
+export const releaseManner = '0';
 
 /** What the program answers when it was told no program, or one that cannot be executed. */
 const cannotExecute = 127;
@@ -30,11 +30,10 @@ interface Machine {
 const complaint = Buffer.from('cannot execute the program\n');
 
 /**
- * arm64: prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); execve(argv[1], argv + 1, envp); write(2, complaint); exit(127).
- * x64: the same from execve on in a child that a SIGKILL takes along (PR_SET_PDEATHSIG), or at once when none can be
- * made; the parent blocks all signals, SIGCHLD with its usual meaning, and takes them one by one. It spoils the names
- * of its variables, so that it is not found by a mark. The stack begins with argc, then argv, a zero, envp (the System
- * V ABI of both machines).
+ * setsid(); prctl(PR_SET_CHILD_SUBREAPER, argv[1][0] & 1, 0, 0, 0); signals 1 to 31 as usual, and none blocked; with
+ * `release` what follows the first `=` of each variable that begins with KEPT becomes a variable, and nothing else is
+ * one; execve(argv[2], argv + 2, envp); write(2, complaint); exit(127). The stack begins with argc, then argv, a zero,
+ * envp (the System V ABI of both machines).
  */
 const machines: Readonly<Record<string, Machine>> = {
   x64: {
@@ -42,118 +41,75 @@ const machines: Readonly<Record<string, Machine>> = {
     instructions: Buffer.from(
       [
         '4989e4', // mov r12, rsp
+        '498b0c24', // mov rcx, [r12]
+        '83f903', // cmp ecx, 3
+        '0f8cab000000', // jl complain
+        '4d8d6ccc10', // lea r13, [r12+rcx*8+16]
+        '4d8b742410', // mov r14, [r12+16]
+        'b870000000', // mov eax, 112
+        '0f05', // syscall
         'bf24000000', // mov edi, 36
-        'be01000000', // mov esi, 1
+        '410fb636', // movzx esi, byte [r14]
+        '83e601', // and esi, 1
         '31d2', // xor edx, edx
         '4531d2', // xor r10d, r10d
         '4531c0', // xor r8d, r8d
         'b89d000000', // mov eax, 157
-        '0f05', // syscall: prctl
-        '6aff', // push -1
+        '0f05', // syscall
         '6a00', // push 0
         '6a00', // push 0
         '6a00', // push 0
         '6a00', // push 0
-        'bf11000000', // mov edi, 17
+        'bb1f000000', // mov ebx, 31
+        // signals:
+        '89df', // mov edi, ebx
         '4889e6', // mov rsi, rsp
+        '31d2', // xor edx, edx
         '41ba08000000', // mov r10d, 8
         'b80d000000', // mov eax, 13
-        '0f05', // syscall: rt_sigaction
-        'bf02000000', // mov edi, 2
-        '488d742420', // lea rsi, [rsp + 32]
-        '4889e2', // mov rdx, rsp
-        'b80e000000', // mov eax, 14
-        '0f05', // syscall: rt_sigprocmask
-        'b839000000', // mov eax, 57
-        '0f05', // syscall: fork
-        '85c0', // test eax, eax
-        '0f88c5000000', // js execute
-        '0f84ae000000', // jz program
-        '89c3', // mov ebx, eax
-        '498b0c24', // mov rcx, [r12]
-        '498d54cc10', // lea rdx, [r12 + rcx * 8 + 16]
-        // forget:
-        '488b0a', // mov rcx, [rdx]
-        '4885c9', // test rcx, rcx
-        '7409', // jz next
-        'c60100', // mov [rcx], 0
-        '4883c208', // add rdx, 8
-        'ebef', // jmp forget
-        // next:
-        '488d7c2420', // lea rdi, [rsp + 32]
-        '31f6', // xor esi, esi
-        '31d2', // xor edx, edx
-        '41ba08000000', // mov r10d, 8
-        'b880000000', // mov eax, 128
-        '0f05', // syscall: rt_sigtimedwait
-        '85c0', // test eax, eax
-        '7ee6', // jle next
-        '83f811', // cmp eax, 17
-        '740d', // je collect
-        '89df', // mov edi, ebx
-        '89c6', // mov esi, eax
-        'b83e000000', // mov eax, 62
-        '0f05', // syscall: kill
-        'ebd4', // jmp next
-        // collect:
-        '4883cfff', // or rdi, -1
-        '488d742408', // lea rsi, [rsp + 8]
-        'ba01000000', // mov edx, 1
-        '4531d2', // xor r10d, r10d
-        'b83d000000', // mov eax, 61
-        '0f05', // syscall: wait4
-        '39d8', // cmp eax, ebx
-        '7406', // je ended
-        '85c0', // test eax, eax
-        '7fe0', // jg collect
-        'ebb2', // jmp next
-        // ended:
-        '0fb67c2409', // movzx edi, [rsp + 9]
-        '8b5c2408', // mov ebx, [rsp + 8]
-        '83e37f', // and ebx, 127
-        '742f', // jz leave
-        'b827000000', // mov eax, 39
-        '0f05', // syscall: getpid
-        '89c7', // mov edi, eax
-        '89de', // mov esi, ebx
-        'b83e000000', // mov eax, 62
-        '0f05', // syscall: kill
+        '0f05', // syscall
+        'ffcb', // dec ebx
+        '75e8', // jne signals
         'bf02000000', // mov edi, 2
         '4889e6', // mov rsi, rsp
         '31d2', // xor edx, edx
-        '41ba08000000', // mov r10d, 8
         'b80e000000', // mov eax, 14
-        '0f05', // syscall: rt_sigprocmask
-        '8dbb80000000', // lea edi, [rbx + 128]
-        // leave:
-        'b83c000000', // mov eax, 60
-        '0f05', // syscall: exit
-        // program:
-        'bf01000000', // mov edi, 1
-        'be09000000', // mov esi, 9
-        'b89d000000', // mov eax, 157
-        '0f05', // syscall: prctl
+        '0f05', // syscall
+        '41f60601', // test byte [r14], 1
+        '752f', // jne execute
+        '4c89ef', // mov rdi, r13
+        '4c89ee', // mov rsi, r13
+        // variable:
+        '488b06', // mov rax, [rsi]
+        '4883c608', // add rsi, 8
+        '4885c0', // test rax, rax
+        '741a', // je last
+        '81384b455054', // cmp [rax], 'KEPT'
+        '75ec', // jne variable
+        // name:
+        '48ffc0', // inc rax
+        '8078ff3d', // cmp byte [rax-1], 61
+        '75f7', // jne name
+        '488907', // mov [rdi], rax
+        '4883c708', // add rdi, 8
+        'ebda', // jmp variable
+        // last:
+        '488907', // mov [rdi], rax
         // execute:
-        'bf02000000', // mov edi, 2
-        '4889e6', // mov rsi, rsp
-        '31d2', // xor edx, edx
-        '41ba08000000', // mov r10d, 8
-        'b80e000000', // mov eax, 14
-        '0f05', // syscall: rt_sigprocmask
-        '498b0424', // mov rax, [r12]
-        '498b7c2410', // mov rdi, [r12 + 16]
-        '498d742410', // lea rsi, [r12 + 16]
-        '498d54c410', // lea rdx, [r12 + rax * 8 + 16]
+        '498b7c2418', // mov rdi, [r12+24]
+        '498d742418', // lea rsi, [r12+24]
+        '4c89ea', // mov rdx, r13
         'b83b000000', // mov eax, 59
-        '0f05', // syscall: execve
+        '0f05', // syscall
+        // complain:
         'bf02000000', // mov edi, 2
         '488d3518000000', // lea rsi, [rip + 24]: the complaint
         `ba${complaint.length.toString(16)}000000`, // mov edx, its length
         'b801000000', // mov eax, 1
-        '0f05', // syscall: write
+        '0f05', // syscall
         'bf7f000000', // mov edi, 127
         'b83c000000', // mov eax, 60
-        '0f05', // syscall: exit
+        '0f05', // syscall
       ].join(''),
       'hex',
     ),
@@ -161,21 +117,69 @@ const machines: Readonly<Record<string, Machine>> = {
   arm64: {
     number: 183,
     instructions: words([
+      0xf94003e9, // ldr x9, [sp]
+      0xf1000d3f, // cmp x9, #3
+      0x540006ab, // b.lt complain
+      0x910063f3, // add x19, sp, #24
+      0x8b296ff4, // add x20, sp, x9, lsl #3
+      0x91004294, // add x20, x20, #16
+      0xf9400bf5, // ldr x21, [sp, #16]
+      0x394002b5, // ldrb w21, [x21]
+      0xd28013a8, // mov x8, #157
+      0xd4000001, // svc #0
       0xd2800480, // mov x0, #36
-      0xd2800021, // mov x1, #1
+      0x924002a1, // and x1, x21, #1
       0xd2800002, // mov x2, #0
       0xd2800003, // mov x3, #0
       0xd2800004, // mov x4, #0
       0xd28014e8, // mov x8, #167
       0xd4000001, // svc #0
-      0xf94003e2, // ldr x2, [sp]
-      0x910043e1, // add x1, sp, #16
-      0xf9400020, // ldr x0, [x1]
-      0x8b020c22, // add x2, x1, x2, lsl #3
+      0xd10083ff, // sub sp, sp, #32
+      0xa9007fff, // stp xzr, xzr, [sp]
+      0xa9017fff, // stp xzr, xzr, [sp, #16]
+      0xd28003f6, // mov x22, #31
+      // signals:
+      0xaa1603e0, // mov x0, x22
+      0x910003e1, // mov x1, sp
+      0xd2800002, // mov x2, #0
+      0xd2800103, // mov x3, #8
+      0xd28010c8, // mov x8, #134
+      0xd4000001, // svc #0
+      0xf10006d6, // subs x22, x22, #1
+      0x54ffff21, // b.ne signals
+      0xd2800040, // mov x0, #2
+      0x910003e1, // mov x1, sp
+      0xd2800002, // mov x2, #0
+      0xd28010e8, // mov x8, #135
+      0xd4000001, // svc #0
+      0x37000215, // tbnz w21, #0, execute
+      0xaa1403e0, // mov x0, x20
+      0xaa1403e1, // mov x1, x20
+      0x5288a964, // mov w4, #17739
+      0x72aa8a04, // movk w4, #21584, lsl #16
+      // variable:
+      0xf8408422, // ldr x2, [x1], #8
+      0xb4000122, // cbz x2, last
+      0xb9400043, // ldr w3, [x2]
+      0x6b04007f, // cmp w3, w4
+      0x54ffff81, // b.ne variable
+      // name:
+      0x38401443, // ldrb w3, [x2], #1
+      0x7100f47f, // cmp w3, #61
+      0x54ffffc1, // b.ne name
+      0xf8008402, // str x2, [x0], #8
+      0x17fffff7, // b variable
+      // last:
+      0xf900001f, // str xzr, [x0]
+      // execute:
+      0xf9400260, // ldr x0, [x19]
+      0xaa1303e1, // mov x1, x19
+      0xaa1403e2, // mov x2, x20
       0xd2801ba8, // mov x8, #221
       0xd4000001, // svc #0
+      // complain:
       0xd2800040, // mov x0, #2
-      0x100000e1, // adr x1, pc + 28: the complaint
+      0x100000e1, // adr x1, complaint
       0xd2800002 + complaint.length * 32, // mov x2, its length
       0xd2800808, // mov x8, #64
       0xd4000001, // svc #0

@@ -114,7 +114,7 @@ const sentenceLengthMax = 2_100;
 const advice = new RegExp(
   `^(?:${[
     ...['Add', 'Check', 'Correct', 'Create', 'Delete', 'Finish', 'Give', 'Leave out', 'Let', 'Look at'],
-    ...['Lower', 'Put', 'Remove', 'Restore', 'Run', 'Say', 'See:', 'Set', 'Start', 'Try', 'Use', 'Watch'],
+    ...['Lower', 'Pause', 'Put', 'Remove', 'Restore', 'Run', 'Say', 'See:', 'Set', 'Start', 'Try', 'Use', 'Watch'],
   ].join('|')}) `,
 );
 

@@ -326,7 +326,22 @@ describe('room', () => {
     expect(text.match(/--- END ---/g)).toHaveLength(3);
     expect(text.match(/^- cpm:do — 1 — .* — file: /gm)).toHaveLength(2);
     expect(text.length).toBeLessThanOrEqual(charactersMax);
+    expect(charactersMax).toBe(9_500);
   });
+  test.each(['startup', 'resume', 'clear'])(
+    'beside stale files, of one line each, the others are shown whole (%s)',
+    (source) => {
+      const stale = [ids[1], ids[3]].map((id) => project.write(id, progress('cpm:do', '1', 'THEIRS'), 49));
+      const shown = [ids[2], ids[4]];
+      for (const id of shown) project.write(id, progress('cpm:epics', '2 of 4', `WORK ${id}`), 47);
+      const text = project.start({ source });
+      expect(namesOf(text).sort()).toEqual(shown.map((id) => `.cpm-progress-${id}.md`).sort());
+      for (const id of shown) expect(text).toContain(progress('cpm:epics', '2 of 4', `WORK ${id}`).trimEnd());
+      expect(text).not.toContain('THEIRS');
+      const named = text.split('\n').filter((line) => line.startsWith('STALE: '));
+      expect(named.map((line) => line.replace(/^.*To remove: delete /, '')).sort()).toEqual(stale.sort());
+    },
+  );
   test('thousands of files are counted', () => {
     for (let number = 0; number < 2_000; number += 1) project.write(`id-${number}`, progress('cpm:do', '1'), 100);
     const text = project.start();

@@ -4,17 +4,17 @@ import { fieldOf, readJson } from '../../../src/context/faber/json-text.ts';
 import { fc } from '../../support/property.ts';
 
 test.each([
-  ['', 1, 1, 'ends too early'],
-  ['{', 1, 2, 'expected a name'],
-  ['{"a": 1,}', 1, 9, 'expected a name'],
-  ['{"a" 1}', 1, 6, 'expected ":"'],
-  ['{\n  "a": [1,\n  2\n}', 4, 1, 'expected "," or "]"'],
-  ['{"a": tru}', 1, 7, 'expected a value'],
-  ['{"a": "x\ny"}', 1, 9, 'may not hold'],
-  ['{"a": "x', 1, 7, 'without its end'],
+  ['', 1, 1, 'a value was expected instead of the end'],
+  ['{', 1, 2, '"," or "}" was expected instead of the end'],
+  ['{"a": 1,}', 1, 9, 'a key in double quotes was expected instead of "}"'],
+  ['{"a" 1}', 1, 6, '":" was expected instead of "1"'],
+  ['{\n  "a": [1,\n  2\n}', 4, 1, '"," or a closing bracket was expected'],
+  ['{"a": tru}', 1, 7, 'JSON does not know what stands here'],
+  ['{"a": "x\ny"}', 1, 7, 'has no end'],
+  ['{"a": "x', 1, 7, 'has no end'],
   ['{"a": "\\q"}', 1, 7, 'escape'],
-  ['[1] 2', 1, 5, 'end of the file'],
-  ['// note\n{}', 1, 1, 'expected a value'],
+  ['[1] 2', 1, 5, 'the end was expected'],
+  ['// note\n{}', 1, 1, 'JSON knows no comments'],
 ])('%j is wrong at %d:%d', (text, line, column, message) => {
   const read = readJson(text);
   expect(read).toMatchObject({ ok: false, place: { line, column } });

@@ -3,21 +3,25 @@
  * visible rows are made; filters, panes and questions show what they say.
  */
 import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
 import type { EventBody } from '../../../src/core/event.ts';
 import type { GroupConfig } from '../../../src/core/group.ts';
 import type { SlotWait } from '../../../src/core/plan/command-slot.ts';
 import type { SchedulingContext } from '../../../src/core/plan/decision.ts';
-import { whyAsker, whyNot } from '../../../src/core/plan/why.ts';
+import { verdictsAtRest, verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import { paintRow, plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
-import { firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
+import { arrangements, firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
 import type { View } from '../../../src/report/dashboard/view.ts';
 import { formatClock } from '../../../src/report/format.ts';
+import { expectGolden as expectGoldenIn } from '../../support/golden.ts';
 import { fc } from '../../support/property.ts';
+import { whyNot } from '../../support/verdicts.ts';
 import { attemptId, begin, creation, session, started, usage } from '../sample-run.ts';
-import { expectGolden } from './golden.ts';
-import { fold, frame, sceneEvents, sceneLimit, sessionId, startMs, textOf, type Wanted } from './scene.ts';
+import { fold, frame, isSelected, sceneEvents, sceneLimit, sessionId, startMs, textOf, type Wanted } from './scene.ts';
+
+const expectGolden = (name: string, text: string) => expectGoldenIn(join(import.meta.dir, 'golden'), name, text);
 
 /** Clock times depend on where the test runs. */
 function timeless(text: string): string {
@@ -46,7 +50,7 @@ describe('golden frames', () => {
     ['pane-log', { ui: { pane: 'full', tab: 'log', selected: worker } }],
     ['pane-config', { ui: { pane: 'split', tab: 'config', selected: sessionId(2) } }],
     ['problems', { ui: { onlyProblems: true } }],
-    ['help', { ui: { mode: { kind: 'help' } } }],
+    ['help', { ui: { mode: { kind: 'help', top: 0 } } }],
     ['say', { ui: { mode: { kind: 'say', sessionId: worker, text: 'Use the staging database.' } } }],
     ['runner-gone', { view: { runner: 'none' } }],
   ] as [string, Wanted][])('%s', (name, wanted) => {
@@ -59,12 +63,13 @@ const anyUi: fc.Arbitrary<Partial<Ui>> = fc.record({
   top: fc.nat(30),
   filter: fc.constantFrom('', 'a', 'web', 'nothing like it', 'fail'),
   onlyProblems: fc.boolean(),
-  pane: fc.constantFrom('none', 'split', 'full'),
+  pane: fc.constantFrom('auto', 'none', 'split', 'full'),
+  arrangement: fc.constantFrom(...arrangements),
   tab: fc.constantFrom(...tabs),
   scroll: fc.constantFrom(0, 3, Number.MAX_SAFE_INTEGER),
   mode: fc.constantFrom<Ui['mode']>(
     { kind: 'browse' },
-    { kind: 'help' },
+    { kind: 'help', top: 3 },
     { kind: 'filter' },
     { kind: 'say', sessionId: sessionId(2), text: 'Bitte auf Deutsch: 漢字 👨‍👩‍👧 und mehr' },
     { kind: 'ask-pause' },
@@ -104,7 +109,7 @@ test('the selected row is visible, and shown in reverse', () => {
   fc.assert(
     fc.property(fc.integer({ min: 8, max: 40 }), fc.integer({ min: 1, max: 9 }), fc.nat(20), (rows, number, top) => {
       const { rows: shown } = frame({ rows, ui: { selected: sessionId(number), top } });
-      const reversed = shown.filter((row) => row.isSelected);
+      const reversed = shown.filter(isSelected);
       expect(reversed.map((row) => plainRow(row).includes(`00${number} `))).toEqual([true]);
     }),
   );
@@ -112,7 +117,7 @@ test('the selected row is visible, and shown in reverse', () => {
 
 test('U11: the selected row is in reverse over its whole width', () => {
   for (const columns of [40, 80, 200]) {
-    const [row] = frame({ columns, rows: 20, ui: { selected: sessionId(9) } }).rows.filter((one) => one.isSelected);
+    const [row] = frame({ columns, rows: 20, ui: { selected: sessionId(9) } }).rows.filter(isSelected);
     const painted = row === undefined ? '' : paintRow(row, 'colour');
     expect(painted).toBe(`\u001b[7m${row === undefined ? '' : plainRow(row)}\u001b[27m`);
     expect(Bun.stringWidth(painted)).toBe(columns);
@@ -120,10 +125,12 @@ test('U11: the selected row is in reverse over its whole width', () => {
 });
 
 test('U11: details take the rows they need, and enter says what it does', () => {
-  const at = (ui: Partial<Ui>) => frame({ rows: 40, columns: 120, ui: { selected: sessionId(9), ...ui } });
+  const at = (ui: Partial<Ui>) => frame({ rows: 40, columns: 90, ui: { selected: sessionId(9), ...ui } });
   const short = at({ pane: 'split', tab: 'prompt' });
-  const view = { state: large(60), live: new Map(), nowMs: startMs, runner: 'elsewhere' } as const;
-  const terminal = { columns: 120, rows: 40, glyphs: unicodeGlyphs };
+  const state = large(60);
+  const seen = { live: new Map(), verdicts: verdictsAtRest(state) };
+  const view = { state, ...seen, nowMs: startMs, runner: 'elsewhere' } as const;
+  const terminal = { columns: 90, rows: 40, glyphs: unicodeGlyphs };
   const many = frameOf(view, { ...firstUi, pane: 'split', tab: 'prompt' }, terminal);
   expect(many.paneRows).toBe(1);
   expect(frameOf(view, { ...firstUi, pane: 'split', tab: 'log' }, terminal).paneRows).toBeGreaterThan(15);
@@ -155,6 +162,7 @@ test('of a thousand sessions only the visible ones are looked at closely', () =>
   const view = {
     state: { ...state, sessions: counted },
     live: new Map(),
+    verdicts: verdictsAtRest(state),
     nowMs: startMs,
     runner: 'elsewhere',
   } as const;
@@ -244,8 +252,8 @@ test('what waits for a limit, a slot or the prompt cache says so', () => {
       ...begin(first),
       ...more,
     ]);
-    const why = whyAsker(state, { preparingMax: 9, nowMs: Date.parse(state.updatedAt), ...circumstances });
-    return [60, 80, 120].map((columns) => textOf(frame({ columns, view: { state, why } })));
+    const verdicts = verdictsOf(state, { preparingMax: 9, nowMs: Date.parse(state.updatedAt), ...circumstances });
+    return [60, 80, 120].map((columns) => textOf(frame({ columns, view: { state, verdicts } })));
   };
   const times = others.length;
   for (const text of rowsOf({}, { answered: new Set() })) {
@@ -262,10 +270,10 @@ test('what waits for a limit, a slot or the prompt cache says so', () => {
 test('what was halted does not work on by itself when its runner is gone, and the pane says what helps', () => {
   const rowAndWhy = (...more: EventBody[]) => {
     const { state } = fold([...sceneEvents, ...more]);
-    const why = whyAsker(state, { preparingMax: 9 });
+    const verdicts = verdictsOf(state, { preparingMax: 9, isAbandoned: true });
     const ui = { selected: sessionId(2), pane: 'split' } as const;
-    const text = textOf(frame({ columns: 120, view: { state, runner: 'none', why }, ui }));
-    return [/002 api .* {2}(\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
+    const text = textOf(frame({ columns: 99, view: { state, runner: 'none', verdicts }, ui }));
+    return [/002 api .*\dk (\w.*)\n/.exec(text)?.[1], /\n why +(.*)\n/.exec(text)?.[1]];
   };
   const next = "The group's runner is gone; P lets it go on.";
   expect(rowAndWhy({ type: 'group_frozen', until: sceneLimit })).toEqual([
@@ -340,18 +348,20 @@ test('a session to which the API gives no answer says so in its row and in its p
   expect(shown(429)).toContain('throttled, try 5 of 6');
 });
 
+/** The list alone, and the pane beside it as running text. */
+function listAndPane(wanted: Wanted): string {
+  const list = textOf(frame({ ...wanted, columns: 200, ui: { ...wanted.ui, pane: 'none' } }));
+  const wide = textOf(frame({ ...wanted, columns: 200, rows: 40, ui: { ...wanted.ui, pane: 'split', tab: 'now' } }));
+  const pane = wide.split('\n').map((line) => line.slice(line.lastIndexOf('│') + 1).trim());
+  return `${list}\n${pane.join(' ').replaceAll(/ +/g, ' ')}`;
+}
+
 test('a session to which calls were denied is marked, and its pane says which', () => {
   const api = sessionId(2);
   const now = { lastText: 'Now the test.', usage: usage(0.42, 50_000, 2_000, 9_000) };
   const denied = { calls: 2, tools: ['Bash', 'Write'] };
   const shown = (more: object) =>
-    textOf(
-      frame({
-        ...{ columns: 200, rows: 40 },
-        view: { live: new Map([[api, { ...now, ...more }]]) },
-        ui: { selected: api, pane: 'split', tab: 'now' },
-      }),
-    );
+    listAndPane({ view: { live: new Map([[api, { ...now, ...more }]]) }, ui: { selected: api } });
   expect(shown({ denied })).toContain('2 calls denied');
   expect(shown({ denied })).toContain('2 tool calls were denied: Bash, Write.');
   expect(shown({ denied, currentTool: 'Bash ls' })).not.toContain('2 calls denied');
@@ -361,13 +371,7 @@ test('a session to which calls were denied is marked, and its pane says which', 
 test('while its set-up command runs, the row of a session says so and its pane where the output is', () => {
   const { state } = fold([...creation({}, [session(sessionId(1))]), started, begin(sessionId(1))[0] as EventBody]);
   const shown = (setupLog: string | null) =>
-    textOf(
-      frame({
-        columns: 120,
-        view: { state, live: new Map(), setupLog: () => setupLog },
-        ui: { selected: sessionId(1), pane: 'split' },
-      }),
-    );
+    listAndPane({ view: { state, live: new Map(), setupLog: () => setupLog }, ui: { selected: sessionId(1) } });
   expect(shown('/g/setup.log')).toContain('set-up command runs');
   expect(shown('/g/setup.log')).toContain('Its set-up command runs; see /g/setup.log.');
   expect(shown(null)).toContain('claude is starting');
@@ -377,14 +381,11 @@ test('S17: a session of which a command waits for a slot says so in its row, and
   const audit = sessionId(9);
   const slot: SlotWait = { command: 'accept', atOnce: 1, heldBy: [{ sessionId: sessionId(2), command: 'setup' }] };
   const shown = (more: object) =>
-    textOf(
-      frame({
-        ...{ columns: 200, rows: 40 },
-        view: { live: new Map([[audit, { usage: usage(0, 0, 0, 0), ...more }]]), setupLog: () => '/g/setup.log' },
-        ui: { selected: audit, pane: 'split', tab: 'now' },
-      }),
-    );
-  expect(shown({ slot })).toContain('waits for a command slot');
+    listAndPane({
+      view: { live: new Map([[audit, { usage: usage(0, 0, 0, 0), ...more }]]), setupLog: () => '/g/setup.log' },
+      ui: { selected: audit },
+    });
+  expect(shown({ slot })).toContain('waits for a command slot (accept)');
   expect(shown({ slot })).toContain(
     'Its acceptance command waits for a command slot (1 at once); now running: the set-up command of api.',
   );

@@ -1,9 +1,12 @@
 /** Promises: each key does what the help says; what cannot be done now is said; typed text presses no keys. */
 import { expect, test } from 'bun:test';
 import type { EventBody } from '../../../src/core/event.ts';
-import { type Press, press, type Wish } from '../../../src/report/dashboard/keys.ts';
-import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
-import { listedSessions, type Runner } from '../../../src/report/dashboard/view.ts';
+import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
+import { helpEntries } from '../../../src/report/dashboard/help.ts';
+import { type KeyCommand, keyNames, type Press, press } from '../../../src/report/dashboard/keys.ts';
+import { listItems, sessionsOf } from '../../../src/report/dashboard/list.ts';
+import { firstUi, settled, shapeOf, type Ui } from '../../../src/report/dashboard/ui.ts';
+import type { Runner } from '../../../src/report/dashboard/view.ts';
 import { attemptId, creation, session, started, usage } from '../sample-run.ts';
 import { fold, frame, sceneEvents, sceneLimit, sessionId, textOf } from './scene.ts';
 
@@ -16,19 +19,26 @@ interface At {
   readonly number?: number;
   readonly runner?: Runner;
   readonly state?: typeof state;
+  readonly columns?: number;
 }
 
-function pressed(keys: readonly Press[], { ui = {}, number = 1, runner = 'elsewhere', state: shown = state }: At = {}) {
-  let now: Ui = { ...firstUi, selected: sessionId(number), ...ui };
-  const wishes: Wish[] = [];
+const listedSessions = (shown: typeof state, ui: Ui) =>
+  sessionsOf(listItems({ state: shown, verdicts: verdictsAtRest(shown) }, ui));
+
+function pressed(keys: readonly Press[], at: At = {}) {
+  const { ui = {}, number = 1, runner = 'elsewhere', state: shown = state, columns = 80 } = at;
+  let now: Ui = { ...firstUi, selected: sessionId(number), home: ui.selected ?? sessionId(number), ...ui };
+  const commands: KeyCommand[] = [];
   for (const key of keys) {
     const ids = listedSessions(shown, now);
     const index = Math.max(0, ids.indexOf(now.selected ?? ''));
-    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, runner });
-    now = result.ui;
-    if (result.wish !== undefined) wishes.push(result.wish);
+    const shape = shapeOf(now, columns);
+    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, shape, runner });
+    const { index: _, ...next } = settled(result.ui, listedSessions(shown, result.ui), 5);
+    now = next;
+    if (result.command !== undefined) commands.push(result.command);
   }
-  return { ui: now, wishes };
+  return { ui: now, commands };
 }
 
 const order = listedSessions(state, firstUi);
@@ -40,23 +50,26 @@ test('the selection moves and stays within the list', () => {
   expect(selectedAfter(named('page-down'))).toBe(4);
   expect(selectedAfter(text('G'), text('j'))).toBe(order.length - 1);
   expect(selectedAfter(text('G'), text('g'))).toBe(0);
+  expect(selectedAfter(text('4'), text('.'))).toBe(4);
+  expect(selectedAfter(text('4'), text('.'), text(','))).toBe(0);
   expect(pressed([text('j')], { ui: { filter: 'nothing' } }).ui.selected).toBe(sessionId(1));
 });
 
 test('enter opens and closes the pane; tabs go round; numbers name them', () => {
   expect(pressed([named('enter')]).ui).toMatchObject({ pane: 'split', tab: 'now' });
   expect(pressed([named('enter'), named('enter')]).ui.pane).toBe('none');
-  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('prompt');
-  expect(pressed([named('enter'), named('left')]).ui.tab).toBe('attempts');
-  expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'config' });
+  expect(pressed([named('enter'), named('tab'), named('right')]).ui.tab).toBe('diff');
+  expect(pressed([named('enter'), named('left')]).ui.tab).toBe('config');
+  expect(pressed([text('4')]).ui).toMatchObject({ pane: 'split', tab: 'prompt' });
   expect(pressed([text('l')]).ui).toMatchObject({ pane: 'full', tab: 'log' });
-  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'none' }, wishes: [] });
+  expect(pressed([text('l'), text('q')])).toMatchObject({ ui: { pane: 'auto' }, commands: [] });
+  expect(pressed([text('3'), text('l'), named('escape')]).ui.pane).toBe('split');
 });
 
 test('the log scrolls from its end, the rest from its beginning', () => {
   expect(pressed([text('l'), text('k'), text('k')]).ui.scroll).toBe(2);
   expect(pressed([text('l'), text('k'), text('j'), text('j')]).ui.scroll).toBe(0);
-  expect(pressed([text('3'), named('page-down')]).ui.scroll).toBe(3);
+  expect(pressed([text('4'), named('page-down')]).ui.scroll).toBe(3);
   expect(pressed([text('l'), text('g')]).ui.scroll).toBe(Number.MAX_SAFE_INTEGER);
 });
 
@@ -68,16 +81,16 @@ test.each([
   [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. Its result stays as it is.' }],
   [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It has given its last answer.' }],
   [2, 'r', { do: 'tell', message: 'Session 002 api is running. Only a failed session can be tried again.' }],
-] as [number, string, Wish][])('session %d: %s', (number, key, wish) => {
-  expect(pressed([text(key)], { number }).wishes).toEqual([wish]);
+] as [number, string, KeyCommand][])('session %d: %s', (number, key, command) => {
+  expect(pressed([text(key)], { number }).commands).toEqual([command]);
 });
 
 /** The scene after these events, with what the key p does to the session and what the last row says about it. */
 function toggled(number: number, ...events: EventBody[]) {
   const { state: shown } = fold([...sceneEvents, ...events]);
   const last = textOf(frame({ columns: 120, view: { state: shown }, ui: { selected: sessionId(number) } }));
-  const [wish] = pressed([text('p')], { number, state: shown }).wishes;
-  return { does: wish?.do, says: /\bp (\w+)/.exec(last.trimEnd().split('\n').at(-1) ?? '')?.[1] };
+  const [command] = pressed([text('p')], { number, state: shown }).commands;
+  return { does: command?.do, says: /\bp (\w+)/.exec(last.trimEnd().split('\n').at(-1) ?? '')?.[1] };
 }
 
 const queued = (number: number, isQueued: boolean): EventBody => ({
@@ -113,15 +126,16 @@ test('a message is typed, pasted, corrected and sent; nothing of it is a key', (
     { text: ' two\r\nlines', isPasted: true } as const,
     named('enter'),
   ];
-  expect(pressed(keys, { number: 2 }).wishes).toEqual([{ do: 'say', sessionId: sessionId(2), text: 'qPp two\nlines' }]);
+  expect(pressed(keys, { number: 2 }).commands).toEqual([
+    { do: 'say', sessionId: sessionId(2), text: 'qPp two\nlines' },
+  ]);
   expect(pressed([text('s'), text('x'), named('escape')], { number: 2 })).toMatchObject({
-    wishes: [],
+    commands: [],
     ui: { mode: { kind: 'browse' } },
   });
-  expect(pressed([text('s'), text('  '), named('enter')], { number: 2 }).wishes).toEqual([]);
-  expect(pressed([text('s'), text('a👨‍👩‍👧'), named('erase'), named('enter')], { number: 2 }).wishes).toMatchObject([
-    { text: 'a' },
-  ]);
+  expect(pressed([text('s'), text('  '), named('enter')], { number: 2 }).commands).toEqual([]);
+  const erased = pressed([text('s'), text('a👨‍👩‍👧'), named('erase'), named('enter')], { number: 2 });
+  expect(erased.commands).toMatchObject([{ text: 'a' }]);
 });
 
 test('a filter holds while it is typed, and escape ends it', () => {
@@ -146,7 +160,7 @@ test('U11: what is selected stays under a filter until the filter or the selecti
   const ui = { ...firstUi, onlyProblems: true, selected: fine };
   expect(listedSessions(state, ui)).toContain(fine);
   expect(listedSessions(state, { ...ui, selected: null })).not.toContain(fine);
-  expect(pressed([text('p')], { ui, number: 1 }).wishes).not.toContainEqual(
+  expect(pressed([text('p')], { ui, number: 1 }).commands).not.toContainEqual(
     expect.objectContaining({ sessionId: sessionId(6) }),
   );
   // What the person types is about others.
@@ -154,42 +168,46 @@ test('U11: what is selected stays under a filter until the filter or the selecti
   expect(after([text('f')], { selected: sessionId(7) })).toBe(sessionId(7));
   expect(after([text('/'), text('BLOCKED')], { selected: fine })).toBe(sessionId(7));
   expect(after([text('/'), text('nothing like it')], { selected: fine })).toBeNull();
+  // Nobody went there: the one the person went to is back as soon as it is shown.
+  expect(after([text('f'), text('f')], { selected: fine })).toBe(fine);
+  expect(after([text('/'), text('BLOCKED'), named('escape')], { selected: fine })).toBe(fine);
+  expect(after([text('f'), named('down'), text('f')], { selected: fine })).toBe(sessionId(7));
   expect(textOf(frame({ ui: { filter: 'nothing like it', selected: null } }))).toContain('Nothing matches.');
 });
 
 test('pausing the whole group is asked first; a frozen one goes on', () => {
-  expect(pressed([text('P')])).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-pause' } } });
-  expect(pressed([text('P'), text('y')]).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
-  expect(pressed([text('P'), text('d')]).wishes).toEqual([{ do: 'pause-group', mode: 'drain' }]);
-  expect(pressed([text('P'), text('n')])).toMatchObject({ wishes: [], ui: { mode: { kind: 'browse' } } });
+  expect(pressed([text('P')])).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-pause' } } });
+  expect(pressed([text('P'), text('y')]).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('P'), text('d')]).commands).toEqual([{ do: 'pause-group', mode: 'drain' }]);
+  expect(pressed([text('P'), text('n')])).toMatchObject({ commands: [], ui: { mode: { kind: 'browse' } } });
   const frozen = fold([...sceneEvents, { type: 'group_frozen', until: sceneLimit }]).state;
-  expect(pressed([text('P')], { state: frozen }).wishes).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P')], { state: frozen }).commands).toEqual([{ do: 'resume-group' }]);
 });
 
 test('a paused or failed group goes on at once; one that nobody began or that lost its runner is asked about', () => {
   const pausedState = fold([...sceneEvents, { type: 'group_paused', reason: 'user', message: '' }]).state;
-  expect(pressed([text('P')], { state: pausedState, runner: 'none' }).wishes).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P')], { state: pausedState, runner: 'none' }).commands).toEqual([{ do: 'resume-group' }]);
   const lost = { runner: 'none' } as const;
-  expect(pressed([text('P')], lost)).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-go-on' } } });
-  expect(pressed([text('P'), text('y')], lost).wishes).toEqual([{ do: 'resume-group' }]);
-  expect(pressed([text('P'), text('p')], lost).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
-  expect(pressed([text('P'), named('enter')], lost).wishes).toEqual([]);
+  expect(pressed([text('P')], lost)).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-go-on' } } });
+  expect(pressed([text('P'), text('y')], lost).commands).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P'), text('p')], lost).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('P'), named('enter')], lost).commands).toEqual([]);
   const created = { state: fold(creation({}, [session(sessionId(1))])).state, runner: 'none' } as const;
-  expect(pressed([text('P'), text('n'), text('P'), text('y')], created).wishes).toEqual([{ do: 'resume-group' }]);
+  expect(pressed([text('P'), text('n'), text('P'), text('y')], created).commands).toEqual([{ do: 'resume-group' }]);
   const done = fold([...creation({}, []), started, { type: 'group_completed' }]).state;
-  expect(pressed([text('P')], { state: done, runner: 'none' }).wishes).toEqual([
+  expect(pressed([text('P')], { state: done, runner: 'none' }).commands).toEqual([
     { do: 'tell', message: 'The group is completed.' },
   ]);
 });
 
 test('q leaves a watcher at once and asks the runner', () => {
-  expect(pressed([text('q')]).wishes).toEqual([{ do: 'quit' }]);
+  expect(pressed([text('q')]).commands).toEqual([{ do: 'quit' }]);
   const runner = 'here';
-  expect(pressed([text('q')], { runner })).toMatchObject({ wishes: [], ui: { mode: { kind: 'ask-leave' } } });
-  expect(pressed([text('q'), text('l')], { runner }).wishes).toEqual([{ do: 'leave' }]);
-  expect(pressed([text('q'), text('p')], { runner }).wishes).toEqual([{ do: 'pause-group', mode: 'now' }]);
-  expect(pressed([text('q'), text('q')], { runner }).wishes).toEqual([]);
-  expect(pressed([named('ctrl-c')], { runner }).wishes).toEqual([{ do: 'interrupt' }]);
+  expect(pressed([text('q')], { runner })).toMatchObject({ commands: [], ui: { mode: { kind: 'ask-leave' } } });
+  expect(pressed([text('q'), text('l')], { runner }).commands).toEqual([{ do: 'leave' }]);
+  expect(pressed([text('q'), text('p')], { runner }).commands).toEqual([{ do: 'pause-group', mode: 'now' }]);
+  expect(pressed([text('q'), text('q')], { runner }).commands).toEqual([]);
+  expect(pressed([named('ctrl-c')], { runner }).commands).toEqual([{ do: 'interrupt' }]);
 });
 
 test('leaving is offered only where it undoes nothing that was asked for', () => {
@@ -201,8 +219,8 @@ test('leaving is offered only where it undoes nothing that was asked for', () =>
   ];
   for (const event of held) {
     const { state: shown } = fold([...sceneEvents, event]);
-    expect(pressed([text('q'), text('l')], { runner, state: shown }).wishes).toEqual([]);
-    expect(pressed([text('q'), text('p')], { runner, state: shown }).wishes).toMatchObject([{ do: 'pause-group' }]);
+    expect(pressed([text('q'), text('l')], { runner, state: shown }).commands).toEqual([]);
+    expect(pressed([text('q'), text('p')], { runner, state: shown }).commands).toMatchObject([{ do: 'pause-group' }]);
     const asked = textOf(frame({ view: { state: shown, runner }, ui: { mode: { kind: 'ask-leave' } } }));
     expect(asked).not.toContain('(l)');
   }
@@ -213,7 +231,27 @@ test('leaving is offered only where it undoes nothing that was asked for', () =>
 
 test('a text that arrives at once, pasted by mistake, presses nothing', () => {
   expect(pressed([text('rm -rf q'), { text: 'q', isPasted: true }])).toEqual({
-    ui: { ...firstUi, selected: sessionId(1) },
-    wishes: [],
+    ui: { ...firstUi, selected: sessionId(1), home: sessionId(1) },
+    commands: [],
   });
+});
+
+test('the help page names every key that does something, and no other', () => {
+  const characters = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
+  const presses = [
+    ...characters.map((one) => [one, text(one)] as const),
+    ...keyNames.map((one) => [one, named(one)] as const),
+  ];
+  const places: At[] = [1, 2, 6, 8].flatMap((number) =>
+    (['none', 'split', 'full'] as const).map((pane) => ({ number, ui: { pane, tab: 'log', scroll: 1, filter: ' ' } })),
+  );
+  const isHandled = (key: Press) =>
+    places.some((place) => {
+      const before = pressed([named('ctrl-u')], place).ui;
+      const { ui, commands } = pressed([key], place);
+      return commands.length > 0 || JSON.stringify(ui) !== JSON.stringify(before);
+    });
+  const handled = presses.filter(([, key]) => isHandled(key)).map(([name]) => name);
+  const told = helpEntries.flatMap(([keys]) => keys);
+  expect(handled.toSorted()).toEqual([...told, 'q', 'ctrl-c'].toSorted());
 });

@@ -1,11 +1,13 @@
 /** A group in the middle of its run, with one session of every kind, for tests of what the dashboard shows. */
 import type { EventBody, GroupEvent } from '../../../src/core/event.ts';
 import type { SessionDefinition } from '../../../src/core/group.ts';
+import { loggedContext } from '../../../src/core/plan/decision.ts';
+import { verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import type { LiveSession } from '../../../src/core/progress.ts';
 import { reduce } from '../../../src/core/reduce.ts';
 import { type GroupState, initialState } from '../../../src/core/state.ts';
 import { type AttemptNotes, noteAttempt } from '../../../src/report/dashboard/attempts.ts';
-import { plainRow } from '../../../src/report/dashboard/cells.ts';
+import { plainRow, type Row } from '../../../src/report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../../src/report/dashboard/frame.ts';
 import { asciiGlyphs, unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
 import { firstUi, type Ui } from '../../../src/report/dashboard/ui.ts';
@@ -114,10 +116,14 @@ export interface Wanted {
   readonly ascii?: true;
 }
 
-/** The scene as a frame. */
+/** The scene as a frame, of the list alone where nothing else is wanted. */
 export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {}): Frame {
   const { state, notes } = fold(sceneEvents);
-  const shown: View = { state, live: sceneLive, nowMs: startMs + 95_000, runner: 'elsewhere', ...view };
+  const nowMs = startMs + 95_000;
+  const seen = view?.state ?? state;
+  const isAbandoned = view?.runner === 'none';
+  const verdicts = verdictsOf(seen, { ...loggedContext(seen, view?.nowMs ?? nowMs), isAbandoned });
+  const shown: View = { state, live: sceneLive, nowMs, runner: 'elsewhere', verdicts, ...view };
   const selected = ui?.selected ?? sessionId(1);
   const material = {
     sessionId: selected,
@@ -129,10 +135,14 @@ export function frame({ columns = 80, rows = 24, ui, view, ascii }: Wanted = {})
     attempts: notes.get(selected) ?? [],
   };
   const glyphs = ascii ? asciiGlyphs : unicodeGlyphs;
-  return frameOf({ material, ...shown }, { ...firstUi, ...ui }, { columns, rows, glyphs });
+  return frameOf({ material, ...shown }, { ...firstUi, pane: 'none', ...ui }, { columns, rows, glyphs });
 }
 
 /** The frame as text, blanks at the ends of rows left out. */
 export function textOf({ rows }: Frame): string {
   return `${rows.map((row) => plainRow(row).trimEnd()).join('\n')}\n`;
+}
+
+export function isSelected({ cells }: Row): boolean {
+  return cells.some((cell) => cell.isSelected);
 }

@@ -10,7 +10,7 @@ import {
 } from '../../../control/progress-files.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { plural } from '../../../report/format.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Files } from '../../../world/world.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
@@ -29,12 +29,26 @@ export function define(command: Command, context: Context): void {
     )
     .argument('[id...]', 'session ids or unique prefixes; legacy for the file without an id')
     .option('--project <dir>', 'folder of the project (default: this folder)')
+    .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask')
+    .option('--json', 'one JSON document: {"removed": names of files}')
     .addHelpText('after', example)
-    .action((ids, { project, force }) => context.run(() => clean(context, ids, project, force === true)));
+    .action((ids, given) => context.run(() => clean(context, ids, given)));
 }
 
-async function clean(context: Context, ids: readonly string[], project: string | undefined, force: boolean) {
+interface Given {
+  readonly project?: string | undefined;
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function clean(context: Context, ids: readonly string[], { project, yes, force, json }: Given): Promise<Work> {
+  const nothing = (why: string): Work => {
+    context.stderr.line(why);
+    if (json) context.stdout.line(safeJson({ removed: [] }, 2));
+    return ok(exitCode.done);
+  };
   const loaded = loadProgress(context, project);
   if (!loaded.ok) return loaded;
   const chosen = choose(loaded.value, ids);
@@ -46,17 +60,11 @@ async function clean(context: Context, ids: readonly string[], project: string |
     else if (ids.length === 0) context.stderr.line(`Left alone: ${one.file.name} ${trouble}.`);
     else return cannotRemove(one, trouble);
   }
-  if (removable.length === 0) {
-    context.stderr.line('There are no stale progress files to remove.');
-    return ok(exitCode.done);
-  }
-  const sure = await confirmed(context, question(removable), force);
+  if (removable.length === 0) return nothing('There are no stale progress files to remove.');
+  const sure = await confirmed(context, question(removable), yes === true || force === true);
   if (!sure.ok) return sure;
-  if (!sure.value) {
-    context.stderr.line('Nothing was removed.');
-    return ok(exitCode.done);
-  }
-  return removeAll(context, loaded.value.folder, removable);
+  if (!sure.value) return nothing('Nothing was removed.');
+  return removeAll(context, loaded.value.folder, removable, json === true);
 }
 
 /** The named ones, each once; without names all stale ones. */
@@ -96,7 +104,7 @@ function question(chosen: readonly ListedProgress[]): string {
   return `Remove ${plural(chosen.length, 'progress file')}: ${safeLine(what.join(', '), 800)}?`;
 }
 
-function removeAll(context: Context, folder: string, chosen: readonly ListedProgress[]): Work {
+function removeAll(context: Context, folder: string, chosen: readonly ListedProgress[], json: boolean): Work {
   const { files } = context.world;
   const removed: string[] = [];
   const failed: string[] = [];
@@ -117,6 +125,7 @@ function removeAll(context: Context, folder: string, chosen: readonly ListedProg
     else failed.push(`${progressFolder}/${one.file.name} ${trouble}`);
   }
   context.stderr.line(`Removed ${plural(removed.length, 'progress file')}${listOf(removed)}.`);
+  if (json) context.stdout.line(safeJson({ removed }, 2));
   if (failed.length === 0) return ok(exitCode.done);
   const message = `Not everything could be removed: ${safeLine(failed.join(', '), 800)}.`;
   return fail('write-failed', message, 'Check the permissions of the folder, then try again.');

@@ -9,6 +9,17 @@ import { shippedFaber } from '../../../context/faber/shipped.ts';
 import { finishPhase, inProgress, nextPhase, phasesCompleted } from '../../../context/faber/state.ts';
 import { updateState } from '../../../context/faber/state-file.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';
+import {
+  type FoundRun,
+  noRunHere,
+  ofWorkItem,
+  projectHere,
+  runHere,
+  soundConfig,
+  whoAsks,
+} from '../../../control/faber/here.ts';
+import { beginPhase } from '../../../control/faber/pre-steps.ts';
+import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
 import { briefPath, lookAt, tryPath } from '../../../control/path-argument.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
@@ -17,18 +28,7 @@ import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { nearest } from '../../../template/nearest.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import {
-  type FoundRun,
-  noRunHere,
-  ofWorkItem,
-  parseWorkId,
-  projectHere,
-  runHere,
-  soundConfig,
-  whoAsks,
-} from '../../faber/here.ts';
-import { beginPhase } from '../../faber/pre-steps.ts';
-import { tidyWorktrees } from '../../faber/worktrees.ts';
+import { parseWorkId } from '../../options/option-values.ts';
 
 const example = `
 Example:
@@ -122,9 +122,11 @@ function notInProgress(runId: string, status: string): Result<never> {
   return fail('illegal-transition', message, advise('Go on with it', ['faber', 'resume', runId]));
 }
 
+const placeholders = 'There are {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.';
+
 /**
  * Paths are stored so that they are right on every machine, and may be given as they are stored, with placeholders.
- * Fails with `usage` for paths out of the project.
+ * Fails with `usage` for paths out of the project and for placeholders without a value.
  */
 function portableArtifacts(
   context: Context,
@@ -134,12 +136,12 @@ function portableArtifacts(
 ): Result<Record<string, string>> {
   const made: Record<string, string> = {};
   for (const { name, value } of given) {
+    const filled = fillIn(value, { project, runId, state, shipped: shippedFaber });
+    if (!filled.ok) return fail('usage', `${name} ${filled.trouble}.`, placeholders);
     if (!name.endsWith('_path')) {
       made[name] = value;
       continue;
     }
-    const filled = fillIn(value, { project, runId, state, shipped: shippedFaber });
-    if (!filled.ok) return fail('usage', `${name} ${filled.trouble}.`, 'Give the path of something in the project.');
     const path = resolve(context.cwd, filled.text);
     const kind = lookAt(context.world.files, path);
     const next = 'Give the path of something in the project.';

@@ -5,13 +5,21 @@ import { shippedFaber } from '../../../context/faber/shipped.ts';
 import { inProgress, isCompactionDue } from '../../../context/faber/state.ts';
 import { isTrigger, workflowName } from '../../../context/faber/workflow-config.ts';
 import { harmless } from '../../../context/hook-call.ts';
+import {
+  danglingRun,
+  type FoundRun,
+  noRunHere,
+  projectHere,
+  runHere,
+  soundConfig,
+  whoAsks,
+} from '../../../control/faber/here.ts';
+import { bashCharactersMax } from '../../../control/faber/pre-steps.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { nearest } from '../../../template/nearest.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { danglingRun, type FoundRun, noRunHere, projectHere, runHere, soundConfig, whoAsks } from '../../faber/here.ts';
-import { bashCharactersMax } from '../../faber/pre-steps.ts';
 
 const example = `
 Example:

@@ -6,15 +6,16 @@ import { runLines } from '../../../context/faber/prime.ts';
 import { beginSession, inProgress, isoTime, nextPhase } from '../../../context/faber/state.ts';
 import { loadState, updateState } from '../../../context/faber/state-file.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';
+import { activate, activeNow, conflictWith } from '../../../control/faber/begin.ts';
+import { projectHere, runNamed, soundConfig, warnOfIgnored, whoAsks } from '../../../control/faber/here.ts';
+import { beginPhase } from '../../../control/faber/pre-steps.ts';
+import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
 import { advise } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { activate, activeNow, choose, conflictWith } from '../../faber/begin.ts';
-import { projectHere, runNamed, soundConfig, warnOfIgnored, whoAsks } from '../../faber/here.ts';
-import { beginPhase } from '../../faber/pre-steps.ts';
-import { tidyWorktrees } from '../../faber/worktrees.ts';
+import { choose } from '../../faber-choice.ts';
 
 const example = `
 Example:

@@ -2,11 +2,11 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { endSession } from '../../../context/faber/state.ts';
 import { updateState } from '../../../context/faber/state-file.ts';
+import { danglingRun, projectHere, runHere, whoAsks } from '../../../control/faber/here.ts';
 import { ok } from '../../../core/failure.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { danglingRun, projectHere, runHere, whoAsks } from '../../faber/here.ts';
 
 const example = `
 Example:

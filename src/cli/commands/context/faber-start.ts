@@ -6,16 +6,18 @@ import { beginSession, newState, stamp } from '../../../context/faber/state.ts';
 import { createState } from '../../../context/faber/state-file.ts';
 import type { WorkflowConfig } from '../../../context/faber/workflow-config.ts';
 import { trackWorktree, untrackWorktree } from '../../../context/faber/worktrees.ts';
+import { activate, activeNow, conflictWith } from '../../../control/faber/begin.ts';
+import { projectHere, soundConfig, warnOfIgnored, whoAsks } from '../../../control/faber/here.ts';
+import { beginPhase } from '../../../control/faber/pre-steps.ts';
+import { makeWorktree, repositoryOf, tidyWorktrees } from '../../../control/faber/worktrees.ts';
 import { tryPath } from '../../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { removeWorktree } from '../../../git/worktrees/worktree.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { activate, activeNow, choose, conflictWith } from '../../faber/begin.ts';
-import { parseWorkId, projectHere, soundConfig, warnOfIgnored, whoAsks } from '../../faber/here.ts';
-import { beginPhase } from '../../faber/pre-steps.ts';
-import { makeWorktree, repositoryOf, tidyWorktrees } from '../../faber/worktrees.ts';
+import { choose } from '../../faber-choice.ts';
+import { parseWorkId } from '../../options/option-values.ts';
 
 const example = `
 Example:

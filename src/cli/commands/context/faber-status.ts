@@ -5,21 +5,21 @@ import { type FaberProject, listRuns, readActiveRun } from '../../../context/fab
 import { currentSession, isSessionOpen, nextPhase, partOf, phasesCompleted } from '../../../context/faber/state.ts';
 import { loadState } from '../../../context/faber/state-file.ts';
 import { workflowName } from '../../../context/faber/workflow-config.ts';
+import {
+  danglingRun,
+  type FoundRun,
+  ofWorkItem,
+  projectHere,
+  runHere,
+  soundConfig,
+  warnOfIgnored,
+} from '../../../control/faber/here.ts';
 import { ok } from '../../../core/failure.ts';
 import { formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import {
-  danglingRun,
-  type FoundRun,
-  ofWorkItem,
-  parseWorkId,
-  projectHere,
-  runHere,
-  soundConfig,
-  warnOfIgnored,
-} from '../../faber/here.ts';
+import { parseWorkId } from '../../options/option-values.ts';
 
 const example = `
 Example:

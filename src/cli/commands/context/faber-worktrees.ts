@@ -1,14 +1,7 @@
 /** `faber worktrees`: the work trees that were made for runs, and with --prune the removal of those that are over. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { commandText } from '../../../core/advice.ts';
-import { fail, ok } from '../../../core/failure.ts';
-import { formatTable, plural } from '../../../report/format.ts';
-import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { confirmed } from '../../confirm.ts';
-import type { Context, Work } from '../../context.ts';
-import { exitCode } from '../../exit-code.ts';
-import { projectHere } from '../../faber/here.ts';
+import { projectHere } from '../../../control/faber/here.ts';
 import {
   type Repository,
   removeFinished,
@@ -16,7 +9,14 @@ import {
   tidyWorktrees,
   viewWorktrees,
   type WorktreeView,
-} from '../../faber/worktrees.ts';
+} from '../../../control/faber/worktrees.ts';
+import { commandText } from '../../../core/advice.ts';
+import { fail, ok } from '../../../core/failure.ts';
+import { formatTable, plural } from '../../../report/format.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { confirmed } from '../../confirm.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
 
 const example = `
 Example:
@@ -31,6 +31,7 @@ export function define(command: Command, context: Context): void {
     )
     .option('--prune', 'remove what is over')
     .option('--merged', 'with --prune: only those whose branch is merged, without a question, as FABER does by itself')
+    .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask, and do not wait for the end of sessions')
     .option('--project <dir>', 'the project (default: the current folder)')
     .option('--json', 'one JSON document: an array of work trees, or of what became of them')
@@ -39,6 +40,7 @@ export function define(command: Command, context: Context): void {
 }
 
 interface Given {
+  readonly yes?: true | undefined;
   readonly prune?: true | undefined;
   readonly merged?: true | undefined;
   readonly force?: true | undefined;
@@ -94,14 +96,14 @@ async function prune(
   context: Context,
   repository: Repository,
   views: readonly WorktreeView[],
-  { force, json }: Given,
+  { yes, force, json }: Given,
 ): Promise<Work> {
   const over = views.filter(({ status }) => status !== 'in progress');
   // An entry whose folder is gone holds nothing that could be lost.
   const folders = over.filter(({ status }) => status !== 'missing');
   if (folders.length > 0) {
     const question = `Remove ${plural(folders.length, 'work tree')}: ${folders.map(({ path }) => path).join(', ')}?`;
-    const sure = await confirmed(context, question, force === true);
+    const sure = await confirmed(context, question, yes === true || force === true);
     if (!sure.ok) return sure;
     if (!sure.value) return ok(exitCode.failed);
   }

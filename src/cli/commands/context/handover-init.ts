@@ -16,7 +16,7 @@ import { readProjectText } from '../../../context/hook-call.ts';
 import { handoverRoot } from '../../../control/handover-root.ts';
 import { briefPath, tryPath } from '../../../control/path-argument.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { systemFailure } from '../../../store/system-failure.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -38,11 +38,18 @@ export function define(command: Command, context: Context): void {
     .argument('<dir>', 'folder of the project; made when it is missing')
     .option('--name <name>', "the project's name (default: the folder's)", parseText)
     .option('--root <dir>', 'folder in which claude is started (default: this folder)')
+    .option('--json', 'one JSON document: {"project", "made", "named"}, the last two with the files that were written')
     .addHelpText('after', example)
-    .action((dir, { name, root }) => context.run(() => init(context, dir, name, root)));
+    .action((dir, given) => context.run(() => init(context, dir, given)));
 }
 
-function init(context: Context, typed: string, name: string | undefined, typedRoot: string | undefined): Work {
+interface Given {
+  readonly name?: string | undefined;
+  readonly root?: string | undefined;
+  readonly json?: true | undefined;
+}
+
+function init(context: Context, typed: string, { name, root: typedRoot, json }: Given): Work {
   if (typed === '') return fail('usage', 'The path of the folder is empty.', 'Give the path of the project.');
   const root = handoverRoot(context, typedRoot);
   if (!root.ok) return root;
@@ -63,10 +70,19 @@ function init(context: Context, typed: string, name: string | undefined, typedRo
   const isBelow = !path.startsWith('..');
   // A project that is there, but where no hook looks, is worth being named.
   if (!made.ok && (isFound || !isBelow || !readProjectText(files, root.value, file).ok)) return made;
-  if (made.ok) context.stdout.line(safeLine(`Made ${file}`, 1000));
-  if (isFound) return ok(exitCode.done);
-  if (isBelow) return nameFolder(context, join(root.value, handoverConfig), path);
-  context.stdout.line(safeLine(`Its hooks find it when claude is started in ${folder}`, 1000));
+  const say = (text: string): void => (json ? context.stderr : context.stdout).line(safeLine(text, 1000));
+  if (made.ok) say(`Made ${file}`);
+  const naming = join(root.value, handoverConfig);
+  const isNamed = !isFound && isBelow;
+  if (isNamed) {
+    const named = nameFolder(context, naming, path);
+    if (!named.ok) return named;
+    say(`Named it in ${naming}`);
+  } else if (!isFound) say(`Its hooks find it when claude is started in ${folder}`);
+  if (json) {
+    const written = { ...(made.ok ? { made: file } : {}), ...(isNamed ? { named: naming } : {}) };
+    context.stdout.line(safeJson({ project: folder, ...written }, 2));
+  }
   return ok(exitCode.done);
 }
 
@@ -102,13 +118,13 @@ function make({ world: { files, clock } }: Context, folder: string, file: string
 }
 
 /** Adds the folder to the configuration of the root. */
-function nameFolder({ world: { files, clock }, stdout }: Context, config: string, path: string): Work {
+function nameFolder({ world: { files, clock } }: Context, config: string, path: string): Result<unknown> {
   try {
     files.makeFolder(dirname(config), 'project');
   } catch (error) {
     return { ok: false, failure: systemFailure(config, error) };
   }
-  const named = updateExclusively(files, {
+  return updateExclusively(files, {
     path: config,
     nowMs: clock.now(),
     bytesMax: configBytesMax,
@@ -121,9 +137,6 @@ function nameFolder({ world: { files, clock }, stdout }: Context, config: string
       return ok(new TextEncoder().encode(`${JSON.stringify({ ...value, folders: [...folders, path] }, null, 2)}\n`));
     },
   });
-  if (!named.ok) return named;
-  stdout.line(safeLine(`Named it in ${config}`, 1000));
-  return ok(exitCode.done);
 }
 
 /** Looked at before anything is made, so that a project is never made and then not named. */

@@ -4,13 +4,19 @@
  */
 import type { Command } from '@commander-js/extra-typings';
 import { installHooks } from '../../../context/install.ts';
+import {
+  accessOf,
+  changeHooks,
+  readSettings,
+  type SettingsPlace,
+  settingsPath,
+} from '../../../control/hooks/settings-file.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { type ContextName, contextNames } from '../../../core/group.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { launcherIn } from '../../../world/own-program.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../../hooks/settings-file.ts';
 import { parseContext } from '../../options/option-values.ts';
 
 const example = `
@@ -28,16 +34,18 @@ export function define(command: Command, context: Context): void {
     .option('--project <dir>', 'folder of the project (default: this folder)')
     .option('--config-dir <dir>', "claude's config dir, such as ~/.claude")
     .option('--systems <list>', 'of cpm, faber and handover (default: all)', parseContext)
+    .option('--json', 'one JSON document: {"path", "systems", "isChanged"}')
     .addHelpText('after', example)
     .action((given) => context.run(() => install(context, given)));
 }
 
-interface Given extends Place {
+interface Given extends SettingsPlace {
   readonly systems?: readonly ContextName[] | undefined;
+  readonly json?: true | undefined;
 }
 
 function install(context: Context, given: Given): Work {
-  const { systems = contextNames } = given;
+  const { systems = contextNames, json } = given;
   if (systems.length === 0) return fail('usage', 'No system is named.', 'Give some of cpm, faber and handover.');
   const path = settingsPath(context, given);
   if (!path.ok) return path;
@@ -51,8 +59,10 @@ function install(context: Context, given: Given): Work {
   if (!changed.ok) return changed;
   const { stdout, stderr } = context;
   const names = systems.join(', ');
-  const verb = changed.value.isChanged ? 'Installed' : 'Already installed,';
-  stdout.line(safeLine(`${verb} the hooks of ${names} in ${path.value}`, 1000));
+  const { isChanged } = changed.value;
+  const verb = isChanged ? 'Installed' : 'Already installed,';
+  if (json) stdout.line(safeJson({ path: path.value, systems, isChanged }, 2));
+  else stdout.line(safeLine(`${verb} the hooks of ${names} in ${path.value}`, 1000));
   if (changed.value.backup !== null) stderr.line(safeLine(`What was there is kept in ${changed.value.backup}`, 1000));
   if (before.value?.disableAllHooks === true) {
     stderr.line('They will not run: "disableAllHooks" is true in the same file.');

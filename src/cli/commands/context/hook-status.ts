@@ -2,6 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { hookEvents } from '../../../context/hook-call.ts';
 import { type InstalledHook, installedHooks } from '../../../context/install.ts';
+import { readSettings, type SettingsPlace, settingsPath } from '../../../control/hooks/settings-file.ts';
 import { lookAt } from '../../../control/path-argument.ts';
 import { ok } from '../../../core/failure.ts';
 import { contextNames } from '../../../core/group.ts';
@@ -10,7 +11,6 @@ import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { launcherIn } from '../../../world/own-program.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { type Place, readSettings, settingsPath } from '../../hooks/settings-file.ts';
 
 const example = `
 Example:
@@ -35,7 +35,7 @@ interface Row {
   readonly trouble?: string;
 }
 
-function status(context: Context, place: Place, json: boolean): Work {
+function status(context: Context, place: SettingsPlace, json: boolean): Work {
   const path = settingsPath(context, place);
   if (!path.ok) return path;
   const settings = readSettings(context, path.value);

@@ -1,12 +1,18 @@
 /** `hook uninstall`: takes our hooks out of a person's or a project's own settings. */
 import type { Command } from '@commander-js/extra-typings';
 import { uninstallHooks } from '../../../context/install.ts';
+import {
+  accessOf,
+  changeHooks,
+  readSettings,
+  type SettingsPlace,
+  settingsPath,
+} from '../../../control/hooks/settings-file.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { type ContextName, contextNames } from '../../../core/group.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { accessOf, changeHooks, type Place, readSettings, settingsPath } from '../../hooks/settings-file.ts';
 import { parseContext } from '../../options/option-values.ts';
 
 const example = `
@@ -20,32 +26,37 @@ export function define(command: Command, context: Context): void {
     .option('--project <dir>', 'folder of the project (default: this folder)')
     .option('--config-dir <dir>', "claude's config dir, such as ~/.claude")
     .option('--systems <list>', 'of cpm, faber and handover (default: all)', parseContext)
+    .option('--json', 'one JSON document: {"path", "systems", "isChanged"}')
     .addHelpText('after', example)
     .action((given) => context.run(() => uninstall(context, given)));
 }
 
-interface Given extends Place {
+interface Given extends SettingsPlace {
   readonly systems?: readonly ContextName[] | undefined;
+  readonly json?: true | undefined;
 }
 
 function uninstall(context: Context, given: Given): Work {
-  const { systems = contextNames } = given;
+  const { systems = contextNames, json } = given;
   if (systems.length === 0) return fail('usage', 'No system is named.', 'Give some of cpm, faber and handover.');
   const path = settingsPath(context, given);
   if (!path.ok) return path;
   const before = readSettings(context, path.value);
   if (!before.ok) return before;
   const { stdout, stderr } = context;
-  const nothing = `There are no hooks of ${systems.join(', ')} in ${path.value}`;
+  const say = (isChanged: boolean): void => {
+    const names = systems.join(', ');
+    const text = isChanged ? `Removed the hooks of ${names} from` : `There are no hooks of ${names} in`;
+    stdout.line(json ? safeJson({ path: path.value, systems, isChanged }, 2) : safeLine(`${text} ${path.value}`, 1000));
+  };
   if (before.value === null || uninstallHooks(before.value, systems) === before.value) {
-    stdout.line(safeLine(nothing, 1000));
+    say(false);
     return ok(exitCode.done);
   }
   const target = { path: path.value, access: accessOf(given) };
   const changed = changeHooks(context, target, (settings) => uninstallHooks(settings, systems));
   if (!changed.ok) return changed;
-  const removed = `Removed the hooks of ${systems.join(', ')} from ${path.value}`;
-  stdout.line(safeLine(changed.value.isChanged ? removed : nothing, 1000));
+  say(changed.value.isChanged);
   if (changed.value.backup !== null) stderr.line(safeLine(`What was there is kept in ${changed.value.backup}`, 1000));
   return ok(exitCode.done);
 }

@@ -1,24 +1,18 @@
 /** `group archive`: puts a finished group away; it stays readable and can no longer run. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { changeGroup } from '../../../control/change-group.ts';
 import { shellWord } from '../../../control/path-argument.ts';
-import { resolveGroup } from '../../../control/resolve.ts';
+import { resolveGroupToDestroy } from '../../../control/resolve.ts';
 import { adviceText, advise, type CommandLine } from '../../../core/advice.ts';
-import { fail, ok, type Result } from '../../../core/failure.ts';
-import { runCommand } from '../../../core/plan/advice.ts';
-import type { GroupState } from '../../../core/state.ts';
-import { nextGroupStatus } from '../../../core/status.ts';
-import { finishMerge } from '../../../delivery/finish.ts';
-import { recoveryHint } from '../../../delivery/recovery-hint.ts';
-import { cleanUpSessions, type Leftover, leftoversOf, whyKept } from '../../../delivery/worktree-cleanup.ts';
+import { ok } from '../../../core/failure.ts';
+import { type Archived, archiveGroup } from '../../../delivery/removal/archive-group.ts';
+import type { Leftover } from '../../../delivery/worktree-cleanup.ts';
 import { repositoryDir } from '../../../git/worktrees/scratch.ts';
 import { plural } from '../../../report/format.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { titleOf } from '../../../report/wording.ts';
-import type { GroupWriter } from '../../../store/group-writer.ts';
 import type { Context, Work } from '../../context.ts';
-import { type ExitCode, exitCode } from '../../exit-code.ts';
+import { exitCode } from '../../exit-code.ts';
 
 const example = `
 Example:
@@ -32,90 +26,52 @@ export function define(command: Command, context: Context): void {
       'Archives a completed, failed or paused group. It stays readable, but cannot run any more. Worktrees and ' +
         'branches whose work is merged go; while others hold unmerged work, nothing is archived.',
     )
-    .argument('<group>', 'id, unique prefix or slug')
+    .argument('<group>', 'id, unique prefix or slug; of several groups of one slug the id')
     .option('--force', 'remove worktrees and branches with unmerged work as well')
+    .option('--json', 'one JSON document: {"group", "removedWorktrees", "keptWorktrees"}')
     .addHelpText('after', example)
-    .action((reference, { force }) => context.run(() => archive(context, reference, force === true)));
+    .action((reference, given) => context.run(() => archive(context, reference, given)));
 }
 
-async function archive(context: Context, reference: string, force: boolean): Promise<Work> {
-  const group = resolveGroup(context, reference);
+interface Given {
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function archive(context: Context, reference: string, given: Given): Promise<Work> {
+  const group = resolveGroupToDestroy(context, reference);
   if (!group.ok) return group;
-  return changeGroup(context, group.value, { direct: (writer) => archiveNow(context, writer, force) });
+  const archived = await archiveGroup(context, group.value, given.force === true);
+  if (!archived.ok) return archived;
+  say(context, archived.value, given.force === true);
+  if (given.json) context.stdout.line(safeJson(documentOf(archived.value), 2));
+  return ok(exitCode.done);
 }
 
-async function archiveNow(context: Context, writer: GroupWriter, force: boolean): Promise<Result<ExitCode>> {
-  const { status, group } = writer.state;
-  const isArchived = status === 'archived';
-  if (!isArchived && nextGroupStatus(status, 'group_archived') === null) {
-    return fail(
-      'illegal-transition',
-      `Group ${group.id} is ${status}; only completed, failed and paused groups can be archived.`,
-      status === 'running'
-        ? advise('Its runner is gone. Finish it with', runCommand(writer.state))
-        : advise('Run it first, or remove it with', ['group', 'delete', group.id]),
-    );
-  }
-  const finished = await finishMerge(context, writer);
-  if (!finished.ok) return finished;
-  const leftovers = (await leftoversOf(context, writer.paths, writer.state)).filter(
-    ({ record }) => record !== undefined,
-  );
-  if (!isArchived && !force) {
-    const possible = checkArchivable(context, writer.state, leftovers);
-    if (!possible.ok) return possible;
-  }
-  // Archived first: worktrees are looked at again by the same command, should this end in between.
-  if (!isArchived) writer.record([{ type: 'group_archived' }]);
-  const tidied = await cleanUpSessions(context, writer, [...writer.state.sessions.keys()], { force });
-  if (!tidied.ok) return tidied;
-  const { cleaned, kept, notes } = tidied.value;
-  const { stderr } = context;
-  const say = (text: string): void => stderr.line(safeLine(text, lineColumns));
-  say(isArchived ? `Group ${group.id} is archived already.` : `Archived ${group.id}.`);
-  if (cleaned.length > 0) say(`Removed ${plural(cleaned.length, 'worktree')} with what belonged to it.`);
+function documentOf({ state, tidied: { cleaned, kept } }: Archived): object {
+  return {
+    group: state.group.id,
+    removedWorktrees: cleaned,
+    keptWorktrees: kept.map(({ sessionId }) => sessionId),
+  };
+}
+
+function say({ stderr }: Context, { state, wasArchived, tidied, leftovers }: Archived, force: boolean): void {
+  const { id } = state.group;
+  const line = (text: string): void => stderr.line(safeLine(text, lineColumns));
+  line(wasArchived ? `Group ${id} is archived already.` : `Archived ${id}.`);
+  const { cleaned, kept, notes } = tidied;
+  if (cleaned.length > 0) line(`Removed ${plural(cleaned.length, 'worktree')} with what belonged to it.`);
   for (const leftover of leftovers.filter(({ sessionId }) => cleaned.includes(sessionId))) {
-    for (const line of lostWith(leftover)) say(line);
+    for (const lost of lostWith(leftover)) line(lost);
   }
-  for (const note of notes) say(note);
-  for (const { sessionId, why } of kept) {
-    say(`The worktree of ${titleOf(writer.state, sessionId)} stays. ${why}`);
-  }
-  if (kept.length > 0) say(advice(group.id, force));
-  return ok(exitCode.done);
+  for (const note of notes) line(note);
+  for (const { sessionId, why } of kept) line(`The worktree of ${titleOf(state, sessionId)} stays. ${why}`);
+  if (kept.length > 0) line(advice(id, force));
 }
 
 const lineColumns = 1000;
 const namesShownMax = 10;
-
-/** An archived group cannot be merged any more, so what waits for that must not be put away with it. */
-function checkArchivable(context: Context, state: GroupState, leftovers: readonly Leftover[]): Result<void> {
-  const obstacles = leftovers.flatMap((leftover) => {
-    const why = whyKept(context, withoutLock(leftover), 'keep-unmerged');
-    return why === null ? [] : [{ leftover, why }];
-  });
-  const [first] = obstacles;
-  if (first === undefined) return ok(undefined);
-  const { id } = state.group;
-  const rest = obstacles.length === 1 ? '' : ` So it is with ${plural(obstacles.length - 1, 'further session')}.`;
-  return fail(
-    'illegal-transition',
-    `Group ${id} is not archived: unmerged work would stay. The worktree of ${first.leftover.title}: ` +
-      `${first.why}${rest}`,
-    advise(
-      `${recoveryHint(state, first.leftover)} and archive again, or throw it away with`,
-      archiveCommand(id, '--force'),
-    ),
-  );
-}
-
-/** A lock keeps the worktree, but says nothing about what is in it. */
-function withoutLock(leftover: Leftover): Leftover {
-  const { standing } = leftover;
-  if (standing?.ok !== true || standing.value.registered === null) return leftover;
-  const { lock: _lock, ...registered } = standing.value.registered;
-  return { ...leftover, standing: ok({ ...standing.value, registered }) };
-}
 
 /** Of a worktree that was removed by force: what was nowhere else. Git keeps commits for some weeks, files never. */
 function lostWith({ title, doomed, standing, isUncertain }: Leftover): string[] {

@@ -1,22 +1,18 @@
 /** `group budget`: what is spent, reserved and left, by session and by model; raises the cap. */
 
 import type { Command } from '@commander-js/extra-typings';
-import { changeGroup } from '../../../control/change-group.ts';
-import { askRunner, whileWaiting } from '../../../control/request.ts';
+import { whileWaiting } from '../../../control/request.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
+import { submit } from '../../../control/submit.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
-import { advise, commandText } from '../../../core/advice.ts';
+import { commandText } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
-import { resumeCommand, runCommand } from '../../../core/plan/advice.ts';
-import type { GroupState } from '../../../core/state.ts';
-import { nextGroupStatus } from '../../../core/status.ts';
+import { resumeCommand } from '../../../core/plan/advice.ts';
 import { type BudgetReport, budgetLines, budgetReport } from '../../../report/budget.ts';
 import { formatMoney } from '../../../report/format.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import { titleOf } from '../../../report/wording.ts';
-import { wishEvents } from '../../../runner/request-answers.ts';
-import type { GroupWriter } from '../../../store/group-writer.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseMoney } from '../../options/option-values.ts';
@@ -35,8 +31,8 @@ Figures marked with "~" are estimates: a lower bound until claude says what it c
 that is held or was booked: of that, the highest it can be.`)
     .argument('<group>', 'id, unique prefix or slug')
     .option('--raise-to <usd>', 'set the cap, while the group runs too', parseMoney)
-    .option('--book <session>', 'what is held for the session after a power cut is spent')
-    .option('--free <session>', 'what is held for the session after a power cut is not spent')
+    .option('--book <session>', 'what is held for the session is spent')
+    .option('--free <session>', 'what is held for the session is not spent')
     .option('--json', 'one JSON document, amounts in US dollars')
     .addHelpText('after', example)
     .action((reference, options) => context.run(() => budget(context, reference, options)));
@@ -64,7 +60,8 @@ async function budget(context: Context, reference: string, { raiseTo, book, free
     saySettled(context, after.value, done.value, book !== undefined);
   }
   if (raiseTo !== undefined) {
-    const raised = await raise(context, group.value, raiseTo);
+    const raising = submit(context, group.value, { kind: 'raise-budget', maxBudgetUsd: raiseTo });
+    const raised = await whileWaiting(context, group.value, raising);
     if (!raised.ok) return raised;
     sayRaised(context, group.value, raiseTo);
   }
@@ -85,66 +82,13 @@ async function settleHeld(
 ): Promise<Result<SessionId>> {
   const session = sessionOf(group, reference);
   if (!session.ok) return session;
-  const { world } = context;
   const { sessionId } = session.value;
-  const wish = { kind: 'settle-cost', sessionId, isSpent } as const;
-  return changeGroup<SessionId>(context, group, {
-    direct(writer) {
-      const granted = wishEvents(world, writer, wish);
-      if (!granted.ok) return granted;
-      writer.record(granted.value.events);
-      return ok(sessionId);
-    },
-    async viaRunner(runId) {
-      const answer = await askRunner(world, group, runId, wish);
-      if (answer === 'runner-gone' || !answer.ok) return answer;
-      return ok(sessionId);
-    },
-  });
+  const done = await submit(context, group, { kind: 'settle-cost', sessionId, isSpent });
+  return done.ok ? ok(sessionId) : done;
 }
 
 function reportOf({ world }: Context, { paths, state }: Pick<LoadedGroup, 'paths' | 'state'>): BudgetReport {
   return budgetReport(state, attemptUsages(world, paths, state));
-}
-
-async function raise(context: Context, group: LoadedGroup, maxBudgetUsd: number): Promise<Result<void>> {
-  // A mistake is told before anybody is asked; what may have changed meanwhile is checked again under the lock.
-  const possible = checkRaise(group.state, reportOf(context, group), maxBudgetUsd);
-  if (!possible.ok) return possible;
-  return changeGroup<void>(context, group, {
-    direct: (writer) => raiseDirectly(context, writer, maxBudgetUsd),
-    async viaRunner(runId) {
-      const asked = askRunner(context.world, group, runId, { kind: 'raise-budget', maxBudgetUsd });
-      const answer = await whileWaiting(context, group, asked);
-      if (answer === 'runner-gone' || !answer.ok) return answer;
-      return ok(undefined);
-    },
-  });
-}
-
-function raiseDirectly(context: Context, writer: GroupWriter, maxBudgetUsd: number): Result<void> {
-  const possible = checkRaise(writer.state, reportOf(context, writer), maxBudgetUsd);
-  if (!possible.ok) return possible;
-  writer.record([{ type: 'group_changed', config: { ...writer.state.group.config, maxBudgetUsd } }]);
-  return ok(undefined);
-}
-
-function checkRaise(state: GroupState, { spentUsd, estimated }: BudgetReport, wantedUsd: number): Result<void> {
-  const { id, config } = state.group;
-  const wanted = formatMoney(wantedUsd);
-  if (nextGroupStatus(state.status, 'group_changed') === null) {
-    return fail('usage', `Group ${id} is ${state.status}; its budget stays as it is.`, 'Create a new group.');
-  }
-  if (wantedUsd <= spentUsd) {
-    const spent = formatMoney(spentUsd, estimated);
-    const message = `Group ${id} has spent ${spent} already, so it cannot be held to ${wanted}.`;
-    return fail('usage', message, 'Give --raise-to an amount above that.');
-  }
-  if (config.maxBudgetUsd !== undefined && wantedUsd < config.maxBudgetUsd) {
-    const message = `The cap of group ${id} is ${formatMoney(config.maxBudgetUsd)}, which is more than ${wanted}.`;
-    return fail('usage', message, advise('Lower it with', runCommand(state, '--max-budget-usd', String(wantedUsd))));
-  }
-  return ok(undefined);
 }
 
 /** This and the next on stderr, so that stdout is the report alone. */

@@ -5,6 +5,7 @@ import { type GroupTemplates, groupTemplates } from '../../../control/create/tem
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { defaultGroupConfig, type GroupConfig } from '../../../core/group.ts';
 import { checkSlug } from '../../../core/id.ts';
+import { safeJson } from '../../../report/terminal-text.ts';
 import { parseGiven, resolveVariables } from '../../../template/variables.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -38,15 +39,16 @@ export function define(command: Command, context: Context): void {
     .addOption(options.noPauseOnError())
     .addOption(options.shareCheckouts())
     .addOption(options.acceptClaude())
-    .option('--from <workflow>', 'path of a workflow file, or name of a workflow template')
+    .option('--from <workflow>', 'path of a workflow file, "-" for standard input, or name of a workflow template')
     .option('--var <name=value>', 'value for a variable of the workflow or of templates; may be repeated', collect)
     .option('--template <name>', 'prompt or config template for sessions that name none')
     .option('--config-template <name>', 'config template that all sessions inherit')
+    .option('--json', 'one JSON document: {"group", "sessions"}')
     .addHelpText('after', example)
     .action((slug, given) => {
       const { name, description, from, var: vars = [], template, configTemplate } = given;
       const wanted = { slug, name, description, config: configOf(given), from, vars, template, configTemplate };
-      return context.run(() => create(context, wanted));
+      return context.run(() => create(context, wanted, given.json === true));
     });
 }
 
@@ -61,7 +63,7 @@ interface Wanted {
   readonly configTemplate: string | undefined;
 }
 
-async function create(context: Context, wanted: Wanted): Promise<Work> {
+async function create(context: Context, wanted: Wanted, json: boolean): Promise<Work> {
   const root = context.root();
   if (!root.ok) return root;
   const slug = checkSlug(wanted.slug);
@@ -88,7 +90,8 @@ async function create(context: Context, wanted: Wanted): Promise<Work> {
     configTemplates: [...group.value.configTemplates, ...templates.value.configTemplates],
   });
   if (!created.ok) return created;
-  context.stdout.line(created.value.group.id);
+  const { group: made, sessions } = created.value;
+  context.stdout.line(json ? safeJson({ group: made.id, sessions: [...sessions.keys()] }, 2) : made.id);
   return ok(exitCode.done);
 }
 
@@ -99,8 +102,8 @@ async function fromWorkflow(
   { configTemplates }: GroupTemplates,
 ): Promise<Result<NewGroup>> {
   const specs = configTemplates.flatMap(({ variables }) => variables);
-  const { readWorkflow } = await import('../../workflow-group.ts');
-  const group = readWorkflow(
+  const { readNamedWorkflow } = await import('../../options/workflow-argument.ts');
+  const group = await readNamedWorkflow(
     context,
     from,
     vars,

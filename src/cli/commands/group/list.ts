@@ -1,6 +1,7 @@
 /** `group list`: all groups, newest first. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
+import { type GroupListing, type GroupMeta, groupMeta, listGroups, referenceTo } from '../../../control/groups.ts';
 import { loadWithRunner } from '../../../control/resolve.ts';
 import { standingOf } from '../../../control/watch/live-view.ts';
 import { commandText } from '../../../core/advice.ts';
@@ -10,9 +11,6 @@ import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
 import { type Cell, formatAge, formatMoney, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { conditionOf, statusTone } from '../../../report/wording.ts';
-import { type GroupListing, listGroups } from '../../../store/group-store.ts';
-import { type GroupMeta, groupMeta } from '../../../store/meta.ts';
-import { groupPaths } from '../../../store/paths.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
@@ -42,7 +40,8 @@ export function define(command: Command, context: Context): void {
 function list(context: Context, status: StatusFilter | undefined, json: boolean): Work {
   const root = context.root();
   if (!root.ok) return root;
-  const listings = listGroups(context.world, root.value).filter((listing) => isWanted(listing, status));
+  const all = listGroups(context.world, root.value);
+  const listings = all.filter((listing) => isWanted(listing, status));
   if (json) {
     context.stdout.line(
       safeJson(
@@ -53,8 +52,7 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
     return ok(exitCode.done);
   }
   if (listings.length === 0) {
-    const which = status === undefined ? '' : `${status} `;
-    context.stderr.line(`There are no ${which}groups. Make one with: ${commandText(['group', 'create', 'SLUG'])}`);
+    context.stderr.line(nothingToShow(status, all.length));
   } else {
     // At once: thousands of lines take longer to hand over one by one than to put together.
     context.stdout.line(table(context, root.value, listings).join('\n'));
@@ -64,6 +62,14 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
     if (problem !== undefined) context.stderr.line(`${id}: ${safeLine(describeFailure(problem), 400)}`);
   }
   return ok(exitCode.done);
+}
+
+function nothingToShow(status: StatusFilter | undefined, all: number): string {
+  if (status === undefined || all === 0)
+    return `There are no groups. Make one with: ${commandText(['group', 'create', 'SLUG'])}`;
+  const others = `Of any status there ${all === 1 ? 'is 1' : `are ${all}`}: ${commandText(['group', 'list'])}`;
+  const archiving = `A finished group is put away with: ${commandText(['group', 'archive', 'GROUP'])}`;
+  return `There are no ${status} groups. ${others}${status === 'archived' ? `\n${archiving}` : ''}`;
 }
 
 /** Groups of which nothing is known are always shown: whatever is looked for, it may be in them. */
@@ -113,7 +119,7 @@ function troubled({ reason }: Failure): Cell {
 /** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
 function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: GroupMeta; status: string } {
   if (meta.status !== 'running') return { meta, status: meta.status };
-  const loaded = loadWithRunner(world, { root, groupId: meta.id, paths: groupPaths(root, meta.id) });
+  const loaded = loadWithRunner(world, referenceTo(root, meta.id));
   if (!loaded.ok) return { meta, status: meta.status };
   const { state } = loaded.value;
   const { live, isInterrupted } = standingOf(world, loaded.value);

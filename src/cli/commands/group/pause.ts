@@ -2,20 +2,20 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../../control/busy.ts';
-import { type PauseOutcome, pauseAndTell } from '../../../control/pause-group.ts';
+import type { PauseMode, PauseOutcome } from '../../../control/command/pause-outcome.ts';
+import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
-import { type GroupReference, resolveGroup } from '../../../control/resolve.ts';
+import { type GroupReference, loadWithRunner, resolveGroup } from '../../../control/resolve.ts';
 import { advise, commandText, see } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import type { GroupStatus } from '../../../core/status.ts';
 import { formatClock } from '../../../report/format.ts';
-import { loadGroup } from '../../../store/group-store.ts';
-import type { PauseRequestMode } from '../../../store/requests.ts';
-import type { Context, Work } from '../../context.ts';
+import { safeJson } from '../../../report/terminal-text.ts';
+import { besideDocument, type Context, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { resumeText } from '../../go-on.ts';
-import { concludeRun, runHere } from '../../run-command.ts';
+import { concludeRun, runInTerminal } from '../../run-command.ts';
 
 const example = `
 Example:
@@ -30,6 +30,7 @@ Every session keeps its conversation; nothing of it is left running.`)
     .argument('<group>', 'id, unique prefix or slug')
     .option('--drain', 'start nothing new and wait until running sessions have finished')
     .option('--freeze', 'halt every process where it stands; after 60 s that becomes a pause')
+    .option('--json', 'one JSON document: {"group", "status"}, and "frozenUntil" of a frozen one')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => pause(context, reference, given)));
 }
@@ -37,9 +38,10 @@ Every session keeps its conversation; nothing of it is left running.`)
 interface Given {
   readonly drain?: true | undefined;
   readonly freeze?: true | undefined;
+  readonly json?: true | undefined;
 }
 
-async function pause(context: Context, reference: string, { drain, freeze }: Given): Promise<Work> {
+async function pause(context: Context, reference: string, { drain, freeze, json }: Given): Promise<Work> {
   if (drain && freeze) return fail('usage', 'Both --drain and --freeze were given.', 'Give one of them.');
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
@@ -52,13 +54,19 @@ async function pause(context: Context, reference: string, { drain, freeze }: Giv
   if (!paused.ok) return paused;
   const { outcome, warnings } = paused.value;
   for (const warning of warnings) context.stderr.line(warning);
-  return conclude(context, group.value, mode, outcome);
+  const concluded = await conclude(json ? besideDocument(context) : context, group.value, mode, outcome);
+  if (!json || !concluded.ok) return concluded;
+  const loaded = loadWithRunner(context.world, group.value);
+  if (!loaded.ok) return loaded;
+  const { status, frozenUntil } = loaded.value.state;
+  context.stdout.line(safeJson({ group: group.value.groupId, status, frozenUntil }, 2));
+  return concluded;
 }
 
 function conclude(
   context: Context,
   group: GroupReference,
-  mode: PauseRequestMode,
+  mode: PauseMode,
   outcome: PauseOutcome,
 ): Work | Promise<Work> {
   const { stdout } = context;
@@ -89,12 +97,12 @@ function conclude(
 /** Somebody must be there when the sessions end: this command becomes their runner and starts nothing. */
 async function drainHere(context: Context, group: GroupReference): Promise<Work> {
   const { groupId } = group;
-  const state = loadGroup(context.world, group.root, groupId);
-  if (!state.ok) return state;
+  const loaded = loadWithRunner(context.world, group);
+  if (!loaded.ok) return loaded;
   context.stderr.line(`The runner of ${groupId} is gone; this command waits for what it left running.`);
-  const rehearse = state.value.run?.rehearsal;
-  const wish = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
-  const drained = await runHere(context, group, wish);
+  const rehearse = loaded.value.state.run?.rehearsal;
+  const options = { config: {}, output: 'text', rehearse, retryFailed: false, only: [] } as const;
+  const drained = await runInTerminal(context, group, options);
   if (!drained.ok) return drained;
   const { value: result } = drained;
   return result.kind === 'settled' && result.status === 'paused'

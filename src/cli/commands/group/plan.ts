@@ -1,9 +1,8 @@
 /** `group plan`: what a run would do and need, and what it may cost. Starts nothing. */
 import type { Command } from '@commander-js/extra-typings';
 import { loadReferredGroup } from '../../../control/resolve.ts';
-import { frozenTemplates } from '../../../runner/place/generated-config.ts';
 import type { Context, Work } from '../../context.ts';
-import { type PreviewWish, showPreview } from '../../preview.ts';
+import { type PlanOptions, showPreview } from '../../plan-report.ts';
 
 const example = `
 Example:
@@ -20,15 +19,15 @@ export function define(command: Command, context: Context): void {
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
     .action((reference, { prompts, json }) => {
-      const wish = { json: json === true, prompts: prompts === true };
-      return context.run(() => plan(context, reference, wish));
+      const options = { json: json === true, prompts: prompts === true };
+      return context.run(() => plan(context, reference, options));
     });
 }
 
-async function plan(context: Context, reference: string, wish: Omit<PreviewWish, 'rehearsal'>): Promise<Work> {
+async function plan(context: Context, reference: string, options: Omit<PlanOptions, 'rehearsal'>): Promise<Work> {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
-  const { root, state, paths } = group.value;
+  const { root, state } = group.value;
   const rehearsal = state.run?.rehearsal === true;
-  return showPreview(context, root, state, frozenTemplates(context.world, paths), { ...wish, rehearsal });
+  return showPreview(context, root, state, 'frozen', { ...options, rehearsal });
 }

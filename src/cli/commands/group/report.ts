@@ -5,13 +5,13 @@ import { liveRunner } from '../../../control/live-runner.ts';
 import { tryPath } from '../../../control/path-argument.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
+import { historyOf } from '../../../control/watch/group-view.ts';
+import { readProgress } from '../../../control/watch/live-view.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { quoted } from '../../../core/id.ts';
 import type { GroupState } from '../../../core/state.ts';
 import type { ReportModel } from '../../../report/html/model.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
-import { readLog } from '../../../store/event-log.ts';
-import { foldLog } from '../../../store/fold.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
@@ -84,17 +84,17 @@ async function loadModel(context: Context, reference: string): Promise<Result<Lo
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
   const { world } = context;
-  const { paths, groupId } = group.value;
-  const events = readLog(world, paths.events);
-  if (!events.ok) return events;
-  const state = foldLog(paths.events, groupId, events.value);
-  if (!state.ok) return state;
+  const history = historyOf(world, group.value);
+  if (!history.ok) return history;
+  const { events, state } = history.value;
   const { reportModel } = await import('../../../report/html/model.ts');
   const hasRunner = liveRunner(world, group.value) !== null;
-  const live = attemptUsages(world, paths, state.value, hasRunner);
+  const { paths } = group.value;
+  const live = attemptUsages(world, paths, state, hasRunner);
+  const told = hasRunner ? { verdicts: readProgress(world, paths.progress, state).verdicts } : {};
   return ok({
-    state: state.value,
-    model: reportModel(state.value, events.value, world.clock.now(), { live, hasRunner }),
+    state,
+    model: reportModel(state, events, world.clock.now(), { live, hasRunner, ...told }),
   });
 }
 

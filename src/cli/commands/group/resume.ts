@@ -2,15 +2,15 @@
 
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
-import { askRunner, whileWaiting } from '../../../control/request.ts';
-import type { GroupReference } from '../../../control/resolve.ts';
+import { whileWaiting } from '../../../control/request.ts';
+import { type GroupReference, loadWithRunner } from '../../../control/resolve.ts';
+import type { RunConfig } from '../../../control/run/run-options.ts';
+import { submit } from '../../../control/submit.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
-import { loadGroup } from '../../../store/group-store.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { type ConfigOptions, configOf } from '../../options/group-options.ts';
 import { defineRun } from '../../run-command.ts';
 
 const description = `Goes on with a paused, failed or interrupted group; failed sessions are tried again.
@@ -27,29 +27,28 @@ export function define(command: Command, context: Context): void {
 }
 
 /** What it costs to go on is told before it costs anything. */
-async function thawOrTell(context: Context, group: GroupReference, config: ConfigOptions): Promise<Work | null> {
+async function thawOrTell(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
   const thawed = await thaw(context, group, config);
   if (thawed !== null) return thawed;
-  const state = loadGroup(context.world, group.root, group.groupId);
-  const sentence = state.ok ? resumeCostSentence(context.world, group.paths, state.value) : null;
+  const loaded = loadWithRunner(context.world, group);
+  const sentence = loaded.ok ? resumeCostSentence(context.world, group.paths, loaded.value.state) : null;
   if (sentence !== null) context.stderr.line(sentence);
   return null;
 }
 
 /** null when the group is not frozen under a live runner, so that it has to be run. */
-async function thaw(context: Context, group: GroupReference, config: ConfigOptions): Promise<Work | null> {
+async function thaw(context: Context, group: GroupReference, config: RunConfig): Promise<Work | null> {
   const { world } = context;
-  const runId = liveRunner(world, group);
-  if (runId === null) return null;
-  const state = loadGroup(world, group.root, group.groupId);
-  if (!state.ok) return state;
-  if (state.value.frozenUntil === undefined) return null;
-  const answer = await whileWaiting(context, group, askRunner(world, group, runId, { kind: 'thaw' }));
+  if (liveRunner(world, group) === null) return null;
+  const loaded = loadWithRunner(world, group);
+  if (!loaded.ok) return loaded;
+  if (loaded.value.state.frozenUntil === undefined) return null;
+  const thawed = await whileWaiting(context, group, submit(context, group, { kind: 'thaw' }));
+  if (!thawed.ok) return thawed;
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.
-  if (answer === 'runner-gone') return null;
-  if (!answer.ok) return answer;
+  if (thawed.value === 'needs-runner') return null;
   context.stdout.line(`Group ${group.groupId} goes on. Watch it: ${commandText(['group', 'watch', group.groupId])}`);
-  if (Object.keys(configOf(config)).length > 0) {
+  if (Object.keys(config).length > 0) {
     context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
   }
   return ok(exitCode.done);

@@ -3,16 +3,17 @@
  * what to do next.
  */
 import type { Command } from '@commander-js/extra-typings';
+import { groupMeta } from '../../../control/groups.ts';
 import { type LoadedGroup, loadReferredGroup } from '../../../control/resolve.ts';
+import { progressOf } from '../../../control/watch/group-view.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
 import { ok } from '../../../core/failure.ts';
 import { planOf } from '../../../core/plan/plan.ts';
-import { groupProgress } from '../../../core/progress.ts';
 import { formatDate, formatMoney, plural } from '../../../report/format.ts';
 import { nextSteps, sessionTable, totalsLine, troubleLines } from '../../../report/summary.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { groupMeta } from '../../../store/meta.ts';
+import { rehearsalNote } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
@@ -34,13 +35,13 @@ export function define(command: Command, context: Context): void {
 function show(context: Context, reference: string, json: boolean): Work {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
-  const standing = standingOf(context.world, group.value);
   const { state } = group.value;
   if (json) {
-    const progress = groupProgress(state, standing.live, standing.atMs, standing.isInterrupted);
+    const progress = progressOf(context.world, group.value);
     context.stdout.line(safeJson({ ...groupMeta(state), ...conditions(state), progress }, 2));
   } else {
-    for (const line of describe(context, group.value, standing)) context.stdout.line(line);
+    for (const line of describe(context, group.value, standingOf(context.world, group.value)))
+      context.stdout.line(line);
   }
   return ok(exitCode.done);
 }
@@ -49,17 +50,18 @@ function describe(context: Context, { state, paths }: LoadedGroup, standing: Sta
   const { style, isTerminal, columns } = context.stdout;
   const { group } = state;
   const order = planOf(state).graph.order;
-  const trouble = troubleLines(state, style);
+  const trouble = troubleLines(state, style, standing.verdicts);
   const goingOn = resumeCostSentence(context.world, paths, state);
-  const nowMs = standing.isInterrupted ? undefined : standing.atMs;
+  const table = { style, columns: isTerminal ? columns : undefined, nowMs: standing.atMs };
   return [
     `${style('strong', safeLine(group.name, 120))}  ${group.id}`,
     ...(group.description === '' ? [] : [safeLine(group.description, 400)]),
+    ...(state.run?.rehearsal ? [rehearsalNote] : []),
     `Created: ${formatDate(group.createdAt)}`,
     `Settings: ${settings(state.group.config)}`,
     `Folder: ${safeLine(paths.folder, 1000)}`,
     '',
-    ...sessionTable(state, standing.live, order, { style, columns: isTerminal ? columns : undefined, nowMs }),
+    ...sessionTable(state, standing, order, table),
     '',
     totalsLine(state, standing.live, standing.atMs, style, !standing.isInterrupted),
     ...(goingOn === null ? [] : [goingOn]),

@@ -5,7 +5,7 @@ import { liveRunner } from '../../../control/live-runner.ts';
 import { type GroupReference, loadReferredGroup } from '../../../control/resolve.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
 import { followGroup } from '../../../control/watch/follow-group.ts';
-import { readLive, withoutRunner } from '../../../control/watch/live-view.ts';
+import { readProgress, type Seen, withoutRunner } from '../../../control/watch/live-view.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
@@ -59,6 +59,7 @@ interface Promised {
 function follow(context: Context, group: GroupReference, reporter: Reporter, promised: Promised): void {
   const { world, stdout } = context;
   let live: LiveView = new Map();
+  const reasons = new Map<SessionId, string>();
   let isOver = false;
   let isAwaited = false;
   let cancel = (): void => {};
@@ -73,7 +74,10 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
   const follower = followGroup(
     world,
     group,
-    (event, state) => reporter.event(event, state, live),
+    (event, state) => {
+      if ('sessionId' in event && event.sessionId !== undefined) reasons.delete(event.sessionId);
+      reporter.event(event, state, live);
+    },
     (failure) => end({ ok: false, failure }),
   );
   const look = (): void => {
@@ -83,9 +87,11 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     if (!hasRunner) follower.catchUp();
     const { state } = follower;
     if (state === null || isOver) return;
-    const { progress } = group.paths;
-    const now = hasRunner ? readLive(world, progress, state) : withoutRunner(attemptUsages(world, group.paths, state));
-    live = showLive(reporter, state, live, now);
+    const now = hasRunner
+      ? readProgress(world, group.paths.progress, state)
+      : withoutRunner(state, attemptUsages(world, group.paths, state));
+    live = showLive(reporter, state, live, now.live);
+    showResting(reporter, state, reasons, now);
     if (state.status === 'created') {
       // Who wants to see all of a run has to be there before it.
       if (!isAwaited) context.stderr.line(`Waiting until the group is started with: ${commandText(runCommand(state))}`);
@@ -123,6 +129,18 @@ function showLive(reporter: Reporter, state: GroupState, before: LiveView, now: 
   };
   for (const id of now.keys()) if (changed(id)) reporter.progress(id, state, now);
   return now;
+}
+
+/** Tells which sessions rest for another reason than before. `reasons`: the codes that were told last. */
+function showResting(reporter: Reporter, state: GroupState, reasons: Map<SessionId, string>, { verdicts }: Seen): void {
+  const others = [...state.sessions].flatMap(([id, record]) => {
+    const reason = verdicts(record)?.reason;
+    if (reason === reasons.get(id)) return [];
+    if (reason === undefined) reasons.delete(id);
+    else reasons.set(id, reason);
+    return reason === undefined ? [] : [id];
+  });
+  if (others.length > 0) reporter.resting?.(others, state, verdicts);
 }
 
 function conclude(context: Context, state: GroupState, reporter: Reporter, live: LiveView): Work {

@@ -1,21 +1,14 @@
 /** `group why`: of each session, why it is not running, or what it does; told by the same rules that start sessions. */
 import type { Command } from '@commander-js/extra-typings';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
-import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
-import { inQueueOf, type Standing, standingOf } from '../../../control/watch/live-view.ts';
-import { advise } from '../../../core/advice.ts';
+import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
+import { runningSetup } from '../../../control/watch/set-up.ts';
 import { ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
-import { runCommand } from '../../../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../../../core/plan/command-slot.ts';
-import type { Gate, SchedulingContext } from '../../../core/plan/decision.ts';
-import { planOf } from '../../../core/plan/plan.ts';
-import { loggedGate } from '../../../core/plan/timed-wait.ts';
-import { answeredOf } from '../../../core/plan/warm-cache.ts';
-import { whyNot } from '../../../core/plan/why.ts';
+import { runnerGone } from '../../../core/plan/verdicts.ts';
 import { deniedSentence, type LiveSession } from '../../../core/progress.ts';
 import type { Attempt, SessionRecord } from '../../../core/session-state.ts';
-import { isThrottled } from '../../../core/state.ts';
 import { formatClock, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import {
@@ -26,12 +19,8 @@ import {
   withAdvice,
   withLocalTimes,
 } from '../../../report/wording.ts';
-import { otherGroups } from '../../../runner/checkouts.ts';
-import { gateKey, openLimitGate, rehearsalGateKey } from '../../../runner/limit-gate.ts';
-import { watchRoom } from '../../../runner/room.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { runningSetup } from '../../set-up.ts';
 
 const example = `
 Example:
@@ -121,31 +110,20 @@ function sharedSentences(answers: readonly Answer[]): ReadonlyMap<string, string
 function answersFor(context: Context, group: LoadedGroup): Answer[] {
   const { state } = group;
   const standing = standingOf(context.world, group);
-  const notRunning = new Map(
-    whyNot(state, circumstancesOf(context, group, standing)).map((one) => [one.sessionId, one]),
-  );
-  // Without a runner nothing starts, whatever the rules would allow.
-  const idle = new Set(standing.isInterrupted ? planOf(state).ready : []);
   return [...state.sessions.values()].map((record): Answer => {
     const { id, name } = record.definition;
     const head = { id, ...(name === undefined ? {} : { name }), status: record.state.status };
     if (record.state.status === 'running') {
       return { ...head, ...whatItDoes(context, group, standing, record, record.state.attempt) };
     }
-    if (idle.has(id)) return { ...head, ...runnerGone(group) };
-    const answer = notRunning.get(id);
-    return answer === undefined
+    const why = standing.verdicts(record);
+    return why === null
       ? { ...head, reason: 'completed', message: 'It is completed.' }
-      : { ...head, reason: answer.reason, message: withAdvice(answer.message, answer.advice) };
+      : { ...head, reason: why.reason, message: withAdvice(why.message, why.advice) };
   });
 }
 
 type Said = Pick<Answer, 'reason' | 'message'>;
-
-function runnerGone({ state }: LoadedGroup): Said {
-  const message = withAdvice("The group's runner is gone.", advise('Go on with', runCommand(state)));
-  return { reason: 'runner-gone', message };
-}
 
 function whatItDoes(
   { world }: Context,
@@ -155,11 +133,11 @@ function whatItDoes(
   { process, stopping, identified }: Attempt,
 ): Said {
   if (isInterrupted) {
-    const { reason, message } = runnerGone(group);
+    const { reason, message, advice } = runnerGone(group.state);
     const lives = process !== undefined && world.processes.isAlive(process);
     const doing = group.state.frozenUntil === undefined ? 'works on by itself' : 'is halted where it stood';
     const what = lives ? `It ${doing} (process ${process.pid}).` : 'Its process has ended.';
-    return { reason, message: `${what} ${message}` };
+    return { reason, message: withAdvice(`${what} ${message}`, advice) };
   }
   if (stopping !== undefined) return { reason: 'stopping', message: `It is being stopped (${stopping}).` };
   const { frozenUntil } = group.state;
@@ -186,35 +164,4 @@ function doingNow(now: LiveSession | undefined, identified: boolean): string {
   if (now?.currentTool !== undefined) return `It uses a tool: ${now.currentTool}`;
   if (now?.lastText !== undefined) return `It said last: ${now.lastText}`;
   return identified ? 'It waits for the model.' : 'claude is starting.';
-}
-
-/** What the runner knows besides the log, looked at from outside; nothing is claimed. */
-function circumstancesOf(context: Context, group: LoadedGroup, { live }: Standing): SchedulingContext {
-  const { world } = context;
-  const { state, root, paths } = group;
-  const nowMs = world.clock.now();
-  const gate = gateOf(context, group, nowMs);
-  const room = watchRoom(world, root).forStarts(state.group.config, 0);
-  const usages = attemptUsages(world, paths, state);
-  return {
-    preparingMax: 2 * world.machine.cores,
-    nowMs,
-    liveUsd: new Map([...usages].map(([id, usage]) => [id, usage.costUsd])),
-    inQueue: inQueueOf(live),
-    answered: answeredOf(usages),
-    ...(gate === null ? {} : { gate }),
-    ...(room === undefined ? {} : { room }),
-    others: otherGroups(world, root, group.groupId),
-  };
-}
-
-/** The limit as its file tells it; as the log does when this command is called with another login than the run. */
-function gateOf({ world, env }: Context, { root, groupId, state }: LoadedGroup, nowMs: number): Gate | null {
-  const key = state.run?.rehearsal ? rehearsalGateKey(groupId) : gateKey(env);
-  const reading = openLimitGate(world, { root, key, runId: world.random.uuid() }).read();
-  if (reading !== null) {
-    const mayProbe = nowMs >= reading.untilMs && reading.probe === 'nobody';
-    return { untilMs: reading.untilMs, mayProbe, isThrottled: isThrottled(reading) };
-  }
-  return state.status === 'running' ? loggedGate(state) : null;
 }

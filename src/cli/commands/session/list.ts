@@ -28,10 +28,11 @@ function list(context: Context, reference: string, json: boolean): Work {
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   const { state } = group.value;
-  const { live, atMs, isInterrupted } = standingOf(context.world, group.value);
+  const standing = standingOf(context.world, group.value);
+  const { live, atMs, verdicts } = standing;
   const order = planOf(state).graph.order;
   if (json) {
-    const byId = new Map(groupProgress(state, live, atMs, isInterrupted).sessions.map((one) => [one.id, one]));
+    const byId = new Map(groupProgress(state, live, atMs, verdicts).sessions.map((one) => [one.id, one]));
     context.stdout.line(
       safeJson(
         order.map((id) => byId.get(id)),
@@ -40,8 +41,8 @@ function list(context: Context, reference: string, json: boolean): Work {
     );
   } else {
     const { style, isTerminal, columns } = context.stdout;
-    const options = { style, columns: isTerminal ? columns : undefined, nowMs: isInterrupted ? undefined : atMs };
-    for (const line of sessionTable(state, live, order, options)) context.stdout.line(line);
+    const options = { style, columns: isTerminal ? columns : undefined, nowMs: atMs };
+    for (const line of sessionTable(state, standing, order, options)) context.stdout.line(line);
   }
   return ok(exitCode.done);
 }

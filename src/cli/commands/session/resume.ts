@@ -4,6 +4,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';
+import { checkStartable } from '../../../control/run/startable.ts';
 import { submit } from '../../../control/submit.ts';
 import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
@@ -12,7 +13,7 @@ import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseMoney } from '../../options/option-values.ts';
-import { checkStartable, runSession } from '../../run-session.ts';
+import { printSession, runSession } from '../../run-session.ts';
 
 const example = `
 Example:
@@ -27,35 +28,38 @@ Exit codes: 0 completed (or asked for), 1 failed, 2 bad input, 3 paused again.`)
     .argument('<session>', 'id, unique prefix, or <group>/<number-or-name>')
     .option('--max-budget-usd <usd>', "the session's own cap over all its attempts from now on", parseMoney)
     .option('--rehearse [script]', 'the script with which the rehearsal goes on')
+    .option('--json', 'one JSON document: {"group", "session", "status"}')
     .addHelpText('after', example)
     .action((reference, given) => context.run(() => resume(context, reference, given)));
 }
 
 interface Given {
   readonly rehearse?: string | true | undefined;
+  readonly json?: true | undefined;
   readonly maxBudgetUsd?: number | undefined;
 }
 
-async function resume(context: Context, named: string, { rehearse, maxBudgetUsd }: Given): Promise<Work> {
+async function resume(context: Context, named: string, { maxBudgetUsd, ...how }: Given): Promise<Work> {
   const session = loadReferredSession(context, named);
   if (!session.ok) return session;
   const { state, sessionId, record } = session.value;
   if (liveRunner(context.world, session.value) === null) {
-    // What a dead runner left running needs no wish, only a runner.
+    // What a dead runner left running needs no command, only a runner.
     if (record.state.status === 'running' && maxBudgetUsd === undefined) {
-      return runSession(context, session.value, rehearse);
+      return runSession(context, session.value, how);
     }
     const startable = checkStartable(session.value);
     if (!startable.ok) return startable;
   }
-  const wish = submit(context, session.value, {
+  const asked = submit(context, session.value, {
     kind: 'resume-session',
     sessionId,
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
   });
-  const granted = await whileWaiting(context, session.value, wish);
+  const granted = await whileWaiting(context, session.value, asked);
   if (!granted.ok) return granted;
-  if (granted.value === 'log') return runSession(context, session.value, rehearse);
+  if (granted.value.by === 'log') return runSession(context, session.value, how);
+  if (how.json) return printSession(context, session.value);
   const follow = commandText(['session', 'logs', sessionReference(state, record), '--follow']);
   context.stdout.line(`Session ${titleOf(state, sessionId)} goes on as soon as there is a slot. Follow it: ${follow}`);
   return ok(exitCode.done);

@@ -1,15 +1,19 @@
 /** cli/commands/session/: the commands of sessions. This one: `session show` shows everything about one session. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../control/config-view.ts';
+import { sessionMeta, sessionPaths } from '../../../control/groups.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
 import { type Standing, standingOf } from '../../../control/watch/live-view.ts';
 import { resumeCost, resumeCostText, resumeNoteText } from '../../../control/watch/resume-cost.ts';
+import { runningSetup } from '../../../control/watch/set-up.ts';
 import { ok } from '../../../core/failure.ts';
 import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } from '../../../core/group.ts';
 import { slotSentence } from '../../../core/plan/command-slot.ts';
-import { planOf } from '../../../core/plan/plan.ts';
-import { type TimedWait, timedWait } from '../../../core/plan/timed-wait.ts';
-import { type Denied, deniedSentence, explanation } from '../../../core/progress.ts';
+import { type Denied, deniedSentence } from '../../../core/progress.ts';
+import type { SessionRecord } from '../../../core/session-state.ts';
+import type { GroupState } from '../../../core/state.ts';
+import type { Verdict } from '../../../core/verdict.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
 import {
@@ -19,7 +23,9 @@ import {
   sessionTitle,
   setupSentence,
   statusTone,
+  troubleWith,
   withAdvice,
+  withLocalTimes,
 } from '../../../report/wording.ts';
 import {
   acceptText,
@@ -30,12 +36,9 @@ import {
   setupText,
   trustText,
 } from '../../../report/work-plan.ts';
-import { sessionMeta } from '../../../store/meta.ts';
-import { sessionPaths } from '../../../store/paths.ts';
 import { diffStatText } from '../../../template/knowledge.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { runningSetup } from '../../set-up.ts';
 
 const example = `
 Example:
@@ -69,16 +72,16 @@ function showConfig(context: Context, reference: string, json: boolean): Work {
 function show(context: Context, reference: string, json: boolean): Work {
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
-  const { record, sessionId, state } = session.value;
+  const { record, sessionId } = session.value;
   const standing = standingOf(context.world, session.value);
   const now = standing.live.get(sessionId);
   const usage = addUsage(record.usage, now?.usage ?? noUsage);
-  const wait = standing.isInterrupted ? null : timedWait(state, planOf(state), record, standing.atMs);
+  const why = standing.verdicts(record);
   if (json) {
-    const retryAt = wait === null ? {} : { retryAt: new Date(wait.untilMs).toISOString() };
+    const retryAt = why?.until === undefined ? {} : { retryAt: new Date(why.until).toISOString() };
     context.stdout.line(safeJson({ ...sessionMeta({ ...record, usage }), ...retryAt }, 2));
   } else {
-    const seen = { used: usage, now: doing(context, session.value, standing), denied: now?.denied, wait };
+    const seen = { used: usage, now: doing(context, session.value, standing), denied: now?.denied, why };
     for (const line of describe(context, session.value, seen)) context.stdout.line(line);
   }
   return ok(exitCode.done);
@@ -97,22 +100,22 @@ interface Seen {
   readonly used: Usage;
   readonly now: string | undefined;
   readonly denied: Denied | undefined;
-  readonly wait: TimedWait | null;
+  readonly why: Verdict | null;
 }
 
-function describe(context: Context, session: LoadedSession, { used, now, denied, wait }: Seen): string[] {
+function describe(context: Context, session: LoadedSession, { used, now, denied, why }: Seen): string[] {
   const { record, state, sessionId } = session;
   const { definition } = record;
   const { style } = context.stdout;
-  const why = explanation(state, planOf(state), record);
   const { status } = record.state;
-  const until = wait === null ? [] : [goesOnAt(wait.untilMs, context.world.clock.now())];
-  const reasons = [why.reason ?? wait?.reason ?? [], until].flat().join(', ');
+  const until = why?.until === undefined ? [] : [goesOnAt(why.until, context.world.clock.now())];
+  const reasons = [why?.reason ?? [], until].flat().join(', ');
+  const words = why === null ? undefined : withLocalTimes(whyWords(state, record, why), context.world.clock.now());
   const cost = formatMoney(used.costUsd, used.estimated);
   const lines: [string, string | undefined][] = [
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
-    ['Why', why.message === undefined ? undefined : withAdvice(why.message, why.advice)],
+    ['Why', words],
     ['Now', now],
     ['Going on', goingOn(context, session)],
     ['Project', definition.projectPath],
@@ -149,6 +152,14 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
     ...rejected(record.rejection?.output ?? '', style),
     ...(record.state.status === 'completed' ? ['', style('dim', 'Result:'), safeText(record.state.result)] : []),
   ];
+}
+
+/** What became of it, and why it does not go on. */
+function whyWords(state: GroupState, record: SessionRecord, why: Verdict): string {
+  const words = troubleWith(state, record, why);
+  const told = withAdvice(why.message, why.advice);
+  if (words === undefined || why.message.includes(words.message)) return told;
+  return `${words.message} ${told}`;
 }
 
 function rejected(output: string, style: Style): string[] {

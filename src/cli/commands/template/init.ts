@@ -5,7 +5,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { briefPath, tryPath } from '../../../control/path-argument.ts';
 import { commandText } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
-import { safeLine } from '../../../report/terminal-text.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { systemFailure } from '../../../store/system-failure.ts';
 import { starterFiles } from '../../../template/starter.ts';
 import type { World } from '../../../world/world.ts';
@@ -21,11 +21,12 @@ export function define(command: Command, context: Context): void {
   command
     .description('Makes a folder with prompts/, configs/ and workflows/ and an example in each.')
     .argument('<dir>', 'a folder that does not exist yet, or is empty')
+    .option('--json', 'one JSON document: {"folder", "files"}')
     .addHelpText('after', example)
-    .action((dir) => context.run(() => init(context, dir)));
+    .action((dir, { json }) => context.run(() => init(context, dir, json === true)));
 }
 
-function init(context: Context, typed: string): Work {
+function init(context: Context, typed: string, json: boolean): Work {
   const next = 'Give the path of a folder that does not exist yet, or is empty.';
   if (typed === '') return fail('usage', 'The path of the folder is empty.', next);
   const folder = resolve(context.cwd, typed);
@@ -34,6 +35,10 @@ function init(context: Context, typed: string): Work {
   const made = make(context.world, folder);
   if (!made.ok) return made;
   const { stdout } = context;
+  if (json) {
+    stdout.line(safeJson({ folder, files: starterFiles.map(({ path }) => path) }, 2));
+    return ok(exitCode.done);
+  }
   stdout.line(safeLine(`Made in ${folder}:`, 1000));
   for (const { path } of starterFiles) stdout.line(`  ${path}`);
   stdout.line(`Check them after every change with: ${commandText(['template', 'validate', 'DIR'])}`);

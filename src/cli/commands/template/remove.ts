@@ -3,6 +3,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { packsOf } from '../../../control/pack-fetch.ts';
 import { ok } from '../../../core/failure.ts';
 import { plural } from '../../../report/format.ts';
+import { safeJson } from '../../../report/terminal-text.ts';
 import { findPack, handEdits, type InstalledPack, removePack, withPacks } from '../../../template/pack/pack.ts';
 import { confirmed } from '../../confirm.ts';
 import type { Context, Work } from '../../context.ts';
@@ -19,12 +20,20 @@ export function define(command: Command, context: Context): void {
       'Removes a template pack. Groups keep the templates they were made with. Asks first, unless --force is given.',
     )
     .argument('<name>', 'name of the pack')
+    .option('-y, --yes', 'answer every question with yes')
     .option('--force', 'do not ask')
+    .option('--json', 'one JSON document: {"pack"}')
     .addHelpText('after', example)
-    .action((name, { force }) => context.run(() => remove(context, name, force === true)));
+    .action((name, given) => context.run(() => remove(context, name, given)));
 }
 
-async function remove(context: Context, name: string, force: boolean): Promise<Work> {
+interface Given {
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function remove(context: Context, name: string, { yes, force, json }: Given): Promise<Work> {
   const packs = packsOf(context);
   if (!packs.ok) return packs;
   const asked = await withPacks(context.world, packs.value, () => {
@@ -32,7 +41,7 @@ async function remove(context: Context, name: string, force: boolean): Promise<W
     return found.ok ? ok(question(context, found.value)) : found;
   });
   if (!asked.ok) return asked;
-  const sure = await confirmed(context, asked.value, force);
+  const sure = await confirmed(context, asked.value, yes === true || force === true);
   if (!sure.ok) return sure;
   if (!sure.value) {
     context.stderr.line('Nothing was removed.');
@@ -46,6 +55,7 @@ async function remove(context: Context, name: string, force: boolean): Promise<W
   });
   if (!removed.ok) return removed;
   context.stderr.line(`Removed pack ${name}.`);
+  if (json) context.stdout.line(safeJson({ pack: name }, 2));
   return ok(exitCode.done);
 }
 

@@ -9,6 +9,7 @@ import { plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { inOrder, type Problem, problemsFailure, yamlBytesMax } from '../../../store/yaml-text.ts';
 import { exampleValue, loadConfigTemplate, renderConfigTemplate } from '../../../template/config-template.ts';
+import type { TemplatePlace } from '../../../template/places.ts';
 import { isProgramName, loadPromptTemplate } from '../../../template/prompt-template.ts';
 import { isTemplateFolder, lookThrough } from '../../../template/template-folder.ts';
 import { readTextFile, textOf } from '../../../template/text-file.ts';
@@ -16,6 +17,7 @@ import { isProjectFile, loadProjectFile } from '../../../template/workflow/proje
 import { validateWorkflowFile } from '../../../template/workflow.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
+import { readWorkflowText, standardInput } from '../../options/standard-input.ts';
 
 const example = `
 Example:
@@ -29,7 +31,7 @@ export function define(command: Command, context: Context): void {
       'Checks a prompt (.md), a config (a folder), a workflow (.yaml), or a folder with prompts/, configs/ and ' +
         'workflows/, or a .claude-code-agent/project.yaml. Every problem is told with its file, line and column.',
     )
-    .argument('<path>', 'file or folder')
+    .argument('<path>', 'file or folder; "-" is a workflow on standard input')
     .option('--json', 'one JSON document: {"templates", "problems"}')
     .addHelpText('after', example)
     .action((path, { json }) => context.run(() => validate(context, path, json === true)));
@@ -37,7 +39,8 @@ export function define(command: Command, context: Context): void {
 
 type Checkable = Pick<NamedTemplate, 'kind' | 'path'>;
 
-function validate(context: Context, typed: string, json: boolean): Work {
+async function validate(context: Context, typed: string, json: boolean): Promise<Work> {
+  if (typed === standardInput) return validatePiped(context, json);
   const path = resolve(context.cwd, typed);
   if (isProjectFile(path)) return validateProjectFile(context, path, json);
   const kind = kindOfPath(context, path);
@@ -46,28 +49,47 @@ function validate(context: Context, typed: string, json: boolean): Work {
     kind.value === 'config' && isTemplateFolder(context.world, path) ? lookThrough(context.world, path) : null;
   const templates: readonly Checkable[] = within?.templates ?? [{ kind: kind.value, path }];
   const problems = [...(within?.problems ?? []), ...templates.flatMap((template) => problemsOf(context, template))];
-  if (json) {
-    const checked = templates.map((template) => ({ kind: template.kind, path: template.path }));
-    context.stdout.line(safeJson({ templates: checked, problems: inOrder(problems) }, 2));
-    return ok(problems.length === 0 ? exitCode.done : exitCode.usage);
-  }
-  if (problems.length > 0) return problemsFailure(safeLine(briefPath(path), 400), problems);
-  const what =
-    within === null ? `The ${kind.value} template is fine` : `${plural(templates.length, 'template')} checked`;
-  context.stdout.line(`${what}.${within === null ? '' : ' No problems.'}`);
-  return ok(exitCode.done);
+  const fine =
+    within === null
+      ? `The ${kind.value} template is fine.`
+      : `${plural(templates.length, 'template')} checked. No problems.`;
+  return conclude(context, { source: briefPath(path), templates, problems, fine }, json);
+}
+
+async function validatePiped(context: Context, json: boolean): Promise<Work> {
+  const text = await readWorkflowText(context, yamlBytesMax);
+  if (!text.ok) return text;
+  const source = 'standard input';
+  const problems = textProblems(context, { file: source, name: 'workflow', baseFolder: context.cwd }, text.value);
+  const templates = [{ kind: 'workflow', path: standardInput }] as const;
+  return conclude(context, { source, templates, problems, fine: 'The workflow template is fine.' }, json);
 }
 
 /** No template, but written by the same people in the same folder. */
 function validateProjectFile(context: Context, path: string, json: boolean): Work {
   const loaded = loadProjectFile(context.world, path);
   const problems = loaded.ok ? [] : loaded.problems;
+  const templates = [{ kind: 'project', path }] as const;
+  return conclude(context, { source: briefPath(path), templates, problems, fine: 'The project file is fine.' }, json);
+}
+
+interface Checked {
+  /** What was looked at, for the beginning of a sentence. */
+  readonly source: string;
+  readonly templates: readonly { readonly kind: Checkable['kind'] | 'project'; readonly path: string }[];
+  readonly problems: readonly Problem[];
+  /** What is said when there are none. */
+  readonly fine: string;
+}
+
+function conclude({ stdout }: Context, { source, templates, problems, fine }: Checked, json: boolean): Work {
   if (json) {
-    context.stdout.line(safeJson({ templates: [{ kind: 'project', path }], problems: inOrder(problems) }, 2));
+    const checked = templates.map(({ kind, path }) => ({ kind, path }));
+    stdout.line(safeJson({ templates: checked, problems: inOrder(problems) }, 2));
     return ok(problems.length === 0 ? exitCode.done : exitCode.usage);
   }
-  if (problems.length > 0) return problemsFailure(safeLine(briefPath(path), 400), problems);
-  context.stdout.line('The project file is fine.');
+  if (problems.length > 0) return problemsFailure(safeLine(source, 400), problems);
+  stdout.line(fine);
   return ok(exitCode.done);
 }
 
@@ -102,18 +124,32 @@ function configProblems({ world }: Context, folder: string): readonly Problem[] 
 
 /** Templates that lie beside the workflow count first: the folder may be on its way to where it is looked for. */
 function workflowProblems(context: Context, path: string): readonly Problem[] {
-  const { world, env } = context;
-  const read = readTextFile(world, path, yamlBytesMax);
+  const read = readTextFile(context.world, path, yamlBytesMax);
   if (!read.ok) return [{ file: path, line: 1, column: 1, message: read.trouble }];
-  const beside = basename(dirname(path)) === 'workflows' ? [{ folder: dirname(dirname(path)), origin }] : [];
-  return validateWorkflowFile(world, {
-    file: path,
-    text: read.text,
-    name: basename(path, extname(path)),
-    baseFolder: dirname(path),
-    home: env.HOME,
-    places: (projects) => [...beside, ...placesFor(context, projects)],
-  });
+  const folder = dirname(path);
+  const beside = basename(folder) === 'workflows' ? [{ folder: dirname(folder), origin }] : [];
+  return textProblems(
+    context,
+    { file: path, name: basename(path, extname(path)), baseFolder: folder },
+    read.text,
+    beside,
+  );
+}
+
+interface WorkflowPlace {
+  readonly file: string;
+  readonly name: string;
+  readonly baseFolder: string;
+}
+
+function textProblems(
+  context: Context,
+  place: WorkflowPlace,
+  text: string,
+  beside: readonly TemplatePlace[] = [],
+): readonly Problem[] {
+  const places = (projects: readonly string[]) => [...beside, ...placesFor(context, projects)];
+  return validateWorkflowFile(context.world, { ...place, text, home: context.env.HOME, places });
 }
 
 const origin = 'environment' as const;

@@ -1,0 +1,179 @@
+/** `try`: plays the demonstration in the dashboard, from any installation, in a data folder that goes afterwards. */
+
+import { join } from 'node:path';
+import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { createNewGroup } from '../../control/create/new-group.ts';
+import { readWorkflow } from '../../control/create/workflow-group.ts';
+import { findDataRoot } from '../../control/data-root.ts';
+import { referenceTo } from '../../control/groups.ts';
+import { stopRehearsal } from '../../control/leftovers.ts';
+import { liveRunner } from '../../control/live-runner.ts';
+import { tryPath } from '../../control/path-argument.ts';
+import { pauseAndTell } from '../../control/pause-group.ts';
+import { type GroupReference, loadReferredGroup } from '../../control/resolve.ts';
+import { endOf, onSignal } from '../../control/signals.ts';
+import { advise, commandText } from '../../core/advice.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import type { Context, Work } from '../context.ts';
+import { exitCode, knownExitCode } from '../exit-code.ts';
+import type { RunCommandOptions } from '../options/run-options.ts';
+
+const example = `
+Example:
+  $ claude-code-agent try
+  $ claude-code-agent try --seconds 20`;
+
+const secondsMax = 3_600;
+/** Three repositories of a few files. */
+const setupMsMax = 60_000;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(`Plays a group of four sessions over three small projects: real Claude Code, a scripted model, no
+account, no cost. On a terminal it is shown in the dashboard until you leave it with q, elsewhere as lines.
+Everything is in a temporary folder, which is removed in the end; your groups are not touched.`)
+    .option('--seconds <n>', 'leave by itself after so many seconds', parseSeconds)
+    .addHelpText('after', example)
+    .action(({ seconds }) => context.run(() => play(context, seconds)));
+}
+
+function parseSeconds(text: string): number {
+  const value = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (value < 1 || value > secondsMax) {
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${secondsMax}.`);
+  }
+  return value;
+}
+
+async function play(context: Context, seconds: number | undefined): Promise<Work> {
+  const { world, env } = context;
+  const folder = join(env.TMPDIR || '/tmp', `claude-code-agent-try-${world.random.uuid()}`);
+  const made = tryPath(() => world.files.makeFolder(folder));
+  if (!made.ok) return fail('usage', `The temporary folder ${folder} ${made.trouble}.`, 'Set TMPDIR to another one.');
+  // Until the group runs nothing is there but files.
+  const unsubscribe = onSignal(world.clock, (signal) => {
+    tryPath(() => world.files.remove(folder));
+    unsubscribe();
+    endOf(signal);
+  });
+  const own = withOwnData(context, folder);
+  const ready = await prepare(own, folder).finally(unsubscribe);
+  try {
+    if (!ready.ok) return ready;
+    const { isTerminal } = context.stdout;
+    const isShown = isTerminal && context.stdinIsTerminal;
+    const played = await (isShown ? show(own, ready.value, seconds) : print(own, ready.value, seconds));
+    if (played.ok) {
+      context.stdout.line('That was a rehearsal; what it made is removed, and it has cost nothing.');
+      context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
+    }
+    return played;
+  } finally {
+    if (ready.ok) await settle(own, ready.value);
+    const gone = tryPath(() => world.files.remove(folder));
+    if (!gone.ok) context.stderr.line(safeLine(`${folder} ${gone.trouble}; remove it yourself.`, 600));
+  }
+}
+
+/** The same context with another data folder and without what the user has configured. */
+function withOwnData(context: Context, folder: string): Context {
+  const own = { CLAUDE_CODE_AGENT_HOME: join(folder, 'data'), XDG_CONFIG_HOME: join(folder, 'config') };
+  const env = { ...context.env, ...own };
+  const root = () => findDataRoot(context.world, env);
+  return Object.create(context, { env: { value: env }, root: { value: root } }) as Context;
+}
+
+interface Ready {
+  readonly group: GroupReference;
+  readonly options: RunCommandOptions;
+}
+
+/** The projects and the group, not yet started. */
+async function prepare(context: Context, folder: string): Promise<Result<Ready>> {
+  const { world, packageRoot } = context;
+  const example = join(packageRoot, 'examples', 'cross-project-refactor');
+  const projects = join(folder, 'projects');
+  const set = Object.entries(context.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const setup = await world.processes.run({
+    program: 'sh',
+    args: [join(example, 'setup.sh'), projects],
+    cwd: folder,
+    env: Object.fromEntries(set),
+    timeoutMs: setupMsMax,
+  });
+  if (!setup.ok) return setup;
+  if (setup.value.exitCode !== 0) {
+    const said = setup.value.stderr.trim().split('\n').at(-1) ?? '';
+    const message = `The projects of the demonstration could not be made: ${safeLine(said, 400)}.`;
+    return fail('usage', message, advise('See what is missing', ['doctor']));
+  }
+  const root = context.root();
+  if (!root.ok) return root;
+  const described = await readWorkflow(context, join(example, 'workflow.yaml'), [`dir=${projects}`]);
+  if (!described.ok) return described;
+  const created = createNewGroup(context, root.value, described.value);
+  if (!created.ok) return created;
+  const { id } = created.value.group;
+  const group = referenceTo(root.value, id);
+  const rehearse = join(example, 'rehearsal.yaml');
+  return ok({ group, options: { config: {}, output: 'text', rehearse, retryFailed: false } });
+}
+
+/** A runner of its own, and the dashboard of whoever watches: it stays when the group is done. */
+async function show(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
+  const { startDetached } = await import('../../control/run/detach.ts');
+  const started = await startDetached(context, group, options);
+  if (!started.ok) return started;
+  if (started.value.kind === 'refused') {
+    for (const line of started.value.said) context.stderr.line(line);
+    return ok(knownExitCode(started.value.code));
+  }
+  const loaded = loadReferredGroup(context, group.groupId);
+  if (!loaded.ok) return loaded;
+  const { watchedOnScreen } = await import('../dashboard/watch-display.ts');
+  const end = await watchedOnScreen(
+    context,
+    loaded.value,
+    seconds === undefined ? {} : { leavesAfterMs: seconds * 1000 },
+  );
+  switch (end.by) {
+    case 'user':
+      return ok(exitCode.done);
+    case 'loss':
+      return { ok: false, failure: end.failure };
+    case 'trouble':
+      throw end.error;
+    case 'signal':
+      // Whoever ends the terminal wants nothing left behind either.
+      return ok(exitCode.interrupted);
+  }
+}
+
+async function print(context: Context, { group, options }: Ready, seconds: number | undefined): Promise<Work> {
+  const { concludeRun, runInTerminal } = await import('../run-command.ts');
+  let isOver = false;
+  const cancel =
+    seconds === undefined
+      ? () => {}
+      : context.world.clock.after(seconds * 1000, () => {
+          isOver = true;
+          pauseAndTell(context, group, 'now').catch(() => {});
+        });
+  const ran = await runInTerminal(context, group, options).finally(cancel);
+  if (!ran.ok) return ran;
+  const work = concludeRun(context, group, ran.value);
+  return isOver && work.ok ? ok(exitCode.done) : work;
+}
+
+/** Nothing of it runs any more. */
+async function settle(context: Context, { group }: Ready): Promise<void> {
+  const { world, stderr } = context;
+  try {
+    if (liveRunner(world, group) !== null) await pauseAndTell(context, group, 'now');
+    await stopRehearsal(world, group.paths);
+  } catch (error) {
+    stderr.line(safeLine(systemFailure(group.paths.folder, error).message, 600));
+  }
+}

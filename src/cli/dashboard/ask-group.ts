@@ -1,0 +1,201 @@
+/** Carries out what a key asked for: the same requests that the commands send, without waiting in front of a screen. */
+
+import { liveRunner } from '../../control/live-runner.ts';
+import { pauseAndTell, type ToldPause } from '../../control/pause-group.ts';
+import type { GroupReference } from '../../control/resolve.ts';
+import { startDetached } from '../../control/run/detach.ts';
+import { type Command, submit } from '../../control/submit.ts';
+import { LogReader } from '../../control/watch/log-reader.ts';
+import { commandText } from '../../core/advice.ts';
+import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';
+import { groupAdvice, sessionReference } from '../../core/plan/advice.ts';
+import { programName } from '../../core/program-name.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { GroupStatus } from '../../core/status.ts';
+import type { KeyCommand } from '../../report/dashboard/keys.ts';
+import { type Notice, reasoned } from '../../report/dashboard/view.ts';
+import { formatClock } from '../../report/format.ts';
+import { titleOf, withAdvice } from '../../report/wording.ts';
+import { delay } from '../../world/clock.ts';
+import type { World } from '../../world/world.ts';
+import type { Context } from '../context.ts';
+
+/** Commands that concern the group and not the screen. */
+export type GroupCommand = Extract<
+  KeyCommand,
+  { do: 'pause-session' | 'resume-session' | 'retry-session' | 'say' | 'pause-group' | 'resume-group' }
+>;
+
+type SessionCommand = Exclude<GroupCommand, { do: 'pause-group' | 'resume-group' }>;
+
+/** What is said at once, while the answer is waited for. */
+export function asking(state: GroupState, command: GroupCommand): Notice {
+  if (command.do === 'pause-group') return { text: 'Pausing the group…' };
+  if (command.do === 'resume-group') {
+    return { text: state.status === 'created' ? 'Starting the group…' : 'Letting the group go on…' };
+  }
+  return { text: `Asking the runner about ${titleOf(state, command.sessionId)}…` };
+}
+
+/**
+ * What came of the command, in one sentence; `tell` gets what is known before that. Never fails: what the system
+ * refuses is such a sentence too.
+ */
+export async function grant(
+  context: Context,
+  group: GroupReference,
+  state: GroupState,
+  command: GroupCommand,
+  tell: (notice: Notice) => void,
+): Promise<Notice> {
+  try {
+    if (command.do === 'pause-group') return paused(await pauseAndTell(context, group, command.mode));
+    if (command.do === 'resume-group') return await resumeGroup(context, group, state, tell);
+    return await askAboutSession(context, group, state, command);
+  } catch (error) {
+    return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
+  }
+}
+
+function refused(failure: Failure): Notice {
+  return { text: describeFailure(failure), tone: 'bad' };
+}
+
+function paused(told: Result<ToldPause>): Notice {
+  if (!told.ok) return refused(told.failure);
+  const { outcome, warnings } = told.value;
+  switch (outcome.kind) {
+    case 'unchanged':
+      return { text: `The group is ${outcome.status}; there is nothing to pause.`, tone: 'warn' };
+    case 'frozen':
+      return { text: `Frozen; at ${formatClock(outcome.until)} it becomes a pause. P lets it go on.`, tone: 'warn' };
+    case 'runner-gone':
+      return { text: 'The runner is gone; nobody can wait for the running sessions.', tone: 'bad' };
+    case 'settled': {
+      const text = [`The group is ${outcome.status}.`, ...warnings].join(' ');
+      return { text, tone: warnings.length === 0 ? 'good' : 'warn' };
+    }
+  }
+}
+
+/** Thaws a frozen group; one that nobody runs gets a runner of its own, which does not end with this dashboard. */
+async function resumeGroup(
+  context: Context,
+  group: GroupReference,
+  state: GroupState,
+  tell: (notice: Notice) => void,
+): Promise<Notice> {
+  const { world } = context;
+  const before = state.status;
+  const runId = liveRunner(world, group);
+  if (runId !== null && state.frozenUntil !== undefined) {
+    const thawed = await submit(context, group, { kind: 'thaw' });
+    if (!thawed.ok) return refused(thawed.failure);
+    return thawed.value === 'thawed' ? { text: 'It goes on where it stood.', tone: 'good' } : runnerGone;
+  }
+  if (runId !== null) return { text: 'Another runner has taken it over already.', tone: 'warn' };
+  const started = await startDetached(context, group, {
+    config: {},
+    rehearse: state.run?.rehearsal,
+    // As `group resume` does; a run that was only interrupted goes on as it was.
+    retryFailed: state.status === 'paused' || state.status === 'failed',
+  });
+  if (!started.ok) return refused(started.failure);
+  if (started.value.kind === 'refused') {
+    const said = started.value.said.join(' ');
+    const head = `${programName}: `;
+    const text = said.startsWith(head) ? said.slice(head.length) : said;
+    return { text, tone: 'bad' };
+  }
+  const { pid } = started.value;
+  tell({ text: `It has a runner of its own now (pid ${pid})…` });
+  return becameOf(before, await soonAfter(world, group), pid);
+}
+
+/** A missing login or a used up budget shows within this time, milliseconds. */
+const firstMomentMs = 4_000;
+const lookMs = 250;
+
+/** The group a moment later, or as soon as it does not run any more; null when its log is gone. */
+async function soonAfter(world: World, group: GroupReference): Promise<GroupState | null> {
+  const log = new LogReader(world, group.paths.events);
+  const untilMs = world.clock.now() + firstMomentMs;
+  log.read();
+  while (log.state?.status === 'running' && !log.isBroken && world.clock.now() < untilMs) {
+    await delay(world.clock, lookMs);
+    log.read();
+  }
+  return log.state;
+}
+
+/** What became of a group that was `before` when it got a runner of its own. */
+export function becameOf(before: GroupStatus, state: GroupState | null, pid: number): Notice {
+  if (state === null) return { text: 'The log of the group is gone.', tone: 'bad' };
+  switch (state.status) {
+    case 'running': {
+      const what = before === 'created' ? 'It runs' : 'It goes on';
+      return { text: `${what}, with a runner of its own (pid ${pid}).`, tone: 'good' };
+    }
+    case 'paused':
+    case 'failed': {
+      const text = withAdvice(`It stopped at once. ${reasoned(state.reason, state.message)}`, groupAdvice(state));
+      return { text, tone: state.status === 'failed' ? 'bad' : 'warn' };
+    }
+    default:
+      return { text: `The group is ${state.status}.`, tone: 'good' };
+  }
+}
+
+const runnerGone: Notice = { text: 'The runner is gone. P lets the group go on.', tone: 'bad' };
+
+async function askAboutSession(
+  context: Context,
+  group: GroupReference,
+  state: GroupState,
+  command: SessionCommand,
+): Promise<Notice> {
+  const { world } = context;
+  if (liveRunner(world, group) === null) return { text: withoutRunner(state, command), tone: 'warn' };
+  // As it stood when the key was pressed: the state goes on while the answer is waited for.
+  const text = granted(state, command);
+  // A pause takes a while; that it was agreed to is said at once.
+  return new Promise((resolve, reject) => {
+    const accepted = (): void => resolve({ text, tone: 'good' });
+    submit(context, group, commandOf(command), { accepted }).then((done) => {
+      if (!done.ok) resolve(refused(done.failure));
+      else if (typeof done.value === 'object' && 'by' in done.value && done.value.by === 'log') resolve(runnerGone);
+      else accepted();
+    }, reject);
+  });
+}
+
+/** What comes of the command, in one sentence. */
+export function granted(state: GroupState, { do: wanted, sessionId }: SessionCommand): string {
+  const title = titleOf(state, sessionId);
+  const status = state.sessions.get(sessionId)?.state.status;
+  switch (wanted) {
+    case 'pause-session':
+      if (status === 'running') return `${title} is being paused.`;
+      return `${title} is held back; p lets it ${status === 'pending' ? 'start' : 'go on'}.`;
+    case 'resume-session':
+      return `${title} ${status === 'pending' ? 'starts' : 'goes on'} as soon as nothing else keeps it.`;
+    case 'retry-session':
+      return `${title} is tried again as soon as there is a slot.`;
+    case 'say':
+      return `${title} is told.`;
+  }
+}
+
+function commandOf(command: SessionCommand): Command {
+  const { sessionId } = command;
+  return command.do === 'say' ? { kind: 'say', sessionId, text: command.text } : { kind: command.do, sessionId };
+}
+
+/** Then the command itself becomes the runner, and runs this session alone. */
+function withoutRunner(state: GroupState, command: SessionCommand): string {
+  const words = { 'pause-session': 'pause', 'resume-session': 'resume', 'retry-session': 'retry', say: 'say' } as const;
+  const record = state.sessions.get(command.sessionId);
+  const reference = record === undefined ? `${state.group.id}/${command.sessionId}` : sessionReference(state, record);
+  const line = commandText(['session', words[command.do], reference, ...(command.do === 'say' ? ['TEXT'] : [])]);
+  return `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${line}`;
+}

@@ -1,0 +1,239 @@
+/**
+ * The task of a session that is added by hand: a prompt, a prompt template, or both, with its variables filled in; and
+ * the config template it names. Nothing is written here.
+ */
+
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupDefinition, SessionDefinition } from '../../core/group.ts';
+import { problemsFailure } from '../../store/yaml-text.ts';
+import type { ConfigTemplate } from '../../template/config-template.ts';
+import { lookupSurroundings, surroundingNames } from '../../template/known-names.ts';
+import { nearest } from '../../template/nearest.ts';
+import { type PromptTemplate, renderPrompt } from '../../template/prompt-template.ts';
+import {
+  type FilledText,
+  insertText,
+  type LaterPlace,
+  type Lookup,
+  parsePieces,
+  type Rendered,
+  render,
+} from '../../template/render.ts';
+import { parseGiven, resolveVariables, type VariableSpec } from '../../template/variables.ts';
+import type { Place } from '../place.ts';
+import { placesFor } from './named-template.ts';
+import { referenceTo } from './new-group.ts';
+import { chooseClaudeMd, chooseTemplates, noTemplate, type TemplateOptions } from './template-choice.ts';
+
+export interface TaskOptions extends TemplateOptions {
+  /** Reads the prompt, once it is known that the templates are there. */
+  readonly prompt?: (() => Promise<Result<string>>) | undefined;
+  /** Of `--var`. */
+  readonly var?: readonly string[] | undefined;
+  readonly name?: string | undefined;
+  readonly claudeMdTemplate?: string | undefined;
+}
+
+export interface SessionTask {
+  readonly definition: Pick<SessionDefinition, 'prompt' | 'template' | 'variables' | 'configTemplate'>;
+  /** Places that name other sessions; the group says which. Null: the prompt is kept, with its references. */
+  readonly later: readonly LaterPlace[] | null;
+  /** The text of `--claude-md-template`, filled in. */
+  readonly claudeMdText?: string;
+  /** To be copied into the group's folder. */
+  readonly configTemplate?: ConfigTemplate;
+}
+
+export interface TaskSurroundings {
+  readonly group: GroupDefinition;
+  /** The group's own config template, whose variables the session has to fill as well. */
+  readonly groupConfig: ConfigTemplate | undefined;
+  readonly projectPath: string;
+  /** The session that is edited: what is not given stays. */
+  readonly kept?: KeptSession;
+}
+
+export interface KeptSession {
+  readonly definition: SessionDefinition;
+  /** Its own one, from the frozen copy. */
+  readonly configTemplate: ConfigTemplate | undefined;
+}
+
+/** Fails with `usage` and everything that is wrong at once. */
+export async function readTask(
+  place: Place,
+  surroundings: TaskSurroundings,
+  given: TaskOptions,
+): Promise<Result<SessionTask>> {
+  const { group, groupConfig, projectPath, kept } = surroundings;
+  const pairs = parseGiven(given.var ?? []);
+  if (!pairs.ok) return pairs;
+  const places = placesFor(place, [projectPath]);
+  const chosen = chooseTemplates(place, places, given);
+  if (!chosen.ok) return chosen;
+  const config = chosen.value.config ?? kept?.configTemplate;
+  const { claudeMdTemplate } = given;
+  const claudeMd = claudeMdTemplate === undefined ? ok(undefined) : chooseClaudeMd(place, places, claudeMdTemplate);
+  if (!claudeMd.ok) return claudeMd;
+  const ofOthers = kept === undefined ? group.template : kept.definition.template;
+  const isAsked = kept === undefined || given.prompt !== undefined || (given.var ?? []).length > 0;
+  const inherited =
+    chosen.value.prompt === undefined && ofOthers !== undefined && given.template !== noTemplate && isAsked
+      ? chooseTemplates(place, places, { template: ofOthers })
+      : chosen;
+  if (!inherited.ok) return inherited;
+  const { prompt: template, promptReference } = inherited.value;
+  // What was typed into a template is not known any more, so the whole task stays until it is typed again.
+  const isKept =
+    kept !== undefined &&
+    given.prompt === undefined &&
+    (template === undefined || (given.template === undefined && takesPrompt(template)));
+  const { prompt: read = template === undefined && !isKept ? noTask : undefined } = given;
+  const typed = read === undefined ? ok(undefined) : await read();
+  if (!typed.ok) return typed;
+  const isFilled = template !== undefined && !isKept && (typed.value === undefined || takesPrompt(template));
+  const body = isFilled ? template : undefined;
+  const values = valuesFor(place, {
+    parts: [body, config, groupConfig, claudeMd.value],
+    typed: typed.value,
+    ofGroup: group.variables ?? {},
+    known: kept?.definition.variables ?? {},
+    given: pairs.value,
+  });
+  if (!values.ok) return values;
+  const known = lookupSurroundings({ projectPath, session: given.name ?? '', group });
+  const rendered = isKept
+    ? { text: kept.definition.prompt, later: null, problems: [] }
+    : renderTask(body, typed.value, values.value, known);
+  if (rendered.problems.length > 0) {
+    return problemsFailure('The prompt', rendered.problems, 'Correct it, or give the variable with --var.');
+  }
+  const text = claudeMd.value === undefined ? null : renderPrompt(claudeMd.value, values.value, known);
+  if (text !== null && text.problems.length > 0) return problemsFailure('The text for CLAUDE.md', text.problems);
+  return ok({
+    ...(text === null ? {} : { claudeMdText: text.text }),
+    definition: {
+      prompt: rendered.text,
+      ...(isKept
+        ? optionalTemplate(kept.definition.template)
+        : optionalTemplate(body === undefined ? undefined : promptReference)),
+      ...(Object.keys(values.value).length === 0 ? {} : { variables: values.value }),
+      ...(config === undefined ? {} : { configTemplate: referenceTo(config) }),
+    },
+    later: rendered.later,
+    ...(config === undefined ? {} : { configTemplate: config }),
+  });
+}
+
+function optionalTemplate(template: string | undefined): Pick<SessionDefinition, 'template'> {
+  return template === undefined ? {} : { template };
+}
+
+async function noTask(): Promise<Result<string>> {
+  const next = 'Give it with --prompt TEXT, --prompt-file FILE or --prompt - (stdin).';
+  return fail('usage', 'The session has no task.', next);
+}
+
+/** A prompt beside a template fills its `{{prompt}}`, or replaces it. */
+function takesPrompt(template: PromptTemplate): boolean {
+  return template.variables.some(({ name }) => name === 'prompt');
+}
+
+type Part = { readonly name: string; readonly variables: readonly VariableSpec[] } | undefined;
+
+interface ValuesInput {
+  /** What declares variables; of two with one name the first counts. */
+  readonly parts: readonly Part[];
+  readonly typed: string | undefined;
+  readonly ofGroup: Readonly<Record<string, string>>;
+  /** The values of a session that is edited, which stay unless others are given. */
+  readonly known: Readonly<Record<string, string>>;
+  readonly given: Readonly<Record<string, string>>;
+}
+
+/** The group's values count where the session gives none. A value for nothing is a mistyped name. */
+function valuesFor({ world, cwd }: Place, input: ValuesInput): Result<Record<string, string>> {
+  const { parts, typed, ofGroup, known, given } = input;
+  const specs = new Map<string, VariableSpec>();
+  for (const part of parts)
+    for (const spec of part?.variables ?? []) if (!specs.has(spec.name)) specs.set(spec.name, spec);
+  const inherited = Object.fromEntries(Object.entries(ofGroup).filter(([name]) => specs.has(name)));
+  // The prompt is put in afterwards, because places in it may name other sessions.
+  const prompt = typed === undefined ? {} : { prompt: typed };
+  const isSettled = (name: string) => Object.hasOwn(known, name) && !Object.hasOwn({ ...prompt, ...given }, name);
+  const open = [...specs.values()].filter(({ name }) => !isSettled(name));
+  const resolved = resolveVariables(open, { ...inherited, ...prompt, ...given }, { world, folder: cwd });
+  const places = new Set(typed === undefined ? [] : placesIn(typed));
+  const inPrompt = Object.fromEntries(
+    Object.entries({ ...ofGroup, ...known, ...given }).filter(([name]) => places.has(name) && !specs.has(name)),
+  );
+  const unused = Object.keys(given).filter((name) => !specs.has(name) && !places.has(name));
+  const problems = [
+    ...resolved.problems.map((problem) => `${problem}${ownerOf(problem, parts)}`),
+    ...unused.map((name) => notUsed(name, [...specs.keys(), ...places])),
+  ];
+  if (problems.length > 0) {
+    const all = capitalised(problems.join('; '));
+    return fail('usage', all.endsWith('?') ? all : `${all}.`, 'Give variables as --var name=value.');
+  }
+  // What was typed stands in the prompt itself.
+  const { prompt: _, ...own } = resolved.values;
+  return ok({ ...known, ...(typed === undefined ? resolved.values : own), ...inPrompt });
+}
+
+/** Which template wants it, because the user may not have named that one himself. */
+function ownerOf(problem: string, parts: readonly Part[]): string {
+  const name = /^the variable "([^"]+)"/.exec(problem)?.[1];
+  const owner = parts.find((part) => part?.variables.some((spec) => spec.name === name));
+  return owner === undefined ? '' : ` (of the template ${owner.name})`;
+}
+
+function notUsed(name: string, known: readonly string[]): string {
+  const near = nearest(name, known);
+  const others = known.length === 0 ? '' : ` (there are: ${known.join(', ')})`;
+  return `nothing uses a variable "${name}"${near === undefined ? others : `; did you mean "${near}"?`}`;
+}
+
+function capitalised(text: string): string {
+  return `${text[0]?.toUpperCase() ?? ''}${text.slice(1)}`;
+}
+
+function placesIn(text: string): string[] {
+  return parsePieces(text).flatMap((piece) => (piece.kind === 'variable' ? [piece.name] : []));
+}
+
+function renderTask(
+  body: PromptTemplate | undefined,
+  typed: string | undefined,
+  values: Readonly<Record<string, string>>,
+  known: Lookup,
+): Rendered {
+  const own = typed === undefined ? undefined : fillTyped(typed, values);
+  if (body === undefined) return { text: own?.text ?? '', later: own?.later ?? [], problems: [] };
+  const lookup: Lookup = (name) => {
+    if (name.startsWith('sessions.') || (name === 'prompt' && own !== undefined)) return { later: true };
+    return Object.hasOwn(values, name) ? values[name] : known(name);
+  };
+  const outer = render(body.body, lookup, [...Object.keys(values), ...surroundingNames]);
+  return own === undefined ? outer : { ...insertText(outer, 'prompt', own), problems: outer.problems };
+}
+
+/**
+ * What somebody types may well hold braces and backslashes that mean nothing to us: only values that are there and
+ * results of sessions have a meaning in it.
+ */
+function fillTyped(text: string, values: Readonly<Record<string, string>>): FilledText<LaterPlace> {
+  const later: LaterPlace[] = [];
+  let filled = '';
+  let end = 0;
+  for (const piece of parsePieces(text)) {
+    if (piece.kind === 'text') continue;
+    const isSession = piece.name.startsWith('sessions.');
+    if (!isSession && !Object.hasOwn(values, piece.name)) continue;
+    filled += text.slice(end, piece.offset);
+    end = piece.offset + piece.source.length;
+    if (isSession) later.push({ name: piece.name, at: filled.length, length: piece.source.length });
+    filled += isSession ? piece.source : values[piece.name];
+  }
+  return { text: filled + text.slice(end), later };
+}

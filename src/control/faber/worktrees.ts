@@ -1,0 +1,204 @@
+/** Work trees of FABER runs: made for a run beside another one, and removed when their run is over. */
+
+import { basename, dirname, join, relative } from 'node:path';
+import { activeRunPath, type FaberProject, runsPath } from '../../context/faber/project.ts';
+import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
+import { loadState } from '../../context/faber/state-file.ts';
+import { loadWorktrees, type TrackedWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
+import { advise } from '../../core/advice.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { isGroupId, isSessionId } from '../../core/id.ts';
+import {
+  addWorktree,
+  allIgnoredFiles,
+  changedFiles,
+  isMerged,
+  listWorktrees,
+  pruneWorktrees,
+  removeWorktree,
+  type Worktree,
+} from '../../git/worktrees/worktree.ts';
+import { systemFailure } from '../../store/system-failure.ts';
+import { briefPath, lookAt, tryPath } from '../path-argument.ts';
+import type { Place } from '../place.ts';
+
+export interface Repository {
+  /** The project in the first work tree: it keeps the list. */
+  readonly main: FaberProject;
+  /** All work trees that git knows, the first one in front. */
+  readonly worktrees: readonly Worktree[];
+}
+
+/** Fails with `not-found` outside of a repository. */
+export async function repositoryOf(place: Place, project: FaberProject): Promise<Result<Repository>> {
+  const listed = await listWorktrees(place, project.top);
+  if (!listed.ok) return listed;
+  const worktrees = listed.value;
+  const top = worktrees[0]?.path ?? project.top;
+  // The project may be a folder of the repository; it is the same one in every work tree.
+  return ok({ main: { top, root: join(top, relative(project.top, project.root)) }, worktrees });
+}
+
+export interface MadeWorktree {
+  readonly project: FaberProject;
+  readonly branch: string;
+}
+
+/** `../<project>-issue-<work-id>` on the branch `feature/<work-id>`. Fails with git's reason, or `duplicate`. */
+export async function makeWorktree(
+  place: Place,
+  project: FaberProject,
+  { main }: Repository,
+  workId: string,
+): Promise<Result<MadeWorktree>> {
+  const folder = join(dirname(main.top), `${basename(main.top)}-issue-${workId}`);
+  const there = tryPath(() => place.world.files.entryKind(folder));
+  if (!there.ok || there.value !== null) {
+    const next = advise('Work there, or remove it with', ['faber', 'worktrees', '--prune']);
+    return fail('duplicate', `There is something at ${briefPath(folder)} already.`, next);
+  }
+  const branch = `feature/${workId}`;
+  const added = await addWorktree(place, { repository: project.top, folder, branch });
+  if (!added.ok) return added;
+  return ok({ project: { top: folder, root: join(folder, relative(project.top, project.root)) }, branch });
+}
+
+export type WorktreeStatus = 'in progress' | 'completed' | 'orphaned' | 'missing';
+
+export interface WorktreeView extends TrackedWorktree {
+  /** `orphaned`: there is no run in it that could go on; `missing`: the folder is gone. */
+  readonly status: WorktreeStatus;
+  /** A session of the run has not ended, as far as is known. */
+  readonly hasOpenSession: boolean;
+}
+
+/** Fails with `corrupt-file`. */
+export function viewWorktrees(place: Place, { main, worktrees }: Repository): Result<readonly WorktreeView[]> {
+  const { files } = place.world;
+  const tracked = loadWorktrees(files, main);
+  if (!tracked.ok) return tracked;
+  return ok(
+    tracked.value.map((entry) => {
+      const kind = lookAt(files, entry.path);
+      const isThere = kind.ok && kind.value === 'folder' && worktrees.slice(1).some(({ path }) => path === entry.path);
+      if (!isThere) return { ...entry, status: 'missing', hasOpenSession: false };
+      const where = isOfSession(entry.path) ? main : projectIn(main, entry.path);
+      const state = loadState(files, where, entry.runId);
+      if (!state.ok) return { ...entry, status: 'orphaned', hasOpenSession: false };
+      const { status } = state.value;
+      const word = status === inProgress ? 'in progress' : status === 'completed' ? 'completed' : 'orphaned';
+      return { ...entry, status: word, hasOpenSession: isSessionOpen(state.value) };
+    }),
+  );
+}
+
+/** A session of a group works in it, on the run of the first work tree; the list only says so. */
+function isOfSession(path: string): boolean {
+  const [name, sessionId = '', sessions, groupId = ''] = path.split('/').reverse();
+  return name === 'worktree' && sessions === 'sessions' && isSessionId(sessionId) && isGroupId(groupId);
+}
+
+/** The project in a work tree of the same repository. */
+function projectIn(main: FaberProject, path: string): FaberProject {
+  return { top: path, root: join(path, relative(main.top, main.root)) };
+}
+
+export interface Removal {
+  readonly path: string;
+  readonly runId: string;
+  readonly removed: boolean;
+  /** Why it stays, or what was done; a whole sentence. */
+  readonly why: string;
+}
+
+/** What must not be lost keeps a work tree: changes, a session that goes on, the folder the user is in. */
+export async function removeFinished(
+  place: Place,
+  repository: Repository,
+  view: WorktreeView,
+  { openSessionsToo }: { readonly openSessionsToo: boolean },
+): Promise<Removal> {
+  const { files, clock } = place.world;
+  const { path, runId } = view;
+  const stays = (why: string): Removal => ({ path, runId, removed: false, why });
+  if (view.status === 'in progress') return stays('Its run is in progress.');
+  const forget = () => untrackWorktree(files, repository.main, path, clock.now());
+  if (view.status === 'missing') {
+    const pruned = await pruneWorktrees(place, repository.main.top);
+    const forgotten = pruned.ok ? forget() : pruned;
+    return forgotten.ok ? { path, runId, removed: true, why: 'Its folder is gone.' } : stays(forgotten.failure.message);
+  }
+  // The list is a file of the project, which anybody may have written: only what we make ourselves is removed.
+  const { main, worktrees } = repository;
+  const isOurs = dirname(path) === dirname(main.top) && basename(path).startsWith(`${basename(main.top)}-issue-`);
+  const branch = worktrees.find((worktree) => worktree.path === path)?.branch;
+  if (isOfSession(path)) {
+    return stays('It belongs to a session and goes when the work of its group is merged, archived or deleted.');
+  }
+  if (!isOurs) return stays('It is not a work tree that was made for a run; remove it with git worktree remove.');
+  if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
+  if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);
+  if (isInside(place.cwd, path)) return stays('You are in it; leave the folder first.');
+  if (view.hasOpenSession && !openSessionsToo) {
+    return stays('A session of its run has not recorded its end; --force removes it all the same.');
+  }
+  const kept = await keepRun(place, repository.main, view);
+  if (!kept.ok) return stays(kept.failure.message);
+  const removed = await removeWorktree(place, repository.main.top, path);
+  const forgotten = removed.ok ? forget() : removed;
+  if (!forgotten.ok) return stays(forgotten.failure.message);
+  return { path, runId, removed: true, why: `Its run is ${view.status}; the branch ${view.branch} stays.` };
+}
+
+function isInside(folder: string, path: string): boolean {
+  return folder === path || folder.startsWith(`${path}/`);
+}
+
+/** Files of the run that were never committed move to the first work tree; anything else that is not keeps it all. */
+async function keepRun(place: Place, main: FaberProject, { path, runId }: WorktreeView): Promise<Result<void>> {
+  const { files } = place.world;
+  const changed = await changedFiles(place, path);
+  if (!changed.ok) return changed;
+  const ignored = await allIgnoredFiles(place, path);
+  if (!ignored.ok) return ignored;
+  const project = projectIn(main, path);
+  const inTree = (name: string) => relative(project.root, join(path, name));
+  const all = [...new Set([...changed.value, ...ignored.value])];
+  const ofRun = all.filter((name) => inTree(name).startsWith(`${runsPath}/${runId}/`));
+  const others = all.filter((name) => !ofRun.includes(name) && inTree(name) !== activeRunPath);
+  if (others.length > 0) {
+    const first = others.slice(0, 3).join(', ');
+    const next = 'Commit or move them first.';
+    return fail('illegal-transition', `It holds files that are in no commit: ${first}.`, next);
+  }
+  for (const name of ofRun) {
+    const [from, to] = [join(path, name), join(main.root, inTree(name))];
+    try {
+      if (files.entryKind(from) !== 'file') continue;
+      const bytes = files.readBytes(from, 0, files.info(from)?.size ?? 0);
+      if (files.entryKind(to) !== null) {
+        const there = files.readBytes(to, 0, bytes.length + 1);
+        if (Buffer.compare(there, bytes) === 0) continue;
+        const next = 'Commit it here and merge the branch, or take over one of the two by hand.';
+        return fail('illegal-transition', `${inTree(name)} differs from the one in ${briefPath(main.root)}.`, next);
+      }
+      files.makeFolder(dirname(to), 'project');
+      files.writeBytes(to, bytes, { durable: true, access: 'project', like: from });
+    } catch (error) {
+      return { ok: false, failure: systemFailure(to, error) };
+    }
+  }
+  return ok(undefined);
+}
+
+/** What is completed, merged and holds nothing that could be lost goes away by itself. Says what it did. */
+export async function tidyWorktrees(place: Place, project: FaberProject): Promise<void> {
+  const repository = await repositoryOf(place, project);
+  const views = repository.ok ? viewWorktrees(place, repository.value) : repository;
+  if (!repository.ok || !views.ok) return;
+  for (const view of views.value.filter(({ status }) => status === 'completed')) {
+    if (!(await isMerged(place, repository.value.main.top, view.branch))) continue;
+    const { removed, path, why } = await removeFinished(place, repository.value, view, { openSessionsToo: false });
+    if (removed) place.notes.line(`Removed the work tree ${briefPath(path)}. ${why}`);
+  }
+}

@@ -1,0 +1,163 @@
+/** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
+
+import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
+import { chooseLogin } from '../../claude/launch/login.ts';
+import { findClaude } from '../../claude/launch/program.ts';
+import { list, object } from '../../claude/lenient.ts';
+import { adviceText } from '../../core/advice.ts';
+import type { Result } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import { historyOf } from '../../core/plan/forecast.ts';
+import { type Preview, previewOf } from '../../core/plan/preview.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import type { Missing } from '../../report/plan.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { checkLimits } from '../../runner/attempt/limits.ts';
+import {
+  frozenTemplates,
+  generatedConfig,
+  permissionModeOf,
+  type TemplateStore,
+} from '../../runner/place/generated-config.ts';
+import { groupPaths } from '../../store/paths.ts';
+import type { ResolvedConfig } from '../../template/config-layers.ts';
+import { checkAccepted, judgeTrial } from '../../trial/judge.ts';
+import { abilitiesOf, type Tried, trialOf } from '../../trial/remembered.ts';
+import { checkClaudeLogin } from '../check/machine.ts';
+import type { Place } from '../place.ts';
+import { readSamples } from '../watch/history.ts';
+import { resumeCostSentence } from '../watch/resume-cost.ts';
+import { checkGit, checkProject } from './run-check.ts';
+
+const sentenceColumnsMax = 600;
+
+export interface PreviewOptions {
+  /** No account is needed. */
+  readonly rehearsal: boolean;
+  /** The version of claude that this command names, to be used whatever its trial says. */
+  readonly acceptClaude?: string | undefined;
+}
+
+/** Everything a run would do and need. */
+export interface RunPreview {
+  readonly preview: Preview;
+  /** Without these sessions would fail. */
+  readonly missing: readonly Missing[];
+  /** What each session that is to run would get, or why that could not be used. */
+  readonly configs: Configs;
+  readonly modes: ReadonlyMap<SessionId, string>;
+  /** Sentences about what the config templates in use forbid, allow and start. */
+  readonly notes: readonly string[];
+  /** What it costs to go on; null when nothing has begun. */
+  readonly goingOn: string | null;
+}
+
+/** The copies in the group's folder, or the templates of a group that is not made yet. */
+export type PreviewTemplates = TemplateStore | 'frozen';
+
+/** Starts and writes nothing. */
+export async function previewRun(
+  place: Place,
+  root: string,
+  state: GroupState,
+  templates: PreviewTemplates,
+  options: PreviewOptions,
+): Promise<RunPreview> {
+  const paths = groupPaths(root, state.group.id);
+  const store = templates === 'frozen' ? frozenTemplates(place.world, paths) : templates;
+  const preview = previewOf(state, historyOf(readSamples(place.world, root)));
+  const configs = configsFor(place, state, preview, store);
+  const missing = await missingFor(place, root, { state, preview, configs }, options);
+  const goingOn = resumeCostSentence(place.world, paths, state);
+  return { preview, missing, configs, modes: modesOf(state, configs), notes: powerNotes(state, configs), goingOn };
+}
+
+export type Configs = ReadonlyMap<SessionId, Result<ResolvedConfig>>;
+
+/** What each session that is to run would get, or why that could not be used. */
+function configsFor({ world }: Place, state: GroupState, { waves }: Preview, templates: TemplateStore): Configs {
+  return new Map(
+    waves.flat().map((id) => {
+      const { definition } = state.sessions.get(id) as SessionRecord;
+      return [id, generatedConfig(world, templates, state.group, definition)];
+    }),
+  );
+}
+
+function modesOf(state: GroupState, configs: Configs): ReadonlyMap<SessionId, string> {
+  return new Map(
+    [...configs].map(([id, config]) => {
+      const { definition } = state.sessions.get(id) as SessionRecord;
+      return [id, config.ok ? permissionModeOf(definition, config.value) : (definition.permissionMode ?? '')];
+    }),
+  );
+}
+
+/** What the config templates in use forbid, allow and start: nobody reads every template before every run. */
+function powerNotes(state: GroupState, configs: Configs): string[] {
+  const notes = new Map<string, string>();
+  for (const [id, config] of configs) {
+    const { configTemplate } = (state.sessions.get(id) as SessionRecord).definition;
+    const reference = configTemplate ?? state.group.configTemplate;
+    if (reference === undefined || !config.ok || notes.has(reference.digest)) continue;
+    const { settings, mcp } = config.value;
+    const rules = object(settings.permissions);
+    const count = (kind: string) => list(rules[kind]).length;
+    const programs = [
+      ...Object.keys(object(settings.hooks)).map((event) => `${event} hooks`),
+      ...Object.keys(object(mcp?.mcpServers)).map((name) => `the MCP server ${name}`),
+    ];
+    const starts = programs.length === 0 ? 'starts no programs' : `starts ${programs.join(', ')}`;
+    const permissions = `allows ${count('allow')}, asks for ${count('ask')} and denies ${count('deny')} rules`;
+    notes.set(reference.digest, `${reference.name} (${reference.origin}): ${permissions}, ${starts}`);
+  }
+  return [...notes.values()];
+}
+
+async function missingFor(
+  place: Place,
+  root: string,
+  { state, preview, configs }: { readonly state: GroupState; readonly preview: Preview; readonly configs: Configs },
+  { rehearsal, acceptClaude }: PreviewOptions,
+): Promise<Missing[]> {
+  const missing: Missing[] = [];
+  const note = (result: Result<unknown>, sessionId?: SessionId) => {
+    if (result.ok) return;
+    const { message } = result.failure;
+    const next = adviceText(result.failure.next);
+    missing.push({ ...(sessionId === undefined ? {} : { sessionId }), message, next });
+  };
+  for (const id of preview.waves.flat()) {
+    const { definition } = state.sessions.get(id) as SessionRecord;
+    if (place.world.files.info(definition.projectPath)?.kind !== 'folder') {
+      const message = `The project folder ${definition.projectPath} is gone.`;
+      missing.push({ sessionId: id, message, next: 'Put it back, or remove the session.' });
+    }
+    note(configs.get(id) as Result<ResolvedConfig>, id);
+    note(checkProject(place, root, state, id, rehearsal), id);
+    note(checkLimits(definition, place.world.processes), id);
+  }
+  if (preview.waves.length === 0) return missing;
+  note(await checkGit(place, state, preview.waves.flat()));
+  const { world, env, packageRoot } = place;
+  const claude = findClaude(world, env, { packageRoot, preferPinned: rehearsal });
+  note(claude);
+  if (!claude.ok || rehearsal) return missing;
+  const tried = await trialOf(world, root, claude.value.program, env);
+  if (tried !== undefined) {
+    note(checkAccepted(tried.version, acceptClaude));
+    note(judgeTrial(tried, chooseLogin(env).kind, state.group.config.acceptClaude));
+  }
+  for (const id of preview.waves.flat())
+    note(checkAbilities((state.sessions.get(id) as SessionRecord).definition, foreseen(tried)), id);
+  const { level, message, next } = await checkClaudeLogin(place, claude.value);
+  if (level === 'broken') missing.push({ message, next });
+  else if (level === 'warning') place.notes.line(safeLine(`${message} ${next}`, sentenceColumnsMax));
+  return missing;
+}
+
+/** What is new here the run tries first, all but what only `doctor --claude` tries. */
+function foreseen(tried: Tried | undefined): Abilities {
+  return tried === undefined ? { untrusted: true } : abilitiesOf(tried);
+}

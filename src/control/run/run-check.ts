@@ -1,0 +1,104 @@
+/** What sessions would fail of when they are started, told before anything is. */
+import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
+import { workerEnvironment } from '../../claude/launch/environment.ts';
+import { chooseLogin } from '../../claude/launch/login.ts';
+import { checkProjectSettings, sharedSettings } from '../../claude/launch/project-settings.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionDefinition, SessionId } from '../../core/group.ts';
+import { sessionLabel } from '../../core/id.ts';
+import { isolationOf } from '../../core/plan/isolation.ts';
+import type { SessionRecord } from '../../core/session-state.ts';
+import type { GroupState } from '../../core/state.ts';
+import { safeLine } from '../../report/terminal-text.ts';
+import { checkLimits } from '../../runner/attempt/limits.ts';
+import { groupPaths, sessionPaths } from '../../store/paths.ts';
+import type { Place } from '../place.ts';
+
+/**
+ * Whether claude's settings in the project of a session would be let through, as far as the project folder tells: a
+ * worktree holds what is committed, most often not the settings of one person. Fails with `spawn-failed`.
+ */
+export function checkProject(
+  { world, env }: Place,
+  root: string,
+  state: GroupState,
+  id: SessionId,
+  isRehearsal = false,
+): Result<void> {
+  const { projectPath, untrusted } = (state.sessions.get(id) as SessionRecord).definition;
+  const { config, tmp } = sessionPaths(groupPaths(root, state.group.id), id);
+  const place = { attemptId: '', configDir: config, tmpDir: tmp, untrusted };
+  const rehearsal = isRehearsal ? { rehearsal: { baseUrl: 'http://127.0.0.1', home: tmp } } : {};
+  const worker = workerEnvironment({ caller: env, ...place, login: chooseLogin(env), ...rehearsal });
+  const files = isolationOf(state, id) === 'worktree' ? [sharedSettings] : undefined;
+  try {
+    return checkProjectSettings(world, projectPath, worker, files);
+  } catch {
+    // A project that cannot be read its session will tell.
+    return ok(undefined);
+  }
+}
+
+/** Whether claude can do what these sessions ask for. Fails with `usage` and the first for which it cannot. */
+export function checkAsked(sessions: readonly SessionDefinition[], can: Abilities): Result<void> {
+  return checkEach(sessions, (session) => checkAbilities(session, can));
+}
+
+/** Whether this machine can limit these sessions as they ask. Fails with `usage` and the first for which it cannot. */
+export function checkLimitable(
+  { world }: Pick<Place, 'world'>,
+  sessions: readonly SessionDefinition[],
+): Result<undefined> {
+  return checkEach(sessions, (session) => checkLimits(session, world.processes));
+}
+
+function checkEach(
+  sessions: readonly SessionDefinition[],
+  check: (session: SessionDefinition) => Result<void>,
+): Result<undefined> {
+  for (const session of sessions) {
+    const able = check(session);
+    if (able.ok) continue;
+    const { message, next } = able.failure;
+    return fail('usage', `Session ${sessionLabel(session.id, session.name)}: ${message}`, next);
+  }
+  return ok(undefined);
+}
+
+/** Whether git is there for those of the sessions that get a worktree. Fails with `usage` and the first of them. */
+export async function checkGit(
+  { world, env }: Pick<Place, 'world' | 'env'>,
+  state: GroupState,
+  ids: readonly SessionId[],
+): Promise<Result<undefined>> {
+  const first = ids.find((id) => isolationOf(state, id) === 'worktree');
+  if (first === undefined) return ok(undefined);
+  const { askOwn } = await import('../../git/run-git.ts');
+  const asked = await askOwn({ world, env }, '/', ['--version']);
+  if (asked.ok) return ok(undefined);
+  const { name } = (state.sessions.get(first) as SessionRecord).definition;
+  const { message, next } = asked.failure;
+  return fail('usage', `Session ${sessionLabel(first, name)} gets a git worktree: ${message}`, next);
+}
+
+const columnsMax = 600;
+
+/** One line on standard error for each session whose project would keep it from starting. */
+export function sayRefusedProjects(place: Place, root: string, state: GroupState, ids: readonly SessionId[]): void {
+  for (const id of ids) {
+    const checked = checkProject(place, root, state, id);
+    if (checked.ok) continue;
+    const { name } = (state.sessions.get(id) as SessionRecord).definition;
+    const { message, next } = checked.failure;
+    place.notes.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${message} ${next}`, columnsMax));
+  }
+}
+
+/** Fails with `usage` when no session of the group could begin for what its project says. */
+export function checkFirstProjects(place: Place, root: string, state: GroupState): Result<void> {
+  const first = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.length === 0);
+  const checked = first.map(({ definition }) => checkProject(place, root, state, definition.id));
+  const refused = checked.find((one) => !one.ok);
+  if (refused === undefined || refused.ok || checked.some(({ ok }) => ok)) return ok(undefined);
+  return { ok: false, failure: { ...refused.failure, reason: 'usage' } };
+}

@@ -1,0 +1,14 @@
+/** Whether a session's set-up command runs: the log tells only of what is ready, the files tell what is not. */
+import type { SessionRecord } from '../../core/session-state.ts';
+import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
+import type { World } from '../../world/world.ts';
+
+/** The log of the set-up command that runs for this session, of a group that has a runner; null = none does. */
+export function runningSetup({ files }: World, paths: GroupPaths, record: SessionRecord): string | null {
+  const { definition, state, workspace } = record;
+  if (definition.setup === undefined || state.status !== 'running' || workspace === undefined) return null;
+  const { process, accepting } = state.attempt;
+  if (process !== undefined || accepting !== undefined) return null;
+  const { setupLog, setupDone } = sessionPaths(paths, definition.id);
+  return files.info(setupLog) !== null && files.info(setupDone) === null ? setupLog : null;
+}

@@ -1,0 +1,111 @@
+/** What may change of a session or of a group after it was made, and what speaks against it. Pure. */
+import { advise } from './advice.ts';
+import { fail, type Result } from './failure.ts';
+import { ancestorsOf, buildGraph } from './graph.ts';
+import type { SessionDefinition } from './group.ts';
+import { sessionLabel, sessionTitle } from './id.ts';
+import { isBudgetExhausted } from './plan/budget.ts';
+import type { SessionRecord } from './session-state.ts';
+import { sessionProblem } from './session-values.ts';
+import type { GroupState } from './state.ts';
+
+type Editable = Omit<SessionDefinition, 'id' | 'createdAt'>;
+
+/** Only what changes; null takes a setting away. */
+export type SessionChanges = { readonly [K in keyof Editable]?: Editable[K] | null };
+
+/** The definition after the changes. */
+export function changedSession(session: SessionDefinition, changes: SessionChanges): SessionDefinition {
+  const entries = Object.entries({ ...session, ...changes }).filter(([, value]) => value !== null);
+  return Object.fromEntries(entries) as unknown as SessionDefinition;
+}
+
+/** What makes `after` of `before`. */
+export function changesOf(before: SessionDefinition, after: Editable): SessionChanges {
+  const old = new Map<string, unknown>(Object.entries(before));
+  const next = new Map<string, unknown>(Object.entries(after));
+  const names = [...new Set([...old.keys(), ...next.keys()])].filter((name) => name !== 'id' && name !== 'createdAt');
+  const changed = names.filter((name) => JSON.stringify(old.get(name)) !== JSON.stringify(next.get(name)));
+  return Object.fromEntries(changed.map((name) => [name, next.get(name) ?? null]));
+}
+
+/** Why the session cannot be changed so now; null when it can. */
+export function editProblem(
+  state: GroupState,
+  record: SessionRecord,
+  session: SessionDefinition,
+): Result<never> | null {
+  return (
+    statusProblem(state, record) ??
+    placeProblem(state, record, session) ??
+    valueProblem(record, session) ??
+    graphProblem(state, session)
+  );
+}
+
+function titleOf({ id, name }: SessionDefinition): string {
+  return `Session ${sessionTitle(id, name)}`;
+}
+
+function statusProblem(state: GroupState, { definition, state: { status } }: SessionRecord): Result<never> | null {
+  const groupId = state.group.id;
+  const { id, name } = definition;
+  if (status === 'running') {
+    const next = advise('Pause it first', ['session', 'pause', `${groupId}/${sessionLabel(id, name)}`]);
+    return fail('illegal-transition', `${titleOf(definition)} is running and cannot be edited.`, next);
+  }
+  if (status !== 'completed') return null;
+  const next = advise('Do it again with', ['group', 'copy', groupId, '--from', sessionLabel(id, name)]);
+  return fail('illegal-transition', `${titleOf(definition)} is completed; its result stays as it is.`, next);
+}
+
+/** What was fixed when it began to work: the place in which its files and its conversation are. */
+function placeProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
+  const { definition, attempts, workspace, isolated } = record;
+  const next = advise('Do it anew with', ['session', 'add', state.group.id, '--project', 'DIR', '--prompt', 'TEXT']);
+  const refuse = (what: string) => fail('illegal-transition', `${titleOf(definition)} has begun, so ${what}.`, next);
+  if (attempts > 0) {
+    const isSame = session.projectPath === definition.projectPath && session.repository === definition.repository;
+    if (!isSame) return refuse('its project stays: its conversation belongs to that folder');
+  }
+  if (isolated !== undefined && session.isolate !== definition.isolate) {
+    return refuse(`it stays ${isolated ? 'in its worktree' : 'in the project folder, without a worktree'}`);
+  }
+  if (workspace !== undefined && JSON.stringify(session.dependsOn) !== JSON.stringify(definition.dependsOn)) {
+    return refuse('its dependencies stay: its worktree began with their work');
+  }
+  return null;
+}
+
+function valueProblem(record: SessionRecord, session: SessionDefinition): Result<never> | null {
+  const problem = sessionProblem(session);
+  if (problem !== null) return fail('usage', `${problem}.`, 'Correct it, then edit the session again.');
+  if (session.maxBudgetUsd === record.definition.maxBudgetUsd) return null;
+  if (!isBudgetExhausted({ ...record, definition: session })) return null;
+  const spent = `$${record.usage.costUsd.toFixed(4)}`;
+  const about = `${titleOf(record.definition)} has spent ${spent} already`;
+  const message = `${about}, so it cannot be held to $${session.maxBudgetUsd}.`;
+  return fail('usage', message, 'Give --max-budget-usd an amount above that.');
+}
+
+/** Every result that a prompt quotes must be there before that prompt is sent, also after the change. */
+function graphProblem(state: GroupState, session: SessionDefinition): Result<never> | null {
+  const definitions = [...state.sessions.values()].map((record) =>
+    record.definition.id === session.id ? session : record.definition,
+  );
+  const graph = buildGraph(definitions);
+  if (!graph.ok) return graph;
+  const byId = new Map(definitions.map((definition) => [definition.id, definition]));
+  for (const definition of definitions) {
+    if (definition.promptReferences === undefined) continue;
+    if (state.sessions.get(definition.id)?.state.status === 'completed') continue;
+    const before = ancestorsOf(byId, definition.dependsOn);
+    const lost = definition.promptReferences.flatMap(({ sessionIds }) => sessionIds).find((id) => !before.has(id));
+    if (lost === undefined) continue;
+    const { name } = byId.get(lost) ?? {};
+    const quote = `${titleOf(definition)} quotes ${sessionTitle(lost, name)} in its prompt`;
+    const message = `${quote} and would not depend on it any more.`;
+    return fail('usage', message, 'Give that prompt first without the quote, or keep the dependency.');
+  }
+  return null;
+}

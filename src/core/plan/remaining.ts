@@ -1,0 +1,75 @@
+/** How long a run still takes, from what earlier sessions of the same kind took. Without history there is no guess. */
+import type { SessionId } from '../group.ts';
+import type { SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import type { History } from './forecast.ts';
+import { planOf } from './plan.ts';
+import { kindOf } from './preview.ts';
+
+/** Of its usual time, what a session that has taken longer is taken to need still. */
+const overdueShare = 0.1;
+
+/**
+ * Milliseconds until all sessions that this run brings to an end are over, each taking its usual time, with the slots
+ * and dependencies that hold; null where a session has no history, or where nothing is left to run.
+ */
+export function remainingMs(state: GroupState, history: History, nowMs: number): number | null {
+  const open = openSessions(state);
+  if (open.size === 0) return null;
+  const lengths = new Map<SessionId, number>();
+  for (const id of open) {
+    const length = lengthOf(state, state.sessions.get(id) as SessionRecord, history, nowMs);
+    if (length === null) return null;
+    lengths.set(id, length);
+  }
+  return lengthWithSlots(state, lengths);
+}
+
+/** Those that are not over and wait for nothing that does not come. */
+function openSessions(state: GroupState): ReadonlySet<SessionId> {
+  const open = new Set<SessionId>();
+  const respects = state.group.config.respectDependencies;
+  for (const id of planOf(state).graph.order) {
+    const record = state.sessions.get(id);
+    // What is to go on by itself is queued, whatever it is doing.
+    if (record === undefined || !(record.state.status === 'running' || record.queued)) continue;
+    const isReady = record.definition.dependsOn.every(
+      (other) => open.has(other) || state.sessions.get(other)?.state.status === 'completed',
+    );
+    if (isReady || !respects) open.add(id);
+  }
+  return open;
+}
+
+function lengthOf(state: GroupState, { definition, state: session }: SessionRecord, history: History, nowMs: number) {
+  const usual = history.forecast(kindOf(definition, state))?.durationMs.p50;
+  if (usual === undefined) return null;
+  if (session.status !== 'running') return usual;
+  const taken = Math.max(0, nowMs - Date.parse(session.attempt.startedAt));
+  return Math.max(usual - taken, usual * overdueShare);
+}
+
+/** As the runner starts them: whatever is ready, in the order of the graph, for as long as there are slots. */
+function lengthWithSlots(state: GroupState, lengths: ReadonlyMap<SessionId, number>): number {
+  const { maxConcurrentSessions, respectDependencies } = state.group.config;
+  const ends = new Map<SessionId, number>();
+  const waiting = new Set(lengths.keys());
+  let now = 0;
+  const start = (id: SessionId): void => {
+    waiting.delete(id);
+    ends.set(id, now + (lengths.get(id) ?? 0));
+  };
+  const isOver = (id: SessionId): boolean => !waiting.has(id) && !ends.has(id);
+  for (const id of state.running) if (waiting.has(id)) start(id);
+  while (waiting.size > 0 || ends.size > 0) {
+    for (const id of waiting) {
+      if (ends.size >= maxConcurrentSessions) break;
+      const { dependsOn } = (state.sessions.get(id) as SessionRecord).definition;
+      if (!respectDependencies || dependsOn.every(isOver)) start(id);
+    }
+    if (ends.size === 0) return now;
+    now = Math.min(...ends.values());
+    for (const [id, end] of ends) if (end <= now) ends.delete(id);
+  }
+  return now;
+}

@@ -1,0 +1,142 @@
+/** The verdict on every session that is not running: what `judge` says, and before that what is true of it alone. */
+import { type Advice, advise } from '../advice.ts';
+import type { SessionId } from '../group.ts';
+import { sessionLabel } from '../id.ts';
+import { momentText } from '../moment.ts';
+import type { SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import type { Verdict, Verdicts } from '../verdict.ts';
+import {
+  failureAdvice,
+  groupAdvice,
+  raiseAdvice,
+  resumeSessionCommand,
+  retryFailedCommand,
+  runCommand,
+} from './advice.ts';
+import { isBudgetExhausted } from './budget.ts';
+import { type Hold, loggedContext, type SchedulingContext } from './decision.ts';
+import { allBlockers, isHeldBack, isReady, type Plan, planOf } from './plan.ts';
+import { isDelayed, judge } from './schedule.ts';
+
+/** Why they do not run, in this context. Nothing is looked at before the first question, and then once per state. */
+export function verdictsOf(state: GroupState, context: SchedulingContext): Verdicts {
+  let moment: Moment | undefined;
+  return (record) => {
+    const { status } = record.state;
+    if (status === 'running' || status === 'completed') return null;
+    if (moment?.seq !== state.lastSeq) moment = lookAt(state, context);
+    return verdictOf(state, context, record, moment);
+  };
+}
+
+/** The same where nobody runs the group, so that nothing has to be looked at. */
+export function verdictsAtRest(state: GroupState): Verdicts {
+  return verdictsOf(state, { ...loggedContext(state, Date.parse(state.updatedAt)), isAbandoned: true });
+}
+
+/** What all verdicts on one state have in common. */
+interface Moment {
+  readonly seq: number;
+  readonly plan: Plan;
+  /** Failed sessions that keep it from starting. */
+  readonly blockersOf: (id: SessionId) => readonly SessionId[] | undefined;
+  readonly refused: ReadonlyMap<SessionId, Hold>;
+  readonly hold: Verdict;
+  readonly goesOn: boolean;
+}
+
+function lookAt(state: GroupState, context: SchedulingContext): Moment {
+  const plan = planOf(state);
+  const refused = new Map<SessionId, Hold>();
+  const { hold, goesOn = false } = judge(state, context, (sessionId, why) => refused.set(sessionId, why));
+  let blocked: ReturnType<typeof allBlockers> | undefined;
+  const blockersOf = (id: SessionId) => {
+    blocked ??= allBlockers(state, plan);
+    return blocked.get(id);
+  };
+  return { seq: state.lastSeq, plan, blockersOf, refused, hold: hold ?? aboutToStart, goesOn };
+}
+
+/** Nothing is known that keeps it from starting. */
+export const aboutToStart: Verdict = { reason: 'slot', message: 'It is about to start.' };
+
+const notAskedFor: Verdict = { reason: 'not-asked-for', message: 'Only other sessions were asked for in this run.' };
+export function runnerGone(state: GroupState): Verdict {
+  const advice = advise('Go on with', runCommand(state));
+  return { reason: 'runner-gone', message: "The group's runner is gone.", advice };
+}
+
+function verdictOf(state: GroupState, context: SchedulingContext, record: SessionRecord, moment: Moment): Verdict {
+  const { plan, hold } = moment;
+  const { definition, state: session, queued } = record;
+  if (session.status === 'paused' && isBudgetExhausted(record)) {
+    return { reason: 'budget', message: 'It has used up its own budget.', advice: raiseAdvice(state, record) };
+  }
+  if (session.status === 'failed' && !queued) {
+    const { reason, message } = session.failure;
+    return { reason, message, advice: failureAdvice(state, record, session.failure) };
+  }
+  const unmet = session.status === 'pending' ? unmetOf(state, plan, record) : [];
+  if (unmet.length > 0 || (isHeldBack(record) && session.status === 'pending' && state.status !== 'created')) {
+    return waitingFor(state, unmet, record, moment);
+  }
+  if (session.status === 'paused' && rests(state, queued, hold)) {
+    const advice = state.status === 'running' ? letItGoOn(state, record) : groupAdvice(state);
+    return { reason: session.reason, message: session.message, advice };
+  }
+  if (isReady(plan, state, definition.id, record)) {
+    if (context.isAbandoned && state.status === 'running') return runnerGone(state);
+    return delayOf(context, record, moment) ?? moment.refused.get(definition.id) ?? hold;
+  }
+  return state.status === 'running' && state.only?.has(definition.id) === false ? notAskedFor : hold;
+}
+
+/** It was paused for a reason of its own, and nothing else keeps it. */
+function rests(state: GroupState, queued: boolean, hold: Verdict): boolean {
+  return state.status === 'running' ? !queued : summaries.has(hold.reason);
+}
+
+/** Reasons of groups that only sum up how their sessions stand. */
+const summaries: ReadonlySet<string> = new Set(['sessions-failed', 'sessions-paused', 'sessions-waiting']);
+
+/** Sessions that must complete first. */
+export function unmetOf(state: GroupState, plan: Plan, { definition }: SessionRecord): readonly SessionId[] {
+  if (!state.group.config.respectDependencies || plan.unmet.get(definition.id) === 0) return [];
+  return definition.dependsOn.filter((id) => !plan.completed.has(id));
+}
+
+/** Of a session that was never started, and waits for others or is held back. */
+function waitingFor(
+  state: GroupState,
+  unmet: readonly SessionId[],
+  record: SessionRecord,
+  { blockersOf }: Moment,
+): Verdict {
+  const list = (ids: readonly SessionId[]): string =>
+    ids.map((id) => sessionLabel(id, state.sessions.get(id)?.definition.name)).join(', ');
+  const culprits = unmet.length === 0 ? undefined : blockersOf(record.definition.id);
+  if (culprits !== undefined) {
+    const message = `Blocked by ${list(culprits)}, which failed.`;
+    return { reason: 'blocked', message, advice: advise('Try again with', retryFailedCommand(state)), on: culprits };
+  }
+  const on = unmet.length === 0 ? {} : { on: unmet };
+  if (!isHeldBack(record) || state.status === 'created') {
+    return { reason: 'waiting', message: `It waits for ${list(unmet)}.`, ...on };
+  }
+  const held = unmet.length > 0 ? `It waits for ${list(unmet)} and is held back.` : 'It is held back.';
+  const others = state.status === 'running' ? '' : ' Resuming the group starts it as well.';
+  return { reason: 'held', message: `${held}${others}`, advice: letItGoOn(state, record), ...on };
+}
+
+function letItGoOn(state: GroupState, record: SessionRecord): Advice {
+  return advise('Let it go on with', resumeSessionCommand(state, record));
+}
+
+/** Its own delay, when it goes on by itself after it; null when it has none, or waits longer for the limit. */
+function delayOf(context: SchedulingContext, record: SessionRecord, { hold, goesOn }: Moment): Verdict | null {
+  const { notBeforeMs: until = 0, state: session } = record;
+  if (!goesOn || !isDelayed(record, context) || until <= (hold.until ?? 0)) return null;
+  const own = session.status === 'paused' ? ` ${session.message}` : '';
+  return { reason: 'backoff', message: `It is tried again at ${momentText(until)}.${own}`, until };
+}

@@ -1,0 +1,89 @@
+/** Deletes a group with its transcripts and worktrees; also one whose log cannot be read. */
+import { changeGroup } from '../../control/change-group.ts';
+import { hiddenDamagedWorker, hiddenWorker, stopDamagedGroup, stopRehearsal } from '../../control/leftovers.ts';
+import type { Place } from '../../control/place.ts';
+import { type GroupReference, isHeld } from '../../control/resolve.ts';
+import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupState } from '../../core/state.ts';
+import { plural } from '../../report/format.ts';
+import { stopGroup } from '../../runner/stop-group.ts';
+import { deleteGroup as deleteGroupFolder } from '../../store/group-store.ts';
+import type { GroupWriter } from '../../store/group-writer.ts';
+import { isRegularFile } from '../../store/regular-file.ts';
+import type { World } from '../../world/world.ts';
+import { finishMerge } from '../finish.ts';
+import { leftoversOf, type Release, releaseWorktrees } from '../worktree-cleanup.ts';
+
+/** Fails with `busy` while a runner holds it, and with `illegal-transition` while worktrees hold what would be lost. */
+export async function deleteGroup(place: Place, group: GroupReference, release: Release): Promise<Result<void>> {
+  const deleted = await changeGroup<void>(place, group, {
+    direct: (writer) => deleteNow(place, group, writer, release),
+  });
+  return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(place, group, release);
+}
+
+/** What is no file can be locked by nobody, and stands in the way; a runner that lives is known by the log. */
+export function clearLock({ files }: World, { paths: { lock } }: GroupReference): void {
+  if (files.entryKind(lock) !== null && !isRegularFile(files, lock)) files.remove(lock);
+}
+
+/** Nobody is asked about what will be refused anyway. What counts is the lock, which is taken later. */
+export async function refuseWhileRunning(place: Place, group: GroupReference): Promise<Result<void>> {
+  if (!isHeld(place.world, group)) return ok(undefined);
+  const taken = await changeGroup<void>(place, group, { direct: () => ok(undefined) });
+  return !taken.ok && taken.failure.reason === 'busy' ? taken : ok(undefined);
+}
+
+async function deleteNow(
+  place: Place,
+  group: GroupReference,
+  writer: GroupWriter,
+  release: Release,
+): Promise<Result<void>> {
+  const hidden = hiddenWorker(place.world, writer);
+  if (hidden) return hidden;
+  if (writer.state.running.size > 0) {
+    place.notes.line(`Stopping ${plural(writer.state.running.size, 'worker')} that a dead runner left behind ...`);
+    await stopGroup(place.world, writer, 'deleted');
+  }
+  await stopRehearsal(place.world, writer.paths);
+  const finished = await finishMerge(place, writer);
+  return finished.ok ? deleteFiles(place, group, writer.state, release) : finished;
+}
+
+/** Worktrees go through git first: their folders alone would leave the user's repositories with stale entries. */
+async function deleteFiles(
+  place: Place,
+  { root, groupId, paths }: GroupReference,
+  state: GroupState | null,
+  release: Release,
+): Promise<Result<void>> {
+  const leftovers = await leftoversOf(place, paths, state);
+  const released = await releaseWorktrees(place, paths, leftovers, release);
+  if (!released.ok) return released;
+  deleteGroupFolder(place.world, root, groupId);
+  return ok(undefined);
+}
+
+function isDamage(failure: Failure): boolean {
+  return failure.reason === 'corrupt-file' || failure.reason === 'newer-version';
+}
+
+/** Without a readable log there is no writer; the lock is taken by hand. */
+async function deleteDamaged(place: Place, group: GroupReference, release: Release): Promise<Result<void>> {
+  const { world } = place;
+  const { groupId, paths } = group;
+  const lock = world.locks.tryLock(paths.lock, { identity: world.machine.self, runId: world.random.uuid() });
+  if (lock === null)
+    return fail('busy', `Group ${groupId} is held by another process.`, 'Try again when it has ended.');
+  try {
+    const hidden = hiddenDamagedWorker(world, groupId, paths);
+    if (hidden) return hidden;
+    await stopDamagedGroup(world, paths);
+    await stopRehearsal(world, paths);
+    const finished = await finishMerge(place, { paths, groupId });
+    return finished.ok ? await deleteFiles(place, group, null, release) : finished;
+  } finally {
+    lock.release();
+  }
+}

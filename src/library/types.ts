@@ -1,0 +1,89 @@
+/**
+ * library/: groups as values of a program of one's own, by the names of the specification. This file: what goes in and
+ * comes out.
+ */
+import type { PauseOutcome } from '../control/command/pause-outcome.ts';
+import type { SessionMeta } from '../control/groups.ts';
+import type { GroupConfig, IsolationMode, SessionConfig, SessionDefinition } from '../core/group.ts';
+import type { GroupProgress } from '../core/progress.ts';
+
+/** Settings of a group, as they stand in its meta.json; absent ones have the defaults of `group create`. */
+export type SessionGroupConfig = Partial<Omit<GroupConfig, 'prices' | 'onEvent'>>;
+
+/** How many sessions run at once, and what happens when some fail. */
+export interface ConcurrencyConfig {
+  /** Default: 3. */
+  readonly maxConcurrent?: number;
+  /** Default: true. */
+  readonly respectDependencies?: boolean;
+  /** At the threshold the group pauses (default) or fails. */
+  readonly pauseOnError?: boolean;
+  /** So many failed sessions, and nothing new starts; default: 2. */
+  readonly errorThreshold?: number;
+}
+
+/** What a group may cost. */
+export interface BudgetConfig {
+  /** Hard cap in US dollars over all sessions and attempts. */
+  readonly maxBudgetUsd?: number;
+  /** Default: pause. */
+  readonly onBudgetExceeded?: 'stop' | 'warn' | 'pause';
+  /** Share of the budget at which one warning is given; default: 0.8. */
+  readonly warningThreshold?: number;
+}
+
+export interface NewSessionGroup {
+  /** Short name in lower-case letters, digits and hyphens; part of the id. */
+  readonly slug: string;
+  /** For people; absent = the slug. */
+  readonly name?: string;
+  readonly description?: string;
+  readonly config?: SessionGroupConfig;
+}
+
+type Plain = 'name' | 'description' | 'model' | 'maxBudgetUsd' | 'permissionMode' | 'allowedTools' | 'context';
+type Limits = 'retries' | 'timeoutMs' | 'stallTimeoutMs' | 'untrusted' | 'memoryBytes' | 'maxProcesses';
+
+export interface NewGroupSession extends Partial<Pick<SessionDefinition, Plain | Limits>> {
+  /** Folder of the project; a relative path is meant from the current folder. */
+  readonly projectPath: string;
+  /** The task; absent = a prompt template makes it. */
+  readonly prompt?: string;
+  /** Prompt template that makes the task, or a config template: a name or a path. */
+  readonly template?: string;
+  /** What the session finds in its config dir. */
+  readonly configTemplate?: string;
+  /** Values for variables of templates. */
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Sessions that must complete first: the session itself, its id, its number or its name. */
+  readonly dependsOn?: readonly (string | { readonly id: string })[];
+  /** What is generated into its config dir. */
+  readonly config?: SessionConfig;
+  readonly isolate?: IsolationMode;
+  /** Shell command that must succeed before the session counts as completed; false = not the project's own either. */
+  readonly accept?: string | false;
+  readonly acceptRetries?: number;
+  readonly acceptTimeoutMs?: number;
+  /** Shell command that is run once in a new worktree; false = not the project's own either. */
+  readonly setup?: string | false;
+  readonly setupTimeoutMs?: number;
+  readonly expectChanges?: boolean;
+  /** False = uncommitted work of its worktree stays uncommitted. */
+  readonly commit?: false;
+}
+
+/** A session as its meta.json tells it. */
+export type GroupSession = SessionMeta;
+
+/** What came of pausing a group. */
+export type PauseResult = PauseOutcome;
+
+/** How a run ended. */
+export interface GroupResult {
+  readonly status: 'completed' | 'failed' | 'paused';
+  /** A code and a sentence where the group is paused or failed. */
+  readonly reason?: string;
+  readonly message?: string;
+  readonly sessions: readonly GroupSession[];
+  readonly progress: GroupProgress;
+}

@@ -1,0 +1,117 @@
+/**
+ * Promises: the packed package can be imported by its name under Bun and runs a group; its types serve a strict
+ * program; under Node one sentence says what to do. Nothing is asked of a network.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as library from '../../src/index.ts';
+import { packageRoot } from '../support/cli.ts';
+
+let folder = '';
+
+beforeAll(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca pack ')));
+  const packed = spawn(['npm', 'pack', '--silent', '--offline', '--pack-destination', folder], packageRoot);
+  expect(packed).toMatchObject({ code: 0 });
+  const [name = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
+  const modules = join(folder, 'node_modules');
+  const installed = join(modules, 'claude-code-agent');
+  mkdirSync(installed, { recursive: true });
+  expect(spawn(['tar', '-xzf', join(folder, name), '--strip-components=1', '-C', installed], folder).code).toBe(0);
+  symlinkSync(join(packageRoot, 'node_modules'), join(installed, 'node_modules'));
+  for (const types of ['bun-types', '@types']) {
+    symlinkSync(join(packageRoot, 'node_modules', types), join(modules, types));
+  }
+  writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
+}, 120_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function spawn(words: readonly string[], cwd = folder) {
+  const home = join(folder, 'home');
+  const env = {
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    npm_config_cache: join(home, 'npm'),
+    npm_config_update_notifier: 'false',
+    CLAUDE_CODE_AGENT_HOME: join(folder, 'data'),
+  };
+  const { exitCode, stdout, stderr } = Bun.spawnSync([...words], { cwd, env, stdin: 'ignore' });
+  return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+function write(name: string, text: string): string {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+}
+
+const program = `
+import { type GroupProgress, type GroupResult, SessionGroup, SessionGroupRunner } from 'claude-code-agent';
+
+const group: SessionGroup = await SessionGroup.create({ slug: 'packed', config: { maxBudgetUsd: 1 } });
+await group.add({ name: 'one', projectPath: '.', prompt: 'Do it.' });
+const result: GroupResult = await new SessionGroupRunner({ rehearse: true }).run(group, { maxConcurrent: 1 });
+const progress: GroupProgress = await group.progress();
+console.log(result.status, progress.completed, result.sessions.map(({ name, status }) => \`\${name} \${status}\`));
+`;
+
+test('under Bun it is imported by its name and runs a group', () => {
+  const ran = spawn([process.execPath, write('program.ts', program)]);
+  expect(ran).toEqual({ code: 0, stdout: 'completed 1 [ "one completed" ]\n', stderr: '' });
+}, 60_000);
+
+const bundler = { module: 'preserve', moduleResolution: 'bundler' };
+
+/** What the compiler says about these files and about our types. */
+function mistakesIn(files: readonly string[], resolution: object): string[] {
+  const options = { strict: true, noEmit: true, target: 'esnext', skipLibCheck: false, types: ['bun-types'] };
+  write('tsconfig.json', JSON.stringify({ compilerOptions: { ...options, ...resolution }, files }));
+  const { stdout } = spawn([join(packageRoot, 'node_modules', '.bin', 'tsc'), '--project', folder]);
+  return stdout.split('\n').filter((line) => /claude-code-agent|(?:typed|documented)/.test(line));
+}
+
+test('its types hold in a strict program, and see a mistake', () => {
+  write('typed.ts', program);
+  expect(mistakesIn(['typed.ts'], bundler)).toEqual([]);
+  expect(mistakesIn(['typed.ts'], { module: 'nodenext', moduleResolution: 'nodenext' })).toEqual([]);
+  write('typed.ts', program.replace("projectPath: '.'", "project: '.'"));
+  expect(mistakesIn(['typed.ts'], bundler)).toEqual([expect.stringContaining("'project' does not exist")]);
+}, 120_000);
+
+test('so do the programs in its documentation', () => {
+  const doc = readFileSync(join(packageRoot, 'docs', 'library.md'), 'utf8');
+  const blocks = [...doc.matchAll(/```ts\n(.*?)```/gs)].map(([, text = '']) => text);
+  expect(blocks.length).toBe(2);
+  const files = blocks.map((_, index) => `documented-${index}.ts`);
+  for (const [index, name] of files.entries()) write(name, blocks[index] as string);
+  expect(mistakesIn(files, bundler)).toEqual([]);
+  const named = [...doc.matchAll(/`group\.(\w+)/g)].map(([, name = '']) => name);
+  const known = Object.getOwnPropertyNames(library.SessionGroup.prototype);
+  expect(named.filter((name) => !known.includes(name))).toEqual([]);
+}, 120_000);
+
+test('under Node one sentence says what to do, whatever is imported', () => {
+  const names = Object.keys(library).sort();
+  const stub = readFileSync(join(packageRoot, 'bin', 'needs-bun.mjs'), 'utf8');
+  expect((/export let ([^;]+);/.exec(stub)?.[1] ?? '').split(', ').sort()).toEqual(names);
+  const programs = [
+    ['named.mjs', `import { ${names.join(', ')} } from 'claude-code-agent';`],
+    ['whole.mjs', "import * as all from 'claude-code-agent'; console.log(all);"],
+    ['required.cjs', "require('claude-code-agent');"],
+  ] as const;
+  for (const [name, text] of programs) {
+    const { code, stdout, stderr } = spawn(['node', write(name, text)]);
+    expect([name, code, stdout]).toEqual([name, 1, '']);
+    expect(stderr).toContain('claude-code-agent is a library for Bun: run your program with "bun your-program.ts"');
+  }
+}, 60_000);

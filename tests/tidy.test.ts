@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
+import { commandsInTexts } from './support/advice-sites.ts';
 import * as rules from './support/tidy-rules.ts';
 import {
   blankComments,
@@ -52,6 +53,10 @@ describe('the tree', () => {
   test('every event and failure has a doc line', () => expect(rules.checkUnions(src)).toEqual([]));
   test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
   test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
+  test('commands are advised as data, and nothing looks for them in sentences', () => {
+    const program = src.find(({ path }) => path === 'src/cli/program.ts')?.text ?? '';
+    expect(commandsInTexts(src, program)).toEqual([]);
+  });
   test('no test is switched off', () => expect(rules.checkTestSwitches(tests)).toEqual([]));
 });
 
@@ -280,6 +285,15 @@ describe('the other rules see a violation', () => {
     expect(problems('')).toEqual(["src/core/event.ts: EventBody: 'two' needs a doc line"]);
     expect(problems('  /** Two. */\n')).toEqual([]);
     expect(rules.checkUnions(tree({ 'src/core/failure.ts': '' }))).toHaveLength(2);
+  });
+
+  test('commands in texts', () => {
+    const program = "path: 'group resume'";
+    const problems = (line: string) => commandsInTexts(tree({ 'src/core/a.ts': line }), program);
+    expect(problems("const next = 'Go on with: group resume.';")).toHaveLength(1);
+    expect(problems('text.replaceAll(/\\bgroup resume\\b/g, line)')).toHaveLength(1);
+    expect(problems("advise('Go on with', ['group', 'resume', id])")).toEqual([]);
+    expect(problems("// As group resume does.\ncommand.description('As group resume.')")).toEqual([]);
   });
 
   test('leftovers', () => {

@@ -1,6 +1,7 @@
 /**
  * What the claude in use can do and others cannot, as far as somebody has tried it; never read from its version.
  */
+import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionDefinition } from '../core/group.ts';
 import { forwardOption } from './launch/argv.ts';
@@ -43,7 +44,7 @@ export function checkAbilities(
 function refused(what: string, tried: boolean | undefined, instead: string): Result<never> {
   if (tried === undefined) {
     const message = `It is not known whether the claude in use can ${what}.`;
-    return fail('spawn-failed', message, `Try it with \`doctor --claude\`, or ${instead}.`);
+    return fail('spawn-failed', message, advise(`Try what it can, or ${instead}`, ['doctor', '--claude']));
   }
   const message = `The claude in use was tried, and it cannot ${what}.`;
   return fail('spawn-failed', message, `Use a newer claude, or ${instead}.`);

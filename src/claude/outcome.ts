@@ -84,7 +84,7 @@ const settingsIgnored: Verdict = {
   status: 'failed',
   reason: 'config-invalid',
   message: 'claude ignored the settings.json it was given: hooks, rules and whatever else stands there had no effect.',
-  next: 'Correct the settings of its template (see: session show --config), and check what the session has done.',
+  next: 'Correct the settings of its template, and check what the session has done.',
 };
 
 /** It had said who it is without our hook, so it was ended; the hook was reported while it died. */
@@ -98,7 +98,7 @@ const hookTooLate: Verdict = {
   message:
     'claude was ended because it began to work before the SessionStart hook of its settings.json was reported: ' +
     'nobody could tell whether its hooks and rules were in effect.',
-  next: 'Retry the session; when this comes again, run `doctor --claude`, which tries what this claude does.',
+  next: 'When this comes again, have doctor try what this claude does, with its option --claude.',
 };
 
 function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
@@ -110,7 +110,7 @@ function judgeSuccess(input: JudgeInput, result: ResultMessage): Verdict {
       status: 'failed',
       reason: 'permission',
       message: `Nothing was done: every tool the session tried was denied (${clip(denied.tools.join(', '), 200)}).`,
-      next: 'Choose what to allow, and try again, with: session allow --retry (or --denied --retry for all of it).',
+      next: 'Choose what to allow.',
     };
   }
   const text = clip(result.result ?? '', resultChars);
@@ -180,7 +180,7 @@ function judgeSilence(input: JudgeInput): Verdict {
     };
   }
   if (exit.kind === 'exited' && exit.code === 127 && /^cannot execute /.test(input.stderrTail ?? '')) {
-    const next = 'Check that the claude program is whole and made for this machine, then run `group resume`.';
+    const next = 'Check that the claude program is whole and made for this machine.';
     return { status: 'failed', reason: 'claude-missing', message: `The system ${input.stderrTail}.`, next };
   }
   return {

@@ -54,11 +54,11 @@ export function describeTrouble(stream: AttemptStream, result: ResultMessage): V
   if (status === 429 || isUsageLimit(said)) return limited(stream, said);
   if (isLoginTrouble(error, said)) return notLoggedIn(said);
   if (error === 'billing_error' || /credit balance is too low/i.test(said)) {
-    const next = 'Settle the account’s billing, or log in with another one, then run `group resume`.';
+    const next = 'Settle the account’s billing, or log in with another one.';
     return failed('billing', 'The account cannot pay', said, next);
   }
   if (error === 'model_not_found' || status === 404) {
-    const next = 'Give it one that the account may use with: session edit --model MODEL (then retry it).';
+    const next = 'Give it a model that the account may use.';
     return failed('model-not-found', 'The model is unknown or not allowed', said, next);
   }
   if (result.terminalReason === 'prompt_too_long' || /^prompt is too long/i.test(said)) {
@@ -100,7 +100,7 @@ function passing(verdict: Failed, status: number | undefined): Failed {
 
 function claudeError(result: ResultMessage, said: string): Verdict {
   if (/no conversation found/i.test(said)) {
-    const next = `${addAgain}; a retry would look for the same conversation once more.`;
+    const next = `A retry looks for the same conversation once more. Where that is gone for good: ${addAgain}.`;
     return failed('claude-error', 'claude could not find the conversation to continue', said, next);
   }
   if (isAborted(result)) {
@@ -160,7 +160,7 @@ function isLoginTrouble(error: string, said: string): boolean {
 }
 
 function notLoggedIn(said: string): Verdict {
-  const next = 'Log in with `claude auth login`, or set a valid ANTHROPIC_API_KEY, then run `group resume`.';
+  const next = 'Log in with `claude auth login`, or set a valid ANTHROPIC_API_KEY.';
   return failed('not-logged-in', 'claude has no login that works', said, next);
 }
 

@@ -2,7 +2,8 @@
 
 import { findDataRoot } from '../control/data-root.ts';
 import type { Place } from '../control/place.ts';
-import { errorText, type Failure, type Result } from '../core/failure.ts';
+import { adviceText } from '../core/advice.ts';
+import { errorText, type Failure, fail, type Result } from '../core/failure.ts';
 import { programName } from '../core/program-name.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { LogLost } from '../store/log-lost.ts';
@@ -16,8 +17,6 @@ import { standardError, standardInputIsTerminal, standardOutput } from './standa
 const sentenceColumnsMax = 1000;
 /** Nobody reads more at once. */
 const problemsShownMax = 100;
-/** As problemsFailure words it. */
-const problemList = / has (?:a problem|\d+ problems):\n/;
 
 export interface Context extends Place {
   readonly stdout: Output;
@@ -100,7 +99,7 @@ export async function finishOutput(context: Context): Promise<void> {
   if (stdout.trouble !== null) {
     const message = `Not everything could be written to standard output: ${stdout.trouble}.`;
     const next = 'Free some disk space, or send the output somewhere else.';
-    sayFailure(stderr, { reason: 'write-failed', message, next });
+    sayFailure(stderr, fail('write-failed', message, next).failure);
     if (context.code === exitCode.done) context.code = exitCode.failed;
   }
   await stderr.flush();
@@ -108,10 +107,10 @@ export async function finishOutput(context: Context): Promise<void> {
 
 /** One sentence about what went wrong and one about what to do next; a list of problems keeps its lines. */
 export function sayFailure(stderr: Output, failure: Failure): void {
-  // Only a list of problems has lines; a path that holds one must not play a second sentence.
-  const parts = problemList.test(failure.message) ? failure.message.split('\n') : [failure.message];
+  // Only a list has lines; a path that holds one must not play a second sentence.
+  const parts = failure.isList ? failure.message.split('\n') : [failure.message];
   const [first = '', ...problems] = parts.map((text) => safeLine(text, sentenceColumnsMax));
-  const next = safeLine(failure.next, sentenceColumnsMax);
+  const next = safeLine(adviceText(failure.next), sentenceColumnsMax);
   if (problems.length === 0) {
     stderr.line(`${programName}: ${`${first} ${next}`.trim()}`);
     return;
@@ -136,21 +135,22 @@ function exceptionFailure(error: unknown): Failure {
   const { code, path, syscall } = error as { code?: unknown; path?: unknown; syscall?: unknown };
   if (syscall === 'uv_cwd') {
     const next = 'Change to a folder that does, then run the command again.';
-    return { reason: 'not-found', message: 'The current folder does not exist any more.', next };
+    return fail('not-found', 'The current folder does not exist any more.', next).failure;
   }
   const isSystemError = typeof code === 'string' && /^E[A-Z0-9]+$/.test(code);
   const where = typeof path === 'string' ? ` at ${path}` : '';
-  return isSystemError
-    ? {
-        reason: 'write-failed',
-        message: `The system refused ${syscall ?? 'a call'}${where}: ${code}.`,
-        next: 'Check that path, its permissions and the free disk space, then run the command again.',
-      }
-    : {
-        reason: 'internal',
-        message: `Unexpected trouble: ${errorText(error)}.`,
-        next: 'This is a defect of the program; CLAUDE_CODE_AGENT_DEBUG=1 shows where it happened.',
-      };
+  const { failure } = isSystemError
+    ? fail(
+        'write-failed',
+        `The system refused ${syscall ?? 'a call'}${where}: ${code}.`,
+        'Check that path, its permissions and the free disk space, then run the command again.',
+      )
+    : fail(
+        'internal',
+        `Unexpected trouble: ${errorText(error)}.`,
+        'This is a defect of the program; CLAUDE_CODE_AGENT_DEBUG=1 shows where it happened.',
+      );
+  return failure;
 }
 
 function safeStack(error: Error): string {

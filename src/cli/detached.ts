@@ -1,7 +1,9 @@
 /** `--detach`: what is said about a runner of its own, and the exit code when it refused. */
+
 import { whileBusy } from '../control/busy.ts';
 import type { GroupReference } from '../control/resolve.ts';
 import { startDetached } from '../control/run/detach.ts';
+import { commandText } from '../core/advice.ts';
 import { ok } from '../core/failure.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import type { Context, Work } from './context.ts';
@@ -30,7 +32,7 @@ export async function runDetached(context: Context, group: GroupReference, optio
 
 function sayHowToGoOn({ stderr }: Context, groupId: string, pid: number, log: string): void {
   stderr.line(`It runs on its own (pid ${pid}), whatever becomes of this terminal.`);
-  stderr.line(`Watch it: claude-code-agent group watch ${groupId}`);
-  stderr.line(`Pause it: claude-code-agent group pause ${groupId}`);
+  stderr.line(`Watch it: ${commandText(['group', 'watch', groupId])}`);
+  stderr.line(`Pause it: ${commandText(['group', 'pause', groupId])}`);
   stderr.line(`Its log:  ${safeLine(log, sentenceColumnsMax)}`);
 }

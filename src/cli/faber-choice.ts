@@ -1,5 +1,7 @@
 /** The warning that another FABER run is in progress in this work tree, and the question what to do. */
+
 import type { Conflict } from '../control/faber/begin.ts';
+import { commandText } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { plainNamePattern } from '../core/values.ts';
 import { safeLine } from '../report/terminal-text.ts';
@@ -32,12 +34,13 @@ export async function choose(
   const { stderr } = context;
   stderr.line('WARNING: Another workflow is active in this worktree');
   for (const line of indented) stderr.line(`   ${safeLine(line, 600)}`);
-  if (same) stderr.line(`It is the same work item; go on with it: claude-code-agent faber resume ${conflict.runId}`);
+  if (same) stderr.line(`It is the same work item; go on with it: ${commandText(['faber', 'resume', conflict.runId])}`);
   // The work item of a run that exists stands in a file that anybody may have written.
   const hasCommand = plainNamePattern.test(workId);
   stderr.line(`Recommendation: use separate worktrees for concurrent workflows${hasCommand ? ':' : '.'}`);
   const folder = safeLine(`../${project}-issue-${workId}`, 300);
-  if (hasCommand) stderr.line(`   claude-code-agent faber start --work-id ${workId} --worktree      in ${folder}`);
+  if (hasCommand)
+    stderr.line(`   ${commandText(['faber', 'start', '--work-id', workId, '--worktree'])}      in ${folder}`);
   const question =
     'Do you want to proceed anyway? This will take over context management for this worktree, potentially ' +
     'interfering with the other workflow.';

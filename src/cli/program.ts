@@ -3,6 +3,7 @@
  * line summary; the file that defines its options and does its work is loaded only when the command line names it, so
  * that short commands start fast.
  */
+
 import { Command, CommanderError } from '@commander-js/extra-typings';
 import { programName } from '../core/program-name.ts';
 import { type Context, finishOutput, sayException } from './context.ts';

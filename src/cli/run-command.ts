@@ -1,12 +1,14 @@
 /** What `group run` and `group resume` share: the options, and the way from the command line to the runner. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { type GroupReference, loadWithRunner, resolveGroup } from '../control/resolve.ts';
 import type { OpenGate } from '../control/run/claude-gate.ts';
 import { type RunHere, type RunWays, runHere } from '../control/run/run-here.ts';
 import type { RunConfig } from '../control/run/run-options.ts';
 import { onSignal } from '../control/signals.ts';
+import { commandText } from '../core/advice.ts';
 import { ok, type Result } from '../core/failure.ts';
-import { runLine } from '../report/wording.ts';
+import { runCommand } from '../core/plan/advice.ts';
 import type { Context, Work } from './context.ts';
 import type { RunTerminal } from './dashboard/run-terminal.ts';
 import { exitCode, exitCodeForStatus } from './exit-code.ts';
@@ -112,7 +114,9 @@ export function concludeRun(context: Context, { groupId }: GroupReference, resul
       const { pausing } = result.state;
       const workers =
         pausing === undefined ? 'its workers go on' : 'its workers were asked to stop and end by themselves';
-      context.stderr.line(`Left group ${groupId}; ${workers}. Take over again with: ${runLine(result.state)}`);
+      context.stderr.line(
+        `Left group ${groupId}; ${workers}. Take over again with: ${commandText(runCommand(result.state))}`,
+      );
       return ok(exitCode.interrupted);
     }
     case 'already-completed':

@@ -2,12 +2,13 @@
  * Short forms: one word for what a family has a command for. Most take a group or a session, and are then the command
  * of that family with the same options; what they do, help and refuse is said there and nowhere else.
  */
+
 import { Command, type OptionValues } from '@commander-js/extra-typings';
 import { loadReferredGroup, loadReferredSession, resolveGroup, sessionOf } from '../control/resolve.ts';
+import { advise, commandText, see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted, recencyOf, sessionLabel } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
-import { programName } from '../core/program-name.ts';
 import { listTitles, titleOf } from '../report/wording.ts';
 import type { Context } from './context.ts';
 
@@ -76,7 +77,7 @@ export async function defineShortForm(
 ): Promise<void> {
   const forms = [form.group, form.session ?? []].filter((words) => words.length > 0);
   const long = await Promise.all(forms.map((words) => longForm(words, tree)));
-  const names = forms.map((words) => `${programName} ${words.join(' ')}`).join('\n  ');
+  const names = forms.map((words) => commandText(words)).join('\n  ');
   command.description(`${form.summary[0]?.toUpperCase()}${form.summary.slice(1)}. Short for:\n  ${names}`);
   const given = new Set(forms.flat());
   for (const option of long.flatMap(({ options }) => options)) {
@@ -142,7 +143,7 @@ function isGroupNamed(context: Context, reference: string): Result<boolean> {
   if (group.failure.reason !== 'not-found' || recencyOf(reference) !== null) return group;
   const session = loadReferredSession(context, reference);
   if (session.ok || session.failure.reason !== 'not-found') return session.ok ? ok(false) : session;
-  const next = `See: ${programName} group list`;
+  const next = see('group', 'list');
   return fail('not-found', `There is no group and no session ${quoted(reference)}.`, next);
 }
 
@@ -154,7 +155,7 @@ function logsOf(context: Context, { reference, rest, options }: Typed): Result<r
   const { order } = planOf(state).graph;
   const [first, second] = order;
   if (first === undefined) {
-    const next = `Add some with: ${programName} session add ${groupId} --project DIR --prompt TEXT`;
+    const next = advise('Add some with', ['session', 'add', groupId, '--project', 'DIR', '--prompt', 'TEXT']);
     return fail('not-found', `The group ${groupId} has no sessions.`, next);
   }
   const argvFor = (id: string) => ['session', 'logs', `${groupId}/${id}`, ...without(rest, reference)];
@@ -163,7 +164,7 @@ function logsOf(context: Context, { reference, rest, options }: Typed): Result<r
     const session = sessionOf(group.value, first);
     const example = session.ok ? sessionLabel(first, session.value.record.definition.name) : first;
     const message = `--json, --raw and --follow are for one session, and ${groupId} has ${listTitles(state, order)}.`;
-    return fail('ambiguous', message, `Give one of them, such as: ${programName} logs ${groupId}/${example}`);
+    return fail('ambiguous', message, advise('Give one of them, such as', ['logs', `${groupId}/${example}`]));
   }
   return ok(order.map((id) => ({ title: titleOf(state, id), argv: argvFor(id) })));
 }

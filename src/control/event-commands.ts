@@ -4,9 +4,9 @@
  */
 import { join } from 'node:path';
 import type { Environment } from '../claude/launch/variables.ts';
-import type { EventType, GroupEvent } from '../core/event.ts';
+import type { EventType } from '../core/event.ts';
 import { errorText } from '../core/failure.ts';
-import { publicEvent } from '../report/json-reporter.ts';
+import type { PublicEvent } from '../report/json-reporter.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
 import { type CommandEnd, type RunningCommand, runShellCommand } from '../runner/attempt/shell-command.ts';
 import { gatherProcesses, reap } from '../runner/reap.ts';
@@ -37,7 +37,7 @@ export interface EventCommandsOptions {
 
 interface Telling {
   readonly command: string;
-  readonly event: GroupEvent;
+  readonly event: PublicEvent;
   /** Distinguishes the commands that are told of one event. */
   readonly index: number;
 }
@@ -56,7 +56,7 @@ export class EventCommands {
   }
 
   /** Tells the commands of the event, as soon as few enough of them run. Never throws. */
-  tell(event: GroupEvent, commands: readonly string[]): void {
+  tell(event: PublicEvent, commands: readonly string[]): void {
     for (const [index, command] of commands.entries()) {
       if (this.#waiting.length < waitingMax) this.#waiting.push({ command, event, index });
       else this.#warn(`An onEvent command is too slow: it was not told of ${event.type}.`);
@@ -111,7 +111,7 @@ export class EventCommands {
     const name = `${event.seq}-${index}-${this.#world.machine.self.pid}.json`;
     const inputFile = join(paths.eventCommands, name);
     this.#world.files.makeFolder(paths.eventCommands);
-    this.#world.files.writeAtomic(inputFile, `${safeJson(publicEvent(event))}\n`);
+    this.#world.files.writeAtomic(inputFile, `${safeJson(event)}\n`);
     const logFile = join(paths.eventCommands, 'output.log');
     const mark = this.#markOf(name);
     const running = runShellCommand(this.#world, {

@@ -1,7 +1,9 @@
 /** What the commands of the family `cpm` share: the project they look at and the progress files in it. */
+
 import { resolve } from 'node:path';
 import { findProgress, type ProgressFile, readProgress } from '../context/cpm/progress-files.ts';
 import { hoursOf, legacyName, type ProgressHeader, progressFolder } from '../context/cpm/state.ts';
+import { see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { quoted } from '../core/id.ts';
 import { briefPath, lookAt } from './path-argument.ts';
@@ -61,7 +63,7 @@ function listedOf({ world }: Place, folder: string, file: ProgressFile): ListedP
 export function findListed({ folder, listed }: ProjectProgress, reference: string): Result<ListedProgress> {
   const exact = listed.find(({ id, file }) => id === reference || file.name === reference);
   if (exact !== undefined) return ok(exact);
-  const next = `See: claude-code-agent cpm list --project ${quoted(folder)}`;
+  const next = see('cpm', 'list', '--project', folder);
   const [one, ...more] = reference === '' ? [] : listed.filter(({ id }) => id.startsWith(reference));
   if (one === undefined) return fail('not-found', `No progress file belongs to ${quoted(reference)}.`, next);
   if (more.length === 0) return ok(one);

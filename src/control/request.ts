@@ -25,7 +25,7 @@ export async function askRunner(
   sendRequest(world, group.paths, { id, runId, at: new Date(world.clock.now()).toISOString(), ...body });
   const answer = await awaitAnswer(world, group.paths, { id, runId }, sinceSize);
   if (answer === 'runner-gone') return answer;
-  if (answer === 'dropped') return fail('usage', otherVersion(group.groupId), '');
+  if (answer === 'dropped') return { ok: false, failure: otherVersion(group.groupId) };
   return answer.done ? ok(answer) : fail('usage', answer.message, '');
 }
 

@@ -1,4 +1,5 @@
 /** From what users type to ids: groups by id, prefix or slug; sessions by id, prefix or `<group>/<number-or-name>`. */
+import { see } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId, SessionId } from '../core/group.ts';
 import { createdAtOf, findGroup, findGroupToDestroy, findSession, quoted, recencyOf, slugOf } from '../core/id.ts';
@@ -50,7 +51,7 @@ function createdBack(ids: readonly GroupId[], back: number): Result<GroupId> {
   const id = ids[back];
   if (id !== undefined) return ok(id);
   const there = ids.length === 1 ? 'there is one group' : `there are ${ids.length || 'no'} groups`;
-  return fail('not-found', `No group was created so long ago: ${there}.`, 'See: claude-code-agent group list');
+  return fail('not-found', `No group was created so long ago: ${there}.`, see('group', 'list'));
 }
 
 /** An id tells the second in which its group was made, or the next one that was free; snapshots tell it better. */
@@ -126,7 +127,7 @@ export function findSessionOf(state: GroupState, reference: string): Result<Sess
   return fail(
     'not-found',
     `There is no session ${quoted(reference)} in the group ${state.group.id}.`,
-    `See: claude-code-agent session list ${state.group.id}`,
+    see('session', 'list', state.group.id),
   );
 }
 

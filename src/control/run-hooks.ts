@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { commandEnvironment } from '../claude/launch/environment.ts';
 import type { GroupEvent } from '../core/event.ts';
 import type { GroupState } from '../core/state.ts';
+import { publicEvent } from '../report/json-reporter.ts';
 import type { Reporter } from '../report/reporter.ts';
 import { safeLine } from '../report/terminal-text.ts';
 import { awaitedEvents, EventCommands, eventCommandTimeoutMs } from './event-commands.ts';
@@ -55,7 +56,9 @@ export function createRunHooks(
     if (!awaitedEvents.has(event.type)) return;
     const { onEvent: ofWorkflow } = state.group.config;
     const told = [ofUser, ofWorkflow].filter((command) => command !== undefined);
-    if (told.length > 0) void tidied.then(() => commands.tell(event, told));
+    if (told.length === 0) return;
+    const line = publicEvent(event, state);
+    void tidied.then(() => commands.tell(line, told));
   };
   return {
     around: (reporter) => ({

@@ -1,5 +1,5 @@
 /** What `stop --all` has to stop: the groups that are running, and those of which nobody can tell. */
-import { errorText, type Failure, ok, type Result } from '../core/failure.ts';
+import { errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { isGone, listGroups, loadGroup, noSuchGroup } from '../store/group-store.ts';
 import { groupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
@@ -45,7 +45,7 @@ export function runningGroups(place: Place): Result<RunningGroups> {
 
 function unreadableLock({ paths }: GroupReference, trouble: string): Failure {
   const message = `The lock file ${paths.lock} ${trouble}.`;
-  return { reason: 'corrupt-file', message, next: 'Check the permissions of file and folder.' };
+  return fail('corrupt-file', message, 'Check the permissions of file and folder.').failure;
 }
 
 export type StoppedUnreadable =

@@ -1,4 +1,6 @@
 /** What may change of a group after it was made. Pure. */
+
+import { advise } from './advice.ts';
 import type { ChangesOf } from './edit.ts';
 import { fail, type Result } from './failure.ts';
 import { addUsage, budgetActions, type GroupConfig, type GroupDescription, limitActions, type Usage } from './group.ts';
@@ -105,6 +107,6 @@ function capProblem(state: GroupState, cap: number, used: () => Iterable<Usage>)
   if (state.running.size === 0 || before === undefined || cap >= Math.min(before, promised)) return null;
   const share = `Running sessions have a share in the cap of group ${group.id}`;
   const message = `${share} until it reaches ${formatMoney(promised)}.`;
-  const next = `Give at least that, or take it back first with: claude-code-agent group pause ${group.id}`;
+  const next = advise('Give at least that, or take it back first with', ['group', 'pause', group.id]);
   return fail('usage', message, next);
 }

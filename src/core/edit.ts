@@ -1,4 +1,5 @@
 /** What may change of a session or of a group after it was made, and what speaks against it. Pure. */
+import { advise } from './advice.ts';
 import { fail, type Result } from './failure.ts';
 import { ancestorsOf, buildGraph } from './graph.ts';
 import type { SessionDefinition } from './group.ts';
@@ -67,18 +68,18 @@ function statusProblem(state: GroupState, { definition, state: { status } }: Ses
   const groupId = state.group.id;
   const { id, name } = definition;
   if (status === 'running') {
-    const next = `Pause it first: claude-code-agent session pause ${groupId}/${sessionLabel(id, name)}`;
+    const next = advise('Pause it first', ['session', 'pause', `${groupId}/${sessionLabel(id, name)}`]);
     return fail('illegal-transition', `${titleOf(definition)} is running and cannot be edited.`, next);
   }
   if (status !== 'completed') return null;
-  const next = `Do it again with: claude-code-agent group copy ${groupId} --from ${sessionLabel(id, name)}`;
+  const next = advise('Do it again with', ['group', 'copy', groupId, '--from', sessionLabel(id, name)]);
   return fail('illegal-transition', `${titleOf(definition)} is completed; its result stays as it is.`, next);
 }
 
 /** What was fixed when it began to work: the place in which its files and its conversation are. */
 function placeProblem(state: GroupState, record: SessionRecord, session: SessionDefinition): Result<never> | null {
   const { definition, attempts, workspace, isolated } = record;
-  const next = `Do it anew with: claude-code-agent session add ${state.group.id}`;
+  const next = advise('Do it anew with', ['session', 'add', state.group.id, '--project', 'DIR', '--prompt', 'TEXT']);
   const refuse = (what: string) => fail('illegal-transition', `${titleOf(definition)} has begun, so ${what}.`, next);
   if (attempts > 0) {
     const isSame = session.projectPath === definition.projectPath && session.repository === definition.repository;

@@ -258,11 +258,11 @@ export type EventBody =
   | { readonly type: 'limit_reached'; readonly resetsAt: string; readonly limitType?: string }
   /** The first session after the reset got an answer; the others follow. */
   | { readonly type: 'limit_lifted' }
-  /** The run is over and can be resumed. `message` is a full sentence with the next step. */
+  /** The run is over and can be resumed. `message` is a full sentence; `groupAdvice` finds what helps. */
   | { readonly type: 'group_paused'; readonly reason: string; readonly message: string }
   /** The run is over and every session is completed. */
   | { readonly type: 'group_completed' }
-  /** The run is over and cannot go on without a retry. `message` is a full sentence with the next step. */
+  /** The run is over and cannot go on without a retry. `message` is a full sentence. */
   | { readonly type: 'group_failed'; readonly reason: string; readonly message: string }
   /**
    * What ended attempts cost is counted again after such runs: of the group, and of the sessions for which it is

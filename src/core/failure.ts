@@ -3,6 +3,8 @@
  * The codes are public: they appear in meta.json, in `--output json` and in `group show`.
  */
 
+import { type Advice, adviceText, advise } from './advice.ts';
+
 /** Why a session did not complete. */
 export type SessionFailureReason =
   /** claude ended without printing a `result` line. */
@@ -93,9 +95,23 @@ export type CommandFailureReason =
 
 export type FailureReason = SessionFailureReason | CommandFailureReason;
 
-/** What went wrong (`message`, a full sentence) and what the reader can do about it (`next`, a full sentence). */
+/** What went wrong (`message`, a full sentence) and what the reader can do about it. */
 export interface Failure {
   readonly reason: FailureReason;
+  readonly message: string;
+  /** The message is a list: its first line says of what, and each further line tells one fault. */
+  readonly isList?: true;
+  readonly next: Advice;
+  /** Only a worktree meets it: a session that works in the checkout itself would not. */
+  readonly ofWorktree?: true;
+}
+
+/**
+ * What went wrong with a session, as its log tells it. `next`: full sentences; which commands help is found by
+ * `sessionAdvice` when they are shown, so that they fit the group as it is then.
+ */
+export interface SessionFailure<R extends SessionFailureReason = SessionFailureReason> {
+  readonly reason: R;
   readonly message: string;
   readonly next: string;
 }
@@ -109,18 +125,23 @@ export function ok<T>(value: T): { readonly ok: true; readonly value: T } {
   return { ok: true, value };
 }
 
-/** Builds the failing side of a Result. `message` and `next` are full sentences. */
+/** Builds the failing side of a Result. `message` is a full sentence, as is a `next` that names no command. */
 export function fail(
   reason: FailureReason,
   message: string,
-  next: string,
+  next: string | Advice,
 ): { readonly ok: false; readonly failure: Failure } {
-  return { ok: false, failure: { reason, message, next } };
+  return { ok: false, failure: { reason, message, next: typeof next === 'string' ? advise(next) : next } };
 }
 
-/** One line for people: the sentence, then the next step. */
-export function describeFailure(failure: Failure): string {
-  return failure.next === '' ? failure.message : `${failure.message} ${failure.next}`;
+/** As it stands in documents: what to do is a text there. */
+export function publicFailure({ reason, message, next }: Failure) {
+  return { reason, message, next: adviceText(next) };
+}
+
+/** One line for people: what went wrong, then the next step. */
+export function describeFailure({ message, next }: Failure): string {
+  return `${message} ${adviceText(next)}`.trim();
 }
 
 const persons: ReadonlySet<string> = new Set<SessionFailureReason>([

@@ -1,4 +1,5 @@
 /** Ids of groups and sessions: made, checked and looked up. */
+import { type Advice, see } from './advice.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { GroupId, SessionId } from './group.ts';
 import { joiners, unsafeCharacters, widthless } from './unsafe-text.ts';
@@ -160,13 +161,13 @@ export function findSession(
 }
 
 const candidatesMax = 10;
-const groupListing = 'claude-code-agent group list';
-const sessionListing = 'claude-code-agent session list <group>';
+const groupListing = see('group', 'list');
+const sessionListing = see('session', 'list', 'GROUP');
 
-function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: string): Result<string> {
+function onlyMatch(matches: readonly string[], noun: string, reference: string, listing: Advice): Result<string> {
   const [first, second] = matches;
   const shown = quoted(reference);
-  if (first === undefined) return fail('not-found', `There is no ${noun} ${shown}.`, `See: ${listing}`);
+  if (first === undefined) return fail('not-found', `There is no ${noun} ${shown}.`, listing);
   if (second === undefined) return ok(first);
   const candidates = matches.slice(0, candidatesMax).join(', ');
   const rest = matches.length - candidatesMax;

@@ -1,5 +1,6 @@
 /** GroupProgress of the seed (§11), made from the state and from what running workers said last. */
 
+import { adviceText } from './advice.ts';
 import { addUsage, noUsage, type SessionId, type Tokens, type Usage } from './group.ts';
 import { type SlotWait, slotReason, slotSentence } from './plan/command-slot.ts';
 import { loggedContext } from './plan/decision.ts';
@@ -180,13 +181,16 @@ type VerdictFields = Pick<SessionProgress, 'reason' | 'message' | 'why' | 'waits
 /** As programs read it, in progress.json and elsewhere. */
 export function verdictFields(state: GroupState, record: SessionRecord, verdict: Verdict | null): VerdictFields {
   if (verdict === null) return {};
-  const { reason, message, until, on } = verdict;
-  const ending = endingText(record) ?? message;
+  const { reason, message, advice, until, on } = verdict;
+  const told = `${message} ${advice === undefined ? '' : adviceText(advice)}`.trim();
+  // In the words that scripts have always found there.
+  const blocked = reason === 'blocked' ? `${message} Try again with: group run --retry-failed.` : told;
+  const ending = endingText(record) ?? blocked;
   const unmet = record.state.status === 'pending' ? unmetOf(state, planOf(state), record) : [];
   return {
     reason,
     message: ending,
-    ...(ending === message ? {} : { why: message }),
+    ...(ending === told ? {} : { why: told }),
     ...(unmet.length === 0 ? {} : { waitsFor: unmet }),
     ...(on === undefined || reason === 'waiting' || reason === 'held' ? {} : { on }),
     ...(until === undefined ? {} : { retryAt: new Date(until).toISOString() }),

@@ -64,7 +64,7 @@ function addSession(state: GroupState, definition: SessionDefinition): void {
   state.definitionsVersion += 1;
   if (state.status === 'completed' || state.status === 'failed') {
     state.reason = 'session-added';
-    state.message = 'A session was added after the run had ended. Go on with: group resume.';
+    state.message = 'A session was added after the run had ended.';
   }
 }
 

@@ -1,6 +1,6 @@
 /** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
 import type { AttemptIntent, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
-import type { Failure } from './failure.ts';
+import type { SessionFailure } from './failure.ts';
 import { roundUsd, type SessionDefinition, type Usage, type Work, type Workspace } from './group.ts';
 
 /** One process of a session, from intent to end. */
@@ -45,7 +45,7 @@ export type SessionState =
   | { readonly status: 'running'; readonly attempt: Attempt }
   | { readonly status: 'paused'; readonly reason: PauseReason; readonly message: string }
   | ({ readonly status: 'completed'; readonly work?: Work } & Answer)
-  | { readonly status: 'failed'; readonly failure: Failure };
+  | { readonly status: 'failed'; readonly failure: SessionFailure };
 
 export interface SessionRecord {
   definition: SessionDefinition;

@@ -2,13 +2,16 @@
  * Why a session that is not running does not run: one answer, made by the rules that start sessions (plan/schedule.ts)
  * and read by everything that tells of it.
  */
+import type { Advice } from './advice.ts';
 import type { SessionRecord } from './session-state.ts';
 
 export interface Verdict {
   /** A code, such as `waiting`, `limit` or the reason of a failure. */
   readonly reason: string;
-  /** Full sentences, with the next step where there is one. */
+  /** Full sentences. */
   readonly message: string;
+  /** What helps, where something does. */
+  readonly advice?: Advice;
   /** ms since 1970: it goes on by itself, but not before. */
   readonly until?: number;
   /** Whom it waits for: ids of sessions, or of another group. */

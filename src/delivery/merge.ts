@@ -10,7 +10,6 @@ import type { Settlement } from '../git/move-refs.ts';
 import { checkRoom, checkRoomBefore, checkTarget, readTarget, type Target } from '../git/target.ts';
 import type { GroupWriter } from '../store/group-writer.ts';
 import { type MergeJournal, type Move, writeMergeJournal } from '../store/merge-journal.ts';
-import { whenMerging } from './advice.ts';
 import { beginMerge } from './begin.ts';
 import { endMerge, settleMerge } from './finish.ts';
 import { type MergeSandbox, scratchPlace, type Task } from './merge-sandbox.ts';
@@ -47,10 +46,6 @@ const noCleanUp: CleanUp = { cleaned: [], kept: [], notes: [] };
  * command).
  */
 export async function mergeGroup(place: Place, writer: GroupWriter, wish: MergeWish): Promise<Result<MergeReport>> {
-  return whenMerging(await mergeNow(place, writer, wish));
-}
-
-async function mergeNow(place: Place, writer: GroupWriter, wish: MergeWish): Promise<Result<MergeReport>> {
   const begun = await beginMerge(place, writer, wish);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;

@@ -1,9 +1,12 @@
 /** What a hand-over is about: which sessions' work goes into which branch of which repository, in which order. */
+
 import { dirname } from 'node:path';
 import type { Place } from '../control/place.ts';
+import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import { quoted } from '../core/id.ts';
+import { resumeCommand, runCommand } from '../core/plan/advice.ts';
 import { planOf } from '../core/plan/plan.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -12,7 +15,7 @@ import type { Git } from '../git/git.ts';
 import type { Target } from '../git/target.ts';
 import { listed, repositoryDir } from '../git/worktrees/scratch.ts';
 import { safeLine } from '../report/terminal-text.ts';
-import { resumeLine, runLine, sessionTitle, titleOf } from '../report/wording.ts';
+import { sessionTitle, titleOf } from '../report/wording.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import {
   holding,
@@ -120,7 +123,7 @@ function checkStatus(state: GroupState): Result<void> {
     'illegal-transition',
     `Group ${group.id} is ${status}, so its work cannot be handed over.`,
     status === 'running'
-      ? `Its runner is gone. Finish it with: ${runLine(state)}`
+      ? advise('Its runner is gone. Finish it with', runCommand(state))
       : 'What is left of it is on branches that begin with cca/; merge them with git merge.',
   );
 }
@@ -138,7 +141,7 @@ function notComplete(state: GroupState, unfinished: readonly SessionRecord[]): R
   return fail(
     'usage',
     `${which} not completed: ${titles.slice(0, 10).join(', ')}${more}.`,
-    `Go on with "${resumeLine(state)}", or take what is completed with --partial.`,
+    advise('Give --partial to take what is completed, or go on with', resumeCommand(state)),
   );
 }
 

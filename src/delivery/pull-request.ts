@@ -11,7 +11,6 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { type MergeJournal, writeMergeJournal } from '../store/merge-journal.ts';
 import { type Proposal, readProposals, writeProposals } from '../store/pull-requests.ts';
 import { systemFailure } from '../store/system-failure.ts';
-import { whenMerging } from './advice.ts';
 import { beginMerge } from './begin.ts';
 import { endMerge } from './finish.ts';
 import { checkGh, createArgs, editArgs, findRequest, text } from './gh.ts';
@@ -66,10 +65,6 @@ export async function proposeGroup(
   writer: GroupWriter,
   wish: ProposalWish,
 ): Promise<Result<ProposalReport>> {
-  return whenMerging(await proposeNow(place, writer, wish));
-}
-
-async function proposeNow(place: Place, writer: GroupWriter, wish: ProposalWish): Promise<Result<ProposalReport>> {
   const begun = await beginMerge(place, writer, wish);
   if (!begun.ok) return begun;
   const { bench, mergePlan, mark } = begun.value;
@@ -90,7 +85,7 @@ async function proposeNow(place: Place, writer: GroupWriter, wish: ProposalWish)
       `${destination.branch} of ${destination.remote.name} (${placeName(destination.plan.repository)})`,
   );
   const { failure } = proposed;
-  return fail(failure.reason, failure.message, `${failure.next} Pushed already: ${names.join(', ')}.`);
+  return fail(failure.reason, `${failure.message} Pushed already: ${names.join(', ')}.`, failure.next);
 }
 
 async function choosePlaces(
@@ -155,7 +150,7 @@ async function checkHosts(place: Place, destinations: readonly Destination[]): P
   for (const { plan, remote } of destinations) {
     const host = remote.slug?.split('/')[0];
     const ready = hosts.has(host) ? ok(undefined) : await checkGh(place, placeName(plan.repository), remote.slug);
-    if (!ready.ok) return fail(ready.failure.reason, ready.failure.message, `${ready.failure.next} ${nothingPushed}`);
+    if (!ready.ok) return fail(ready.failure.reason, `${ready.failure.message} ${nothingPushed}`, ready.failure.next);
     hosts.add(host);
   }
   return ok(undefined);
@@ -223,7 +218,7 @@ async function pushIntegrated(
       const names = done.map((one) => one.destination.branch).join(', ');
       const so = names === '' ? nothingPushed : `Pushed already: ${names}.`;
       const { reason, message, next } = pushed.failure;
-      return fail(reason, `${placeName(plan.repository)}: ${message}`, `${so} ${next}`);
+      return fail(reason, `${placeName(plan.repository)}: ${message} ${so}`, next);
     }
     const known = note(writer, git.world, destination, { commit });
     if (!known.ok) return known;

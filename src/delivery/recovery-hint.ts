@@ -1,6 +1,7 @@
 /** How unmerged work that a session left gets to where it is wanted; only commands that will not be refused. */
 
 import { briefPath, shellWord } from '../control/path-argument.ts';
+import { commandText } from '../core/advice.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
 import { repositoryDir } from '../git/worktrees/scratch.ts';
@@ -29,7 +30,7 @@ function mergeCommand({ group, status, sessions }: GroupState, { doomed, record 
   const isOpen = nextGroupStatus(status, 'group_merged') !== null;
   if (isOpen && record?.state.status === 'completed' && record.isolated === true) {
     const isPartial = [...sessions.values()].some(({ state }) => state.status !== 'completed');
-    return `claude-code-agent group merge ${group.id}${isPartial ? ' --partial' : ''}`;
+    return commandText(['group', 'merge', group.id, ...(isPartial ? ['--partial'] : [])]);
   }
   return `git -C ${shellWord(repositoryDir(doomed.repository))} merge ${shellWord(doomed.branch ?? '<its branch>')}`;
 }

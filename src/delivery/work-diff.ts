@@ -3,15 +3,17 @@
 import { briefPath, shellWord } from '../control/path-argument.ts';
 import type { Place } from '../control/place.ts';
 import type { LoadedGroup, LoadedSession } from '../control/resolve.ts';
+import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId, Workspace } from '../core/group.ts';
+import { runCommand } from '../core/plan/advice.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { SessionStatus } from '../core/status.ts';
 import { type DiffStat, diffStat, diffText, worktreeStat } from '../git/diff.ts';
 import { findRepository } from '../git/repository.ts';
 import { commitOf } from '../git/run-git.ts';
 import { repositoryDir } from '../git/worktrees/scratch.ts';
-import { runLine, titleOf } from '../report/wording.ts';
+import { titleOf } from '../report/wording.ts';
 import { readLog } from '../store/event-log.ts';
 
 export interface WorkDiff {
@@ -118,7 +120,7 @@ async function sidesOf(place: Place, session: LoadedSession, workspace: Workspac
   const message = `The work of session ${title} is no longer in the repository ${briefPath(repository)}.`;
   const next =
     record.mergedInto === undefined
-      ? `What it did is told by: claude-code-agent session logs ${state.group.id}/${sessionId}`
+      ? advise('What it did is told by', ['session', 'logs', `${state.group.id}/${sessionId}`])
       : `It was merged into ${record.mergedInto}: see git log ${shellWord(record.mergedInto)}`;
   return fail('not-found', message, next);
 }
@@ -145,7 +147,7 @@ function notIsolated({ record, state, sessionId }: LoadedSession): Result<never>
   const title = titleOf(state, sessionId);
   const { projectPath, repository } = record.definition;
   if (record.attempts === 0 || record.isolated === true) {
-    const next = `Start it with: ${runLine(state)}`;
+    const next = advise('Start it with', runCommand(state));
     return fail('illegal-transition', `Session ${title} has not begun, so there is nothing to compare.`, next);
   }
   const message = `Session ${title} worked in the folder itself, so its changes are not apart from those of others.`;

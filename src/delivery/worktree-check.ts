@@ -2,15 +2,18 @@
  * `doctor --worktrees`: worktrees and branches that sessions left behind in repositories. What holds nothing that could
  * be lost is removed with --fix; branches never are.
  */
+
 import { relative } from 'node:path';
 import { changeGroup } from '../control/change-group.ts';
-import { type Finding, fine } from '../control/check/finding.ts';
+import { type Finding, finding, fine } from '../control/check/finding.ts';
 import { lookAt, shellWord, tryPath } from '../control/path-argument.ts';
 import type { Place } from '../control/place.ts';
 import type { GroupReference } from '../control/resolve.ts';
-import { type Failure, ok, type Result } from '../core/failure.ts';
+import { type Advice, advise, type CommandLine } from '../core/advice.ts';
+import { describeFailure, type Failure, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
 import { isGroupId, isSessionId } from '../core/id.ts';
+import { runCommand } from '../core/plan/advice.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { nextGroupStatus } from '../core/status.ts';
@@ -25,7 +28,7 @@ import {
   standingOf,
 } from '../git/worktrees/discard.ts';
 import { repositoryDir } from '../git/worktrees/scratch.ts';
-import { runLine, titleOf } from '../report/wording.ts';
+import { titleOf } from '../report/wording.ts';
 import { groupIds, loadGroup } from '../store/group-store.ts';
 import { readMergeJournal } from '../store/merge-journal.ts';
 import { type GroupPaths, groupPaths, groupsFolder, sessionPaths } from '../store/paths.ts';
@@ -122,10 +125,10 @@ async function checkMerge(place: Place, group: GroupReference, fix: boolean): Pr
   const state = loadGroup(place.world, group.root, group.groupId);
   if (step === 'moved' && state.ok && state.value.status === 'running') {
     // All branches have moved, and it can be noted only when the group does not count as running any more.
-    const next = `End the run first with "${runLine(state.value)}", then look again.`;
+    const next = advise('Look again when the run was ended with', runCommand(state.value));
     return [trouble('warning', what, next)];
   }
-  if (!fix) return [trouble('broken', what, `Finish or undo it with: claude-code-agent doctor --worktrees --fix`)];
+  if (!fix) return [trouble('broken', what, advise('Finish or undo it with', ['doctor', '--worktrees', '--fix']))];
   const done = await changeGroup(place, group, { direct: (writer) => finishMerge(place, writer) });
   return [outcome(what, done)];
 }
@@ -162,7 +165,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const whose = `The worktree of ${title} in ${group.id}`;
   if (world.files.info(workspace.repository)?.kind !== 'folder') {
     const what = `${whose} has lost its repository ${repositoryDir(workspace.repository)}.`;
-    return trouble('broken', what, `Put it back where it was. ${archiveIt(group)}`);
+    return trouble('broken', what, archiveIt(group, 'Put it back where it was. '));
   }
   const isInterrupted = world.files.entryKind(halfRemoved(worktree)) !== null;
   const isGone = world.files.entryKind(worktree) === null;
@@ -175,7 +178,7 @@ async function checkWorkspace(survey: Survey, group: KnownGroup, record: Session
   const why = whyKept(survey.place, leftover, 'keep-unmerged');
   const isOpen = nextGroupStatus(group.state.status, 'session_cleaned') !== null;
   const cure =
-    why === null || !isOpen ? archiveIt(group) : `${recoveryHint(group.state, leftover)}. ${archiveIt(group)}`;
+    why === null || !isOpen ? archiveIt(group) : archiveIt(group, `${recoveryHint(group.state, leftover)}. `);
   if (why !== null || !isOpen) return trouble('broken', `${whose} ${state}.${why === null ? '' : ` ${why}`}`, cure);
   if (!survey.fix) return trouble('broken', `${whose} ${state}.`, fixIt);
   const cleaned = await cleanUp(survey, group, record);
@@ -194,7 +197,7 @@ async function cleanUp({ place, root }: Survey, group: KnownGroup, record: Sessi
       return cleaned.ok ? ok(cleaned.value.kept[0]?.why ?? null) : cleaned;
     },
   });
-  return done.ok ? done.value : sentence(done.failure);
+  return done.ok ? done.value : describeFailure(done.failure);
 }
 
 /** What git knows of worktrees below the data root and of branches of sessions. */
@@ -272,7 +275,7 @@ function strayBranches(repository: string, branches: readonly string[]): Finding
 
 const gitIn = (repository: string): string => `git -C ${shellWord(repositoryDir(repository))}`;
 
-const fixIt = 'Remove it with: claude-code-agent doctor --worktrees --fix';
+const fixIt = advise('Remove it with', ['doctor', '--worktrees', '--fix']);
 
 /** By hand, since nothing tells what of it is wanted; what is left then is removed with --fix. */
 function dropIt({ doomed, standing }: Leftover): string {
@@ -290,13 +293,14 @@ function dropIt({ doomed, standing }: Leftover): string {
   return `${drop}Save what you need, then: ${commands.join(' && ')}`;
 }
 
-const deleteIt = (groupId: string): string => `claude-code-agent group delete ${groupId} --force`;
+const deleteCommand = (groupId: string): CommandLine => ['group', 'delete', groupId, '--force'];
 
-function archiveIt({ id, state }: KnownGroup): string {
+/** `first`: sentences that stand before it. */
+function archiveIt({ id, state }: KnownGroup, first = ''): Advice {
   const isDone = state !== null && nextGroupStatus(state.status, 'session_cleaned') !== null;
   return isDone
-    ? `What shall be thrown away goes with: claude-code-agent group archive ${id} --force`
-    : `Finish the group, or delete it: ${deleteIt(id)}`;
+    ? advise(`${first}What shall be thrown away goes with`, ['group', 'archive', id, '--force'])
+    : advise(`${first}Finish the group, or delete it`, deleteCommand(id));
 }
 
 function outcome(what: string, done: Result<unknown>): Finding {
@@ -305,10 +309,6 @@ function outcome(what: string, done: Result<unknown>): Finding {
     : trouble('broken', `${what} ${done.failure.message}`, done.failure.next);
 }
 
-function sentence({ message, next }: Failure): string {
-  return `${message} ${next}`.trim();
-}
-
-function trouble(level: Finding['level'], message: string, next: string): Finding {
-  return { check, level, message, next };
+function trouble(level: Finding['level'], message: string, next: string | Advice): Finding {
+  return finding(check, level, message, next);
 }

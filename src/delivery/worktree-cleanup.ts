@@ -7,7 +7,8 @@ import { forgetSessionWorktree } from '../context/faber/worktrees.ts';
 import { whileBusy } from '../control/busy.ts';
 import { briefPath, shellWord, tryPath } from '../control/path-argument.ts';
 import type { Place } from '../control/place.ts';
-import { fail, ok, type Result } from '../core/failure.ts';
+import { advise, type CommandLine } from '../core/advice.ts';
+import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -112,7 +113,7 @@ async function cleanUp(place: Place, writer: GroupWriter, leftover: Leftover, ca
   const kept = whyKept(place, leftover, care);
   if (kept !== null) return ok({ kept, notes: [] });
   const removed = await removeLeftover(place, writer.paths, leftover, care);
-  if (!removed.ok) return ok({ kept: `${removed.failure.message} ${removed.failure.next}`.trim(), notes: [] });
+  if (!removed.ok) return ok({ kept: describeFailure(removed.failure), notes: [] });
   const logged = recordCleaned(writer, leftover.sessionId);
   return logged.ok ? ok({ kept: null, notes: removed.value }) : logged;
 }
@@ -151,7 +152,7 @@ export interface Release {
   /** What is in no commit is no obstacle: it is committed first. */
   readonly force: boolean;
   /** The command line that is being carried out, without `--force`. */
-  readonly command: string;
+  readonly command: CommandLine;
   /** Told at once of all that stays and of all that is thrown away, in sentences: a later step may fail. */
   readonly tell: (note: string) => void;
 }
@@ -171,7 +172,10 @@ export function checkReleasable(
   const rest = obstacles.length === 1 ? '' : ` So it is with ${plural(obstacles.length - 1, 'further session')}.`;
   const next = force
     ? 'Nothing was deleted.'
-    : `Commit or remove it there; or have it committed on its branch and deleted here with: ${command} --force`;
+    : advise('Commit or remove it there; or have it committed on its branch and deleted here with', [
+        ...command,
+        '--force',
+      ]);
   return fail('illegal-transition', `${first}${rest}`, next);
 }
 
@@ -269,7 +273,7 @@ export function whyKept(place: Place, { doomed, record, standing }: Leftover, ca
     const why = repository === '' ? 'It belongs to no repository' : `Its repository ${briefPath(repository)} is gone`;
     return `${why}, so nobody can tell what in it would be lost.`;
   }
-  if (!standing.ok) return `${standing.failure.message} ${standing.failure.next}`.trim();
+  if (!standing.ok) return describeFailure(standing.failure);
   const { registered, isThere, isReadable, uncommitted, loose, submodules } = standing.value;
   if (registered?.lock !== undefined) {
     const reason = registered.lock === '' ? '' : ` (${registered.lock})`;
@@ -335,7 +339,7 @@ export async function removeLeftover(
     { projectPath: record?.definition.projectPath, repository: doomed.repository, path: doomed.path },
     clock.now(),
   );
-  if (!forgotten.ok) notes.push(`${forgotten.failure.message} ${forgotten.failure.next}`.trim());
+  if (!forgotten.ok) notes.push(describeFailure(forgotten.failure));
   return ok(notes);
 }
 
@@ -350,13 +354,9 @@ async function saveFirst(
   if (known === null || care !== 'keep-commits') return ok(known);
   const rescued = await rescue(place, doomed, known, title);
   if (!rescued.ok) {
-    const { reason, message, next } = rescued.failure;
     const cure = `Save what you need of it, then remove it with: git worktree remove --force ${shellWord(doomed.path)}`;
-    return fail(
-      reason,
-      `The worktree of ${title} stays, because its work cannot be committed. ${message} ${next}`,
-      cure,
-    );
+    const message = `The worktree of ${title} stays, because its work cannot be committed.`;
+    return fail(rescued.failure.reason, `${message} ${describeFailure(rescued.failure)}`, cure);
   }
   for (const note of rescued.value.notes) tell(note);
   return ok(rescued.value.standing);

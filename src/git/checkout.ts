@@ -52,7 +52,7 @@ export async function commitIn(git: Git, folder: string): Promise<string | null>
 }
 
 function withNext(failure: Failure, ref: string | undefined): Result<never> {
-  if (failure.next !== '') return { ok: false, failure };
+  if (failure.next.sentence !== '') return { ok: false, failure };
   const which = ref === undefined ? '' : ` and that ${ref} is one of its branches, tags or full commit ids`;
   return fail(failure.reason, failure.message, `Check with git that you can read the repository${which}.`);
 }

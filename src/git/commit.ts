@@ -43,7 +43,8 @@ export async function commitWork(
   // Without its own git directory git would work in whatever repository lies further up.
   if (found?.repository !== repository || found.top !== path || gitDir === null) {
     if (files.entryKind(path) === null) {
-      const next = 'Let it look at what is left: session retry --prompt "…" makes the worktree again from its branch.';
+      const next =
+        'A retry makes the worktree again from its branch; say with --prompt that it is to look at what is left.';
       return fail('worktree-failed', `The worktree ${path} is gone, so its work cannot be judged.`, next);
     }
     const next = 'Try git worktree repair there, then retry the session.';

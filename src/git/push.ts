@@ -39,7 +39,7 @@ export async function remoteOf(git: Git, repository: string, branch: string): Pr
 function noRemote(repository: string, branch: string, known: readonly string[]): Result<never> {
   const place = repositoryDir(repository);
   if (known.length === 0) {
-    const next = 'Add one with git remote add, or merge here with group merge.';
+    const next = 'Add one with git remote add, or merge the group here instead.';
     return fail('usage', `${place} has no remote repository to push to.`, next);
   }
   const message = `${place} has several remote repositories (${listed(known)}) and ${quoted(branch)} belongs to none.`;

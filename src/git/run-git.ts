@@ -62,8 +62,13 @@ export async function runOwn(
 /** The failure for an answer that is no success. */
 export function refusal(args: readonly string[], { stderr, exitCode }: GitAnswer): Result<never> {
   const command = args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? '';
-  return fail('worktree-failed', `git ${command} refused: ${reasonIn(stderr, exitCode)}.`, cureFor(stderr));
+  const message = `git ${command} refused: ${reasonIn(stderr, exitCode)}.`;
+  const refused = fail('worktree-failed', message, cureFor(stderr));
+  return noRight.test(stderr) ? { ok: false, failure: { ...refused.failure, ofWorktree: true } } : refused;
 }
+
+const noRight =
+  /Permission denied|Read-only file system|insufficient permission|unable to create directory|could not create/i;
 
 const cures: readonly (readonly [RegExp, string])[] = [
   [/\.lock': File exists/, 'If no git command is at work there, remove that file, then try again.'],
@@ -72,10 +77,7 @@ const cures: readonly (readonly [RegExp, string])[] = [
     /dubious ownership/,
     'The repository belongs to somebody else; allow it with: git config --global --add safe.directory <folder>',
   ],
-  [
-    /Permission denied|Read-only file system|insufficient permission|unable to create directory|could not create/i,
-    'Get the right to write to the repository, or work in the checkout itself with --isolate none.',
-  ],
+  [noRight, 'Get the right to write to the repository, then try again.'],
   [/is already (?:checked out|used by worktree) at/, 'Check out another branch there, then try again.'],
   [/locked working tree|missing but locked/, 'Unlock it with git worktree unlock, then try again.'],
   [/': '[^']*' exists; cannot create/, 'Rename that branch: names of branches cannot go on below it.'],
@@ -95,12 +97,14 @@ function cureFor(stderr: string): string {
 }
 
 function withoutGit({ reason, message }: Failure): Result<never> {
+  if (reason === 'not-found') {
+    const { failure } = fail('worktree-failed', message, 'Install git, then try again.');
+    return { ok: false, failure: { ...failure, ofWorktree: true } };
+  }
   const next =
-    reason === 'not-found'
-      ? 'Install git, or work in the folder itself with --isolate none.'
-      : reason === 'timeout'
-        ? 'See whether the disk or a filter of the repository hangs, then try again.'
-        : 'See whether the folder is still there, then try again.';
+    reason === 'timeout'
+      ? 'See whether the disk or a filter of the repository hangs, then try again.'
+      : 'See whether the folder is still there, then try again.';
   return fail('worktree-failed', message, next);
 }
 

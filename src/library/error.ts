@@ -1,4 +1,5 @@
 /** What could not be done, as an exception: the library's callers expect one where commands print a sentence. */
+import { adviceText, type CommandLine } from '../core/advice.ts';
 import { describeFailure, type Failure, type FailureReason, type Result } from '../core/failure.ts';
 
 export class SessionGroupError extends Error {
@@ -7,11 +8,14 @@ export class SessionGroupError extends Error {
   readonly reason: FailureReason;
   /** What can be done about it; may be empty. */
   readonly next: string;
+  /** The commands among it: their words, without the name of the program. */
+  readonly commands: readonly CommandLine[];
 
   constructor(failure: Failure) {
     super(describeFailure(failure));
     this.reason = failure.reason;
-    this.next = failure.next;
+    this.next = adviceText(failure.next);
+    this.commands = failure.next.commands;
   }
 }
 

@@ -205,7 +205,7 @@ export class SessionGroup {
     const group = this.#load();
     const sessionId = this.#idOf(session);
     const record = unwrap(present(group.state.sessions.get(sessionId)));
-    const command = `claude-code-agent session remove ${this.id}/${sessionId}`;
+    const command = ['session', 'remove', `${this.id}/${sessionId}`];
     const release = { force, command, tell: (note: string) => place.notes.line(note) };
     unwrap(await removeSession(place, { ...group, sessionId, record }, release));
   }
@@ -219,7 +219,7 @@ export class SessionGroup {
   /** Deletes it with its transcripts; it must not be running. With `force` work that is in no commit is committed. */
   async delete({ force = false }: { readonly force?: boolean } = {}): Promise<void> {
     const { place, reference } = placeOf(this);
-    const command = `claude-code-agent group delete ${this.id}`;
+    const command = ['group', 'delete', this.id];
     const release = { force, command, tell: (note: string) => place.notes.line(note) };
     unwrap(await deleteGroup(place, reference, release));
   }

@@ -1,4 +1,5 @@
 /** Money of a group: spent, reserved and left, by session and by model. Estimates are marked. */
+import { commandText } from '../core/advice.ts';
 import {
   addTokens,
   addUsage,
@@ -10,11 +11,12 @@ import {
   type SessionId,
   type Usage,
 } from '../core/group.ts';
+import { settleCommands } from '../core/plan/advice.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';
-import { estimateNote, rehearsalNote, sessionTitle, settleCommands, statusTone } from './wording.ts';
+import { estimateNote, rehearsalNote, sessionTitle, statusTone } from './wording.ts';
 
 /** Amounts in US dollars. `estimated` = not claude's own figure: a lower bound, but for what is held or was booked. */
 interface Spent {
@@ -171,8 +173,8 @@ function heldLines(groupId: GroupId, { id, name }: Pick<SessionBudget, 'id' | 'n
     `${held} The machine went down while it worked, and what`,
     'it was just being answered is on no disk; or claude named figures that cannot be true. The bill of your account',
     'tells what it was.',
-    `  it is spent: ${book}`,
-    `  it is not:   ${free}`,
+    `  it is spent: ${commandText(book)}`,
+    `  it is not:   ${commandText(free)}`,
   ];
 }
 

@@ -2,13 +2,15 @@
  * Text for the logs of GitHub Actions: like everywhere else, with the details of each session's end folded away, and
  * annotations for what failed. What sessions say must not become a command to the machine that runs the workflow.
  */
+import { adviceText } from '../core/advice.ts';
 import type { GroupEvent } from '../core/event.ts';
+import { eventAdvice } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
 import { plural } from './format.ts';
 import type { Reporter } from './reporter.ts';
 import { safeLine, safeText } from './terminal-text.ts';
 import { createTextReporter, type TextReporterOptions } from './text-reporter.ts';
-import { titleOf } from './wording.ts';
+import { titleOf, withAdvice } from './wording.ts';
 import { withoutCommands } from './workflow-commands.ts';
 
 const linesMax = 100;
@@ -38,7 +40,7 @@ function detailLines(event: GroupEvent, state: GroupState): string[] {
       return folded(`${titleOf(state, event.sessionId)}: result`, [...changes, ...linesOf(event.result)]);
     }
     case 'session_failed': {
-      const said = [event.message, event.next].filter((sentence) => sentence !== '');
+      const said = [event.message, adviceText(eventAdvice(event, state))].filter((sentence) => sentence !== '');
       return folded(`${titleOf(state, event.sessionId)}: failed (${event.reason})`, [
         ...said.map((sentence) => safeLine(sentence, sentenceColumnsMax)),
         ...linesOf(event.output ?? ''),
@@ -79,17 +81,18 @@ function folded(title: string, lines: readonly string[]): string[] {
 }
 
 function annotations(event: GroupEvent, state: GroupState): string[] {
+  const said = 'message' in event ? withAdvice(event.message, eventAdvice(event, state)) : '';
   switch (event.type) {
     case 'session_failed': {
       const title = `Session ${titleOf(state, event.sessionId)} failed (${event.reason})`;
-      return [annotation('error', title, `${event.message} ${event.next}`)];
+      return [annotation('error', title, said)];
     }
     case 'session_warning':
       return [annotation('warning', `Session ${titleOf(state, event.sessionId)}`, event.warning.message)];
     case 'group_failed':
-      return [annotation('error', `Group ${state.group.name} failed (${event.reason})`, event.message)];
+      return [annotation('error', `Group ${state.group.name} failed (${event.reason})`, said)];
     case 'group_paused':
-      return [annotation('warning', `Group ${state.group.name} is paused (${event.reason})`, event.message)];
+      return [annotation('warning', `Group ${state.group.name} is paused (${event.reason})`, said)];
     default:
       return [];
   }

@@ -1,7 +1,9 @@
 /** `--output json` (CLI.md): a header line, then one public event a line. Scripts rely on the names used here. */
 
+import { adviceText } from '../core/advice.ts';
 import { type GroupEvent, publicEventTypes } from '../core/event.ts';
 import type { GroupId, SessionId, Usage } from '../core/group.ts';
+import { eventAdvice } from '../core/plan/advice.ts';
 import { slotReason, slotSentence } from '../core/plan/command-slot.ts';
 import { type LiveSession, sessionFigures, verdictFields } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
@@ -59,7 +61,7 @@ export function createJsonReporter(options: JsonReporterOptions): Reporter {
       if (!publicEventTypes.has(event.type)) return;
       // What was the case before it stands before it, and what is not told by then is never told.
       if ('sessionId' in event && event.sessionId !== undefined) flush(event.sessionId);
-      write({ ...publicEvent(event), ...totals(event, state) });
+      write({ ...publicEvent(event, state), ...totals(event, state) });
       if (event.type === 'session_paused' || event.type === 'session_failed')
         reasons.set(event.sessionId, event.reason);
     },
@@ -121,8 +123,15 @@ function totals(event: GroupEvent, { sessions }: GroupState): object {
   return { totalCost: cost, totalTokens: tokens, attempts };
 }
 
+/** A line of it. */
+export interface PublicEvent {
+  readonly seq: number;
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
 /** The event without what only this program can use: attempt ids, process identities beyond the pid. */
-export function publicEvent(event: GroupEvent): object {
+export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
   const { at, type, groupId, seq } = event;
   const head = { at, type, groupId, ...('sessionId' in event ? { sessionId: event.sessionId } : {}), seq };
   switch (event.type) {
@@ -143,8 +152,8 @@ export function publicEvent(event: GroupEvent): object {
         ...publicUsage(event.usage),
       };
     case 'session_failed': {
-      const { reason, message, next } = event;
-      return { ...head, reason, message, next, ...publicUsage(event.usage) };
+      const { reason, message } = event;
+      return { ...head, reason, message, next: nextOf(event, state), ...publicUsage(event.usage) };
     }
     case 'session_paused': {
       const { reason, message, retryAt } = event;
@@ -172,10 +181,14 @@ export function publicEvent(event: GroupEvent): object {
       return { ...head, resetsAt: event.resetsAt, ...(event.limitType ? { limitType: event.limitType } : {}) };
     case 'group_paused':
     case 'group_failed':
-      return { ...head, reason: event.reason, message: event.message };
+      return { ...head, reason: event.reason, message: event.message, next: nextOf(event, state) };
     default:
       return head;
   }
+}
+
+function nextOf(event: GroupEvent, state: GroupState): string {
+  return adviceText(eventAdvice(event, state));
 }
 
 function publicRun(run: { readonly id: string; readonly rehearsal?: true }): object {

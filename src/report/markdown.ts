@@ -3,6 +3,8 @@
  * text can neither be markup nor HTML in it, and nobody is mentioned by it: sentences are escaped character by
  * character, texts of several lines stand in code blocks that they cannot end.
  */
+import { adviceText, type MarkUp } from '../core/advice.ts';
+import { failureAdvice } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
 import { formatCount, formatDuration, formatMoney, formatTokens, inputTokens, plural } from './format.ts';
 import { mermaidGraph } from './graph.ts';
@@ -10,6 +12,7 @@ import type { ReportModel, ReportSession } from './html/model.ts';
 import { shownStatus } from './html/overview.ts';
 import { formatUtc } from './html/times.ts';
 import { cleanText } from './picture/markup.ts';
+import { nextAdvice } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
 
 /** A pull request's body may have 65,536 characters; what is longer is refused as a whole. */
@@ -21,15 +24,16 @@ const resultCharactersMax = 1500;
 
 /** The whole report, at most 60,000 characters. `model` is that of `state`. */
 export function reportMarkdown(state: GroupState, model: ReportModel): string {
-  const parts = [headOf(model), sessionRows(model), troubles(model), graph(state), costs(model)];
+  const parts = [headOf(state, model), sessionRows(model), troubles(state, model), graph(state), costs(model)];
   const fixed = parts.filter((part) => part !== '').join('\n\n');
   const foot = `<sub>Group \`${model.groupId}\`, as of ${formatUtc(model.asOf)}, made by claude-code-agent</sub>`;
   const results = resultsOf(model, charactersMax - fixed.length - foot.length - 200);
   return `${[fixed, results, foot].filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-function headOf(model: ReportModel): string {
+function headOf(state: GroupState, model: ReportModel): string {
   const { name, status, reason, condition, counts, sessions, cost, tokens, elapsedMs, rehearsal, description } = model;
+  const { interrupted = false } = model;
   const shown = shownStatus(model);
   const why = condition ?? reason;
   const money = formatMoney(cost.spentUsd, cost.estimated);
@@ -46,7 +50,9 @@ function headOf(model: ReportModel): string {
   if (description !== '') lines.push('', escapeMarkdown(description, 600));
   lines.push('', `**${escapeMarkdown(facts.join(', '), 300)}**`);
   if (rehearsal) lines.push('', 'This was a rehearsal: no model was asked, and the figures are play money.');
-  if (status !== 'completed') for (const line of model.next) lines.push('', escapeMarkdown(line, 500));
+  if (status !== 'completed') {
+    for (const advice of nextAdvice(state, !interrupted)) lines.push('', adviceText(advice, markdown));
+  }
   return lines.join('\n');
 }
 
@@ -77,12 +83,24 @@ function branchText({ branch, branchRemoved, mergedInto }: ReportSession): strin
   return mergedInto === undefined ? `${branch} (removed)` : `merged into ${mergedInto}`;
 }
 
-function troubles({ sessions }: ReportModel): string {
+/** Commands stand in code, which is copied as it is. */
+const markdown: MarkUp = { sentence: (text) => escapeMarkdown(text, 500), command: codeSpan };
+
+function codeSpan(text: string): string {
+  const fence = '`'.repeat((text.match(/`+/g) ?? []).reduce((max, row) => Math.max(max, row.length), 0) + 1);
+  return fence.length > 1 ? `${fence} ${text} ${fence}` : `\`${text}\``;
+}
+
+function troubles(state: GroupState, { sessions }: ReportModel): string {
   const bad = sessions.filter(({ status }) => status === 'failed' || status === 'paused');
   const warned = sessions.flatMap(({ title, warnings }) => warnings.map(({ message }) => ({ title, message })));
   const lines = [
-    ...bad.map(({ title, status, reason = '', message = '', next = '' }) => {
-      const cure = next === '' ? '' : ` **Cure:** ${escapeMarkdown(next, 300)}`;
+    ...bad.map(({ id, title, status, reason = '', message = '' }) => {
+      const record = state.sessions.get(id);
+      const cure =
+        record?.state.status === 'failed'
+          ? ` **Cure:** ${adviceText(failureAdvice(state, record, record.state.failure), markdown)}`
+          : '';
       const why = reason === '' ? '' : ` (${escapeMarkdown(reason, 40)})`;
       return `- **${escapeMarkdown(title, 40)}** ${status}${why}: ${escapeMarkdown(message, 400)}${cure}`;
     }),

@@ -1,8 +1,9 @@
 /** The closing report of a run: a table of the sessions, totals, what went wrong and its cure, what to do next. */
+
 import { join } from 'node:path';
+import { type Advice, adviceText, advise, type CommandLine } from '../core/advice.ts';
 import { addUsage, noUsage, type SessionId, type Usage } from '../core/group.ts';
-import { sessionLabel } from '../core/id.ts';
-import { isBudgetExhausted } from '../core/plan/budget.ts';
+import { goOnCommand, heldRecord, runCommand, sessionReference, settleCommands } from '../core/plan/advice.ts';
 import { verdictsAtRest } from '../core/plan/verdicts.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -22,20 +23,7 @@ import {
 } from './format.ts';
 import type { LiveView } from './reporter.ts';
 import { safeLine } from './terminal-text.ts';
-import {
-  conditionOf,
-  listTitles,
-  projectName,
-  raisedBudget,
-  raiseSessionLine,
-  resumeLine,
-  runLine,
-  sessionTitle,
-  settleCommands,
-  statusTone,
-  troubleWith,
-  withCommands,
-} from './wording.ts';
+import { conditionOf, listTitles, projectName, sessionTitle, statusTone, troubleWith, withAdvice } from './wording.ts';
 
 const columns: readonly Column[] = [
   { title: 'SESSION' },
@@ -150,12 +138,12 @@ export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts
   for (const record of state.sessions.values()) {
     const title = sessionTitle(record.definition.id, record.definition.name);
     const why = verdicts(record);
-    const words = troubleWith(record, why);
+    const words = troubleWith(state, record, why);
     if (why?.reason === 'blocked') {
       lines.push(`${style('warn', title)}  blocked by ${listTitles(state, why.on ?? [])}`);
-    } else if (words !== undefined && !isToldOfGroup(state, words)) {
+    } else if (words !== undefined && !isToldOfGroup(state, words.message)) {
       const tone = record.state.status === 'failed' ? 'bad' : 'warn';
-      const message = safeLine(withCommands(state, words, record), sentenceColumnsMax);
+      const message = safeLine(withAdvice(words.message, words.advice), sentenceColumnsMax);
       lines.push(`${style(tone, title)}  ${record.state.status}: ${message}`);
     }
     for (const warning of record.warnings) {
@@ -172,42 +160,42 @@ function isToldOfGroup({ status, reason, message = '' }: GroupState, words: stri
 
 /** What the user can do now. `hasRunner` = a live process runs the group. */
 export function nextSteps(state: GroupState, hasRunner = false): string[] {
+  return nextAdvice(state, hasRunner).map((advice) => safeLine(adviceText(advice), sentenceColumnsMax));
+}
+
+/** The same as data: each line is one of them. */
+export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
   const { id } = state.group;
   switch (state.status) {
-    case 'created':
-      return [
-        state.sessions.size === 0
-          ? `Next: claude-code-agent session add ${id} --project DIR --prompt TEXT`
-          : `Next: ${runLine(state)}`,
-      ];
+    case 'created': {
+      const add: CommandLine = ['session', 'add', id, '--project', 'DIR', '--prompt', 'TEXT'];
+      return [advise('Next', state.sessions.size === 0 ? add : runCommand(state))];
+    }
     case 'running':
       return hasRunner
-        ? [`Next: claude-code-agent group watch ${id}`]
-        : [`The group was interrupted. Next: ${runLine(state)} (continues it)`];
+        ? [advise('Next', ['group', 'watch', id])]
+        : [advise('The group was interrupted. Next', runCommand(state))];
     case 'paused':
-    case 'failed': {
-      const retries = state.status === 'failed' && state.counts.failed > 0;
-      const goOn = retries ? `${runLine(state)} --retry-failed${raisedBudget(state)}` : goOnLine(state);
-      return [...groupMessage(state), ...(settleSteps(state) ?? [`Next: ${goOn}`])];
-    }
+    case 'failed':
+      return [...(state.message ? [advise(state.message)] : []), ...goOnSteps(state)];
     case 'completed': {
       if (hasWorkToMerge(state)) {
-        return [`Next: claude-code-agent group diff ${id}`, `Then: claude-code-agent group merge ${id}`];
+        return [advise('Next', ['group', 'diff', id]), advise('Then', ['group', 'merge', id])];
       }
-      const first = state.sessions.values().next().value?.definition;
-      return first ? [`Next: claude-code-agent session logs ${id}/${sessionLabel(first.id, first.name)}`] : [];
+      const first = state.sessions.values().next().value;
+      return first ? [advise('Next', ['session', 'logs', sessionReference(state, first)])] : [];
     }
     case 'archived':
       return [];
   }
 }
 
-/** Before the cap is raised for want of money that may not be spent at all; null = none of it is held. */
-function settleSteps({ group, reason, sessions }: GroupState): string[] | null {
-  const record = [...sessions.values()].find(({ usage }) => usage.heldUsd !== undefined);
-  if (reason !== 'budget' || record === undefined) return null;
-  const { free, book } = settleCommands(group.id, record.definition.id);
-  return [`Next: ${free}`, `Or, if it is spent: ${book}`];
+/** Before the cap is raised for want of money that may not be spent at all, that is settled. */
+function goOnSteps(state: GroupState): Advice[] {
+  const held = heldRecord(state);
+  if (held === undefined) return [advise('Next', goOnCommand(state))];
+  const { free, book } = settleCommands(state.group.id, held.definition.id);
+  return [advise('Next', free), advise('Or, if it is spent', book)];
 }
 
 /** The worktree of what was merged is gone. */
@@ -215,21 +203,4 @@ function hasWorkToMerge({ sessions }: GroupState): boolean {
   return [...sessions.values()].some(
     ({ workspace, state }) => workspace !== undefined && state.status === 'completed' && (state.work?.files ?? 0) > 0,
   );
-}
-
-/** Of the group's money there may be enough while a session has used up its own. */
-function goOnLine(state: GroupState): string {
-  const dry = state.reason === 'budget' && !state.budgetExceeded ? drySession(state) : undefined;
-  return dry === undefined ? `${resumeLine(state)}${raisedBudget(state)}` : raiseSessionLine(state, dry);
-}
-
-function drySession({ sessions }: GroupState): SessionRecord | undefined {
-  return [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
-}
-
-function groupMessage(state: GroupState): string[] {
-  // The only one of its sentences that names a command for a session is that this one has no money left.
-  const dry = drySession(state);
-  const message = safeLine(withCommands(state, state.message ?? '', dry), sentenceColumnsMax);
-  return message === '' ? [] : [message];
 }

@@ -1,7 +1,9 @@
 /** One line per event, for logs, CI and terminals without a dashboard: time, session, what happened, details. */
+import { adviceText } from '../core/advice.ts';
 import type { GroupEvent, MergedRepository } from '../core/event.ts';
 import { needsPerson, unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
+import { eventAdvice } from '../core/plan/advice.ts';
 import { deniedSentence } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -18,16 +20,7 @@ import {
 import type { Reporter } from './reporter.ts';
 import { summaryLines } from './summary.ts';
 import { safeLine } from './terminal-text.ts';
-import {
-  blockedBy,
-  goesOnAt,
-  listTitles,
-  projectName,
-  settingWords,
-  titleOf,
-  withCommands,
-  withLocalTimes,
-} from './wording.ts';
+import { blockedBy, goesOnAt, listTitles, projectName, settingWords, titleOf, withLocalTimes } from './wording.ts';
 
 const groupLabel = 'group';
 const labelColumnsMax = 32;
@@ -81,7 +74,7 @@ export function createTextReporter(options: TextReporterOptions): Reporter {
     },
     waiting(reason, message, state) {
       const at = new Date(now()).toISOString();
-      const words = withLocalTimes(withCommands(state, message), now());
+      const words = withLocalTimes(message, now());
       say(at, state, groupLabel, style('warn', `waiting (${reason})${trailing(words)}`));
     },
     summarize(state, live, atMs) {
@@ -295,7 +288,8 @@ function describeSessionFailure(
   const reason = style('bad', `failed (${event.reason})`);
   // Nothing else may start now, so the run ends with the same words.
   const isToldNext = needsPerson(event.reason) && state.running.size === 0;
-  return `${reason}  ${usage}${isToldNext ? '' : trailing(`${event.message} ${event.next}`)}${blocks}`;
+  if (isToldNext) return `${reason}  ${usage}${blocks}`;
+  return `${reason}  ${usage}${trailing(event.message)}${blocks}${trailing(adviceText(eventAdvice(event, state)))}`;
 }
 
 /** All attempts together: what the session cost so far is what people ask for. */

@@ -1,14 +1,15 @@
 /** Words that several reports share: how a session is called, what colour a status has, who waits for whom. */
 import { basename } from 'node:path';
+import { type Advice, adviceText } from '../core/advice.ts';
 import { allDependentsOf } from '../core/graph.ts';
-import type { GroupId, SessionId } from '../core/group.ts';
-import { sessionLabel, sessionTitle as titleInFull } from '../core/id.ts';
+import type { SessionId } from '../core/group.ts';
+import { sessionTitle as titleInFull } from '../core/id.ts';
+import { failureAdvice } from '../core/plan/advice.ts';
 import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { type GroupState, isThrottled } from '../core/state.ts';
-import { moneyUsd } from '../core/values.ts';
-import { endingText, type Verdict } from '../core/verdict.ts';
+import type { Verdict } from '../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
 import { safeLine } from './terminal-text.ts';
 
@@ -46,80 +47,14 @@ export function statusTone(status: string): Tone {
 /** Stands over the figures of a group that was begun as one. */
 export const rehearsalNote = 'A rehearsal: no model is asked, and the figures are play money.';
 
-/** The command lines that begin a group and let it go on: one begun as a rehearsal goes on as a rehearsal only. */
-export function runLine({ group, run }: GroupState): string {
-  return `claude-code-agent group run ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;
-}
-
-export function resumeLine({ group, run }: GroupState): string {
-  return `claude-code-agent group resume ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;
-}
-
-/**
- * What must be given with the command for it to get anywhere: more money, when that is what was short. As much again as
- * it had, whatever it has spent by now.
- */
-export function raisedBudget(state: GroupState): string {
-  const cap = state.group.config.maxBudgetUsd;
-  return state.reason !== 'budget' || cap === undefined ? '' : budgetOption(cap, state.usage.costUsd);
-}
-
-function budgetOption(capUsd: number, spentUsd: number): string {
-  const wantedUsd = Math.min(moneyUsd.max, capUsd + Math.max(capUsd, spentUsd));
-  return ` --max-budget-usd ${Math.ceil(wantedUsd * 100 - roundingError) / 100}`;
-}
-
-/** Hundreds of cents are no exact numbers. */
-const roundingError = 1e-6;
-
-/**
- * A sentence of the core, which knows only the names of the commands, with lines that can be typed. `record`: the
- * session it is about. No full stop follows an amount or ends a first command: it would be taken for a part of it.
- */
-export function withCommands(state: GroupState, sentence: string, record?: SessionRecord): string {
-  const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
-  const ofGroup = sentence
-    .replaceAll(/(?<!claude-code-agent )\bgroup resume --max-budget-usd\b\.?/g, () => {
-      return `${resumeLine(state)}${raisedBudget(state) || ' --max-budget-usd USD'}`;
-    })
-    .replaceAll(/(?<!claude-code-agent )\bgroup resume\b/g, resumeLine(state))
-    .replaceAll(/(?<!claude-code-agent )\bgroup run --retry-failed\b/g, () => {
-      return `claude-code-agent group run ${state.group.id} --retry-failed${rehearse}`;
-    })
-    .replaceAll(/(?<!claude-code-agent )\bgroup run\b(?:\.$)?/g, runLine(state))
-    .replaceAll(/(?<!claude-code-agent )\bgroup (show|why|budget)\b/g, `claude-code-agent group $1 ${state.group.id}`);
-  return record === undefined ? ofGroup : withSessionCommands(state, ofGroup, record);
-}
-
-/** The command that gives a session more money of its own, as much again as it had, and goes on with it. */
-export function raiseSessionLine({ group, run }: GroupState, { definition, usage }: SessionRecord): string {
-  const { id, name, maxBudgetUsd } = definition;
-  const more = maxBudgetUsd === undefined ? ' --max-budget-usd USD' : budgetOption(maxBudgetUsd, usage.costUsd);
-  const rehearse = run?.rehearsal ? ' --rehearse' : '';
-  return `claude-code-agent session resume ${group.id}/${sessionLabel(id, name)}${more}${rehearse}`;
-}
-
-function withSessionCommands(state: GroupState, sentence: string, record: SessionRecord): string {
-  const { id, name } = record.definition;
-  const reference = `${state.group.id}/${sessionLabel(id, name)}`;
-  return sentence
-    .replaceAll(/(?<!claude-code-agent )\bsession resume --max-budget-usd\b\.?/g, () => raiseSessionLine(state, record))
-    .replaceAll(
-      /(?<!claude-code-agent )\bsession (resume|retry|allow|edit)\b/g,
-      `claude-code-agent session $1 ${reference}`,
-    );
+/** What happened, and what can be done about it. */
+export function withAdvice(message: string, advice: Advice | undefined): string {
+  return advice === undefined ? message : `${message} ${adviceText(advice)}`.trim();
 }
 
 /** What "~" before an amount means. */
 export const estimateNote =
   'estimated: a lower bound, until claude says what it charged; what is held, or was booked, counts in full';
-
-/** The two answers to the question what became of money that is held for a session. */
-export function settleCommands(groupId: GroupId, id: SessionId): { readonly free: string; readonly book: string } {
-  const command = `claude-code-agent group budget ${groupId}`;
-  const number = sessionTitle(id, undefined);
-  return { free: `${command} --free ${number}`, book: `${command} --book ${number}` };
-}
 
 /** What is special about a running group, in words: frozen, being paused, held by a limit; null = nothing. */
 export function conditionOf(state: GroupState, nowMs: number): string | null {
@@ -162,8 +97,17 @@ export function withLocalTimes(sentence: string, nowMs: number): string {
 }
 
 /** What became of a session, or keeps it until somebody acts; absent where it only has to wait. */
-export function troubleWith(record: SessionRecord, why: Verdict | null): string | undefined {
-  return endingText(record) ?? (why?.reason === 'blocked' || why?.reason === 'held' ? why.message : undefined);
+export function troubleWith(
+  state: GroupState,
+  record: SessionRecord,
+  why: Verdict | null,
+): Pick<Verdict, 'message' | 'advice'> | undefined {
+  const now = record.state;
+  if (now.status === 'failed') {
+    return { message: now.failure.message, advice: failureAdvice(state, record, now.failure) };
+  }
+  if (now.status === 'paused') return { message: now.message };
+  return why?.reason === 'blocked' || why?.reason === 'held' ? why : undefined;
 }
 
 /** When a session goes on that waits until `untilMs`, ms since 1970. */

@@ -6,7 +6,7 @@ import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { needsAcceptance } from './attempt/acceptance.ts';
-import { leftoverWarning, sessionFailure } from './attempt/outcomes.ts';
+import { leftoverWarning } from './attempt/outcomes.ts';
 import type { WorkerFact } from './facts.ts';
 
 /** By attempt id: attempts that an earlier runner began, and whether it had begun to stop them. */
@@ -28,7 +28,7 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
   if (fact.kind === 'activity' || fact.kind === 'answered') return [];
   const record = state.sessions.get(fact.sessionId);
   // Of an attempt that is over; the session may have been removed since.
-  if (fact.kind === 'leftover') return record === undefined ? [] : [warn(fact.sessionId, leftoverWarning)];
+  if (fact.kind === 'leftover') return record === undefined ? [] : [warn(fact.sessionId, leftoverWarning())];
   if (record?.state.status !== 'running' || record.state.attempt.id !== fact.attemptId) return [];
   const { attempt } = record.state;
   switch (fact.kind) {
@@ -107,13 +107,13 @@ function judgedEvents(
     case 'rejected': {
       const { message, output } = verdict;
       const isLast = (record.rejections ?? 0) >= (record.definition.acceptRetries ?? defaultAcceptRetries);
-      const next = `Its output is in ${verdict.logFile}. Then try again with: session retry.`;
+      const next = `Its output is in ${verdict.logFile}.`;
       if (isLast)
         return [...events, { type: 'session_failed', ...of, reason: 'not-accepted', message, next, output, usage }];
       return [...events, { type: 'session_paused', ...of, reason: 'not-accepted', message, output, usage }];
     }
     case 'failed': {
-      const { reason, message, next } = sessionFailure(verdict.failure);
+      const { reason, message, next } = verdict.failure;
       return [...events, { type: 'session_failed', ...of, reason, message, next, usage }];
     }
     case 'stopped': {
@@ -167,8 +167,7 @@ function endedEvents(record: SessionRecord, attempt: Attempt, fact: Ended, conte
       if (context.adopted.get(attemptId)?.stopBegun) return paused('interrupted', outcome.message);
       if (attempt.stopping === 'user') return paused('user', outcome.message);
       if (outcome.reason === 'timeout') {
-        const next =
-          'Retry it: it goes on with as much time again; or remove it and add it anew with a longer --timeout.';
+        const next = 'A retry goes on with as much time again; or remove it and add it anew with a longer --timeout.';
         return failed('timeout', outcome.message, next);
       }
       if (outcome.reason === 'stall' && isStuck(record, fact.progressed)) {

@@ -3,11 +3,13 @@
  * that holds the lock itself. An answer is logged together with what it caused, then the request's file goes.
  */
 
+import { type Advice, advise, see } from '../core/advice.ts';
 import type { EventBody, EventType } from '../core/event.ts';
-import { errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
+import { describeFailure, errorText, fail, ok, type Result, unreachable } from '../core/failure.ts';
 import { addUsage, roundUsd, type SessionDefinition, type SessionId, type Usage } from '../core/group.ts';
 import { sessionLabel, sessionTitle } from '../core/id.ts';
 import { formatMoney } from '../core/money.ts';
+import { raiseSessionCommand, resumeSessionCommand, runCommand } from '../core/plan/advice.ts';
 import { isBudgetExhausted } from '../core/plan/budget.ts';
 import { goesOnAfter, type SessionRecord } from '../core/session-state.ts';
 import { moneyProblem } from '../core/session-values.ts';
@@ -49,7 +51,14 @@ export function answerRequests(
   { isDone = () => false, takes = () => true, used = () => [] }: AnswerOptions = {},
 ): void {
   const refuse = (requestId: string) =>
-    record([{ type: 'request_answered', requestId, done: false, message: otherVersion(writer.state.group.id) }]);
+    record([
+      {
+        type: 'request_answered',
+        requestId,
+        done: false,
+        message: describeFailure(otherVersion(writer.state.group.id)),
+      },
+    ]);
   for (const { request, path } of takeRequests(world, writer.paths, runId, refuse)) {
     if (!takes(request.kind)) continue;
     const isLate = request.kind === 'say' && isDone(request.sessionId);
@@ -116,7 +125,11 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
       return ok({ events: pauseEvents(world, state, command.mode) });
     case 'thaw':
       if (state.frozenUntil !== undefined) return ok({ events: [{ type: 'group_thawed' }] });
-      return fail('usage', 'The group is running and is not frozen.', 'Watch it with: group watch.');
+      return fail(
+        'usage',
+        'The group is running and is not frozen.',
+        advise('Watch it with', ['group', 'watch', state.group.id]),
+      );
     case 'raise-budget': {
       const problem = raiseProblem(asked, command.maxBudgetUsd);
       if (problem !== null) return problem;
@@ -146,7 +159,11 @@ export function commandEvents(world: World, asked: Asked, command: Command): Res
 }
 
 /** Why the group's status rules it out; null when it does not. */
-function statusProblem({ group: { id }, status, run }: GroupState, kind: Command['kind']): Result<never> | null {
+function statusProblem(state: GroupState, kind: Command['kind']): Result<never> | null {
+  const {
+    group: { id },
+    status,
+  } = state;
   const rulesOut = (event: EventType): boolean => nextGroupStatus(status, event) === null;
   const about = `Group ${id} is ${status}`;
   switch (kind) {
@@ -160,7 +177,7 @@ function statusProblem({ group: { id }, status, run }: GroupState, kind: Command
       return fail('illegal-transition', `${about}; its sessions stay as they are.`, 'Create a new group.');
     case 'remove-session': {
       if (!rulesOut('session_removed')) return null;
-      const next = `Delete it as a whole with: claude-code-agent group delete ${id}`;
+      const next = advise('Delete it as a whole with', ['group', 'delete', id]);
       return fail('illegal-transition', `${about}; its sessions stay.`, next);
     }
     case 'pause-session':
@@ -168,7 +185,7 @@ function statusProblem({ group: { id }, status, run }: GroupState, kind: Command
     case 'retry-session':
     case 'say':
       if (!rulesOut('session_queued')) return null;
-      return fail('usage', `${about}; its sessions stay as they are.`, `See: claude-code-agent group show ${id}`);
+      return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
     case 'edit-group':
       if (!rulesOut('group_changed')) return null;
       return fail('usage', `${about} and stays as it is.`, 'Create a new group.');
@@ -177,11 +194,10 @@ function statusProblem({ group: { id }, status, run }: GroupState, kind: Command
       return fail('usage', `${about}; its budget stays as it is.`, 'Create a new group.');
     case 'archive': {
       if (status === 'archived' || !rulesOut('group_archived')) return null;
-      const rehearse = run?.rehearsal ? ' --rehearse' : '';
       const next =
         status === 'running'
-          ? `Its runner is gone. Finish it with: claude-code-agent group run ${id}${rehearse}`
-          : `Run it first, or remove it with: claude-code-agent group delete ${id}`;
+          ? advise('Its runner is gone. Finish it with', runCommand(state))
+          : advise('Run it first, or remove it with', ['group', 'delete', id]);
       return fail('illegal-transition', `${about}; only completed, failed and paused groups can be archived.`, next);
     }
     default:
@@ -192,7 +208,7 @@ function statusProblem({ group: { id }, status, run }: GroupState, kind: Command
 function raiseProblem({ state, used }: Asked, wantedUsd: number): Result<never> | null {
   const problem = moneyProblem(wantedUsd);
   if (problem !== null) return fail('usage', `The budget ${problem}.`, '');
-  const { group, run } = state;
+  const { group } = state;
   const wanted = formatMoney(wantedUsd);
   let spent = state.usage;
   for (const usage of used()) spent = addUsage(spent, usage);
@@ -203,8 +219,7 @@ function raiseProblem({ state, used }: Asked, wantedUsd: number): Result<never> 
   }
   const { maxBudgetUsd } = group.config;
   if (maxBudgetUsd === undefined || wantedUsd >= maxBudgetUsd) return null;
-  const rehearse = run?.rehearsal ? ' --rehearse' : '';
-  const next = `Lower it with: claude-code-agent group run ${group.id}${rehearse} --max-budget-usd ${wantedUsd}`;
+  const next = advise('Lower it with', runCommand(state, '--max-budget-usd', String(wantedUsd)));
   const message = `The cap of group ${group.id} is ${formatMoney(maxBudgetUsd)}, which is more than ${wanted}.`;
   return fail('usage', message, next);
 }
@@ -253,10 +268,12 @@ function sessionCommandEvents(state: GroupState, record: SessionRecord, command:
     case 'pause-session':
       return pauseSessionEvents(record);
     case 'resume-session':
-      return resumeEvents(record, command.maxBudgetUsd);
+      return resumeEvents(state, record, command.maxBudgetUsd);
     case 'retry-session': {
-      if (record.state.status !== 'failed')
-        return refused(record, 'retried', 'Give a failed session; one that is paused goes on with: session resume.');
+      if (record.state.status !== 'failed') {
+        const goOn = resumeSessionCommand(state, record);
+        return refused(record, 'retried', advise('Give a failed session; one that is paused goes on with', goOn));
+      }
       const prompt = command.prompt === undefined ? {} : { prompt: command.prompt };
       return ok([{ type: 'session_queued', sessionId, queued: true, ...prompt }]);
     }
@@ -272,7 +289,7 @@ function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boo
   const { id: sessionId } = record.definition;
   const { heldUsd, ...usage } = record.usage;
   if (heldUsd === undefined) {
-    const next = `See: claude-code-agent group budget ${group.id}`;
+    const next = see('group', 'budget', group.id);
     return fail('usage', `Nothing is held for session ${sessionId}.`, next);
   }
   const costUsd = isSpent ? usage.costUsd : Math.max(0, roundUsd(usage.costUsd - heldUsd));
@@ -303,7 +320,7 @@ export function messageEvent(
 }
 
 /** With `maxBudgetUsd` the session's own cap is changed before it goes on. */
-function resumeEvents(record: SessionRecord, maxBudgetUsd: number | undefined): Result<EventBody[]> {
+function resumeEvents(state: GroupState, record: SessionRecord, maxBudgetUsd: number | undefined): Result<EventBody[]> {
   const { id: sessionId } = record.definition;
   if (record.state.status !== 'paused' && record.state.status !== 'pending') {
     return refused(record, 'resumed', 'Only a paused session can be resumed; a failed one is retried.');
@@ -312,7 +329,8 @@ function resumeEvents(record: SessionRecord, maxBudgetUsd: number | undefined): 
   if (isBudgetExhausted({ ...record, definition: session })) {
     const spent = `$${record.usage.costUsd.toFixed(4)}`;
     const message = `Session ${sessionId} has spent ${spent}, all of its own budget of $${session.maxBudgetUsd}.`;
-    return fail('usage', message, `Give it more than ${spent} with: session resume --max-budget-usd.`);
+    const raise = raiseSessionCommand(state, { ...record, definition: session });
+    return fail('usage', message, advise(`Give it more than ${spent} with`, raise));
   }
   return ok([
     ...(maxBudgetUsd === undefined
@@ -333,7 +351,7 @@ function pauseSessionEvents(record: SessionRecord): Result<EventBody[]> {
   return ok(record.queued ? [{ type: 'session_queued', sessionId, queued: false }] : []);
 }
 
-function refused(record: SessionRecord, what: string, next: string): Result<never> {
+function refused(record: SessionRecord, what: string, next: string | Advice): Result<never> {
   const message = `Session ${record.definition.id} is ${record.state.status} and cannot be ${what}.`;
   return fail('usage', message, next);
 }
@@ -343,11 +361,11 @@ function removalEvents(state: GroupState, record: SessionRecord): Result<EventBo
   const { id: groupId } = state.group;
   const about = `Session ${sessionTitle(sessionId, name)}`;
   if (record.state.status === 'completed') {
-    const next = `Delete the group as a whole with: claude-code-agent group delete ${groupId}`;
+    const next = advise('Delete the group as a whole with', ['group', 'delete', groupId]);
     return fail('illegal-transition', `${about} is completed; its result stays in the group.`, next);
   }
   if (record.state.status === 'running') {
-    const next = `Pause it first: claude-code-agent session pause ${groupId}/${sessionLabel(sessionId, name)}`;
+    const next = advise('Pause it first', ['session', 'pause', `${groupId}/${sessionLabel(sessionId, name)}`]);
     return fail('illegal-transition', `${about} is running.`, next);
   }
   const needing = [...state.sessions.values()].filter(({ definition }) => definition.dependsOn.includes(sessionId));

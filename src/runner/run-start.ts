@@ -1,7 +1,10 @@
 /** May a group run, and with which sessions? Pure: the answer is a list of events or a refusal. */
+
+import { advise } from '../core/advice.ts';
 import type { EventBody, ProcessIdentity, RunInfo } from '../core/event.ts';
 import { fail, needsPerson, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
+import { goOnCommand, retryFailedCommand } from '../core/plan/advice.ts';
 import type { GroupState } from '../core/state.ts';
 
 export interface StartWish {
@@ -32,7 +35,7 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
   }
   if (state.status === 'completed') return ok([]);
   if (state.sessions.size === 0) {
-    const next = `Add one with: claude-code-agent session add ${id} --project DIR --prompt TEXT`;
+    const next = advise('Add one with', ['session', 'add', id, '--project', 'DIR', '--prompt', 'TEXT']);
     return fail('usage', `Group ${id} has no sessions.`, next);
   }
   const failed = sessionsWith(state, 'failed');
@@ -50,21 +53,20 @@ export function startEvents(state: GroupState, wish: StartWish): Result<EventBod
   return ok([...events, { type: 'group_resumed', run, retry, ...(only ? { only } : {}) }]);
 }
 
-function refuseFailed(
-  { group: { id }, sessions, reason, run }: GroupState,
-  failed: readonly SessionId[],
-): Result<never> {
-  const rehearse = run?.rehearsal ? ' --rehearse' : '';
-  const look = `Look at it with: claude-code-agent group show ${id}.`;
+function refuseFailed(state: GroupState, failed: readonly SessionId[]): Result<never> {
+  const {
+    group: { id },
+    sessions,
+    reason,
+  } = state;
+  const look = ['group', 'show', id];
   if (failed.length > 0) {
     const message = `Group ${id} ended failed: ${failed.length} of ${sessions.size} sessions failed.`;
-    const again = `claude-code-agent group run ${id} --retry-failed${rehearse}`;
-    return fail('sessions-failed', message, `${look} Try again with: ${again}`);
+    return fail('sessions-failed', message, advise('Look at it, then try again', look, retryFailedCommand(state)));
   }
   // It failed as a whole: for want of money, as its settings say.
   const message = `Group ${id} ended failed${reason === undefined ? '' : ` (${reason})`}, with sessions left to run.`;
-  const more = reason === 'budget' ? ' --max-budget-usd USD' : '';
-  return fail('sessions-failed', message, `${look} Go on with: claude-code-agent group resume ${id}${rehearse}${more}`);
+  return fail('sessions-failed', message, advise('Look at it, then go on', look, goOnCommand(state)));
 }
 
 /** Failures that a person has cured by now are tried again without being asked for: they are why the group paused. */

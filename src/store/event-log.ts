@@ -2,7 +2,9 @@
  * events.jsonl: the truth about a group. One writer (the holder of runner.lock) appends; anybody may read or follow.
  * Whatever byte a crash or a full disk left the file at, it loads, and appending goes on after the last whole line.
  */
+
 import { basename, dirname } from 'node:path';
+import { type Advice, advise } from '../core/advice.ts';
 import type { GroupEvent } from '../core/event.ts';
 import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import type { GroupId } from '../core/group.ts';
@@ -109,8 +111,8 @@ function headless(path: string, message: string): Result<never> {
 }
 
 /** What to do about a log that is of no use any more. The folder it lies in has the group's id. */
-export function restoreOrDelete(path: string): string {
-  return `Restore the file from a backup, or: claude-code-agent group delete ${basename(dirname(path))}`;
+export function restoreOrDelete(path: string, first = ''): Advice {
+  return advise(`${first}Restore the file from a backup, or`, ['group', 'delete', basename(dirname(path))]);
 }
 
 function describeTrouble(world: World, path: string, trouble: LogTrouble): Failure {
@@ -119,8 +121,8 @@ function describeTrouble(world: World, path: string, trouble: LogTrouble): Failu
   const next =
     trouble.reason === 'newer-version'
       ? 'Nothing was changed. Use the newer version of claude-code-agent that wrote this group.'
-      : `Nothing was changed. Repair that line by hand. ${restoreOrDelete(path)}`;
-  return { reason: trouble.reason, message: `Line ${line} of ${path} ${trouble.what}.`, next };
+      : restoreOrDelete(path, 'Nothing was changed. Repair that line by hand. ');
+  return fail(trouble.reason, `Line ${line} of ${path} ${trouble.what}.`, next).failure;
 }
 
 class AppendingLog implements EventLog {
@@ -236,7 +238,7 @@ function lostLog({ files }: World, path: string, done = 'replaced or cut off'): 
   const what = files.info(path) === null ? 'removed' : done;
   const next = files.info(dirname(path)) === null ? 'Create the group again to start over.' : restoreOrDelete(path);
   const message = `The event log ${path} was ${what} while it was being written.`;
-  return new LogLost({ reason: 'gone', message, next });
+  return new LogLost(fail('gone', message, next).failure);
 }
 
 /** False when the system refuses that as well; the next open then finds the torn end. */
@@ -289,7 +291,7 @@ export function followLog(
   const look = (): void => {
     if (ended) return;
     if (world.files.info(path) === null) {
-      endWith({ reason: 'gone', message: `${path} is gone.`, next: 'The group was deleted.' });
+      endWith(fail('gone', `${path} is gone.`, 'The group was deleted.').failure);
       return;
     }
     const before = world.files.readBytes(path, position.offset - tail.length, tail.length);

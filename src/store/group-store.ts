@@ -2,7 +2,9 @@
  * store/: our files and what they mean. This file: all groups of a data root: listed, loaded, created and deleted. A
  * group is in the list as a whole or not at all, whenever a process dies.
  */
+
 import { join } from 'node:path';
+import { see } from '../core/advice.ts';
 import type { EventBody, GroupEvent } from '../core/event.ts';
 import { assert, errorText, type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { buildGraph } from '../core/graph.ts';
@@ -94,7 +96,7 @@ export function loadGroup(world: World, root: string, id: GroupId): Result<Group
 
 /** The failure of every command that was given its id. */
 export function noSuchGroup(id: GroupId): Extract<Result<never>, { readonly ok: false }> {
-  return fail('not-found', `There is no group ${JSON.stringify(id)}.`, 'See: claude-code-agent group list');
+  return fail('not-found', `There is no group ${JSON.stringify(id)}.`, see('group', 'list'));
 }
 
 /** Whether the group's folder is not there (any more): then nothing in it is damaged. */

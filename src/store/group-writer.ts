@@ -2,6 +2,7 @@
  * The one writer of a group: holds runner.lock, turns event bodies into logged events and keeps the snapshots fresh.
  * Logged before reduced, reduced before shown; the cost of an event does not depend on the size of the group.
  */
+import { advise } from '../core/advice.ts';
 import { draftOf } from '../core/draft.ts';
 import type { EventBody, GroupEvent, ProcessIdentity } from '../core/event.ts';
 import { assert, type Failure, fail, ok, type Result } from '../core/failure.ts';
@@ -133,7 +134,7 @@ function foreignLock({ files }: World, path: string): Failure | null {
   if (entry === null || isRegularFile(files, path)) return null;
   const what = { folder: 'a folder', link: 'a link that leads to no file' }[entry as string] ?? 'no regular file';
   const message = `The lock file ${path} is ${what}.`;
-  return { reason: 'write-failed', message, next: 'Look at it and move it away, then run the command again.' };
+  return fail('write-failed', message, 'Look at it and move it away, then run the command again.').failure;
 }
 
 function openLocked(
@@ -256,7 +257,7 @@ function busy(id: GroupId, holder: LockHolder | null): Result<never> {
   return fail(
     'busy',
     `The group ${id} is held by ${who}.`,
-    `Watch it with "claude-code-agent group watch ${id}", stop it with "claude-code-agent group pause ${id}", or wait.`,
+    advise('Watch it or pause it, or wait', ['group', 'watch', id], ['group', 'pause', id]),
   );
 }
 
@@ -267,7 +268,7 @@ function lockRemoved(id: GroupId, survivor: ProcessIdentity): Result<never, Open
     failure: {
       reason: 'busy',
       message: `The group ${id} is still run by process ${pid}, although its lock file was removed.`,
-      next: `Wait until it has ended, or pause the group with "kill ${pid}"; then run the command again.`,
+      next: advise(`Wait until it has ended, or pause the group with "kill ${pid}"; then run the command again.`),
       survivor,
     },
   };

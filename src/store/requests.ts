@@ -2,10 +2,13 @@
  * Requests of other processes to the live runner of a group: one file each, answered by an event in the log. The
  * runner logs the answer before it removes the file, so a sender is never left in doubt.
  */
+
 import { join } from 'node:path';
+import { advise } from '../core/advice.ts';
 import type { SessionChanges } from '../core/edit.ts';
 import type { GroupChanges } from '../core/edit-group.ts';
 import type { GroupEvent } from '../core/event.ts';
+import { type Failure, fail } from '../core/failure.ts';
 import type { GroupId, SessionDefinition, SessionId } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import { isTableFull } from '../world/system-error.ts';
@@ -210,11 +213,11 @@ function isRequest(value: Record<string, unknown>): value is Request {
 }
 
 /** What a sender is told whose request a runner does not know. */
-export function otherVersion(groupId: GroupId): string {
-  return (
-    `The runner of ${groupId} does not know what it is asked for: another version of claude-code-agent started it. ` +
-    `Pause the group, then resume it with this one: claude-code-agent group pause ${groupId}`
-  );
+export function otherVersion(groupId: GroupId): Failure {
+  const message = `The runner of ${groupId} does not know what it is asked for: another version of it was started.`;
+  const pause = ['group', 'pause', groupId];
+  const next = advise('Pause the group, then resume it with this one', pause, ['group', 'resume', groupId]);
+  return fail('usage', message, next).failure;
 }
 
 /** To be called after the answer was logged, not before: a file that is gone without an answer counts as dropped. */

@@ -102,7 +102,8 @@ export function problemsFailure(
 ): Result<never> {
   const sorted = inOrder(problems);
   const amount = sorted.length === 1 ? 'a problem' : `${sorted.length} problems`;
-  return fail('usage', `${noun} has ${amount}:\n${sorted.map(describeProblem).join('\n')}`, next);
+  const { failure } = fail('usage', `${noun} has ${amount}:\n${sorted.map(describeProblem).join('\n')}`, next);
+  return { ok: false, failure: { ...failure, isList: true } };
 }
 
 /** As a reader meets them. */

@@ -1,5 +1,6 @@
 /** What `init` writes: a workflow over some projects, with comments that say how it is made one's own. */
 import { Document, isMap, isScalar } from 'yaml';
+import { commandText } from '../core/advice.ts';
 
 export interface FirstProject {
   /** Unique among them, a name that sessions may have. */
@@ -45,7 +46,7 @@ export function renderFirstWorkflow({ name, task, maxBudgetUsd, projects, comman
 
 const about = [
   'Each has a name, a project and a prompt. What else there is: docs/workflows.md, and',
-  '`claude-code-agent template validate` says what is wrong. For example:',
+  `\`${commandText(['template', 'validate'])}\` says what is wrong. For example:`,
   '  dependsOn: NAME                  starts when that session is completed, with its work',
   '  prompt: "... {{sessions.NAME.result}}"   what that one said last',
   '  accept: npm test                 must succeed before the session counts as done',

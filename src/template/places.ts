@@ -2,7 +2,9 @@
  * Where templates lie and which of several with one name counts: the project's own, then the folders of
  * CLAUDE_CODE_AGENT_TEMPLATES, then the user's with the installed packs, then those that come with the program.
  */
+
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { advise } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
 import { configRoot } from '../store/paths.ts';
 import { schema } from '../store/schema.ts';
@@ -165,7 +167,7 @@ function notFound(
   return fail(
     'not-found',
     `There is no ${kind} template "${name}"${hint === '' ? '.' : hint}`,
-    `See: claude-code-agent template list. Looked in ${looked}.`,
+    advise(`Looked in ${looked}. See`, ['template', 'list']),
   );
 }
 

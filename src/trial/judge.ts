@@ -1,5 +1,7 @@
 /** What a trial means for a run. Pure. */
+
 import type { Login } from '../claude/launch/login.ts';
+import { adviceText, advise } from '../core/advice.ts';
 import { type Failure, fail, ok, type Result } from '../core/failure.ts';
 import { type Claim, claims, type Seen, type Weight, weightFor } from './claims.ts';
 
@@ -49,11 +51,13 @@ function sentence({ meaning }: Claim, { what }: Seen): string {
   return what === '' ? meaning : `${meaning.replace(/\.$/, '')} (${what}).`;
 }
 
+const tryAgain = ['doctor', '--claude'];
+
 function refuseTrial(version: string, why: string): { readonly ok: false; readonly failure: Failure } {
   const message = `claude ${version} was tried at no cost, and money or safety would be endangered with it. ${why}`;
-  const look = 'See all and try again with: claude-code-agent doctor --claude.';
-  const risk = `or go on at your own risk with --accept-claude ${version}.`;
-  return fail('claude-unproven', message, `${look} Use another version of Claude Code, update this program, ${risk}`);
+  const risk = `or go on at your own risk with --accept-claude ${version}`;
+  const next = `Use another version of Claude Code, update this program, ${risk}. See all and try again with`;
+  return fail('claude-unproven', message, advise(next, tryAgain));
 }
 
 /** Whether the version that a user accepts is the one that would be started. Fails with `usage`. */
@@ -66,10 +70,10 @@ export function checkAccepted(installed: string, accepted: string | undefined): 
 
 /** A trial that did not take place shows nothing, good or bad. */
 export function refuseUntried(version: string, { message, next }: Failure): ReturnType<typeof fail> {
-  const cure = next === '' ? 'Try again with: claude-code-agent doctor --claude' : next;
+  const risk = `Or go on at your own risk with --accept-claude ${version}`;
   return fail(
     'claude-unproven',
     `claude ${version} is new here and could not be tried: ${message}`,
-    `${cure.replace(/\.$/, '')}, or go on at your own risk with --accept-claude ${version}.`,
+    next.sentence === '' ? advise(`${risk}. Try again with`, tryAgain) : `${adviceText(next)} ${risk}.`,
   );
 }

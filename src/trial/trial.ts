@@ -1,5 +1,5 @@
 /** Tries one program: all scenes, a few at a time, and once more those in which something was wrong. */
-import { ok, type Result } from '../core/failure.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
 import { type ClaimId, claims, type Seen, untried } from './claims.ts';
@@ -67,7 +67,10 @@ function isWrong(scene: Scene, played: Played): boolean {
 
 function summary(id: ClaimId, scene: Scene, played: Played): Seen {
   const seen = played.get(scene)?.find((one) => one.id === id);
-  return seen ?? untried(id, scene.isIntrusive ? 'only doctor --claude tries it' : 'something else was wrong before');
+  return (
+    seen ??
+    untried(id, scene.isIntrusive ? 'it is tried only when a trial is asked for' : 'something else was wrong before')
+  );
 }
 
 /** Several scenes may say something about one claim. One that could say nothing takes nothing from the others. */
@@ -111,7 +114,7 @@ async function play(
     return ok(played);
   } catch (error) {
     if (!(error instanceof TrialTrouble)) return { ok: false, failure: systemFailure(folder, error) };
-    return { ok: false, failure: { reason: 'spawn-failed', message: error.message, next: '' } };
+    return fail('spawn-failed', error.message, '');
   } finally {
     await ground?.close();
     removeQuietly(world, folder);

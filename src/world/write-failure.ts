@@ -1,5 +1,5 @@
 /** What a disk that takes no more means to the user. */
-import type { Failure } from '../core/failure.ts';
+import { type Failure, fail } from '../core/failure.ts';
 
 const writeCures: Readonly<Record<string, string>> = {
   ENOSPC: 'Free some disk space and run the command again.',
@@ -14,11 +14,11 @@ export function writeFailure(path: string, error: unknown): Failure {
   const message = `Cannot write ${path}: ${code === '' ? String(error) : code}.`;
   if (code === 'ELOOP') return linkFailure(path);
   const next = writeCures[code] ?? 'Check the folder and its permissions, then run the command again.';
-  return { reason: 'write-failed', message, next };
+  return fail('write-failed', message, next).failure;
 }
 
 /** For a link where only files and folders of ours may be: whatever it leads to is somebody else's. */
 export function linkFailure(path: string): Failure {
   const message = `${path} is a symbolic link, or is reached by one, and nothing is written through it.`;
-  return { reason: 'write-failed', message, next: 'Remove the link, then run the command again.' };
+  return fail('write-failed', message, 'Remove the link, then run the command again.').failure;
 }

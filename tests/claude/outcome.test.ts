@@ -169,8 +169,8 @@ describe('judge', () => {
       const outcome = judged(lines);
       return outcome.status === 'failed' ? outcome.next : '';
     };
-    expect(next([init, trouble('model_not_found'), result({})])).toContain('session edit --model MODEL');
-    expect(next([init, refused, denied])).toContain('session allow --retry');
+    expect(next([init, trouble('model_not_found'), result({})])).toBe('Give it a model that the account may use.');
+    expect(next([init, refused, denied])).toBe('Choose what to allow.');
   });
 
   test('names exit code and the last words on stderr', () => {

@@ -19,9 +19,10 @@ test('a group that stopped at once is not said to go on, and one that starts doe
   const after = (...more: EventBody[]) => fold([...sceneEvents, ...more]).state;
   expect(becameOf('paused', after(), 7).text).toBe('It goes on, with a runner of its own (pid 7).');
   expect(becameOf('created', after(), 7).text).toBe('It runs, with a runner of its own (pid 7).');
-  const dry = after({ type: 'group_paused', reason: 'budget', message: 'It is used up. Then: group resume.' });
+  const dry = after({ type: 'group_paused', reason: 'budget', message: 'It is used up.' });
+  const goOn = `Go on with: claude-code-agent group resume ${dry.group.id} --max-budget-usd 20`;
   expect(becameOf('paused', dry, 7)).toEqual({
-    text: `It stopped at once. budget: It is used up. Then: claude-code-agent group resume ${dry.group.id}.`,
+    text: `It stopped at once. budget: It is used up. ${goOn}`,
     tone: 'warn',
   });
   const failed = after({ type: 'group_failed', reason: 'sessions-failed', message: '1 session failed.' });

@@ -185,7 +185,7 @@ test('the runner may die: the dashboard says so and goes on with the next one', 
   const terminal = watch(group, { columns: 120 });
   await terminal.shows('● 1 running', '$0.20 spent');
   run.kill('SIGKILL');
-  await terminal.shows(`runner gone: claude-code-agent group run ${group} to continue`, 'interrupted');
+  await terminal.shows(`runner gone: claude-code-agent group run ${group}`, 'interrupted');
   // It works on and spends without a runner.
   await sayCost(api, 0.3);
   await terminal.shows('$0.30 spent');

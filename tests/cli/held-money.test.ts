@@ -77,9 +77,7 @@ test('F3: before it is settled, that comes next, and what is advised can be type
   await machine.run('group', 'run', group);
   const lines = (await machine.ok('group', 'show', group)).trimEnd().split('\n');
   expect(lines.slice(-3)).toEqual([
-    'The budget is used up. Part of it is only held until you say whether it was spent ' +
-      `(see: claude-code-agent group budget ${group}). ` +
-      `Raise it and go on with: claude-code-agent group resume ${group} --max-budget-usd 2`,
+    'The budget is used up. Part of it is only held until you say whether it was spent.',
     `Next: claude-code-agent group budget ${group} --free 001`,
     `Or, if it is spent: claude-code-agent group budget ${group} --book 001`,
   ]);
@@ -91,7 +89,7 @@ test('F3: once enough is free nothing says any more that the budget is used up',
   expect(freed.stderr.trim()).toBe(`What was held for session 001 api is free again. Go on: ${resume}`);
   const shown = await machine.ok('group', 'show', group);
   expect(shown).not.toContain('used up');
-  expect(shown).toEndWith(`There is money again. Go on with: ${resume}\nNext: ${resume}`);
+  expect(shown).toEndWith(`There is money again.\nNext: ${resume}`);
 });
 
 test('F3: what is booked leaves the budget used up, and nothing of it is held any more', async () => {
@@ -100,7 +98,7 @@ test('F3: what is booked leaves the budget used up, and nothing of it is held an
   expect(booked.stdout).toContain('what is held, or was booked, counts in full');
   const resume = `claude-code-agent group resume ${group} --max-budget-usd 2`;
   const shown = await machine.ok('group', 'show', group);
-  expect(shown).toEndWith(`The budget is used up. Raise it and go on with: ${resume}\nNext: ${resume}`);
+  expect(shown).toEndWith(`The budget is used up.\nNext: ${resume}`);
   await machine.ok('group', 'budget', group, '--raise-to', '3');
   expect(await machine.ok('group', 'show', group)).toEndWith(`\nNext: claude-code-agent group resume ${group}`);
 });
@@ -123,7 +121,11 @@ test('F3: a run that nothing is left for says that part of it is only held', asy
   machine.env.ANTHROPIC_API_KEY = 'test-key';
   const { code, stdout, stderr } = await machine.run('group', 'run', group, '--output', 'json');
   expect({ code, stderr }).toMatchObject({ code: 3 });
-  expect(stdout).toContain('Part of it is only held until you say whether it was spent (see: group budget). Raise it');
+  const paused = stdout.split('\n').find((line) => line.includes('"group_paused"')) ?? '{}';
+  expect(JSON.parse(paused)).toMatchObject({
+    message: expect.stringContaining('Part of it is only held until you say whether it was spent.'),
+    next: expect.stringContaining(`: claude-code-agent group budget ${group} --free 001`),
+  });
 });
 
 test.each([

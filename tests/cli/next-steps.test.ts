@@ -29,12 +29,13 @@ test('a rehearsal goes on as a rehearsal, with the script it was begun with', as
 
 test('a rehearsal that was paused is resumed as one, wherever it is told how to go on', async () => {
   const run = { ...story.started.run, rehearsal: true } as const;
-  const paused = { ...story.groupPaused, message: 'Paused by request. Go on with: group resume.' };
+  const paused = { ...story.groupPaused, message: 'Paused by request.' };
   const events = [{ ...story.started, run }, story.intended, story.spawned, story.paused, paused];
   const group = user.make('auth', [{ name: 'api' }, { name: 'web' }], events);
-  const typed = `Go on with: claude-code-agent group resume ${group} --rehearse.`;
+  const command = `claude-code-agent group resume ${group} --rehearse`;
+  const typed = `Go on with: ${command}`;
   expect(await user.ok('group', 'why', group)).toContain(typed);
-  expect(await user.ok('group', 'show', group)).toContain(typed);
+  expect(await user.ok('group', 'show', group)).toEndWith(`Paused by request.\nNext: ${command}`);
   expect(await user.json('group', 'why', group)).toMatchObject({
     sessions: [{ name: 'api' }, { name: 'web', message: `Paused by request. ${typed}` }],
   });
@@ -42,12 +43,12 @@ test('a rehearsal that was paused is resumed as one, wherever it is told how to 
 
 test('a failure that needs a person says how its rehearsal goes on', async () => {
   const run = { ...story.started.run, rehearsal: true } as const;
-  const failed = { ...story.failed, reason: 'not-logged-in', next: 'Log in, then run `group resume`.' } as const;
+  const failed = { ...story.failed, reason: 'not-logged-in', next: 'Log in.' } as const;
   const events = [{ ...story.started, run }, story.intended, story.spawned, failed, story.groupFailed];
   const group = user.make('auth', [{ name: 'api' }], events);
   for (const command of ['why', 'show']) {
     expect(await user.ok('group', command, group)).toContain(
-      `run \`claude-code-agent group resume ${group} --rehearse\``,
+      `Log in. Go on with: claude-code-agent group resume ${group} --rehearse`,
     );
   }
 });

@@ -56,7 +56,7 @@ function allowed(group: string): readonly string[] | undefined {
 
 test('all that was denied is allowed, and the session goes on with it', async () => {
   const group = await deniedGroup('--allowed-tools', 'Edit');
-  expect(await user.ok('group', 'show', group)).toContain(`session allow ${group}/api --retry`);
+  expect(await user.ok('group', 'show', group)).toContain(`session allow ${group}/api --denied --retry`);
   const allow = user.start('session', 'allow', 'auth/api', '--denied', '--retry');
   const fake = await user.begun(group, 'api');
   expect(fake.hello.args.filter((arg) => arg.startsWith('--allowedTools='))).toEqual(

@@ -105,7 +105,7 @@ test('a frozen group says so everywhere and goes on when it is resumed', async (
   const api = await user.begun(group, 'api');
   const frozen = await user.run('group', 'pause', group, '--freeze');
   expect(frozen).toMatchObject({ code: 0, stderr: '' });
-  expect(frozen.stdout).toMatch(/^Group \S+ is frozen until \d\d:\d\d:\d\d; .*group resume \S+ lets it go on/);
+  expect(frozen.stdout).toMatch(/^Group \S+ is frozen until \d\d:\d\d:\d\d; .*claude-code-agent group resume \S+\n$/);
   expect(await user.ok('group', 'list')).toMatch(/running \(frozen until \d\d:\d\d:\d\d\)/);
   expect(await user.json('group', 'show', group)).toMatchObject({
     status: 'running',

@@ -25,7 +25,7 @@ afterEach(() => {
 function release(group: WorktreeGroup, force: boolean) {
   const context = quietContext(user, user.world);
   const paths = groupPaths(user.data, group.id);
-  const command = `claude-code-agent group delete ${group.id}`;
+  const command = ['group', 'delete', group.id];
   const told: string[] = [];
   const tell = (note: string): void => {
     told.push(note);
@@ -55,7 +55,7 @@ test('without --force: one file in no commit keeps everything', async () => {
   if (Array.isArray(refused)) return;
   expect(refused.failure.message).toContain('002 web is in the way. It holds 1 file');
   expect(refused.failure.message).toContain('1 further session');
-  expect(refused.failure.next).toContain('--force');
+  expect(refused.failure.next.commands).toEqual([['group', 'delete', group.id, '--force']]);
   expect(user.worktrees()).toHaveLength(3);
 });
 

@@ -1,15 +1,20 @@
 /** Promises: failures read as a sentence and a next step; broken promises of the code are loud and marked as ours. */
 import { expect, test } from 'bun:test';
+import { advise } from '../../src/core/advice.ts';
 import { assert, describeFailure, errorText, fail, needsPerson, ok, unreachable } from '../../src/core/failure.ts';
 
 test('a failure is told with its next step', () => {
   const result = fail('busy', 'Another runner holds the group.', 'Wait for it.');
   expect(result).toEqual({
     ok: false,
-    failure: { reason: 'busy', message: 'Another runner holds the group.', next: 'Wait for it.' },
+    failure: {
+      reason: 'busy',
+      message: 'Another runner holds the group.',
+      next: { sentence: 'Wait for it.', commands: [] },
+    },
   });
   expect(describeFailure(result.failure)).toBe('Another runner holds the group. Wait for it.');
-  expect(describeFailure({ ...result.failure, next: '' })).toBe('Another runner holds the group.');
+  expect(describeFailure({ ...result.failure, next: advise('') })).toBe('Another runner holds the group.');
   expect(ok(1)).toEqual({ ok: true, value: 1 });
 });
 

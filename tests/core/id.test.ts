@@ -2,7 +2,9 @@
  * Promises: ids look as the seed says and sort by time; any text becomes a valid slug or none; a reference finds
  * exactly what it names or says why not.
  */
+
 import { describe, expect, test } from 'bun:test';
+import { adviceText } from '../../src/core/advice.ts';
 import type { Result } from '../../src/core/failure.ts';
 import {
   checkSlug,
@@ -56,7 +58,7 @@ describe('slugs', () => {
   test('a wrong one is answered with the nearest right one, or an example', () => {
     const next = (slug: string) => {
       const result = checkSlug(slug);
-      return result.ok ? '' : result.failure.next;
+      return result.ok ? '' : adviceText(result.failure.next);
     };
     expect(next('Auth Refactor')).toContain('"auth-refactor"');
     expect(next('日本語')).toContain('such as');

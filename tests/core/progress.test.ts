@@ -2,6 +2,7 @@
  * Promises: the counts and sums of a progress are those of its sessions, live figures included; every session that
  * does not run says why; time counts only while the group runs.
  */
+
 import { describe, expect, test } from 'bun:test';
 import { addTokens, noTokens } from '../../src/core/group.ts';
 import { type GroupProgress, groupProgress, type LiveSession } from '../../src/core/progress.ts';
@@ -66,7 +67,7 @@ describe('explanations', () => {
       status: 'paused',
       reason: 'user',
       message: 'Paused.',
-      why: 'Paused. Let it go on with: session resume.',
+      why: 'Paused. Let it go on with: claude-code-agent session resume 20260102-030405-test/001',
     });
     expect(sessions[b]).toMatchObject({ reason: 'waiting' });
   });
@@ -77,7 +78,10 @@ describe('explanations', () => {
     log.start(a).pause(a).add({ type: 'group_paused', reason: 'user', message: 'x' });
     expect(byId(progressOf(log))[d]).toMatchObject({ status: 'pending', reason: 'held' });
     const why = whyNot(log.state, { preparingMax: 9 }).find(({ sessionId }) => sessionId === d);
-    expect(why?.message).toBe('It is held back. Let it go on with: session resume; group resume starts it as well.');
+    expect(why).toMatchObject({
+      message: 'It is held back. Resuming the group starts it as well.',
+      advice: { commands: [['session', 'resume', `${log.state.group.id}/004`]] },
+    });
     expect(byId(progressOf(log.run()))[d]).toMatchObject({ reason: 'slot' });
   });
 

@@ -76,10 +76,13 @@ describe('pausing', () => {
     expect(decide(log.state, capacity)).toEqual([{ do: 'settle', status: 'completed' }]);
   });
 
-  test.each(['user', 'signal', 'budget', 'error-threshold'] as const)('%s names the next step', (reason) => {
-    const [settle] = decide(threeSessions().run().add({ type: 'group_pausing', reason }).state, capacity);
-    expect(settle).toMatchObject({ status: 'paused', reason, message: expect.stringContaining('group resume') });
-  });
+  test.each(['user', 'signal', 'budget', 'error-threshold'] as const)(
+    '%s ends in a pause that names the reason',
+    (reason) => {
+      const [settle] = decide(threeSessions().run().add({ type: 'group_pausing', reason }).state, capacity);
+      expect(settle).toMatchObject({ status: 'paused', reason, message: expect.stringMatching(/\.$/) });
+    },
+  );
 });
 
 test('with its checkout taken by another group a session waits, and the run stays up', () => {
@@ -190,7 +193,7 @@ describe('trouble', () => {
     for (const id of [b, c]) log.add({ type: 'session_queued', sessionId: id, queued: false });
     log.start(a).complete(a);
     const others = '002 and 003 are held back and would start too.';
-    const message = `What was asked for is done; ${others} Go on with: group resume.`;
+    const message = `What was asked for is done; ${others}`;
     expect(decide(log.state, capacity)).toMatchObject([{ status: 'paused', message }]);
     const failed = threeSessions().run().add({ type: 'session_queued', sessionId: b, queued: false }).start(a).fail(a);
     expect(decide(failed.state, capacity)).toMatchObject([

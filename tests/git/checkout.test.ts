@@ -68,7 +68,11 @@ test('what cannot be fetched is told with the reason of git', async () => {
   const ref = await fetchInto('ref', { ref: 'nope' });
   expect(ref).toMatchObject({
     ok: false,
-    failure: { reason: 'not-found', message: expect.stringContaining('nope'), next: expect.stringContaining('nope') },
+    failure: {
+      reason: 'not-found',
+      message: expect.stringContaining('nope'),
+      next: { sentence: expect.stringContaining('nope') },
+    },
   });
   const missing = await fetchInto('missing', { repository: join(root, 'nowhere') });
   expect(missing).toMatchObject({

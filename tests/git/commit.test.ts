@@ -341,7 +341,7 @@ test('a rebase that was left half done', async () => {
   const held = [tip(), status(), run('rev-parse', 'HEAD')];
   const { reason, message: said, next } = failure(await commit());
   expect({ reason, said }).toEqual({ reason: 'worktree-failed', said: expect.stringContaining('a rebase half done') });
-  expect(next).toContain('git rebase --abort');
+  expect(next.sentence).toContain('git rebase --abort');
   expect([tip(), status(), run('rev-parse', 'HEAD')]).toEqual(held);
   expect(value(await commit({ leave: true })).notes).toEqual([expect.stringContaining('a rebase half done')]);
   write({ 'a.txt': 'both\n' });

@@ -3,9 +3,11 @@
  * tracked or there already is replaced, nothing is read or written outside of the two folders, and a pipe is not waited
  * for. What is named and not copied is told with the reason.
  */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { adviceText } from '../../src/core/advice.ts';
 import type { Workspace } from '../../src/core/group.ts';
 import { copyIncluded } from '../../src/git/include.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
@@ -130,5 +132,5 @@ test('a copy that the system refuses', async () => {
   const poor = rig.gitOf(rig.world, { PATH: programs });
   const { reason, message, next } = failure(await copyIncluded(poor, workspace, rig.top));
   expect(reason).toBe('worktree-failed');
-  expect(`${message} ${next}`).toMatch(/\(\.env\): cp: .*No space left on device\. .*free disk space/);
+  expect(`${message} ${adviceText(next)}`).toMatch(/\(\.env\): cp: .*No space left on device\. .*free disk space/);
 });

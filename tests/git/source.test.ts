@@ -2,7 +2,9 @@
  * Promises: every usual way to name a repository is understood; passwords are cut off; nothing reaches git as an
  * option.
  */
+
 import { expect, test } from 'bun:test';
+import { describeFailure } from '../../src/core/failure.ts';
 import { nameOfSource, parseRef, parseRepository } from '../../src/git/source.ts';
 import { fc } from '../support/property.ts';
 
@@ -48,7 +50,7 @@ test.each([
   ['git.example.org:-y', 'option'],
 ])('%s is refused', (text, why) => {
   const parsed = parseRepository(text);
-  const said = parsed.ok ? '' : `${parsed.failure.message} ${parsed.failure.next}`;
+  const said = parsed.ok ? '' : describeFailure(parsed.failure);
   expect(said).toContain(why);
 });
 
@@ -106,7 +108,7 @@ test('whatever is typed is understood or refused, and what is kept holds no pass
     fc.property(typed, (text) => {
       const parsed = parseRepository(text);
       if (!parsed.ok) {
-        expect(parsed.failure).toMatchObject({ reason: 'usage', next: expect.stringMatching(/\.$/) });
+        expect(parsed.failure).toMatchObject({ reason: 'usage', next: { sentence: expect.stringMatching(/\.$/) } });
         return;
       }
       if (parsed.value === null) return;

@@ -2,9 +2,11 @@
  * Promises: after a crash at any moment, or when somebody has taken the folder, the branch or both away, the next call
  * makes one worktree on one branch, and no commit of the session is lost.
  */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { adviceText } from '../../src/core/advice.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { git } from './repository.ts';
 import { Crash, crashingWorld, failure, made, value, WorkspaceRig } from './workspace-rig.ts';
@@ -137,7 +139,7 @@ test('a stale registration, with and without a lock of the user', async () => {
   rmSync(plan.path, { recursive: true });
   const { reason, message, next } = failure(await makeWorkspace(rig.git, plan));
   expect(reason).toBe('worktree-failed');
-  expect(`${message} ${next}`).toMatch(/locked it: on a stick.*git worktree unlock/);
+  expect(`${message} ${adviceText(next)}`).toMatch(/locked it: on a stick.*git worktree unlock/);
   rig.run('worktree', 'unlock', plan.path);
   expect(made(await makeWorkspace(rig.git, plan))).toEqual({ ...workspace, remade: remade('branch') });
 });
@@ -201,6 +203,6 @@ test('a folder that is no worktree any more is not touched', async () => {
   writeFileSync(join(plan.path, 'work.txt'), 'work\n');
   rmSync(join(plan.path, '.git'));
   const { message, next } = failure(await makeWorkspace(rig.git, plan));
-  expect(`${message} ${next}`).toMatch(/no longer a worktree.*save its files/);
+  expect(`${message} ${adviceText(next)}`).toMatch(/no longer a worktree.*save its files/);
   expect(readFileSync(join(plan.path, 'work.txt'), 'utf8')).toBe('work\n');
 });

@@ -2,10 +2,14 @@
  * Promises: where a worktree cannot be made, one sentence says why and what to do, nothing is left behind, and neither
  * the repository nor the user's checkout has changed.
  */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { adviceText, advise } from '../../src/core/advice.ts';
+import { describeFailure } from '../../src/core/failure.ts';
 import { makeWorkspace } from '../../src/git/worktrees/workspace.ts';
+import { sessionFailure } from '../../src/runner/attempt/outcomes.ts';
 import { unprivileged } from '../support/unprivileged.ts';
 import { failure, WorkspaceRig } from './workspace-rig.ts';
 
@@ -115,7 +119,7 @@ for (const { title, prepare, says } of refused) {
     const had = existsSync(plan.path);
     const { reason, message, next } = failure(await makeWorkspace(rig.git, plan));
     expect(reason).toMatch(/^(?:worktree-failed|project-missing)$/);
-    expect(`${message} ${next}`).toMatch(says);
+    expect(`${message} ${adviceText(next)}`).toMatch(says);
     expect(message).not.toContain('\n');
     expect(existsSync(plan.path)).toBe(had);
     expect(existsSync(plan.intentFile)).toBe(false);
@@ -129,11 +133,9 @@ for (const { title, prepare, says } of refused) {
 test('without git', async () => {
   begin();
   const plan = rig.plan();
-  const { reason, next } = failure(await makeWorkspace(rig.gitOf(rig.world, { PATH: rig.folder }), plan));
-  expect({ reason, next }).toEqual({
-    reason: 'worktree-failed',
-    next: 'Install git, or work in the folder itself with --isolate none.',
-  });
+  const found = failure(await makeWorkspace(rig.gitOf(rig.world, { PATH: rig.folder }), plan));
+  expect(found).toMatchObject({ reason: 'worktree-failed', next: advise('Install git, then try again.') });
+  expect(sessionFailure(found).next).toMatch(/^Install git.*--isolate none\.$/);
   expect(existsSync(plan.intentFile)).toBe(false);
 });
 
@@ -151,10 +153,10 @@ test.skipIf(!unprivileged.isPossible)('a repository that may only be read', asyn
   const before = [rig.checkout(), rig.run('for-each-ref')];
   if (unprivileged.isOther) {
     const foreign = failure(await makeWorkspace(asNobody, plan));
-    expect(`${foreign.message} ${foreign.next}`).toMatch(/dubious ownership.*safe\.directory/);
+    expect(describeFailure(foreign)).toMatch(/dubious ownership.*safe\.directory/);
   }
   writeFileSync(rig.globalConfig, '[safe]\n\tdirectory = *\n');
-  const { reason, message, next } = failure(await makeWorkspace(asNobody, plan));
+  const { reason, message, next } = sessionFailure(failure(await makeWorkspace(asNobody, plan)));
   expect(reason).toBe('worktree-failed');
   expect(`${message} ${next}`).toMatch(/unable to create directory.*right to write.*--isolate none/);
   expect([rig.checkout(), rig.run('for-each-ref')]).toEqual(before);

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Failure, Result } from '../../src/core/failure.ts';
+import { describeFailure, type Failure, type Result } from '../../src/core/failure.ts';
 import type { Workspace } from '../../src/core/group.ts';
 import type { Git } from '../../src/git/git.ts';
 import type { MadeWorkspace, WorkspacePlan } from '../../src/git/worktrees/workspace-intent.ts';
@@ -129,7 +129,7 @@ export class WorkspaceRig {
 
 export function value<T>(result: Result<T>): T {
   if (result.ok) return result.value;
-  throw new Error(`${result.failure.reason}: ${result.failure.message} ${result.failure.next}`);
+  throw new Error(`${result.failure.reason}: ${describeFailure(result.failure)}`);
 }
 
 export function failure<T>(result: Result<T>): Failure {

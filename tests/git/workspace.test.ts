@@ -3,9 +3,11 @@
  * a crash at any moment leaves something from which the next call goes on; two calls never meet; whatever cannot be
  * done is one sentence, and leaves nothing behind.
  */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { adviceText } from '../../src/core/advice.ts';
 import { findRepository } from '../../src/git/repository.ts';
 import { branchName, makeWorkspace } from '../../src/git/worktrees/workspace.ts';
 import { fc } from '../support/property.ts';
@@ -198,7 +200,7 @@ test('names of branches that are taken', async () => {
   const plan = rig.plan(3, { branch: 'ccb/group/003' });
   const { reason, message, next } = failure(await makeWorkspace(rig.git, plan));
   expect(reason).toBe('worktree-failed');
-  expect(`${message} ${next}`).toMatch(/'refs\/heads\/ccb' exists.*Rename that branch/);
+  expect(`${message} ${adviceText(next)}`).toMatch(/'refs\/heads\/ccb' exists.*Rename that branch/);
   expect(existsSync(plan.intentFile)).toBe(false);
 });
 

@@ -7,7 +7,7 @@ import type { EventBody } from '../../src/core/event.ts';
 import { plainStyle } from '../../src/report/format.ts';
 import { createGithubReporter, escapeData, escapeProperty } from '../../src/report/github-reporter.ts';
 import { fc } from '../support/property.ts';
-import { attemptId, begin, creation, eventfulRun, ids, play, session, started, usage } from './sample-run.ts';
+import { attemptId, begin, creation, eventfulRun, groupId, ids, play, session, started, usage } from './sample-run.ts';
 
 function linesOf(run: readonly EventBody[]): string[] {
   const out: string[] = [];
@@ -18,6 +18,8 @@ function linesOf(run: readonly EventBody[]): string[] {
   return out.join('').split('\n');
 }
 
+const retry = `Try again with: claude-code-agent session retry ${groupId}/web`;
+
 const commandsIn = (lines: readonly string[]) => lines.filter((line) => /^\s*::|##\[/.test(line));
 
 test('ends are folded, failures are annotated, the table closes', () => {
@@ -27,12 +29,13 @@ test('ends are folded, failures are annotated, the table closes', () => {
     '::endgroup::',
     '::group::002 web: failed (no-result)',
     '::endgroup::',
-    '::error title=Session 002 web failed (no-result)::claude ended without a result. Look at its log.',
-    '::error title=Group Auth failed (sessions-failed)::1 session failed and 1 blocked by it.',
+    `::error title=Session 002 web failed (no-result)::claude ended without a result. Look at its log. ${retry}`,
+    '::error title=Group Auth failed (sessions-failed)::1 session failed and 1 blocked by it. ' +
+      `Go on with: claude-code-agent group run ${groupId} --retry-failed`,
   ]);
   const fold = lines.indexOf('::group::002 web: failed (no-result)');
   expect(lines[fold - 1]).toContain('002 web   failed (no-result)  $0.60');
-  expect(lines.slice(fold + 1, fold + 3)).toEqual(['| claude ended without a result.', '| Look at its log.']);
+  expect(lines.slice(fold + 1, fold + 3)).toEqual(['| claude ended without a result.', `| Look at its log. ${retry}`]);
   expect(lines.findIndex((line) => line.startsWith('SESSION'))).toBeGreaterThan(fold);
 });
 

@@ -2,12 +2,14 @@
  * Promises of `--output json`: a header, then public events only, each with at, type, groupId and seq; session_progress
  * without seq, at most two a second per session; nothing of our own bookkeeping.
  */
+
 import { describe, expect, test } from 'bun:test';
 import { type EventBody, publicEventTypes } from '../../src/core/event.ts';
 import { verdictsOf } from '../../src/core/plan/verdicts.ts';
 import type { LiveSession } from '../../src/core/progress.ts';
 import { reduce } from '../../src/core/reduce.ts';
 import { createJsonReporter, publicEvent, type ReporterClock } from '../../src/report/json-reporter.ts';
+import { CoreLog } from '../support/core-events.ts';
 import { attemptId, begin, creation, eventfulRun, groupId, ids, play, session, started, usage } from './sample-run.ts';
 
 const stopped: ReporterClock = { now: () => 0, after: () => () => {} };
@@ -70,7 +72,7 @@ test('a failure carries reason, sentence, next step and what it used', () => {
     seq: 14,
     reason: 'no-result',
     message: 'claude ended without a result.',
-    next: 'Look at its log.',
+    next: `Look at its log. Try again with: claude-code-agent session retry ${groupId}/web`,
     cost: 0.6,
     tokens: { input: 90_000, output: 400, cacheRead: 0, cacheCreation: 0 },
     durationMs: 8000,
@@ -183,7 +185,7 @@ test("S11: scripts know the notices about a session's own cap by the same names,
     { type: 'budget_warning', scope: 'group', ...own },
     { type: 'budget_warning', scope: 'session', ...own },
   ]);
-  const [, , exceeded] = notices.map((body) => publicEvent({ seq: 1, at: '', groupId, ...body }));
+  const [, , exceeded] = notices.map((body) => publicEvent({ seq: 1, at: '', groupId, ...body }, new CoreLog().state));
   expect(exceeded).toMatchObject({ type: 'budget_exceeded', scope: 'session', action: 'paused', ...own });
 });
 

@@ -25,6 +25,7 @@ test('an eventful run, line by line, with its summary', () => {
   const reporter = reporterInto(out);
   const state = play(reporter, eventfulRun);
   reporter.summarize(state, new Map(), endMs);
+  const retry = `Try again with: claude-code-agent session retry ${groupId}/web`;
   expect(out.join('')).toBe(`\
 14:30:23  001 api  added  shop
 14:30:24  002 web  added  web
@@ -35,7 +36,7 @@ test('an eventful run, line by line, with its summary', () => {
 14:30:33  001 api   completed  $0.25, 12k in, 2.5k out, 1m 05s
 14:30:34  group     budget warning: 85% used, $0.85 of $1.00
 14:30:35  002 web   failed (no-result)  $0.60, 90k in, 400 out, 8s  \
-claude ended without a result. Look at its log.  Blocks 003 docs.
+claude ended without a result.  Blocks 003 docs.  Look at its log. ${retry}
 14:30:36  group     failed (sessions-failed)  1 session failed and 1 blocked by it.
 
 SESSION   PROJECT  STATUS     REASON     ATTEMPTS    TIME   COST   IN   OUT
@@ -45,7 +46,7 @@ SESSION   PROJECT  STATUS     REASON     ATTEMPTS    TIME   COST   IN   OUT
 
 Auth: failed (sessions-failed), 1 of 3 sessions completed, $0.85 of $1.00, 102k in, 2.9k out, 10s
 
-002 web  failed: claude ended without a result. Look at its log.
+002 web  failed: claude ended without a result. Look at its log. ${retry}
 003 docs  blocked by 002 web
 
 1 session failed and 1 blocked by it.

@@ -39,10 +39,12 @@ describe('what failed', () => {
 
   test('is not run again unasked, nor is a group that failed as a whole for want of money', () => {
     const ended = three().start(a).fail(a).add({ type: 'group_failed', reason: 'sessions-failed', message: 'x' });
-    const next = expect.stringMatching(/group run \S+ --retry-failed$/);
+    const { id } = ended.state.group;
+    const look = ['group', 'show', id];
+    const next = { commands: [look, ['group', 'run', id, '--retry-failed']] };
     expect(begin(ended)).toMatchObject({ ok: false, failure: { reason: 'sessions-failed', next } });
     const poor = three().start(a).complete(a).add({ type: 'group_failed', reason: 'budget', message: 'x' });
-    const resume = expect.stringMatching(/group resume \S+ --max-budget-usd USD$/);
+    const resume = { commands: [look, ['group', 'resume', id]] };
     expect(begin(poor)).toMatchObject({ ok: false, failure: { reason: 'sessions-failed', next: resume } });
     expect(begin(poor, { retryFailed: true })).toMatchObject({ ok: true });
     expect(begin(poor, { only: [b] })).toMatchObject({ ok: true });

@@ -3,7 +3,7 @@
 import { changeGroup } from '../../src/control/change-group.ts';
 import type { GroupReference } from '../../src/control/resolve.ts';
 import { submit } from '../../src/control/submit.ts';
-import { ok, type Result } from '../../src/core/failure.ts';
+import { fail, ok, type Result } from '../../src/core/failure.ts';
 import type { Command, CommandOf } from '../../src/runner/request-answers.ts';
 import { stopGroup } from '../../src/runner/stop-group.ts';
 import { deleteGroup } from '../../src/store/group-store.ts';
@@ -128,5 +128,5 @@ export class Commands {
 }
 
 function refusal(message: string): Result<never> {
-  return { ok: false, failure: { reason: 'usage', message, next: '' } };
+  return fail('usage', message, '');
 }

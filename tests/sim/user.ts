@@ -3,7 +3,7 @@
  * to its end.
  */
 import type { GroupReference } from '../../src/control/resolve.ts';
-import type { Result } from '../../src/core/failure.ts';
+import { describeFailure, type Result } from '../../src/core/failure.ts';
 import type { GroupConfig } from '../../src/core/group.ts';
 import type { Reporter } from '../../src/report/reporter.ts';
 import type { RunnerSignal } from '../../src/runner/facts.ts';
@@ -282,7 +282,7 @@ export class User {
 
   #onResult(runner: VirtualRunner, result: RunResult): void {
     const { machine } = this;
-    if (result.kind === 'refused') machine.checks.says('group run', `${result.failure.message} ${result.failure.next}`);
+    if (result.kind === 'refused') machine.checks.says('group run', describeFailure(result.failure));
     machine.say(`group run: ${result.kind} ${result.kind === 'refused' ? JSON.stringify(result.failure) : ''}`);
     machine.coverage.note(`run ${result.kind === 'refused' ? `refused ${result.failure.reason}` : result.kind}`);
     if (result.kind === 'refused' && /^(?:corrupt-file|internal|newer-version)$/.test(result.failure.reason)) {
@@ -315,7 +315,7 @@ export class User {
     const runner = new VirtualRunner(this.#machine);
     this.#acting.set(runner, this.#machine.timeline.nowMs);
     this.#conclude(runner, work(this.#wrap(runner.world, runner), runner), (result) => {
-      if (!result.ok) this.#machine.checks.says('a command', `${result.failure.message} ${result.failure.next}`);
+      if (!result.ok) this.#machine.checks.says('a command', describeFailure(result.failure));
       this.#machine.say(`command: ${result.ok ? 'done' : result.failure.message}`);
       this.#machine.coverage.note(result.ok ? 'command done' : `command refused ${result.failure.reason}`);
     });

@@ -88,7 +88,7 @@ describe('the lock', () => {
     place(paths.lock);
     const message = `The lock file ${paths.lock} is ${what}.`;
     expect(openGroupWriter(world, root, groupId, 'run')).toMatchObject({
-      failure: { reason: 'write-failed', message, next: expect.stringContaining('move it away') },
+      failure: { reason: 'write-failed', message, next: { sentence: expect.stringContaining('move it away') } },
     });
     expect(world.locks.holder(paths.lock)).toBeNull();
   });

@@ -197,9 +197,12 @@ test('a name that is taken is refused with the next step', async () => {
   repository.commit(good);
   await user.ok('template', 'add', url(), '--name', 'team');
   const again = await user.run('template', 'add', url(), '--name', 'team');
-  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('Use: template update team.') });
+  expect(again).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Use: claude-code-agent template update team\n'),
+  });
   const tagged = await user.run('template', 'add', url(), '--name', 'team', '--ref', 'v9');
-  expect(tagged.stderr).toContain('Use: template update team --ref v9.');
+  expect(tagged.stderr).toContain('Use: claude-code-agent template update team --ref v9\n');
   const other = join(user.folder, 'TEAM');
   writeTree(other, { 'prompts/one.md': 'One.\n' });
   const taken = await user.run('template', 'add', other);

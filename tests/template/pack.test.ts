@@ -194,7 +194,7 @@ test('a pack is placed with its note, private, and nothing else is left', async 
   expect(pack?.note?.digest).toMatch(/^[0-9a-f]{64}$/);
   expect(packNamed(world, packs, 'TEAM')?.name).toBe('team');
   expect(findPack(world, packs, 'nope')).toMatchObject({
-    failure: { reason: 'not-found', next: expect.stringContaining('team') },
+    failure: { reason: 'not-found', next: { sentence: expect.stringContaining('team') } },
   });
   if (pack !== undefined) expect(handEdits(world, pack)).toEqual([]);
 });

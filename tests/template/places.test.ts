@@ -1,6 +1,8 @@
 /** Promises: the nearest place wins and what it hides is told; names cannot leave their folder; links cannot either. */
+
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { mkdirSync, symlinkSync } from 'node:fs';
+import { adviceText } from '../../src/core/advice.ts';
 import {
   findTemplate,
   listTemplates,
@@ -141,7 +143,7 @@ test('an unknown name is answered with the nearest one and with the places', () 
     ok: false,
     failure: { reason: 'not-found', message: 'There is no prompt template "code-reveiw"; did you mean "code-review"?' },
   });
-  expect(found.ok ? '' : found.failure.next).toContain(temp.at(near, 'prompts'));
+  expect(found.ok ? '' : adviceText(found.failure.next)).toContain(temp.at(near, 'prompts'));
 });
 
 test('what comes from others leads to nothing outside of it; one may link own templates', () => {

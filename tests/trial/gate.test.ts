@@ -246,7 +246,7 @@ test('what was refused stays refused without another trial, until it is tried on
 
 test('a trial that could not take place is refused as that and not remembered', async () => {
   const place = new Place();
-  place.seen = { ok: false, failure: { reason: 'write-failed', message: 'The disk is full.', next: 'Free some.' } };
+  place.seen = fail('write-failed', 'The disk is full.', 'Free some.');
   const refused = await place.gate().admit(undefined);
   expect(!refused.ok && refused.failure.message).toContain('could not be tried: The disk is full.');
   expect(await place.gate().admit('2.1.400')).toMatchObject({ ok: true, value: { tried: null } });

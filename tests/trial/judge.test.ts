@@ -2,7 +2,10 @@
  * Promises: what endangers money or safety keeps a run from starting unless that very version is accepted, anything
  * else is only said; a login that the user does not use endangers nobody; and what could not be seen is not trusted.
  */
+
 import { describe, expect, test } from 'bun:test';
+import { advise } from '../../src/core/advice.ts';
+import { fail } from '../../src/core/failure.ts';
 import { broken, type ClaimId, claims, holds, type Seen, untried } from '../../src/trial/claims.ts';
 import { isConclusive, judgeTrial, refuseUntried } from '../../src/trial/judge.ts';
 
@@ -24,7 +27,7 @@ describe('each claim alone', () => {
     const meaning = claims.find((claim) => claim.id === id)?.meaning.replace(/\.$/, '') ?? '';
     expect(judged).toMatchObject({ ok: false, failure: { reason: 'claude-unproven' } });
     expect(!judged.ok && judged.failure.message).toContain(`${meaning} (this was seen).`);
-    expect(!judged.ok && judged.failure.next).toContain('--accept-claude 2.1.400');
+    expect(!judged.ok && judged.failure.next.sentence).toContain('--accept-claude 2.1.400');
   });
 
   test.each(['instructions', 'compaction', 'compaction-kept', 'fork'] as const)(
@@ -86,13 +89,12 @@ test('what could not be seen is refused as that, not as a broken promise, and tr
 });
 
 test('a trial that did not take place says why, what to do, and how to go on all the same', () => {
-  const refused = refuseUntried(version, { reason: 'write-failed', message: 'The disk is full.', next: 'Free some.' });
+  const refused = refuseUntried(version, fail('write-failed', 'The disk is full.', 'Free some.').failure);
   expect(refused.failure).toEqual({
     reason: 'claude-unproven',
     message: 'claude 2.1.400 is new here and could not be tried: The disk is full.',
-    next: 'Free some, or go on at your own risk with --accept-claude 2.1.400.',
+    next: advise('Free some. Or go on at your own risk with --accept-claude 2.1.400.'),
   });
-  expect(refuseUntried(version, { reason: 'busy', message: 'Busy.', next: '' }).failure.next).toContain(
-    'doctor --claude',
-  );
+  const { next } = refuseUntried(version, fail('busy', 'Busy.', '').failure).failure;
+  expect(next.commands).toEqual([['doctor', '--claude']]);
 });

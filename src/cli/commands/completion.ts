@@ -1,4 +1,5 @@
 /** `completion`: the script that teaches a shell to complete our command lines. */
+
 import { script } from '@bomb.sh/tab';
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { ok } from '../../core/failure.ts';

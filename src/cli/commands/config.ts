@@ -2,6 +2,7 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import { changeSetting, configPath, listSettings, type Setting, settingOf } from '../../control/config/settings.ts';
 import { fail, ok } from '../../core/failure.ts';
+import { programName } from '../../core/program-name.ts';
 import { type Cell, formatTable } from '../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../report/terminal-text.ts';
 import type { Context, Work } from '../context.ts';
@@ -45,7 +46,7 @@ async function config(context: Context, { action, key, value }: Wanted, json: bo
   if (given !== wanted) {
     const form = ['', ' KEY', ' KEY VALUE'][wanted];
     const message = `config ${action} was given ${given === 0 ? 'nothing' : given === 1 ? 'one word' : 'two words'}.`;
-    return fail('usage', message, `Give it as: claude-code-agent config ${action}${form}`);
+    return fail('usage', message, `Give it as: ${programName} config ${action}${form}`);
   }
   switch (action) {
     case 'list':

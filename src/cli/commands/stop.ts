@@ -1,4 +1,5 @@
 /** `stop --all`: pauses every group of this machine, whoever runs it. */
+
 import type { Command } from '@commander-js/extra-typings';
 import type { PauseOutcome } from '../../control/command/pause-outcome.ts';
 import { pauseAndTell } from '../../control/pause-group.ts';
@@ -11,11 +12,12 @@ import {
   stopUnreadableGroup,
   type UnreadableGroup,
 } from '../../control/stop-groups.ts';
+import { advise, commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, fail, ok } from '../../core/failure.ts';
 import { safeJson, safeLine } from '../../report/terminal-text.ts';
 import { besideDocument, type Context, type Work } from '../context.ts';
 import { exitCode } from '../exit-code.ts';
-import { resumeCommand } from '../go-on.ts';
+import { resumeText } from '../go-on.ts';
 
 const example = `
 Example:
@@ -39,7 +41,7 @@ export function define(command: Command, context: Context): void {
 
 async function stop(context: Context, all: boolean, json: boolean): Promise<Work> {
   if (!all) {
-    const next = 'Give --all to pause every group, or pause one with: claude-code-agent group pause <group>';
+    const next = advise('Give --all to pause every group, or pause one with', ['group', 'pause', 'GROUP']);
     return fail('usage', 'It was not said what to stop.', next);
   }
   const groups = runningGroups(context);
@@ -68,7 +70,7 @@ async function stopUnreadable(context: Context, { group, failure }: UnreadableGr
   const { groupId } = group;
   const say = (text: string) => context.stderr.line(`${groupId}: ${safeLine(text, sentenceColumnsMax)}`);
   // What can be done about the log, and that nothing was, is said by the command that shows the group.
-  const sayDone = (done: string) => say(`${done} ${failure.message} See: claude-code-agent group show ${groupId}`);
+  const sayDone = (done: string) => say(`${done} ${failure.message} See: ${commandText(['group', 'show', groupId])}`);
   const stopped = await stopUnreadableGroup(context.world, group);
   switch (stopped.kind) {
     case 'runner':
@@ -123,6 +125,6 @@ async function stopOne(context: Context, group: GroupReference): Promise<boolean
 function describe({ world }: Context, group: GroupReference, outcome: PauseOutcome): string {
   const { groupId } = group;
   const status = 'status' in outcome ? outcome.status : 'running';
-  if (status === 'paused') return `Paused ${groupId}. Go on: ${resumeCommand(world, group)}`;
+  if (status === 'paused') return `Paused ${groupId}. Go on: ${resumeText(world, group)}`;
   return `Group ${groupId} is ${status}.`;
 }

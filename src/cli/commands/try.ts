@@ -1,4 +1,5 @@
 /** `try`: plays the demonstration in the dashboard, from any installation, in a data folder that goes afterwards. */
+
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { createNewGroup } from '../../control/create/new-group.ts';
@@ -11,8 +12,8 @@ import { tryPath } from '../../control/path-argument.ts';
 import { pauseAndTell } from '../../control/pause-group.ts';
 import { type GroupReference, loadReferredGroup } from '../../control/resolve.ts';
 import { endOf, onSignal } from '../../control/signals.ts';
+import { advise, commandText } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
-import { programName } from '../../core/program-name.ts';
 import { safeLine } from '../../report/terminal-text.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Context, Work } from '../context.ts';
@@ -66,7 +67,7 @@ async function play(context: Context, seconds: number | undefined): Promise<Work
     const played = await (isShown ? show(own, ready.value, seconds) : print(own, ready.value, seconds));
     if (played.ok) {
       context.stdout.line('That was a rehearsal; what it made is removed, and it has cost nothing.');
-      context.stdout.line(`Next: ${programName} init        a workflow over your own projects`);
+      context.stdout.line(`Next: ${commandText(['init'])}        a workflow over your own projects`);
     }
     return played;
   } finally {
@@ -106,7 +107,7 @@ async function prepare(context: Context, folder: string): Promise<Result<Ready>>
   if (setup.value.exitCode !== 0) {
     const said = setup.value.stderr.trim().split('\n').at(-1) ?? '';
     const message = `The projects of the demonstration could not be made: ${safeLine(said, 400)}.`;
-    return fail('usage', message, `See what is missing: ${programName} doctor`);
+    return fail('usage', message, advise('See what is missing', ['doctor']));
   }
   const root = context.root();
   if (!root.ok) return root;

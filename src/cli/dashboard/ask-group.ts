@@ -6,15 +6,16 @@ import type { GroupReference } from '../../control/resolve.ts';
 import { startDetached } from '../../control/run/detach.ts';
 import { type Command, submit } from '../../control/submit.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
-import { errorText, type Failure, type Result } from '../../core/failure.ts';
-import { sessionLabel } from '../../core/id.ts';
+import { commandText } from '../../core/advice.ts';
+import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';
+import { groupAdvice, sessionReference } from '../../core/plan/advice.ts';
 import { programName } from '../../core/program-name.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import type { KeyCommand } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
 import { formatClock } from '../../report/format.ts';
-import { titleOf, withCommands } from '../../report/wording.ts';
+import { titleOf, withAdvice } from '../../report/wording.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
@@ -56,8 +57,8 @@ export async function grant(
   }
 }
 
-function refused({ message, next }: Failure): Notice {
-  return { text: `${message} ${next}`.trim(), tone: 'bad' };
+function refused(failure: Failure): Notice {
+  return { text: describeFailure(failure), tone: 'bad' };
 }
 
 function paused(told: Result<ToldPause>): Notice {
@@ -102,7 +103,8 @@ async function resumeGroup(
   if (!started.ok) return refused(started.failure);
   if (started.value.kind === 'refused') {
     const said = started.value.said.join(' ');
-    const text = said.startsWith(`${programName}: `) ? said.slice(programName.length + 2) : said;
+    const head = `${programName}: `;
+    const text = said.startsWith(head) ? said.slice(head.length) : said;
     return { text, tone: 'bad' };
   }
   const { pid } = started.value;
@@ -136,7 +138,7 @@ export function becameOf(before: GroupStatus, state: GroupState | null, pid: num
     }
     case 'paused':
     case 'failed': {
-      const text = `It stopped at once. ${withCommands(state, reasoned(state.reason, state.message))}`;
+      const text = withAdvice(`It stopped at once. ${reasoned(state.reason, state.message)}`, groupAdvice(state));
       return { text, tone: state.status === 'failed' ? 'bad' : 'warn' };
     }
     default:
@@ -192,9 +194,8 @@ function commandOf(command: SessionCommand): Command {
 /** Then the command itself becomes the runner, and runs this session alone. */
 function withoutRunner(state: GroupState, command: SessionCommand): string {
   const words = { 'pause-session': 'pause', 'resume-session': 'resume', 'retry-session': 'retry', say: 'say' } as const;
-  const name = state.sessions.get(command.sessionId)?.definition.name;
-  const reference = `${state.group.id}/${sessionLabel(command.sessionId, name)}`;
-  const text = command.do === 'say' ? ' TEXT' : '';
-  const line = `${programName} session ${words[command.do]} ${reference}${text}`;
+  const record = state.sessions.get(command.sessionId);
+  const reference = record === undefined ? `${state.group.id}/${command.sessionId}` : sessionReference(state, record);
+  const line = commandText(['session', words[command.do], reference, ...(command.do === 'say' ? ['TEXT'] : [])]);
   return `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${line}`;
 }

@@ -1,5 +1,7 @@
 /** What the selected session changed so far, asked of git while its tab is open: never twice at once, nor too often. */
+
 import type { GroupReference } from '../../control/resolve.ts';
+import { commandText } from '../../core/advice.ts';
 import { describeFailure, errorText } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { diffOf } from '../../delivery/work-diff.ts';
@@ -77,7 +79,7 @@ export class DiffView {
     const { text = '', gone } = diff.value;
     const isCut = text.length > charactersMax;
     const shown = text === '' ? [] : diffLines(text.slice(0, charactersMax), colourStyle);
-    const rest = isCut ? ` The rest is shown by: claude-code-agent group diff ${group.groupId}` : '';
+    const rest = isCut ? ` The rest is shown by: ${commandText(['group', 'diff', group.groupId])}` : '';
     return { lines: shown, summary: [`${statWords(diff.value)}.`, gone ?? '', rest].join(' ').trim() };
   }
 }

@@ -7,7 +7,7 @@ import { onSignal } from '../../control/signals.ts';
 import { historyOf } from '../../control/watch/group-view.ts';
 import { errorText } from '../../core/failure.ts';
 import type { Reporter } from '../../report/reporter.ts';
-import { withCommands, withLocalTimes } from '../../report/wording.ts';
+import { withLocalTimes } from '../../report/wording.ts';
 import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
 import { Dashboard } from './dashboard.ts';
@@ -69,7 +69,7 @@ class DashboardDisplay implements RunTerminal {
     waiting: (reason, message, state) => {
       if (this.#isBroken) this.#text.waiting(reason, message, state);
       else {
-        const words = withLocalTimes(withCommands(state, message), this.#context.world.clock.now());
+        const words = withLocalTimes(message, this.#context.world.clock.now());
         this.#dashboard?.tell({ text: `waiting (${reason}) ${words}`, tone: 'warn' });
       }
     },

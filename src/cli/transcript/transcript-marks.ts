@@ -3,7 +3,6 @@
  * said meanwhile. From the log of the group; claude prints none of it.
  */
 import type { GroupEvent } from '../../core/event.ts';
-import { describeFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
 
@@ -172,11 +171,13 @@ function userSaid(at: string, text: string): UserSaid {
 
 type Ending = Extract<GroupEvent, { type: 'session_completed' | 'session_failed' | 'session_paused' }>;
 
-function outcomeOf(event: Ending): Pick<Extract<TranscriptEntry, { kind: 'attempt-ended' }>, 'outcome' | 'reason'> {
+function outcomeOf(
+  event: Ending,
+): Pick<Extract<TranscriptEntry, { kind: 'attempt-ended' }>, 'outcome' | 'reason' | 'message'> {
   if (event.type === 'session_completed') return { outcome: 'completed' };
   const { reason, message } = event;
   if (event.type === 'session_paused') return { outcome: 'paused', reason, ...(message === '' ? {} : { message }) };
-  return { outcome: 'failed', reason, ...{ message: describeFailure(event) } };
+  return { outcome: 'failed', reason, message: `${message} ${event.next}`.trim() };
 }
 
 /** `failed (no-result)`. */

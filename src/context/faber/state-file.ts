@@ -1,5 +1,7 @@
 /** state.json of a run on disk: read whole or not at all, changed under a lock, never written back in part. */
+
 import { dirname, join } from 'node:path';
+import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import { type ContextFiles, readProjectText } from '../hook-call.ts';
@@ -18,7 +20,7 @@ export function loadState(files: ContextFiles, project: FaberProject, runId: str
   const read = readProjectText(files, project.root, join(project.root, path), stateBytesMax);
   if (!read.ok) {
     const reason = read.trouble === 'does not exist' ? 'not-found' : 'corrupt-file';
-    const next = 'List the runs of this project with: claude-code-agent faber status';
+    const next = advise('List the runs of this project with', ['faber', 'status']);
     return fail(reason, `The state of run ${runId} (${path}) ${read.trouble}.`, next);
   }
   if (read.truncated) {
@@ -59,7 +61,11 @@ export function createState(
     change: (before) =>
       before === null
         ? ok(bytesOf(run.state))
-        : fail('duplicate', `There is a run ${run.runId} already.`, 'Go on with it: claude-code-agent faber resume.'),
+        : fail(
+            'duplicate',
+            `There is a run ${run.runId} already.`,
+            advise('Go on with it', ['faber', 'resume', run.runId]),
+          ),
   });
   return written.ok ? ok(undefined) : written;
 }

@@ -1,4 +1,5 @@
 /** Writes into a project's resume file that a session works on it. */
+import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { updateExclusively } from '../exclusive-update.ts';
 import type { ContextFiles } from '../hook-call.ts';
@@ -32,7 +33,7 @@ export function noteSession(
   return fail(
     'not-found',
     `No project ${projectId} with a resume-context.md is in ${root}.`,
-    'Make one with: claude-code-agent handover init DIR',
+    advise('Make one with', ['handover', 'init', 'DIR']),
   );
 }
 
@@ -68,7 +69,11 @@ export function noteInProject(
 }
 
 function gone(file: string): Result<never> {
-  return fail('not-found', `${file} is gone.`, 'Put it back, or make a new one with: handover init.');
+  return fail(
+    'not-found',
+    `${file} is gone.`,
+    advise('Put it back, or make a new one with', ['handover', 'init', 'DIR']),
+  );
 }
 
 function changed(file: string, before: Uint8Array, sessionId: string, timestamp: string): Result<Uint8Array> {

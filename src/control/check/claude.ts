@@ -1,6 +1,8 @@
 /** Tries the claude that is installed, now; and what is remembered of its last trial. */
+
 import { chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude } from '../../claude/launch/program.ts';
+import { commandText, see } from '../../core/advice.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import { type Claim, claims, type Seen, type Weight, weightFor } from '../../trial/claims.ts';
 import { TrialGate } from '../../trial/gate.ts';
@@ -9,7 +11,7 @@ import { type Tried, trialOf } from '../../trial/remembered.ts';
 import { whileBusy } from '../busy.ts';
 import type { Place } from '../place.ts';
 import { onSignal } from '../signals.ts';
-import { type Finding, fine } from './finding.ts';
+import { type Finding, finding, fine } from './finding.ts';
 
 /** What came of one promise. */
 export interface TrialRow extends Seen {
@@ -57,7 +59,7 @@ export async function rememberedTrial({ world, env, packageRoot }: Place, root: 
     return [
       fine(
         check,
-        'not tried here yet: the next run does it at no cost, and so does: claude-code-agent doctor --claude',
+        `not tried here yet: the next run does it at no cost, and so does: ${commandText(['doctor', '--claude'])}`,
       ),
     ];
   }
@@ -71,6 +73,6 @@ export async function rememberedTrial({ world, env, packageRoot }: Place, root: 
   const wrong = rowsOf(tried, login).filter((row) => row.verdict !== 'holds' && row.weight !== 'ability');
   if (wrong.length === 0) return [fine(check, message)];
   const names = wrong.map(({ id, verdict }) => `${id} ${verdict === 'broken' ? 'is broken' : 'was not seen'}`);
-  const next = 'See: claude-code-agent doctor --claude';
-  return [{ check, level: judged.ok ? 'warning' : 'broken', message: `${message}; ${names.join(', ')}`, next }];
+  const next = see('doctor', '--claude');
+  return [finding(check, judged.ok ? 'warning' : 'broken', `${message}; ${names.join(', ')}`, next)];
 }

@@ -1,10 +1,12 @@
 /** `doctor`: what groups left behind: damage, locks without a living holder, interrupted runs, orphaned workers. */
+
 import { attemptMark } from '../../claude/launch/environment.ts';
+import { advise } from '../../core/advice.ts';
 import type { GroupEvent } from '../../core/event.ts';
 import type { Failure } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
+import { runCommand } from '../../core/plan/advice.ts';
 import { plural } from '../../report/format.ts';
-import { runLine } from '../../report/wording.ts';
 import { isOutOfSight } from '../../runner/run-start.ts';
 import { readLog } from '../../store/event-log.ts';
 import { foldLog } from '../../store/fold.ts';
@@ -14,7 +16,7 @@ import type { World } from '../../world/world.ts';
 import { damagedLeftovers } from '../leftovers.ts';
 import { liveRunner } from '../live-runner.ts';
 import { doesNotExist, lookAt, shellWord, tryPath } from '../path-argument.ts';
-import { type Finding, fine } from './finding.ts';
+import { type Finding, finding, fine } from './finding.ts';
 
 /** Each attempt looked for costs a walk over all processes, so only the latest ones are. */
 const attemptsMax = 200;
@@ -25,7 +27,7 @@ export function checkGroups(world: World, root: string): Finding[] {
   const ended: EndedAttempt[] = [];
   const findings = ids.flatMap((id) => {
     const checked = tryPath(() => checkGroup(world, root, id));
-    if (!checked.ok) return [trouble('group', 'broken', `${id} ${checked.trouble}.`, permissions)];
+    if (!checked.ok) return [finding('group', 'broken', `${id} ${checked.trouble}.`, permissions)];
     ended.push(...checked.value.ended);
     return checked.value.findings;
   });
@@ -52,8 +54,8 @@ function checkGroup(world: World, root: string, id: GroupId): { findings: Findin
   if (!state.ok) {
     findings.push(unreadable(id, state.failure), ...checkDamaged(world, id, paths));
   } else if (state.value.status === 'running' && liveRunner(world, { paths }) === null) {
-    const next = `Go on with: ${runLine(state.value)}`;
-    findings.push(trouble('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
+    const next = advise('Go on with', runCommand(state.value));
+    findings.push(finding('group', 'warning', `${id} was interrupted: no runner is alive.`, next));
   }
   return { findings, ended: log.ok ? endedAttempts(log.value) : [] };
 }
@@ -64,7 +66,7 @@ function checkDamaged(world: World, id: GroupId, paths: GroupPaths): Finding[] {
   const pids = [...damagedLeftovers(world, paths).values()].flat().map(({ pid }) => pid);
   if (pids.length === 0) return [];
   const message = `Processes of sessions of ${id} go on without a runner: ${[...new Set(pids)].join(', ')}.`;
-  return [trouble('orphan', 'broken', message, 'End them with: claude-code-agent stop --all')];
+  return [finding('orphan', 'broken', message, advise('End them with', ['stop', '--all']))];
 }
 
 /** What only has the name of a group, which `group delete` does not know; null for a folder, none when it is gone. */
@@ -75,16 +77,16 @@ function checkFolder({ files }: World, path: string): Finding[] | null {
   const leadsNowhere = !found.ok && found.trouble === doesNotExist;
   const what = leadsNowhere ? 'is a link that leads nowhere' : found.ok ? 'is not a folder' : found.trouble;
   const message = `${path} has the name of a group, but ${what}.`;
-  return [trouble('group', 'broken', message, `Look at it, then remove it by hand: rm ${shellWord(path)}`)];
+  return [finding('group', 'broken', message, `Look at it, then remove it by hand: rm ${shellWord(path)}`)];
 }
 
 function unreadable(id: GroupId, failure: Failure): Finding {
   if (failure.reason !== 'newer-version') {
-    return trouble('group', 'broken', `${id} is damaged: ${failure.message}`, failure.next);
+    return finding('group', 'broken', `${id} is damaged: ${failure.message}`, failure.next);
   }
   const message = `${id} was written by a newer version of claude-code-agent: ${failure.message}`;
   const next = 'Upgrade claude-code-agent to the version that wrote it, or to a later one.';
-  return trouble('group', 'warning', message, next);
+  return finding('group', 'warning', message, next);
 }
 
 /** The system frees a lock when its holder ends, unless a child of the holder inherited it. */
@@ -95,7 +97,7 @@ function checkLock(world: World, groupId: string, lock: string): Finding[] {
   const isElsewhere = host !== world.machine.host || isOutOfSight(holder.identity, world.machine.self);
   if (pid !== 0 && isElsewhere) return [];
   const message = `${groupId} is locked, but its runner (process ${pid}) is gone.`;
-  return [trouble('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
+  return [finding('lock', 'broken', message, `See who has it open: fuser ${lock}`)];
 }
 
 function endedAttempts(events: readonly GroupEvent[]): EndedAttempt[] {
@@ -116,10 +118,6 @@ function checkOrphans({ processes }: World, ended: readonly EndedAttempt[]): Fin
     if (pids.length === 0) processes.endContained(id);
     if (pids.length === 0) return [];
     const message = `An ended session of ${groupId} left processes behind: ${pids.join(', ')}.`;
-    return [trouble('orphan', 'broken', message, `Look at them, then end them: kill ${pids.join(' ')}`)];
+    return [finding('orphan', 'broken', message, `Look at them, then end them: kill ${pids.join(' ')}`)];
   });
-}
-
-function trouble(check: string, level: Finding['level'], message: string, next: string): Finding {
-  return { check, level, message, next };
 }

@@ -1,7 +1,9 @@
 /** `doctor`: what this machine needs to run groups at all. */
+
 import { join } from 'node:path';
 import { type ClaudeProgram, findClaude } from '../../claude/launch/program.ts';
 import { versionOf } from '../../claude/launch/program-file.ts';
+import { adviceText, advise } from '../../core/advice.ts';
 import type { Failure, Result } from '../../core/failure.ts';
 import { groupsFolder } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
@@ -11,7 +13,7 @@ import { readUserConfig } from '../config/user-config.ts';
 import { askLogin } from '../login-check.ts';
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
-import { type Finding, fine } from './finding.ts';
+import { type Finding, finding, fine } from './finding.ts';
 
 const timeoutMs = 20_000;
 const mebibyte = 1024 * 1024;
@@ -63,7 +65,7 @@ function ownForm(packageRoot: string): string {
 
 function failed(check: string, result: Result<unknown>): Finding {
   if (result.ok) throw new Error('Internal error: a success is no finding');
-  return { check, level: 'broken', message: result.failure.message, next: result.failure.next };
+  return finding(check, 'broken', result.failure.message, result.failure.next);
 }
 
 async function checkClaude(place: Place, claude: Result<ClaudeProgram>): Promise<Finding> {
@@ -119,7 +121,7 @@ function checkDataRoot(world: World, root: string): Finding[] {
           check: 'disk',
           level: free >= freeBytesMin ? 'warning' : 'broken',
           message: `Only ${amount} are free on the disk that holds ${root}.`,
-          next: 'Free some space, for example with: claude-code-agent group delete',
+          next: adviceText(advise('Free some space, for example with', ['group', 'delete', 'GROUP'])),
         };
   return [checkRights(world, root) ?? fine('data', root), space];
 }

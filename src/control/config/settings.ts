@@ -3,6 +3,7 @@ import { delimiter, join } from 'node:path';
 import { findClaude } from '../../claude/launch/program.ts';
 import { shippedPrices } from '../../claude/pricing.ts';
 import { updateExclusively } from '../../context/exclusive-update.ts';
+import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import { configRoot } from '../../store/paths.ts';
@@ -75,7 +76,7 @@ export function settingOf(settings: readonly Setting[], key: string): Result<unk
 }
 
 function unknownKey(key: string): Result<never> {
-  return fail('not-found', `There is no setting ${quoted(key)}.`, 'See: claude-code-agent config list');
+  return fail('not-found', `There is no setting ${quoted(key)}.`, see('config', 'list'));
 }
 
 export function configPath({ env }: Pick<Place, 'env'>): Result<string> {

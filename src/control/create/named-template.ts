@@ -1,5 +1,7 @@
 /** The template that an argument of `template show` or `template render` means: a name of any kind, or a path. */
+
 import { extname, resolve } from 'node:path';
+import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import {
   type FoundTemplate,
@@ -62,7 +64,7 @@ function unknownName(
   const hinted = failures.find(({ message }) => message.includes('did you mean'));
   const chosen = usage ?? hinted ?? (kind === undefined ? undefined : failures[0]);
   if (chosen !== undefined) return { ok: false, failure: chosen };
-  return fail('not-found', `There is no template "${name}".`, 'See: claude-code-agent template list');
+  return fail('not-found', `There is no template "${name}".`, see('template', 'list'));
 }
 
 function atPath(place: Place, typed: string): Result<NamedTemplate> {

@@ -2,7 +2,7 @@
  * control/create/: how groups come into being: with an id that nobody has, their sessions, and the templates they are
  * going to use.
  */
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { ok, type Result } from '../../core/failure.ts';
 import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../../core/group.ts';
 import { makeGroupId, sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
@@ -78,8 +78,8 @@ export function checkConfigs(place: Place, group: NewGroup): Result<void> {
     seen.add(kind);
     const generated = generatedConfig(place.world, store, state.value.group, definition);
     if (generated.ok) continue;
-    const { reason, message, next } = generated.failure;
-    return fail(reason, `Session ${sessionLabel(definition.id, definition.name)}: ${message}`, next);
+    const message = `Session ${sessionLabel(definition.id, definition.name)}: ${generated.failure.message}`;
+    return { ok: false, failure: { ...generated.failure, message } };
   }
   return ok(undefined);
 }

@@ -1,5 +1,7 @@
 /** A session that is added to a group by hand: everything about it is looked at before anybody is asked. */
+
 import { resolve } from 'node:path';
+import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type {
   ConfigTemplateRef,
@@ -281,7 +283,7 @@ export function withinGroup(place: Place, groupId: GroupId, references: readonly
 
 function needsOtherGroup(groupId: GroupId, reference: string, other: GroupId): Result<never> {
   const message = `${quoted(reference)} names the group ${other}, and a session can only depend on its own group’s.`;
-  return fail('usage', message, `See: claude-code-agent session list ${groupId}`);
+  return fail('usage', message, see('session', 'list', groupId));
 }
 
 function needsItself(name: string): Result<never> {

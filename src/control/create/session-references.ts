@@ -1,4 +1,5 @@
 /** `{{sessions.NAME.result}}` in the prompt of a session that is added by hand: which sessions are meant. */
+import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ancestorsOf } from '../../core/graph.ts';
 import type { PromptReference, SessionId } from '../../core/group.ts';
@@ -76,5 +77,5 @@ function longestName(text: string, names: ReadonlyMap<string, SessionId>) {
 function unknown(name: string, names: ReadonlyMap<string, SessionId>): Result<never> {
   const wanted = name.split('.')[1] ?? '';
   const message = `{{${name}}} stands in the prompt, but the group has no session "${wanted}"`;
-  return fail('usage', `${message}${hint(wanted, names.keys())}.`, 'See: claude-code-agent session list');
+  return fail('usage', `${message}${hint(wanted, names.keys())}.`, see('session', 'list', 'GROUP'));
 }

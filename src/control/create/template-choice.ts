@@ -1,5 +1,7 @@
 /** Which templates a command line means: `--template` names a prompt or a config, `--config-template` a config. */
+
 import { extname, resolve } from 'node:path';
+import { see } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupDefinition } from '../../core/group.ts';
 import { quoted } from '../../core/id.ts';
@@ -26,7 +28,7 @@ export interface ChosenTemplates {
   readonly config?: ConfigTemplate;
 }
 
-const next = 'See: claude-code-agent template list';
+const next = see('template', 'list');
 
 /** Loads what is named. Fails when nothing or two things go by the name, or with the problems of the template. */
 export function chooseTemplates(

@@ -1,5 +1,7 @@
 /** From a workflow file to a group that could be created: found, loaded, given ids. Writes nothing. */
+
 import { basename, dirname, extname, resolve } from 'node:path';
+import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { defaultGroupConfig, type SessionDefinition, type SessionId } from '../../core/group.ts';
 import { makeSessionId, quoted } from '../../core/id.ts';
@@ -38,7 +40,7 @@ export function readWorkflow(
   const read = readTextFile(place.world, path, yamlBytesMax);
   if (!read.ok) {
     const message = `The workflow ${briefPath(path)} ${read.trouble}.`;
-    return fail('usage', message, 'Give the path of a YAML file, or a name of: claude-code-agent template list');
+    return fail('usage', message, advise('Give the path of a YAML file, or a name of', ['template', 'list']));
   }
   const name = basename(path, extname(path));
   return load(place, { ...file.value, name, text: read.text }, given.value, alsoKnown);
@@ -85,9 +87,13 @@ function fileOf(place: Place, reference: string): Result<WorkflowFile> {
 
 /** No template has a blank in its name: it is the task itself, or a path that was not found. */
 function noWorkflow(reference: string): Result<never> {
-  const next =
-    'Give a name of: claude-code-agent template list. For one prompt: g=$(claude-code-agent group create one) && ' +
-    'claude-code-agent session add $g --project . --prompt "..." && claude-code-agent group run $g';
+  const next = advise(
+    'Give a name that the last of these lists. For one prompt',
+    ['group', 'create', 'one'],
+    ['session', 'add', 'one', '--project', '.', '--prompt', reference],
+    ['group', 'run', 'one'],
+    ['template', 'list'],
+  );
   return fail('usage', `${quoted(reference)} is no workflow.`, next);
 }
 

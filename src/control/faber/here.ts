@@ -1,6 +1,7 @@
 /**
  * control/faber/: what the commands of FABER share. This file: the project they are in, the run they mean, who asks.
  */
+
 import { join, resolve } from 'node:path';
 import { readGitHead } from '../../context/faber/git-head.ts';
 import type { JsonObject } from '../../context/faber/json-text.ts';
@@ -18,6 +19,7 @@ import { shippedFaber } from '../../context/faber/shipped.ts';
 import { inProgress, type Who } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorkflowConfig, type WorkflowConfig } from '../../context/faber/workflow-config.ts';
+import { advise } from '../../core/advice.ts';
 import { type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import { ignoredFiles } from '../../git/worktrees/worktree.ts';
 import { safeLine } from '../../report/terminal-text.ts';
@@ -102,8 +104,8 @@ export function danglingRun({ world }: Place, project: FaberProject): string | n
 export function noRunHere(place: Place, project: FaberProject): { readonly ok: false; readonly failure: Failure } {
   const dangling = danglingRun(place, project);
   const message = `No FABER run is active in this project.${dangling === null ? '' : ` ${dangling}`}`;
-  const next = 'Begin one with: claude-code-agent faber start --work-id <id>';
-  return { ok: false, failure: { reason: 'not-found', message, next } };
+  const next = advise('Begin one with', ['faber', 'start', '--work-id', 'ID']);
+  return fail('not-found', message, next);
 }
 
 /** Passes the run on unless it carries another work item than the one it must. Fails with `illegal-transition`. */
@@ -113,7 +115,7 @@ export function ofWorkItem(run: FoundRun, workId: string | undefined): Result<Fo
   if (workId === undefined || String(carried) === workId) return ok(run);
   const whose = carried === undefined ? 'of no work item' : `of the work item ${safeLine(String(carried), 100)}`;
   const message = `The run ${runId} is ${whose}, not of ${safeLine(workId, 100)}.`;
-  const next = 'Name the right one with --run-id, or see: claude-code-agent faber status';
+  const next = advise('Name the right one with --run-id, or see', ['faber', 'status']);
   return fail('illegal-transition', message, next);
 }
 
@@ -127,7 +129,7 @@ export function runNamed(place: Place, project: FaberProject, typed: string): Re
   if (runs.includes(typed)) return ok(typed);
   const found = runs.filter((runId) => runId.startsWith(typed));
   if (found.length === 1) return ok(found[0] as string);
-  const next = 'List them with: claude-code-agent faber status';
+  const next = advise('List them with', ['faber', 'status']);
   if (found.length > 1)
     return fail('ambiguous', `${found.length} runs begin with ${typed}: ${found.join(', ')}.`, next);
   return fail('not-found', `There is no run ${typed} in ${project.root}/${runsPath}.`, next);

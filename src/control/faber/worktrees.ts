@@ -5,6 +5,7 @@ import { activeRunPath, type FaberProject, runsPath } from '../../context/faber/
 import { inProgress, isSessionOpen } from '../../context/faber/state.ts';
 import { loadState } from '../../context/faber/state-file.ts';
 import { loadWorktrees, type TrackedWorktree, untrackWorktree } from '../../context/faber/worktrees.ts';
+import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { isGroupId, isSessionId } from '../../core/id.ts';
 import {
@@ -53,7 +54,7 @@ export async function makeWorktree(
   const folder = join(dirname(main.top), `${basename(main.top)}-issue-${workId}`);
   const there = tryPath(() => place.world.files.entryKind(folder));
   if (!there.ok || there.value !== null) {
-    const next = 'Work there, or remove it: claude-code-agent faber worktrees --prune.';
+    const next = advise('Work there, or remove it with', ['faber', 'worktrees', '--prune']);
     return fail('duplicate', `There is something at ${briefPath(folder)} already.`, next);
   }
   const branch = `feature/${workId}`;
@@ -132,9 +133,9 @@ export async function removeFinished(
   const isOurs = dirname(path) === dirname(main.top) && basename(path).startsWith(`${basename(main.top)}-issue-`);
   const branch = worktrees.find((worktree) => worktree.path === path)?.branch;
   if (isOfSession(path)) {
-    return stays('It belongs to a session and goes with it: claude-code-agent group merge, archive or delete.');
+    return stays('It belongs to a session and goes when the work of its group is merged, archived or deleted.');
   }
-  if (!isOurs) return stays('It is not a work tree that faber start makes; remove it with git worktree remove.');
+  if (!isOurs) return stays('It is not a work tree that was made for a run; remove it with git worktree remove.');
   if (branch === undefined) return stays('No branch is checked out in it, so its commits would be lost.');
   if (branch !== view.branch) return stays(`The branch ${branch} is checked out in it, not ${view.branch}.`);
   if (isInside(place.cwd, path)) return stays('You are in it; leave the folder first.');

@@ -2,6 +2,7 @@
  * `--detach`: the runner becomes a process in a session of its own, which no terminal can end, and this command returns
  * once it runs the group. What such a runner prints goes into a log file of the group.
  */
+
 import { join, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { safeLine } from '../../report/terminal-text.ts';

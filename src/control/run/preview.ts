@@ -1,8 +1,10 @@
 /** `group plan` and `--dry-run`: everything a run would do and need, gathered without starting or writing anything. */
+
 import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
 import { findClaude } from '../../claude/launch/program.ts';
 import { list, object } from '../../claude/lenient.ts';
+import { adviceText } from '../../core/advice.ts';
 import type { Result } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import { historyOf } from '../../core/plan/forecast.ts';
@@ -122,7 +124,8 @@ async function missingFor(
   const missing: Missing[] = [];
   const note = (result: Result<unknown>, sessionId?: SessionId) => {
     if (result.ok) return;
-    const { message, next } = result.failure;
+    const { message } = result.failure;
+    const next = adviceText(result.failure.next);
     missing.push({ ...(sessionId === undefined ? {} : { sessionId }), message, next });
   };
   for (const id of preview.waves.flat()) {

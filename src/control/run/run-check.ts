@@ -100,5 +100,5 @@ export function checkFirstProjects(place: Place, root: string, state: GroupState
   const checked = first.map(({ definition }) => checkProject(place, root, state, definition.id));
   const refused = checked.find((one) => !one.ok);
   if (refused === undefined || refused.ok || checked.some(({ ok }) => ok)) return ok(undefined);
-  return fail('usage', refused.failure.message, refused.failure.next);
+  return { ok: false, failure: { ...refused.failure, reason: 'usage' } };
 }

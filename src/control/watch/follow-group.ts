@@ -1,10 +1,10 @@
 /** Follows the log of a group from its beginning and keeps the state that belongs to it. */
 import type { GroupEvent } from '../../core/event.ts';
-import type { Failure } from '../../core/failure.ts';
+import { type Failure, fail } from '../../core/failure.ts';
 import { reduce } from '../../core/reduce.ts';
 import { IllegalEvent } from '../../core/session-state.ts';
 import { type GroupState, initialState } from '../../core/state.ts';
-import { followLog, readLog } from '../../store/event-log.ts';
+import { followLog, readLog, restoreOrDelete } from '../../store/event-log.ts';
 import type { World } from '../../world/world.ts';
 import type { GroupReference } from '../resolve.ts';
 
@@ -45,7 +45,7 @@ export function followGroup(
       if (!(error instanceof IllegalEvent)) throw error;
       stop();
       const message = `The event log ${path} holds something that cannot have happened: ${error.message}.`;
-      onProblem({ reason: 'corrupt-file', message, next: 'Restore the file from a backup, or delete the group.' });
+      onProblem(fail('corrupt-file', message, restoreOrDelete(path)).failure);
     }
   };
   const stop = followLog(

@@ -3,12 +3,14 @@
  * there is a reason.
  */
 
+import { advise } from '../advice.ts';
 import type { AttemptKind, StopReason } from '../event.ts';
 import { defaultRetries, type SessionId } from '../group.ts';
 import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import type { Verdict } from '../verdict.ts';
+import { groupAdvice, resumeCommand } from './advice.ts';
 import { type BudgetGrant, deservesNewGrant, grantFor, isBudgetExhausted, judgeBudget, ownNotices } from './budget.ts';
 import type { Decision, Hold, SchedulingContext, Start } from './decision.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
@@ -47,7 +49,7 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   if (state.status !== 'running') return { decisions: [], hold: groupHold(state) };
   if (state.pausing !== undefined) return { decisions: decidePausing(state, state.pausing, context), hold: pausing };
   if (state.frozenUntil !== undefined) {
-    const hold = frozen(state.frozenUntil);
+    const hold = frozen(state, state.frozenUntil);
     return { decisions: [{ do: 'wait', ...hold }], hold };
   }
   const plan = planOf(state);
@@ -77,20 +79,21 @@ function isUndone(decision: Decision): decision is SettleUndone {
 
 const pausing: Verdict = { reason: 'pausing', message: 'The group is being paused.' };
 
-function frozen(until: string): Hold {
+function frozen(state: GroupState, until: string): Hold {
   const time = momentText(Date.parse(until));
-  const message = `Everything is halted; at ${time} it becomes a pause. Go on with: group resume.`;
-  return { reason: 'frozen', message };
+  const message = `Everything is halted; at ${time} it becomes a pause.`;
+  return { reason: 'frozen', message, advice: advise('Go on with', resumeCommand(state)) };
 }
 
 /** What keeps all sessions of a group that is not running. */
-function groupHold({ status, reason = status, message }: GroupState): Verdict {
+function groupHold(state: GroupState): Verdict {
+  const { status, reason = status, message = '' } = state;
   switch (status) {
     case 'created':
-      return { reason: 'not-started', message: 'The group was not started. Start it with: group run.' };
+      return { reason: 'not-started', message: 'The group was not started.', advice: groupAdvice(state) };
     case 'paused':
     case 'failed':
-      return { reason, message: message ?? 'Go on with: group resume.' };
+      return { reason, message, advice: groupAdvice(state) };
     default:
       return { reason: status, message: `The group is ${status}.` };
   }
@@ -142,11 +145,11 @@ function stopForBudget(state: GroupState): Decision[] {
 function pauseMessage(reason: StopReason): string {
   switch (reason) {
     case 'signal':
-      return 'The runner was asked to stop; everything is paused. Go on with: group resume.';
+      return 'The runner was asked to stop; everything is paused.';
     case 'budget':
       return budgetMessage;
     default:
-      return 'Paused by request. Go on with: group resume.';
+      return 'Paused by request.';
   }
 }
 
@@ -302,7 +305,9 @@ const moneyWait: Hold = { reason: 'money', message: 'Waiting for money that runn
 function closedGate(state: GroupState, { gate, nowMs = 0 }: SchedulingContext): Hold | null {
   if (gate === undefined || (gate.mayProbe && state.running.size === 0)) return null;
   const { untilMs: until, isThrottled } = gate;
-  if (state.group.config.onLimit === 'pause') return { reason: 'limit', message: settleForLimit(until).message };
+  if (state.group.config.onLimit === 'pause') {
+    return { reason: 'limit', message: settleForLimit(until).message, advice: groupAdvice(state) };
+  }
   const time = momentText(until);
   const message = isThrottled
     ? `The server throttles requests, which is no usage limit; nothing starts before ${time}, then it goes on.`

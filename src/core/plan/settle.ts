@@ -1,4 +1,4 @@
-/** How a run ends when nothing runs and nothing can be started: the status, the reason code and the next step. */
+/** How a run ends when nothing runs and nothing can be started: the status, the reason code and a sentence. */
 
 import { needsPerson } from '../failure.ts';
 import type { SessionId } from '../group.ts';
@@ -14,14 +14,9 @@ import { allBlockers, isHeldBack, type Plan } from './plan.ts';
 type Settle = Extract<Decision, { do: 'settle' }>;
 export type SettleUndone = Exclude<Settle, { status: 'completed' }>;
 
-/** What helps a session that has used up its own budget. */
-export const ownDryNext = 'Raise it and go on with: session resume --max-budget-usd.';
-
-const budgetGone = 'The budget is used up.';
-const budgetNext = 'Raise it and go on with: group resume --max-budget-usd.';
-export const budgetMessage = `${budgetGone} ${budgetNext}`;
-/** Where part of what is used up is held (Usage.heldUsd); stands before what else can be done. */
-const heldMessage = 'Part of it is only held until you say whether it was spent (see: group budget).';
+export const budgetMessage = 'The budget is used up.';
+/** Where part of what is used up is held (Usage.heldUsd). */
+const heldMessage = 'Part of it is only held until you say whether it was spent.';
 
 /** The end of a run in which nothing runs and `holding` (or nothing) keeps sessions from starting. */
 export function settle(state: GroupState, plan: Plan, holding: string | null): Decision[] {
@@ -35,13 +30,13 @@ export function settle(state: GroupState, plan: Plan, holding: string | null): D
   if (dry !== undefined) return [settleOwnDry(state, dry)];
   if (counts.paused > 0) {
     const noun = counts.paused === 1 ? 'session is' : 'sessions are';
-    const message = `${counts.paused} ${noun} paused${heldNote(state)}. Go on with: group resume.`;
+    const message = `${counts.paused} ${noun} paused${heldNote(state)}.`;
     return [{ do: 'settle', status: 'paused', reason: 'sessions-paused', message }];
   }
   const held = heldNote(state);
   if (held !== '' || state.only !== undefined) {
     const others = held === '' ? '; other sessions wait' : held;
-    const message = `What was asked for is done${others}. Go on with: group resume.`;
+    const message = `What was asked for is done${others}.`;
     return [{ do: 'settle', status: 'paused', reason: 'sessions-waiting', message }];
   }
   throw new Error('Internal error: stuck [this is a bug]: nothing runs, nothing can start, nothing failed');
@@ -85,7 +80,7 @@ function settleHeld(state: GroupState, holding: string, left: boolean): Settle {
   const message =
     holding === 'needs-person'
       ? `${personMessage(state)}${left ? ' Nothing else was started.' : ''}`
-      : `${failuresText(state)}, so nothing else was started. See: group show. Then: group resume.`;
+      : `${failuresText(state)}, so nothing else was started.`;
   const paused = state.group.config.pauseOnError || holding === 'needs-person';
   return { do: 'settle', status: paused ? 'paused' : 'failed', reason: holding, message };
 }
@@ -100,8 +95,7 @@ function settleFailed(state: GroupState, plan: Plan): Settle {
   const blocked = [...allBlockers(state, plan).keys()].filter((id) => sessions.get(id)?.state.status === 'pending');
   const rest = blocked.length > 0 ? ` and ${blocked.length} blocked by ${counts.failed === 1 ? 'it' : 'them'}` : '';
   const noun = counts.failed === 1 ? 'session' : 'sessions';
-  const what = `${counts.failed} ${noun} failed${rest}${heldNote(state)}`;
-  const message = `${what}. See: group show. Then: group run --retry-failed.`;
+  const message = `${counts.failed} ${noun} failed${rest}${heldNote(state)}.`;
   return { do: 'settle', status: 'failed', reason: 'sessions-failed', message };
 }
 
@@ -134,14 +128,14 @@ function settleOwnDry(state: GroupState, { definition, usage }: SessionRecord): 
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
   const title = sessionLabel(definition.id, definition.name);
   const held = usage.heldUsd === undefined ? '' : ` ${heldMessage}`;
-  const message = `Session ${title} has used up its own budget.${held} ${ownDryNext}`;
+  const message = `Session ${title} has used up its own budget.${held}`;
   return { do: 'settle', status, reason: 'budget', message };
 }
 
 /** The end for want of money, as the group's settings say. */
 export function settleForBudget(state: GroupState): SettleUndone {
   const status = state.group.config.onBudgetExceeded === 'stop' ? 'failed' : 'paused';
-  const message = state.usage.heldUsd === undefined ? budgetMessage : `${budgetGone} ${heldMessage} ${budgetNext}`;
+  const message = state.usage.heldUsd === undefined ? budgetMessage : `${budgetMessage} ${heldMessage}`;
   return { do: 'settle', status, reason: 'budget', message };
 }
 
@@ -152,7 +146,7 @@ export function noteMoney(state: GroupState): void {
   const grants = startable.map((record) => grantFor(state, record, 0, 1).kind);
   if (grants.some((kind) => kind === 'slice' || kind === 'unlimited')) {
     state.reason = 'budget-available';
-    state.message = 'There is money again. Go on with: group resume';
+    state.message = 'There is money again.';
     return;
   }
   const dry = grants.includes('dry') ? undefined : startable.find(isBudgetExhausted);
@@ -169,7 +163,7 @@ function couldStart({ group, sessions }: GroupState, { definition, state }: Sess
 /** The end at a usage limit that is not to be waited out; `untilMs` is its reset, ms since 1970. */
 export function settleForLimit(untilMs: number | undefined): SettleUndone {
   const when = untilMs === undefined ? 'later' : `at ${momentText(untilMs)}`;
-  const message = `A usage or rate limit was reached; it is lifted ${when}. Go on then with: group resume.`;
+  const message = `A usage or rate limit was reached; it is lifted ${when}.`;
   return { do: 'settle', status: 'paused', reason: 'limit', message };
 }
 
@@ -177,7 +171,7 @@ export function settleForLimit(untilMs: number | undefined): SettleUndone {
 function personMessage(state: GroupState): string {
   for (const { state: session } of [...state.sessions.values()].reverse()) {
     if (session.status !== 'failed' || !needsPerson(session.failure.reason)) continue;
-    return `${session.failure.message} ${session.failure.next}`;
+    return `${session.failure.message} ${session.failure.next}`.trim();
   }
-  return 'A failure needs you before anything else is started. See: group show.';
+  return 'A failure needs you before anything else is started.';
 }

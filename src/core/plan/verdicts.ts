@@ -1,15 +1,23 @@
 /** The verdict on every session that is not running: what `judge` says, and before that what is true of it alone. */
+import { type Advice, advise } from '../advice.ts';
 import type { SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
 import { momentText } from '../moment.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
-import { endingText, type Verdict, type Verdicts } from '../verdict.ts';
+import type { Verdict, Verdicts } from '../verdict.ts';
+import {
+  failureAdvice,
+  groupAdvice,
+  raiseAdvice,
+  resumeSessionCommand,
+  retryFailedCommand,
+  runCommand,
+} from './advice.ts';
 import { isBudgetExhausted } from './budget.ts';
 import { type Hold, loggedContext, type SchedulingContext } from './decision.ts';
 import { allBlockers, isHeldBack, isReady, type Plan, planOf } from './plan.ts';
 import { isDelayed, judge } from './schedule.ts';
-import { ownDryNext } from './settle.ts';
 
 /** Why they do not run, in this context. Nothing is looked at before the first question, and then once per state. */
 export function verdictsOf(state: GroupState, context: SchedulingContext): Verdicts {
@@ -54,30 +62,31 @@ function lookAt(state: GroupState, context: SchedulingContext): Moment {
 export const aboutToStart: Verdict = { reason: 'slot', message: 'It is about to start.' };
 
 const notAskedFor: Verdict = { reason: 'not-asked-for', message: 'Only other sessions were asked for in this run.' };
-export const runnerGone: Verdict = {
-  reason: 'runner-gone',
-  message: "The group's runner is gone. Go on with: group run.",
-};
+export function runnerGone(state: GroupState): Verdict {
+  const advice = advise('Go on with', runCommand(state));
+  return { reason: 'runner-gone', message: "The group's runner is gone.", advice };
+}
 
 function verdictOf(state: GroupState, context: SchedulingContext, record: SessionRecord, moment: Moment): Verdict {
   const { plan, hold } = moment;
   const { definition, state: session, queued } = record;
   if (session.status === 'paused' && isBudgetExhausted(record)) {
-    return { reason: 'budget', message: `It has used up its own budget. ${ownDryNext}` };
+    return { reason: 'budget', message: 'It has used up its own budget.', advice: raiseAdvice(state, record) };
   }
   if (session.status === 'failed' && !queued) {
-    return { reason: session.failure.reason, message: endingText(record) ?? '' };
+    const { reason, message } = session.failure;
+    return { reason, message, advice: failureAdvice(state, record, session.failure) };
   }
   const unmet = session.status === 'pending' ? unmetOf(state, plan, record) : [];
   if (unmet.length > 0 || (isHeldBack(record) && session.status === 'pending' && state.status !== 'created')) {
     return waitingFor(state, unmet, record, moment);
   }
   if (session.status === 'paused' && rests(state, queued, hold)) {
-    const next = state.status === 'running' ? 'Let it go on with: session resume.' : 'Go on with: group resume.';
-    return { reason: session.reason, message: `${session.message} ${next}` };
+    const advice = state.status === 'running' ? letItGoOn(state, record) : groupAdvice(state);
+    return { reason: session.reason, message: session.message, advice };
   }
   if (isReady(plan, state, definition.id, record)) {
-    if (context.isAbandoned && state.status === 'running') return runnerGone;
+    if (context.isAbandoned && state.status === 'running') return runnerGone(state);
     return delayOf(context, record, moment) ?? moment.refused.get(definition.id) ?? hold;
   }
   return state.status === 'running' && state.only?.has(definition.id) === false ? notAskedFor : hold;
@@ -108,16 +117,20 @@ function waitingFor(
     ids.map((id) => sessionLabel(id, state.sessions.get(id)?.definition.name)).join(', ');
   const culprits = unmet.length === 0 ? undefined : blockersOf(record.definition.id);
   if (culprits !== undefined) {
-    const message = `Blocked by ${list(culprits)}, which failed. Try again with: group run --retry-failed.`;
-    return { reason: 'blocked', message, on: culprits };
+    const message = `Blocked by ${list(culprits)}, which failed.`;
+    return { reason: 'blocked', message, advice: advise('Try again with', retryFailedCommand(state)), on: culprits };
   }
   const on = unmet.length === 0 ? {} : { on: unmet };
   if (!isHeldBack(record) || state.status === 'created') {
     return { reason: 'waiting', message: `It waits for ${list(unmet)}.`, ...on };
   }
   const held = unmet.length > 0 ? `It waits for ${list(unmet)} and is held back.` : 'It is held back.';
-  const others = state.status === 'running' ? '' : '; group resume starts it as well';
-  return { reason: 'held', message: `${held} Let it go on with: session resume${others}.`, ...on };
+  const others = state.status === 'running' ? '' : ' Resuming the group starts it as well.';
+  return { reason: 'held', message: `${held}${others}`, advice: letItGoOn(state, record), ...on };
+}
+
+function letItGoOn(state: GroupState, record: SessionRecord): Advice {
+  return advise('Let it go on with', resumeSessionCommand(state, record));
 }
 
 /** Its own delay, when it goes on by itself after it; null when it has none, or waits longer for the limit. */

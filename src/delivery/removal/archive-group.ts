@@ -2,9 +2,11 @@
  * delivery/removal/: groups and sessions that go, with the worktrees that they have left. This file: putting a finished
  * group away.
  */
+
 import type { Place } from '../../control/place.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { submit } from '../../control/submit.ts';
+import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupState } from '../../core/state.ts';
 import { plural } from '../../report/format.ts';
@@ -63,8 +65,12 @@ function checkArchivable(place: Place, state: GroupState, leftovers: readonly Le
     'illegal-transition',
     `Group ${id} is not archived: unmerged work would stay. The worktree of ${first.leftover.title}: ` +
       `${first.why}${rest}`,
-    `${recoveryHint(state, first.leftover)} and archive again, or throw it away with: ` +
-      `claude-code-agent group archive ${id} --force`,
+    advise(`${recoveryHint(state, first.leftover)} and archive again, or throw it away with`, [
+      'group',
+      'archive',
+      id,
+      '--force',
+    ]),
   );
 }
 

@@ -293,7 +293,7 @@ async function originNotes(git: Git, plan: WorkspacePlan, { top, start, target }
     );
   }
   if (target === null) {
-    notes.push(`No branch is checked out in ${top}, so the hand-over has to be told one: group merge --into BRANCH.`);
+    notes.push(`No branch is checked out in ${top}, so the hand-over has to be told one with --into BRANCH.`);
   }
   if ((git.world.files.info(join(plan.repository, 'shallow'))?.size ?? 0) > 0) {
     notes.push(`${top} is a shallow clone: work may be impossible to merge before git fetch --unshallow.`);

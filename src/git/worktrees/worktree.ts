@@ -49,8 +49,7 @@ export async function addWorktree(
     args: ['worktree', 'add', '--quiet', ...args],
   });
   if (added.ok) return ok(undefined);
-  const next = 'Check the branch and the folder with git worktree list; a repository needs a first commit.';
-  return fail(added.failure.reason, added.failure.message, added.failure.next || next);
+  return withNext(added, 'Check the branch and the folder with git worktree list; a repository needs a first commit.');
 }
 
 /**
@@ -119,7 +118,8 @@ async function local(git: Git, cwd: string, args: readonly string[]): Promise<Re
   );
 }
 
+/** For a failure that says what happened, but not what to do. */
 function withNext<T>(result: Result<T>, next: string): Result<T> {
-  if (result.ok || result.failure.next !== '') return result;
-  return { ok: false, failure: { ...result.failure, next } };
+  if (result.ok || result.failure.next.sentence !== '') return result;
+  return fail(result.failure.reason, result.failure.message, next);
 }

@@ -21,7 +21,7 @@ import {
 import { safeText } from '../terminal-text.ts';
 import type { Line } from '../transcript/line.ts';
 import { markdownLines } from '../transcript/markdown.ts';
-import { listTitles, retrySentence, setupSentence, statusTone, withCommands, withLocalTimes } from '../wording.ts';
+import { listTitles, retrySentence, setupSentence, statusTone, withAdvice, withLocalTimes } from '../wording.ts';
 import type { AttemptNote } from './attempts.ts';
 import { type Cell, cellsOf, foreign, padded, plainWidths, wrapCells, wrapLed } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
@@ -210,7 +210,7 @@ function whySentence({ state, runner, nowMs }: View, record: SessionRecord, why:
   if (why === null) return undefined;
   return why.reason === 'runner-gone'
     ? "The group's runner is gone; P lets it go on."
-    : withLocalTimes(withCommands(state, why.message, record), nowMs);
+    : withLocalTimes(withAdvice(why.message, why.advice), nowMs);
 }
 
 /** What a model said, in Markdown, beside the name. */

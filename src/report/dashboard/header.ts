@@ -1,8 +1,11 @@
 /** The head of the dashboard: the group, how far it is, its money, and what holds it up. */
+
+import { commandText } from '../../core/advice.ts';
 import { addUsage, noUsage, type Usage } from '../../core/group.ts';
+import { groupAdvice, runCommand } from '../../core/plan/advice.ts';
 import { type GroupState, isThrottled } from '../../core/state.ts';
 import { formatDuration, formatMoney, formatTokens, plural, type Tone } from '../format.ts';
-import { statusTone, withCommands, withLocalTimes } from '../wording.ts';
+import { statusTone, withAdvice, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { burnRate, sparkline } from './timeline.ts';
@@ -156,15 +159,13 @@ function bar(state: GroupState, { spentUsd, reservedUsd, capUsd, width }: Amount
 
 /** The one thing to know before anything else; null = all is as it should be. */
 function heldBy({ state, nowMs, runner }: View): { readonly text: string; readonly tone: Tone } | null {
-  const { id } = state.group;
-  const rehearse = state.run?.rehearsal ? ' --rehearse' : '';
   switch (state.status) {
     case 'created':
       if (runner !== 'none') return null;
-      return { text: `Not started yet. Start it with: claude-code-agent group run ${id}`, tone: 'warn' };
+      return { text: withAdvice('Not started yet.', groupAdvice(state)), tone: 'warn' };
     case 'running':
       if (runner === 'none') {
-        return { text: `runner gone: claude-code-agent group run ${id}${rehearse} to continue`, tone: 'bad' };
+        return { text: `runner gone: ${commandText(runCommand(state))}`, tone: 'bad' };
       }
       return conditionNow(state, nowMs);
     case 'paused':
@@ -172,7 +173,7 @@ function heldBy({ state, nowMs, runner }: View): { readonly text: string; readon
       const tone = state.status === 'failed' ? 'bad' : 'warn';
       return {
         text: foreign(
-          withLocalTimes(withCommands(state, reasoned(state.reason, state.message)), nowMs),
+          withLocalTimes(withAdvice(reasoned(state.reason, state.message), groupAdvice(state)), nowMs),
           sentenceColumnsMax,
         ),
         tone,

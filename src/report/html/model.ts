@@ -2,6 +2,7 @@
  * What a report tells, as plain data: made from the folded state and its log, printed as it is by `--json`, and shown
  * by the HTML page and the Markdown. Foreign text is whole and raw here; whoever shows it makes it harmless.
  */
+import { adviceText } from '../../core/advice.ts';
 import type { AttemptKind, GroupEvent, Warning } from '../../core/event.ts';
 import { addTokens, addUsage, noUsage, type SessionId, type Tokens, type Usage, type Work } from '../../core/group.ts';
 import { sessionNumber } from '../../core/id.ts';
@@ -280,11 +281,12 @@ function reportSessions(
     const why = verdicts(record);
     const phase = record.state.status === 'running' ? phaseOf(record.state.attempt) : undefined;
     const culprits = why?.reason === 'blocked' ? why.on : undefined;
-    const ofState = record.state.status === 'failed' ? record.state.failure : { message: troubleWith(record, why) };
+    const { message, advice } = troubleWith(state, record, why) ?? {};
+    const next = advice === undefined ? undefined : adviceText(advice);
     return {
       ...definitionOf(record),
       status: record.state.status,
-      ...optional({ phase, ...ofState, reason: why?.reason, blockedBy: culprits }),
+      ...optional({ phase, reason: why?.reason, message, next, blockedBy: culprits }),
       costUsd: usage.costUsd,
       ...optional({ estimated: usage.estimated, startedAt: record.startedAt, endedAt: record.endedAt }),
       tokens: usage.tokens,

@@ -1,5 +1,6 @@
 /** The sessions of a report page: a table of all, then a card for each with its result, its attempts and its texts. */
 
+import { commandText } from '../../core/advice.ts';
 import type { SessionId } from '../../core/group.ts';
 import { formatCount, formatDuration, formatMoney, inputTokens, plural } from '../format.ts';
 import { type Child, el, type Markup, round } from '../picture/markup.ts';
@@ -101,7 +102,7 @@ function changesText({ work }: ReportSession): string {
 function cardOf(session: ReportSession, titles: Titles, groupId: string, room: Room): Markup {
   const { id, title, status, reason, blockedBy, description, message, next, warnings } = session;
   const shownStatus = blockedBy === undefined ? status : 'blocked';
-  const whole = `All of it: claude-code-agent session logs ${groupId}/${id}`;
+  const whole = `All of it: ${commandText(['session', 'logs', `${groupId}/${id}`])}`;
   const hidden = warnings.length - warningsMax;
   // First to be cut to what there is room for, because it is what most readers look for.
   const result = resultOf(session, room, whole);

@@ -66,7 +66,7 @@ function captionOf({ isDense, impliedEdges }: GraphLayout, count: number): strin
   if (isDense) {
     const each = count > titledCellsMax ? 'a cell' : 'a cell with its name in its tooltip';
     const what = `${plural(count, 'session')}, too many or too entangled to draw one by one: each is ${each}`;
-    return `${what}, layer after layer, without its dependencies. “group graph --format dot” has them all.`;
+    return `${what}, layer after layer, without its dependencies. The graph in the form of DOT has them all.`;
   }
   if (impliedEdges === 0) return '';
   return `Dependencies that follow from others are not drawn; there are ${impliedEdges} of them.`;

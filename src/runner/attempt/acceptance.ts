@@ -4,7 +4,7 @@
  * needed in a worktree is loaded there.
  */
 import type { StopReason, Warning } from '../../core/event.ts';
-import { type Failure, ok, type Result } from '../../core/failure.ts';
+import { ok, type Result, type SessionFailure } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type Work, type Workspace } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
@@ -12,7 +12,7 @@ import type { SessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import { gatherProcesses, reap } from '../reap.ts';
 import type { CommandSlots } from './command-slots.ts';
-import { unexpectedFailure } from './outcomes.ts';
+import { sessionFailure, unexpectedFailure } from './outcomes.ts';
 import { commandFailure, type RunningCommand, runShellCommand } from './shell-command.ts';
 
 /** How the work of an attempt was judged. */
@@ -21,7 +21,7 @@ export type Verdict = { readonly warnings: readonly Warning[] } & (
   /** The command failed; `message` is a sentence, `output` the end of what it printed. */
   | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
   /** It could not be judged. */
-  | { readonly status: 'failed'; readonly failure: Failure }
+  | { readonly status: 'failed'; readonly failure: SessionFailure }
   | { readonly status: 'stopped'; readonly reason: StopReason }
 );
 
@@ -106,13 +106,13 @@ export class Acceptance {
     // A runner that died may have left a command that still changes files.
     await reap(this.#world, attemptId, gatherProcesses(this.#world, attemptId, undefined));
     const tidied = await this.#clearAfterCrash();
-    if (!tidied.ok) return this.#verdict({ status: 'failed', failure: tidied.failure });
+    if (!tidied.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(tidied.failure) });
     const work = record.workspace === undefined ? null : await this.#workIn(record.workspace);
     if (work === null) await this.#lookForChanges();
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
-    if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: work.failure });
+    if (work !== null && !work.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(work.failure) });
     const ran = await this.#commandInSlot();
-    if (!ran.ok) return this.#verdict({ status: 'failed', failure: ran.failure });
+    if (!ran.ok) return this.#verdict({ status: 'failed', failure: sessionFailure(ran.failure) });
     const rejected = ran.value;
     if (this.#stopped) return this.#verdict({ status: 'stopped', reason: this.#stopped });
     if (rejected !== null) {

@@ -1,8 +1,9 @@
 /** Outcomes that no stream tells of: of attempts that could not be started, or could not be supervised. */
 import type { Outcome } from '../../claude/outcome.ts';
+import { adviceText, commandText } from '../../core/advice.ts';
 import type { StopReason, Warning } from '../../core/event.ts';
-import { errorText, type Failure, type SessionFailureReason } from '../../core/failure.ts';
-import type { Usage } from '../../core/group.ts';
+import { errorText, type Failure, type SessionFailure, type SessionFailureReason } from '../../core/failure.ts';
+import type { GroupId, Usage } from '../../core/group.ts';
 import { errorCode } from '../../world/system-error.ts';
 import type { LimitKind } from '../../world/world.ts';
 
@@ -26,12 +27,12 @@ export function failedToStart(failure: Failure): Outcome {
 }
 
 /** The failure of a session for what kept it from being started or from being accepted. */
-export function sessionFailure({
-  reason,
-  message,
-  next,
-}: Failure): Failure & { readonly reason: SessionFailureReason } {
-  return { reason: sessionReasons.has(reason) ? (reason as SessionFailureReason) : 'internal', message, next };
+export function sessionFailure({ reason, message, next, ofWorktree }: Failure): SessionFailure {
+  return {
+    reason: sessionReasons.has(reason) ? (reason as SessionFailureReason) : 'internal',
+    message,
+    next: ofWorktree ? `${next.sentence} Or work in the checkout itself, with --isolate none.` : adviceText(next),
+  };
 }
 
 export function pausedBeforeStart(reason: StopReason): Outcome {
@@ -52,11 +53,13 @@ export const strayEnded: Outcome = {
 };
 
 /** The same, but it could not be ended: beside it nothing may start. */
-export const strayLeft: Outcome = failedToStart({
+export const strayLeft: Outcome = {
+  status: 'failed',
   reason: 'spawn-failed',
   message: 'A worker of this session that the log of the group does not know is still at work and could not be ended.',
   next: 'End that claude by hand, then retry the session.',
-});
+  warnings: [],
+};
 
 /** An exception ended the attempt; the run goes on for the other sessions. */
 export function unexpectedEnd(error: unknown): Outcome {
@@ -64,7 +67,7 @@ export function unexpectedEnd(error: unknown): Outcome {
 }
 
 /** The system refused something that a healthy machine does not refuse, or this program has a defect. */
-export function unexpectedFailure(error: unknown): Failure & { readonly reason: 'write-failed' | 'internal' } {
+export function unexpectedFailure(error: unknown): SessionFailure<'write-failed' | 'internal'> {
   if (errorCode(error) !== '') {
     return {
       reason: 'write-failed',
@@ -80,24 +83,24 @@ export function unexpectedFailure(error: unknown): Failure & { readonly reason: 
 }
 
 /** Some process of an attempt could not be ended. */
-export const leftoverWarning: Warning = {
+export const leftoverWarning = (): Warning => ({
   code: 'leftover-processes',
-  message: 'Some processes of this session could not be ended. See: claude-code-agent doctor.',
-};
+  message: `Some processes of this session could not be ended. See: ${commandText(['doctor'])}`,
+});
 
 /** The same outcome with a note of the money that is held for the attempt, if any is. */
-export function withHeld(outcome: Outcome, { heldUsd }: Usage): Outcome {
+export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId): Outcome {
   if (heldUsd === undefined) return outcome;
   const message =
     'The machine went down, or what the session had written was lost, while it worked, or claude named figures that ' +
     `cannot be true. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until you decide. ` +
-    'See: group budget.';
+    `See: ${commandText(['group', 'budget', groupId])}`;
   return { ...outcome, warnings: [...outcome.warnings, { code: 'estimated-cost', message }] };
 }
 
 /** The same outcome with a note of that. */
 export function withLeftovers(outcome: Outcome): Outcome {
-  return { ...outcome, warnings: [...outcome.warnings, leftoverWarning] };
+  return { ...outcome, warnings: [...outcome.warnings, leftoverWarning()] };
 }
 
 const limitSentences: Readonly<Record<LimitKind, string>> = {

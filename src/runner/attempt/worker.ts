@@ -5,6 +5,7 @@
  * interrupt, SIGTERM, SIGKILL.
  */
 
+import { basename, dirname } from 'node:path';
 import { interruptRequest, openingLines, usageRequest } from '../../claude/control.ts';
 import { isCutOff } from '../../claude/conversation.ts';
 import { parseLine } from '../../claude/messages.ts';
@@ -390,7 +391,12 @@ export class Worker {
     const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
     const usage = usageWithUnseen({ ...this.#options, stream: this.stream, isInTurn: this.#inTurn }, durationMs);
     const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };
-    this.#emit({ kind: 'ended', outcome: withHeld(outcome, usage), usage, ...rest });
+    this.#emit({
+      kind: 'ended',
+      outcome: withHeld(outcome, usage, basename(dirname(dirname(this.#options.paths.folder)))),
+      usage,
+      ...rest,
+    });
   }
 
   #release(): void {

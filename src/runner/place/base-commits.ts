@@ -71,6 +71,5 @@ export function withCure(failure: Failure, baseCommits: readonly SessionRecord[]
   if (failure.reason !== 'merge-conflict' || last === undefined || others.length === 0) return { ok: false, failure };
   const branches = others.map(({ branch }) => branch).join(' ');
   const command = `git -C ${quoted(last.path)} merge ${branches}`;
-  const next = `Resolve it there: ${command}. Commit the result, then try again with: session retry.`;
-  return { ok: false, failure: { ...failure, next } };
+  return fail(failure.reason, failure.message, `Resolve it there with \`${command}\` and commit the result.`);
 }

@@ -3,7 +3,9 @@
  * changes and goes as a whole: it is written and checked under another name and then renamed; what a crash leaves is
  * put right by the next command.
  */
+
 import { dirname, join } from 'node:path';
+import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Checked, Problem } from '../../store/yaml-text.ts';
@@ -61,7 +63,8 @@ export function findPack(world: World, packs: string, name: string): Result<Inst
   const found = installed.find((pack) => pack.name === name);
   if (found !== undefined) return ok(found);
   const names = installed.map((pack) => pack.name).join(', ');
-  const next = names === '' ? 'There are none yet; add one with template add.' : `Installed are: ${names}.`;
+  const add = advise('There are none yet; add one with', ['template', 'add', 'SOURCE']);
+  const next = names === '' ? add : `Installed are: ${names}.`;
   return fail('not-found', `There is no template pack ${JSON.stringify(name.slice(0, 100))}.`, next);
 }
 

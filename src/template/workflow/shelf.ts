@@ -1,5 +1,5 @@
 /** The templates a workflow names: each is looked for once per project and read once. */
-import type { Failure, Result } from '../../core/failure.ts';
+import { describeFailure, type Failure, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { Checked, Problem } from '../../store/yaml-text.ts';
 import type { World } from '../../world/world.ts';
@@ -106,7 +106,8 @@ function isPath(reference: string): boolean {
 }
 
 /** For the middle of a line: no capital, no full stop. */
-function sentence({ message, next }: Failure): string {
-  const whole = next === '' ? message : `${message} ${next}`;
-  return whole.replace(/^T(?=here )/, 't').replace(/\.$/, '');
+function sentence(failure: Failure): string {
+  return describeFailure(failure)
+    .replace(/^T(?=here )/, 't')
+    .replace(/\.$/, '');
 }

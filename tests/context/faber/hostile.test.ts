@@ -20,7 +20,7 @@ import { isObject, readExactJson } from '../../../src/context/faber/json-text.ts
 import { statePath, writeActiveRun } from '../../../src/context/faber/project.ts';
 import { loadState, updateState } from '../../../src/context/faber/state-file.ts';
 import { parseWorkflowConfig } from '../../../src/context/faber/workflow-config.ts';
-import { ok } from '../../../src/core/failure.ts';
+import { fail, ok } from '../../../src/core/failure.ts';
 import { FaberGround, files, fresh, runId, startMs } from './rig.ts';
 
 let ground: FaberGround;
@@ -135,10 +135,7 @@ describe('the files of the run', () => {
   test('a change that fails leaves the file as it was and no lock behind', () => {
     ground.begin();
     const before = loadState(files, ground.project, runId);
-    const failed = updateState(files, ground.project, { runId, nowMs: startMs }, () => ({
-      ok: false,
-      failure: { reason: 'usage', message: 'No.', next: '' },
-    }));
+    const failed = updateState(files, ground.project, { runId, nowMs: startMs }, () => fail('usage', 'No.', ''));
     expect(failed.ok).toBe(false);
     expect(loadState(files, ground.project, runId)).toEqual(before);
     expect(readdirSync(join(ground.root, '.fractary', 'runs', runId))).toEqual(['state.json']);

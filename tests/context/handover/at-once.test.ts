@@ -142,7 +142,7 @@ test('a fresh lock is waited for and then told; an old one and one from the futu
   const lock = join(dirname(file), '.resume-context.md.lock');
   writeFileSync(lock, '');
   expect(note(realFiles, 'mine', Date.now())).toMatchObject({
-    failure: { reason: 'busy', next: expect.stringContaining(lock) },
+    failure: { reason: 'busy', next: { sentence: expect.stringContaining(lock) } },
   });
   for (const seconds of [now / 1000 - 3600, now / 1000 + 3600]) {
     writeFileSync(lock, '');
@@ -174,7 +174,7 @@ test('the lock of a dead process is broken at once, that of a living one is wait
     const waiting = noteInProject(realFiles, { id: '28-b', file }, 'mine', now, () => {
       waits += 1;
     });
-    expect(waiting).toMatchObject({ failure: { reason: 'busy', next: expect.stringContaining(lock) } });
+    expect(waiting).toMatchObject({ failure: { reason: 'busy', next: { sentence: expect.stringContaining(lock) } } });
     expect(waits).toBeGreaterThan(0);
     expect(ids()).toEqual(['first']);
   } finally {

@@ -197,7 +197,7 @@ test('a session that is held back looks so, whatever it waits for', () => {
   expect(row).toContain('held back (p): waits for 002 api');
   expect(whyNot(state, { preparingMax: 4 }).find(({ sessionId: id }) => id === sessionId(3))).toMatchObject({
     reason: 'held',
-    message: 'It waits for api and is held back. Let it go on with: session resume.',
+    message: 'It waits for api and is held back.',
   });
 });
 

@@ -1,6 +1,8 @@
 /** `cpm list`: the progress files of a project, how old they are and what they are about. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { type ListedProgress, loadProgress, plainProgress } from '../../../control/progress-files.ts';
+import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Cell, formatDuration, formatTable, plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
@@ -41,7 +43,7 @@ function list(context: Context, project: string | undefined, json: boolean): Wor
   }
   for (const line of table(context, listed)) context.stdout.line(line);
   if (listed.some(({ file }) => file.stale)) {
-    context.stderr.line('Remove the stale ones with: claude-code-agent cpm clean');
+    context.stderr.line(`Remove the stale ones with: ${commandText(['cpm', 'clean'])}`);
   }
   return ok(exitCode.done);
 }

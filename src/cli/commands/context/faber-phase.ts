@@ -1,4 +1,5 @@
 /** `faber phase`: records a finished phase of a run, and where the documents are that it made. */
+
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
 import { fillIn, portablePath } from '../../../context/faber/artifacts.ts';
@@ -20,6 +21,7 @@ import {
 import { beginPhase } from '../../../control/faber/pre-steps.ts';
 import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
 import { briefPath, lookAt, tryPath } from '../../../control/path-argument.ts';
+import { advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { hasControl } from '../../../core/values.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
@@ -117,7 +119,7 @@ async function phase(context: Context, name: string, given: Given): Promise<Work
 
 function notInProgress(runId: string, status: string): Result<never> {
   const message = `The run ${runId} is not in progress, but ${safeLine(status, 100)}.`;
-  return fail('illegal-transition', message, `Go on with it: claude-code-agent faber resume ${runId}`);
+  return fail('illegal-transition', message, advise('Go on with it', ['faber', 'resume', runId]));
 }
 
 const placeholders = 'There are {project_root}, {run_id}, {plan_id}, {work_id} and {faber_root}.';

@@ -1,4 +1,5 @@
 /** `faber resume`: makes a run the active one again, here or on another machine. */
+
 import { basename } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { runLines } from '../../../context/faber/prime.ts';
@@ -9,6 +10,7 @@ import { activate, activeNow, conflictWith } from '../../../control/faber/begin.
 import { projectHere, runNamed, soundConfig, warnOfIgnored, whoAsks } from '../../../control/faber/here.ts';
 import { beginPhase } from '../../../control/faber/pre-steps.ts';
 import { tidyWorktrees } from '../../../control/faber/worktrees.ts';
+import { advise } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
@@ -47,7 +49,7 @@ async function resume(context: Context, typed: string, given: Given): Promise<Wo
   const state = loadState(files, project.value, runId);
   if (!state.ok) return state;
   if (state.value.status === 'completed') {
-    const next = 'Begin another one with: claude-code-agent faber start --work-id <id>';
+    const next = advise('Begin another one with', ['faber', 'start', '--work-id', 'ID']);
     return fail('illegal-transition', `The run ${runId} is completed.`, next);
   }
   const config = soundConfig(context, project.value, workflowName(state.value.workflow_id));

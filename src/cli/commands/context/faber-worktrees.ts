@@ -1,4 +1,5 @@
 /** `faber worktrees`: the work trees that were made for runs, and with --prune the removal of those that are over. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { projectHere } from '../../../control/faber/here.ts';
 import {
@@ -9,6 +10,7 @@ import {
   viewWorktrees,
   type WorktreeView,
 } from '../../../control/faber/worktrees.ts';
+import { commandText } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { formatTable, plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
@@ -79,9 +81,8 @@ function list({ stdout, stderr }: Context, views: readonly WorktreeView[], json:
     return;
   }
   if (views.length === 0) {
-    stderr.line(
-      'There are no work trees of runs. Make one with: claude-code-agent faber start --work-id <id> --worktree',
-    );
+    const make = commandText(['faber', 'start', '--work-id', 'ID', '--worktree']);
+    stderr.line(`There are no work trees of runs. Make one with: ${make}`);
     return;
   }
   const columns = [{ title: 'WORK' }, { title: 'STATUS' }, { title: 'RUN' }, { title: 'BRANCH' }, { title: 'PATH' }];

@@ -1,9 +1,11 @@
 /** `handover find`: the project that a session worked on; its id alone on stdout. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { findBySession } from '../../../context/handover/find.ts';
 import { findProjects } from '../../../context/handover/projects.ts';
 import { sessionIdPattern } from '../../../context/handover/resume-file.ts';
 import { handoverRoot } from '../../../control/handover-root.ts';
+import { advise } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
@@ -40,7 +42,7 @@ function find(context: Context, id: string, typedRoot: string | undefined, json:
   for (const trouble of troubles) context.stderr.line(safeLine(`Left out: ${trouble}`, 1000));
   const found = findBySession(projects, id);
   if (found === null) {
-    const next = 'See the projects with: claude-code-agent handover list';
+    const next = advise('See the projects with', ['handover', 'list']);
     return fail('not-found', `No project in ${root.value} knows the session ${id}.`, next);
   }
   const { project, by } = found;

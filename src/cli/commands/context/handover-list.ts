@@ -1,7 +1,9 @@
 /** `handover list`: the projects of a folder, the one that was updated last first. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { findProjects, type HandoverProject } from '../../../context/handover/projects.ts';
 import { handoverRoot } from '../../../control/handover-root.ts';
+import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Cell, formatDate, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
@@ -35,7 +37,10 @@ function list(context: Context, typedRoot: string | undefined, json: boolean): W
   if (json) stdout.line(safeJson(sorted.map(plain), 2));
   else if (sorted.length === 0) {
     stderr.line(
-      safeLine(`There are no projects in ${root.value}. Make one with: claude-code-agent handover init DIR`, 1000),
+      safeLine(
+        `There are no projects in ${root.value}. Make one with: ${commandText(['handover', 'init', 'DIR'])}`,
+        1000,
+      ),
     );
   } else for (const line of table(context, sorted)) stdout.line(line);
   return ok(exitCode.done);

@@ -1,7 +1,9 @@
 /** `group archive`: puts a finished group away; it stays readable and can no longer run. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { shellWord } from '../../../control/path-argument.ts';
 import { resolveGroupToDestroy } from '../../../control/resolve.ts';
+import { adviceText, advise, type CommandLine } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Archived, archiveGroup } from '../../../delivery/removal/archive-group.ts';
 import type { Leftover } from '../../../delivery/worktree-cleanup.ts';
@@ -100,7 +102,15 @@ function lostWith({ title, doomed, standing, isUncertain }: Leftover): string[] 
 
 /** For worktrees that stay although the group is archived. */
 function advice(groupId: string, force: boolean): string {
-  const again = `claude-code-agent group archive ${groupId}`;
-  if (force) return `When that is settled, remove it with: ${again}`;
-  return `Merge what you need with git merge and archive again; what shall be thrown away goes with: ${again} --force`;
+  const next = force
+    ? advise('When that is settled, remove it with', archiveCommand(groupId))
+    : advise(
+        'Merge what you need with git merge and archive again; what shall be thrown away goes with',
+        archiveCommand(groupId, '--force'),
+      );
+  return adviceText(next);
+}
+
+function archiveCommand(groupId: string, ...more: CommandLine): CommandLine {
+  return ['group', 'archive', groupId, ...more];
 }

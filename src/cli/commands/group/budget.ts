@@ -1,15 +1,18 @@
 /** `group budget`: what is spent, reserved and left, by session and by model; raises the cap. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { whileWaiting } from '../../../control/request.ts';
 import { type LoadedGroup, loadReferredGroup, sessionOf } from '../../../control/resolve.ts';
 import { submit } from '../../../control/submit.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
+import { commandText } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
+import { resumeCommand } from '../../../core/plan/advice.ts';
 import { type BudgetReport, budgetLines, budgetReport } from '../../../report/budget.ts';
 import { formatMoney } from '../../../report/format.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
-import { resumeLine, titleOf } from '../../../report/wording.ts';
+import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parseMoney } from '../../options/option-values.ts';
@@ -93,12 +96,12 @@ function saySettled({ stderr }: Context, { state }: LoadedGroup, sessionId: Sess
   const title = titleOf(state, sessionId);
   // Where it is still short of money, the report and `group show` say what else helps.
   const next = (state.status === 'paused' || state.status === 'failed') && state.reason !== 'budget';
-  const goOn = next ? ` Go on: ${resumeLine(state)}` : '';
+  const goOn = next ? ` Go on: ${commandText(resumeCommand(state))}` : '';
   stderr.line(`What was held for session ${title} is ${isSpent ? 'booked as spent' : 'free again'}.${goOn}`);
 }
 
 function sayRaised({ stderr }: Context, { groupId, state }: LoadedGroup, raiseTo: number): void {
   const next = state.status === 'paused' || state.status === 'failed';
-  const goOn = next ? ` Go on: ${resumeLine(state)}` : '';
+  const goOn = next ? ` Go on: ${commandText(resumeCommand(state))}` : '';
   stderr.line(`The cap of ${groupId} is ${formatMoney(raiseTo)} now.${goOn}`);
 }

@@ -82,7 +82,7 @@ async function remove(
   if (!free.ok) return free;
   const sure = await confirmed(context, question(context, group), force || yes === true);
   if (!sure.ok || !sure.value) return sure;
-  const command = `claude-code-agent group delete ${group.groupId}`;
+  const command = ['group', 'delete', group.groupId];
   const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
   const deleted = await deleteGroup(context, group, { force, command, tell });
   return deleted.ok ? ok(true) : deleted;

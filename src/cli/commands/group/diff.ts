@@ -2,7 +2,7 @@
 import { basename, dirname } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { type LoadedGroup, loadReferredGroup, resolveGroup } from '../../../control/resolve.ts';
-import { describeFailure, type Failure, fail, ok } from '../../../core/failure.ts';
+import { describeFailure, type Failure, fail, ok, publicFailure } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
 import { finishInterruptedMerge } from '../../../delivery/finish.ts';
 import { diffOf, type WorkDiff, workspacesOf } from '../../../delivery/work-diff.ts';
@@ -98,7 +98,7 @@ function document({ state }: LoadedGroup, diffs: readonly WorkDiff[], without: r
   return {
     groupId: state.group.id,
     repositories: [...byRepository(diffs)].map(([repository, sessions]) => ({ repository, sessions })),
-    without: without.map(({ sessionId, failure }) => ({ sessionId, ...failure })),
+    without: without.map(({ sessionId, failure }) => ({ sessionId, ...publicFailure(failure) })),
   };
 }
 

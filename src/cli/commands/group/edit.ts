@@ -3,6 +3,7 @@ import { type Command, Option } from '@commander-js/extra-typings';
 import { type EditedGroup, editGroup, type GroupEditOptions } from '../../../control/create/edit-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredGroup } from '../../../control/resolve.ts';
+import { see } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import type { GroupConfig, GroupId, SessionDefinition } from '../../../core/group.ts';
 import { plural } from '../../../report/format.ts';
@@ -62,7 +63,7 @@ async function edit(context: Context, reference: string, given: Given & object):
   if (!group.ok) return group;
   const { json, ...options } = given;
   if (Object.values(options).every((value) => value === undefined)) {
-    return fail('usage', 'Nothing was given that is to change.', 'See: claude-code-agent group edit --help');
+    return fail('usage', 'Nothing was given that is to change.', see('group', 'edit', '--help'));
   }
   const { name, description, template, configTemplate, file, var: vars = [] } = given;
   const config = configChanges(given);

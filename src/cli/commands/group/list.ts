@@ -1,9 +1,11 @@
 /** `group list`: all groups, newest first. */
+
 import { type Command, Option } from '@commander-js/extra-typings';
 import { type GroupListing, type GroupMeta, groupMeta, listGroups, referenceTo } from '../../../control/groups.ts';
 import { loadWithRunner } from '../../../control/resolve.ts';
 import { standingOf } from '../../../control/watch/live-view.ts';
-import { describeFailure, type Failure, ok } from '../../../core/failure.ts';
+import { commandText } from '../../../core/advice.ts';
+import { describeFailure, type Failure, ok, publicFailure } from '../../../core/failure.ts';
 import { addUsage } from '../../../core/group.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
 import { type Cell, formatAge, formatMoney, formatTable } from '../../../report/format.ts';
@@ -64,9 +66,9 @@ function list(context: Context, status: StatusFilter | undefined, json: boolean)
 
 function nothingToShow(status: StatusFilter | undefined, all: number): string {
   if (status === undefined || all === 0)
-    return 'There are no groups. Make one with: claude-code-agent group create <slug>';
-  const others = `Of any status there ${all === 1 ? 'is 1' : `are ${all}`}: claude-code-agent group list`;
-  const archiving = 'A finished group is put away with: claude-code-agent group archive <group>';
+    return `There are no groups. Make one with: ${commandText(['group', 'create', 'SLUG'])}`;
+  const others = `Of any status there ${all === 1 ? 'is 1' : `are ${all}`}: ${commandText(['group', 'list'])}`;
+  const archiving = `A finished group is put away with: ${commandText(['group', 'archive', 'GROUP'])}`;
   return `There are no ${status} groups. ${others}${status === 'archived' ? `\n${archiving}` : ''}`;
 }
 
@@ -78,7 +80,7 @@ function isWanted({ meta }: GroupListing, status: StatusFilter | undefined): boo
 
 function plain(context: Context, root: string, { id, meta, problem }: GroupListing): object {
   const present = meta === undefined ? {} : presentOf(context, root, meta).meta;
-  return { id, ...present, ...(problem === undefined ? {} : { problem }) };
+  return { id, ...present, ...(problem === undefined ? {} : { problem: publicFailure(problem) }) };
 }
 
 function table(context: Context, root: string, listings: readonly GroupListing[]): string[] {

@@ -1,10 +1,12 @@
 /** `group pause`: stops all sessions of a group so that they can be resumed. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../../control/busy.ts';
 import type { PauseMode, PauseOutcome } from '../../../control/command/pause-outcome.ts';
 import { pauseAndTell } from '../../../control/pause-group.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { type GroupReference, loadWithRunner, resolveGroup } from '../../../control/resolve.ts';
+import { advise, commandText, see } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import type { GroupId } from '../../../core/group.ts';
 import type { GroupStatus } from '../../../core/status.ts';
@@ -12,7 +14,7 @@ import { formatClock } from '../../../report/format.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import { besideDocument, type Context, type Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
-import { resumeCommand } from '../../go-on.ts';
+import { resumeText } from '../../go-on.ts';
 import { concludeRun, runInTerminal } from '../../run-command.ts';
 
 const example = `
@@ -77,7 +79,7 @@ function conclude(
     case 'frozen':
       stdout.line(
         `Group ${groupId} is frozen until ${formatClock(outcome.until)}; then it becomes a pause. ` +
-          `Before that, claude-code-agent group resume ${groupId} lets it go on where it stands.`,
+          `Before that it goes on where it stands with: ${commandText(['group', 'resume', groupId])}`,
       );
       return ok(exitCode.done);
     case 'runner-gone':
@@ -86,7 +88,7 @@ function conclude(
       if (mode === 'freeze' && outcome.had === 'workers') {
         context.stderr.line(`The runner of ${groupId} is gone and nobody could end a freeze, so it was paused.`);
       }
-      if (outcome.status === 'paused') stdout.line(`Paused ${groupId}. Go on: ${resumeCommand(context.world, group)}`);
+      if (outcome.status === 'paused') stdout.line(`Paused ${groupId}. Go on: ${resumeText(context.world, group)}`);
       else stdout.line(`Group ${groupId} ${outcome.status} before it could be paused.`);
       return ok(outcome.status === 'failed' ? exitCode.failed : exitCode.done);
   }
@@ -110,9 +112,9 @@ async function drainHere(context: Context, group: GroupReference): Promise<Work>
 
 function nothingToPause(groupId: GroupId, status: GroupStatus): Result<never> {
   if (status === 'created') {
-    const next = `Start it with: claude-code-agent group run ${groupId}`;
+    const next = advise('Start it with', ['group', 'run', groupId]);
     return fail('usage', `Group ${groupId} was not started yet; there is nothing to pause.`, next);
   }
-  const next = `See: claude-code-agent group show ${groupId}`;
+  const next = see('group', 'show', groupId);
   return fail('usage', `Group ${groupId} is ${status}; there is nothing to pause.`, next);
 }

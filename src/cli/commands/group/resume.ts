@@ -1,4 +1,5 @@
 /** `group resume`: like `group run`, and failed sessions are tried again; a frozen group goes on where it stands. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { whileWaiting } from '../../../control/request.ts';
@@ -6,6 +7,7 @@ import { type GroupReference, loadWithRunner } from '../../../control/resolve.ts
 import type { RunConfig } from '../../../control/run/run-options.ts';
 import { submit } from '../../../control/submit.ts';
 import { resumeCostSentence } from '../../../control/watch/resume-cost.ts';
+import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -45,7 +47,7 @@ async function thaw(context: Context, group: GroupReference, config: RunConfig):
   if (!thawed.ok) return thawed;
   // The runner died while everything was frozen: what it left is taken over and thawed by a run.
   if (thawed.value === 'needs-runner') return null;
-  context.stdout.line(`Group ${group.groupId} goes on. Watch it: claude-code-agent group watch ${group.groupId}`);
+  context.stdout.line(`Group ${group.groupId} goes on. Watch it: ${commandText(['group', 'watch', group.groupId])}`);
   if (Object.keys(config).length > 0) {
     context.stderr.line('Its settings stay as they are: options hold from the next run on, when they are given again.');
   }

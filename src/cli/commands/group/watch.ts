@@ -1,15 +1,17 @@
 /** `group watch`: what happened so far, and then what happens, until nobody runs the group any more. */
+
 import { type Command, Option } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { type GroupReference, loadReferredGroup } from '../../../control/resolve.ts';
 import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
 import { followGroup } from '../../../control/watch/follow-group.ts';
 import { readProgress, type Seen, withoutRunner } from '../../../control/watch/live-view.ts';
+import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import type { SessionId } from '../../../core/group.ts';
+import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import type { LiveView, Reporter } from '../../../report/reporter.ts';
-import { runLine } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { watchOnScreen } from '../../dashboard/watch-display.ts';
 import { exitCode, exitCodeForStatus } from '../../exit-code.ts';
@@ -92,7 +94,7 @@ function follow(context: Context, group: GroupReference, reporter: Reporter, pro
     showResting(reporter, state, reasons, now);
     if (state.status === 'created') {
       // Who wants to see all of a run has to be there before it.
-      if (!isAwaited) context.stderr.line(`Waiting until the group is started with: ${runLine(state)}`);
+      if (!isAwaited) context.stderr.line(`Waiting until the group is started with: ${commandText(runCommand(state))}`);
       isAwaited = true;
     } else if (!hasRunner) end(conclude(context, state, reporter, live));
   };
@@ -146,7 +148,7 @@ function conclude(context: Context, state: GroupState, reporter: Reporter, live:
   const isRunning = state.status === 'running';
   reporter.summarize(state, live, isRunning ? Date.parse(state.updatedAt) : context.world.clock.now());
   if (isRunning) {
-    context.stderr.line(`The runner of ${id} is gone: \`${runLine(state)}\` continues.`);
+    context.stderr.line(`The runner of ${id} is gone: \`${commandText(runCommand(state))}\` continues.`);
   }
   return ok(exitCodeForStatus(state.status));
 }

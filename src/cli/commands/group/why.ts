@@ -16,7 +16,7 @@ import {
   sessionTitle,
   setupSentence,
   statusTone,
-  withCommands,
+  withAdvice,
   withLocalTimes,
 } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
@@ -119,7 +119,7 @@ function answersFor(context: Context, group: LoadedGroup): Answer[] {
     const why = standing.verdicts(record);
     return why === null
       ? { ...head, reason: 'completed', message: 'It is completed.' }
-      : { ...head, reason: why.reason, message: withCommands(state, why.message, record) };
+      : { ...head, reason: why.reason, message: withAdvice(why.message, why.advice) };
   });
 }
 
@@ -133,11 +133,11 @@ function whatItDoes(
   { process, stopping, identified }: Attempt,
 ): Said {
   if (isInterrupted) {
-    const { reason, message } = runnerGone;
+    const { reason, message, advice } = runnerGone(group.state);
     const lives = process !== undefined && world.processes.isAlive(process);
     const doing = group.state.frozenUntil === undefined ? 'works on by itself' : 'is halted where it stood';
     const what = lives ? `It ${doing} (process ${process.pid}).` : 'Its process has ended.';
-    return { reason, message: `${what} ${withCommands(group.state, message)}` };
+    return { reason, message: withAdvice(`${what} ${message}`, advice) };
   }
   if (stopping !== undefined) return { reason: 'stopping', message: `It is being stopped (${stopping}).` };
   const { frozenUntil } = group.state;

@@ -4,11 +4,12 @@ import { whileWaiting } from '../../../control/request.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
 import { submit } from '../../../control/submit.ts';
 import { type Denial, denialsOf } from '../../../control/watch/denied-calls.ts';
+import { adviceText, advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
-import { sessionLabel } from '../../../core/id.ts';
+import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import { permissionRules, rulesRule } from '../../../core/values.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { titleOf, withCommands } from '../../../report/wording.ts';
+import { titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { startSession } from '../../run-session.ts';
@@ -46,7 +47,7 @@ interface Given {
 
 async function allow(context: Context, reference: string, typed: readonly string[], given: Given): Promise<Work> {
   const { denied, retry, json, rehearse } = given;
-  if (json && retry) return fail('usage', 'Both --json and --retry were given.', 'Retry it with: session retry');
+  if (json && retry) return fail('usage', 'Both --json and --retry were given.', 'Give one of them.');
   const session = loadReferredSession(context, reference);
   if (!session.ok) return session;
   const own = rulesOf(typed);
@@ -115,13 +116,13 @@ function callText({ tool, input }: Denial): string {
 /** Numbers of what was shown; without a terminal nothing is chosen, and it is said how. */
 async function choose(
   context: Context,
-  { groupId, sessionId, record }: LoadedSession,
+  { state, record }: LoadedSession,
   offered: readonly string[],
 ): Promise<Result<string[]>> {
   if (offered.length === 0) return ok([]);
   if (!context.stdinIsTerminal || !context.stdout.isTerminal) {
-    const name = `${groupId}/${sessionLabel(sessionId, record.definition.name)}`;
-    context.stdout.line(`Allow all of it, and go on: claude-code-agent session allow ${name} --denied --retry`);
+    const all = ['session', 'allow', sessionReference(state, record), '--denied', '--retry'];
+    context.stdout.line(adviceText(advise('Allow all of it, and go on', all)));
     return ok([]);
   }
   await context.stdout.flush();
@@ -138,13 +139,14 @@ async function choose(
   );
 }
 
-function nothingHelps({ state, sessionId }: LoadedSession, denials: readonly Shown[]): Work {
+function nothingHelps({ state, sessionId, record }: LoadedSession, denials: readonly Shown[]): Work {
   const title = titleOf(state, sessionId);
   if (denials.length === 0) return fail('usage', `Nothing was denied to session ${title} so far.`, 'Name a rule.');
   if (denials.some(({ isAllowed }) => isAllowed)) {
     return fail('usage', `What rules can allow of that, session ${title} is allowed already.`, 'Try it again.');
   }
-  const next = 'Give it another mode with: session edit --permission-mode';
+  const edit = ['session', 'edit', sessionReference(state, record), '--permission-mode', 'acceptEdits'];
+  const next = advise('Give it another mode, for example with', edit);
   return fail('usage', `No rule would have allowed what was denied to session ${title}.`, next);
 }
 
@@ -161,9 +163,12 @@ function say(
   const title = titleOf(state, sessionId);
   const what = added.length === 0 ? 'nothing that it was not allowed before' : safeLine(added.join(', '), 2_000);
   const { status } = record.state;
-  const next = status === 'failed' ? ' Try it again with: session retry' : ' Go on with: session resume';
+  const next =
+    status === 'failed'
+      ? advise('Try it again with', ['session', 'retry', sessionReference(state, record)])
+      : advise('Go on with', resumeSessionCommand(state, record));
   const isResting = status === 'failed' || status === 'paused';
-  stdout.line(`Session ${title} is allowed ${what}.${goesOn || !isResting ? '' : withCommands(state, next, record)}`);
+  stdout.line(`Session ${title} is allowed ${what}.${goesOn || !isResting ? '' : ` ${adviceText(next)}`}`);
 }
 
 function goOn(context: Context, session: LoadedSession, rehearse: string | true | undefined): Promise<Work> {

@@ -1,12 +1,16 @@
 /** `session edit`: other settings for a session that is not running, from its next attempt on. */
+
 import { type Command, Option } from '@commander-js/extra-typings';
 import { type EditOptions, editSession, type Removable } from '../../../control/create/edit-session.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';
+import { commandText, see } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
+import { resumeSessionCommand, sessionReference } from '../../../core/plan/advice.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
+import type { GroupState } from '../../../core/state.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { settingWords, titleOf, withCommands } from '../../../report/wording.ts';
+import { settingWords, titleOf } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { type SessionOptions, sessionWish, withSessionOptions } from '../../options/session-options.ts';
@@ -70,7 +74,7 @@ async function edit(context: Context, reference: string, given: Given): Promise<
     const title = titleOf(state, sessionId);
     const what =
       changed.length === 0 ? `${title} is like that already.` : `Changed ${title}: ${settingWords(changed)}.`;
-    context.stdout.line(`${what}${withCommands(state, nextOf(record), record)}`);
+    context.stdout.line(`${what}${nextOf(state, record)}`);
   }
   return ok(exitCode.done);
 }
@@ -83,7 +87,7 @@ function wishOf(context: Context, given: Given) {
   const { json: _json, ...options } = given;
   const isGiven = Object.entries(options).filter(([, value]) => value !== undefined);
   if (isGiven.length === 0) {
-    return fail('usage', 'Nothing was given that is to change.', 'See: claude-code-agent session edit --help');
+    return fail('usage', 'Nothing was given that is to change.', see('session', 'edit', '--help'));
   }
   const taken = isGiven.flatMap(([key, value]) => (value === false ? (keys.get(key) ?? []) : []));
   const kept = Object.fromEntries(isGiven.filter(([key, value]) => value !== false || !keys.has(key)));
@@ -103,7 +107,10 @@ function camelCase(option: string): string {
   return option.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-function nextOf({ state: { status } }: SessionRecord): string {
-  if (status === 'failed') return ' Try it again with: session retry';
-  return status === 'paused' ? ' Go on with: session resume' : '';
+function nextOf(state: GroupState, record: SessionRecord): string {
+  const { status } = record.state;
+  if (status === 'failed') {
+    return ` Try it again with: ${commandText(['session', 'retry', sessionReference(state, record)])}`;
+  }
+  return status === 'paused' ? ` Go on with: ${commandText(resumeSessionCommand(state, record))}` : '';
 }

@@ -4,10 +4,12 @@ import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
 import { LogReader } from '../../../control/watch/log-reader.ts';
+import { commandText, see } from '../../../core/advice.ts';
 import { fail, ok } from '../../../core/failure.ts';
+import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextSteps } from '../../../report/summary.ts';
-import { runLine, titleOf } from '../../../report/wording.ts';
+import { titleOf } from '../../../report/wording.ts';
 import { delay } from '../../../world/clock.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -63,9 +65,8 @@ async function logs(context: Context, reference: string, wish: Wish): Promise<Wo
   const title = titleOf(session.value.state, session.value.sessionId);
   let goesOn = await look();
   if (wish.follow && goesOn && session.value.state.status === 'created') {
-    context.stderr.line(
-      `Waiting until session ${title} begins; its group is started with: ${runLine(session.value.state)}`,
-    );
+    const start = commandText(runCommand(session.value.state));
+    context.stderr.line(`Waiting until session ${title} begins; its group is started with: ${start}`);
   }
   while (wish.follow && goesOn && !context.stdout.isClosed) {
     await delay(context.world.clock, lookEveryMs);
@@ -85,7 +86,7 @@ async function logs(context: Context, reference: string, wish: Wish): Promise<Wo
   return ok(exitCode.done);
 }
 
-const seeGroups = 'See: claude-code-agent group list';
+const seeGroups = see('group', 'list');
 
 /** Why following ended before the session did, and what lets it go on; nothing when the session is over. */
 function leftBehind({ sessionId }: LoadedSession, state: GroupState | null): readonly string[] {

@@ -1,14 +1,16 @@
 /** `session pause`: stops one session so that it can be resumed; the others go on. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { whileWaiting } from '../../../control/request.ts';
 import { type LoadedSession, loadReferredSession } from '../../../control/resolve.ts';
 import { submit } from '../../../control/submit.ts';
+import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
-import { sessionLabel } from '../../../core/id.ts';
+import { resumeSessionCommand, runCommand } from '../../../core/plan/advice.ts';
 import type { SessionState } from '../../../core/session-state.ts';
 import { safeLine } from '../../../report/terminal-text.ts';
-import { runLine, titleOf } from '../../../report/wording.ts';
+import { titleOf } from '../../../report/wording.ts';
 import { besideDocument, type Context, type Work } from '../../context.ts';
 import { type ExitCode, exitCode } from '../../exit-code.ts';
 import { printSession } from '../../run-session.ts';
@@ -47,7 +49,7 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
   const { state, sessionId, record } = session;
   const title = `Session ${titleOf(state, sessionId)}`;
   const wasRunning = record.state.status === 'running';
-  const goOn = `claude-code-agent session resume ${state.group.id}/${sessionLabel(sessionId, record.definition.name)}`;
+  const goOn = commandText(resumeSessionCommand(state, record));
   switch (ended.status) {
     case 'paused':
       // It would have gone on by itself.
@@ -60,7 +62,7 @@ function conclude(context: Context, session: LoadedSession, ended: SessionState)
     case 'pending':
       // A later run begins with every session that is left.
       if (liveRunner(context.world, session) !== null) stdout.line(`${title} is held back. Let it start: ${goOn}`);
-      else stdout.line(`${title} is not running. It starts with its group: ${runLine(state)}`);
+      else stdout.line(`${title} is not running. It starts with its group: ${commandText(runCommand(state))}`);
       return exitCode.done;
     case 'completed':
       stdout.line(`${title} completed before it could be paused.`);

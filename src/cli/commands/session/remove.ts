@@ -1,4 +1,5 @@
 /** `session remove`: takes a session that is not running out of its group, with its files. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { whileWaiting } from '../../../control/request.ts';
 import { loadReferredSession, resolveGroupToDestroy } from '../../../control/resolve.ts';
@@ -50,7 +51,7 @@ async function remove(context: Context, reference: string, { yes, force: forced,
   const sure = await confirmed(context, `Delete session ${title} with its transcript?`, isAnswered);
   if (!sure.ok) return sure;
   if (!sure.value) return ok(exitCode.done);
-  const command = `claude-code-agent session remove ${groupId}/${sessionId}`;
+  const command = ['session', 'remove', `${groupId}/${sessionId}`];
   const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
   const removing = removeSession(context, session.value, { force, command, tell });
   const removed = await whileWaiting(context, session.value, removing);

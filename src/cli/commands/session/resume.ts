@@ -1,4 +1,5 @@
 /** `session resume`: goes on with one paused session, in the same conversation. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { liveRunner } from '../../../control/live-runner.ts';
 import { loadReferredSession } from '../../../control/resolve.ts';

@@ -1,4 +1,5 @@
 /** `session retry`: tries one failed session again, if wanted with something to say to it. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { loadReferredSession } from '../../../control/resolve.ts';
 import { ok } from '../../../core/failure.ts';

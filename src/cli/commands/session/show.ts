@@ -1,4 +1,5 @@
 /** cli/commands/session/: the commands of sessions. This one: `session show` shows everything about one session. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { configLines, configView } from '../../../control/config-view.ts';
 import { sessionMeta, sessionPaths } from '../../../control/groups.ts';
@@ -11,6 +12,7 @@ import { addUsage, defaultRetries, defaultStallTimeoutMs, noUsage, type Usage } 
 import { slotSentence } from '../../../core/plan/command-slot.ts';
 import { type Denied, deniedSentence } from '../../../core/progress.ts';
 import type { SessionRecord } from '../../../core/session-state.ts';
+import type { GroupState } from '../../../core/state.ts';
 import type { Verdict } from '../../../core/verdict.ts';
 import { formatDate, formatDuration, formatMoney, formatTokens, type Style } from '../../../report/format.ts';
 import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
@@ -22,7 +24,7 @@ import {
   setupSentence,
   statusTone,
   troubleWith,
-  withCommands,
+  withAdvice,
   withLocalTimes,
 } from '../../../report/wording.ts';
 import {
@@ -108,12 +110,12 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
   const { status } = record.state;
   const until = why?.until === undefined ? [] : [goesOnAt(why.until, context.world.clock.now())];
   const reasons = [why?.reason ?? [], until].flat().join(', ');
-  const words = why === null ? undefined : withLocalTimes(whyWords(record, why), context.world.clock.now());
+  const words = why === null ? undefined : withLocalTimes(whyWords(state, record, why), context.world.clock.now());
   const cost = formatMoney(used.costUsd, used.estimated);
   const lines: [string, string | undefined][] = [
     ['Group', state.group.id],
     ['Status', `${style(statusTone(status), status)}${reasons === '' ? '' : ` (${reasons})`}`],
-    ['Why', words === undefined ? undefined : withCommands(state, words, record)],
+    ['Why', words],
     ['Now', now],
     ['Going on', goingOn(context, session)],
     ['Project', definition.projectPath],
@@ -153,9 +155,11 @@ function describe(context: Context, session: LoadedSession, { used, now, denied,
 }
 
 /** What became of it, and why it does not go on. */
-function whyWords(record: SessionRecord, why: Verdict): string {
-  const words = troubleWith(record, why);
-  return words === undefined || why.message.includes(words) ? why.message : `${words} ${why.message}`;
+function whyWords(state: GroupState, record: SessionRecord, why: Verdict): string {
+  const words = troubleWith(state, record, why);
+  const told = withAdvice(why.message, why.advice);
+  if (words === undefined || why.message.includes(words.message)) return told;
+  return `${words.message} ${told}`;
 }
 
 function rejected(output: string, style: Style): string[] {

@@ -1,4 +1,5 @@
 /** `template add`: copies a pack of templates from a git repository or a folder. */
+
 import type { Command } from '@commander-js/extra-typings';
 import {
   type FetchedPack,
@@ -10,6 +11,7 @@ import {
   sayPowers,
   shortCommit,
 } from '../../../control/pack-fetch.ts';
+import { advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { nameOfSource } from '../../../git/source.ts';
 import { plural } from '../../../report/format.ts';
@@ -97,11 +99,17 @@ function checkFree(context: Context, packs: string, name: string, { source, ref 
   if (other === undefined) return ok(undefined);
   if (other.note === null || other.note.source !== source) {
     const from = other.note === null ? '' : ` from ${other.note.source}`;
-    const next = `Give this one another name with --name, or take that one away: template remove ${other.name}.`;
+    const remove = ['template', 'remove', other.name];
+    const next = advise('Give this one another name with --name, or take that one away with', remove);
     return fail('duplicate', `There is a template pack ${other.name}${from} already.`, next);
   }
-  const update = `template update ${other.name}${ref === undefined || ref === other.note.ref ? '' : ` --ref ${ref}`}`;
-  return fail('duplicate', `The template pack ${other.name} is installed from there already.`, `Use: ${update}.`);
+  const update = [
+    'template',
+    'update',
+    other.name,
+    ...(ref === undefined || ref === other.note.ref ? [] : ['--ref', ref]),
+  ];
+  return fail('duplicate', `The template pack ${other.name} is installed from there already.`, advise('Use', update));
 }
 
 function describe(note: PackNote): string[] {

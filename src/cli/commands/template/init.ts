@@ -1,7 +1,9 @@
 /** `template init`: a folder of templates to begin with. */
+
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { briefPath, tryPath } from '../../../control/path-argument.ts';
+import { commandText } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { systemFailure } from '../../../store/system-failure.ts';
@@ -39,7 +41,7 @@ function init(context: Context, typed: string, json: boolean): Work {
   }
   stdout.line(safeLine(`Made in ${folder}:`, 1000));
   for (const { path } of starterFiles) stdout.line(`  ${path}`);
-  stdout.line('Check them after every change with: claude-code-agent template validate <dir>');
+  stdout.line(`Check them after every change with: ${commandText(['template', 'validate', 'DIR'])}`);
   return ok(exitCode.done);
 }
 

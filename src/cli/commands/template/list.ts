@@ -1,6 +1,8 @@
 /** `template list`: every template that can be named here, where it comes from and what it hides. */
+
 import { type Command, Option } from '@commander-js/extra-typings';
 import { placesHere } from '../../../control/create/named-template.ts';
+import { commandText } from '../../../core/advice.ts';
 import { ok } from '../../../core/failure.ts';
 import { type Cell, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
@@ -48,7 +50,7 @@ function list(context: Context, kind: TemplateKind | undefined, json: boolean): 
     return ok(exitCode.done);
   }
   if (rows.length === 0) {
-    context.stderr.line('There are no templates. Make some with: claude-code-agent template init <dir>');
+    context.stderr.line(`There are no templates. Make some with: ${commandText(['template', 'init', 'DIR'])}`);
     return ok(exitCode.done);
   }
   for (const line of table(context, rows)) context.stdout.line(line);
@@ -80,7 +82,7 @@ function table(context: Context, rows: readonly Row[]): string[] {
   const columns = [{ title: 'KIND' }, { title: 'NAME' }, { title: 'ORIGIN' }, { title: 'HIDES' }, { title: 'FOR' }];
   const cells = rows.map(({ listed: { template, hides }, description, aliases, problems }): Cell[] => {
     const also = aliases.length === 0 ? '' : `(also ${aliases.join(', ')}) `;
-    const faulty = `faulty, see: template validate ${template.path}`;
+    const faulty = `faulty, see: ${commandText(['template', 'validate', template.path])}`;
     return [
       template.kind,
       template.name,

@@ -1,6 +1,8 @@
 /** `template render`: a template with its variables filled in, as a session would get it. */
+
 import { type Command, Option } from '@commander-js/extra-typings';
 import { findNamed, placesHere } from '../../../control/create/named-template.ts';
+import { advise } from '../../../core/advice.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { safeJson, safeLine, safeText } from '../../../report/terminal-text.ts';
 import { problemsFailure } from '../../../store/yaml-text.ts';
@@ -45,7 +47,7 @@ function renderNamed(context: Context, name: string, { var: pairs = [], kind, js
   const found = findNamed(context, placesHere(context), name, kind);
   if (!found.ok) return found;
   if (found.value.kind === 'workflow') {
-    const next = `See what it would start with: claude-code-agent run ${name} --dry-run`;
+    const next = advise('See what it would start with', ['run', name, '--dry-run']);
     return fail('usage', `"${name}" is a workflow, which has no text to fill in.`, next);
   }
   const loaded = loadTemplate(context.world, found.value);

@@ -1,7 +1,9 @@
 /** `template update`: fetches installed packs again and says what changed. */
+
 import type { Command } from '@commander-js/extra-typings';
 import { fetchPack, installPack, packSource, packsOf, sayPowers, shortCommit } from '../../../control/pack-fetch.ts';
-import { describeFailure, type Failure, fail, ok, type Result } from '../../../core/failure.ts';
+import { advise, commandText } from '../../../core/advice.ts';
+import { describeFailure, type Failure, fail, ok, publicFailure, type Result } from '../../../core/failure.ts';
 import { plural } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
 import { systemFailure } from '../../../store/system-failure.ts';
@@ -45,7 +47,11 @@ type Outcome = { readonly name: string } & (
 
 async function update(context: Context, name: string | undefined, given: Given): Promise<Work> {
   if (name === undefined && given.ref !== undefined) {
-    return fail('usage', '--ref is meant for one pack.', 'Name the pack: template update <name> --ref <ref>.');
+    return fail(
+      'usage',
+      '--ref is meant for one pack.',
+      advise('Name the pack', ['template', 'update', 'NAME', '--ref', 'REF']),
+    );
   }
   const packs = packsOf(context);
   if (!packs.ok) return packs;
@@ -86,7 +92,7 @@ async function tryUpdate(
 ): Promise<Result<Outcome>> {
   const { name, note } = pack;
   if (note === null) {
-    const next = `Add it again from its source: template remove ${name}, then template add.`;
+    const next = advise('Add it again from its source', ['template', 'remove', name], ['template', 'add', 'SOURCE']);
     return fail('corrupt-file', 'Its pack.json is missing or cannot be read, so nobody knows its source.', next);
   }
   const edits = handEdits(context.world, pack) ?? [];
@@ -114,7 +120,7 @@ async function tryUpdate(
 
 function show(context: Context, outcomes: readonly Outcome[]): void {
   if (outcomes.length === 0) {
-    context.stderr.line('There are no template packs. Add one with: claude-code-agent template add <source>');
+    context.stderr.line(`There are no template packs. Add one with: ${commandText(['template', 'add', 'SOURCE'])}`);
   }
   for (const outcome of outcomes) for (const line of describe(outcome)) context.stdout.line(line);
 }
@@ -141,6 +147,7 @@ function at({ ref, commit }: PackNote): string {
 }
 
 function plain(outcome: Outcome): object {
+  if (outcome.status === 'failed') return { ...outcome, problem: publicFailure(outcome.problem) };
   if (outcome.status !== 'updated') return outcome;
   const { name, status, from, note, changes } = outcome;
   return { name, status, from: { ref: from.ref, commit: from.commit, digest: from.digest }, note, changes };
@@ -150,8 +157,9 @@ function verdict(outcomes: readonly Outcome[]): Work {
   const failed = outcomes.flatMap((outcome) => (outcome.status === 'failed' ? [outcome] : []));
   const [first] = failed;
   if (first === undefined) return ok(exitCode.done);
-  const { reason, message, next } = first.problem;
-  if (failed.length === 1) return fail(reason, `Pack ${first.name} stays as it is: ${message}`, next);
+  const { reason, message } = first.problem;
+  const stays = { ...first.problem, message: `Pack ${first.name} stays as it is: ${message}` };
+  if (failed.length === 1) return { ok: false, failure: stays };
   const all = failed.map(({ name, problem }) => `${name}: ${describeFailure(problem)}`);
   return fail(reason, `${plural(failed.length, 'pack')} stay as they are: ${all.join(' ')}`, '');
 }

@@ -1,0 +1,49 @@
+/**
+ * What the reader can do next, as data: a sentence and the commands to type. Whoever shows it calls `adviceText`, so
+ * that a command is whole and can be pasted wherever it stands.
+ */
+import { programName } from './program-name.ts';
+
+/** The words of one command line, without the name of the program. */
+export type CommandLine = readonly string[];
+
+export interface Advice {
+  /** Full sentences, or where commands follow, what they are for: no dot at its end then. */
+  readonly sentence: string;
+  readonly commands: readonly CommandLine[];
+}
+
+/** `sentence` is a full one unless commands follow, which then belong to its end. */
+export function advise(sentence: string, ...commands: readonly CommandLine[]): Advice {
+  return { sentence, commands };
+}
+
+/** Where more can be read, for example `see('group', 'list')`. */
+export function see(...words: CommandLine): Advice {
+  return advise('See', words);
+}
+
+/** A command line as a shell takes it. Nothing may follow it at once: it would be taken for a part of it. */
+export function commandText(words: CommandLine): string {
+  return [programName, ...words.map(shellWord)].join(' ');
+}
+
+/** All of it in one line. `markUp`: what is done to the sentence and to each command where a face has markup. */
+export function adviceText({ sentence, commands }: Advice, markUp: MarkUp = plain): string {
+  const said = markUp.sentence(sentence);
+  if (commands.length === 0) return said;
+  const typed = commands.map((words) => markUp.command(commandText(words))).join(' · ');
+  return said === '' ? typed : `${said}: ${typed}`;
+}
+
+export interface MarkUp {
+  sentence(text: string): string;
+  command(text: string): string;
+}
+
+const plain: MarkUp = { sentence: (text) => text, command: (text) => text };
+
+/** Any text as one word of a shell's command line. */
+export function shellWord(text: string): string {
+  return /^[\w./@%+=:,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

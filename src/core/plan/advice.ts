@@ -1,0 +1,132 @@
+/**
+ * What helps a group or a session now. Found when it is shown and never logged, so that ids and amounts are those of
+ * then; a group that was begun as a rehearsal goes on as a rehearsal only.
+ */
+
+import { type Advice, advise, type CommandLine } from '../advice.ts';
+import type { GroupEvent } from '../event.ts';
+import { needsPerson, type SessionFailure } from '../failure.ts';
+import type { GroupId, SessionId } from '../group.ts';
+import { sessionLabel } from '../id.ts';
+import type { SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import { moneyUsd, sessionNamePattern } from '../values.ts';
+import { isBudgetExhausted } from './budget.ts';
+
+/** Begins a group, or continues a run that broke off. */
+export function runCommand(state: GroupState, ...more: CommandLine): CommandLine {
+  return ['group', 'run', state.group.id, ...rehearsed(state), ...more];
+}
+
+export function resumeCommand(state: GroupState, ...more: CommandLine): CommandLine {
+  return ['group', 'resume', state.group.id, ...rehearsed(state), ...more];
+}
+
+export function retryFailedCommand(state: GroupState): CommandLine {
+  return runCommand(state, '--retry-failed', ...raisedBudget(state));
+}
+
+export function resumeSessionCommand(state: GroupState, record: SessionRecord, ...more: CommandLine): CommandLine {
+  return ['session', 'resume', sessionReference(state, record), ...more, ...rehearsed(state)];
+}
+
+/** Gives a session more money of its own, as much again as it had, and goes on with it. */
+export function raiseSessionCommand(state: GroupState, record: SessionRecord): CommandLine {
+  const { maxBudgetUsd = 0 } = record.definition;
+  return resumeSessionCommand(state, record, ...budgetOption(maxBudgetUsd, record.usage.costUsd));
+}
+
+/** As it is typed: the group's id, and the session's name; its number where a foreign log has some other text there. */
+export function sessionReference({ group }: GroupState, { definition: { id, name = '' } }: SessionRecord): string {
+  return `${group.id}/${sessionLabel(id, sessionNamePattern.test(name) ? name : undefined)}`;
+}
+
+function rehearsed({ run }: GroupState): CommandLine {
+  return run?.rehearsal ? ['--rehearse'] : [];
+}
+
+/** Without more money the command would get nowhere, when that is what was short: as much again as the group had. */
+function raisedBudget(state: GroupState): CommandLine {
+  const cap = state.group.config.maxBudgetUsd;
+  return state.reason !== 'budget' || cap === undefined ? [] : budgetOption(cap, state.usage.costUsd);
+}
+
+function budgetOption(capUsd: number, spentUsd: number): CommandLine {
+  const wantedUsd = Math.min(moneyUsd.max, capUsd + Math.max(capUsd, spentUsd));
+  return ['--max-budget-usd', String(Math.ceil(wantedUsd * 100 - roundingError) / 100)];
+}
+
+/** Hundreds of cents are no exact numbers. */
+const roundingError = 1e-6;
+
+/** How a group goes on that nobody runs; before its cap is raised for money that may not be spent, that is settled. */
+export function groupAdvice(state: GroupState): Advice {
+  if (state.status === 'created') return advise('Start it with', runCommand(state));
+  const held = heldRecord(state);
+  if (held !== undefined) {
+    const { free, book } = settleCommands(state.group.id, held.definition.id);
+    return advise('Say whether what is held was spent, --free or --book', free, book);
+  }
+  return advise('Go on with', goOnCommand(state));
+}
+
+/** The session whose held money keeps the group from going on. */
+export function heldRecord({ reason, sessions }: GroupState): SessionRecord | undefined {
+  if (reason !== 'budget') return undefined;
+  return [...sessions.values()].find(({ usage }) => usage.heldUsd !== undefined);
+}
+
+/** Of the group's money there may be enough while a session has used up its own. */
+export function goOnCommand(state: GroupState): CommandLine {
+  if (state.status === 'failed' && state.counts.failed > 0) return retryFailedCommand(state);
+  const dry = state.reason === 'budget' && !state.budgetExceeded ? drySession(state) : undefined;
+  return dry === undefined ? resumeCommand(state, ...raisedBudget(state)) : raiseSessionCommand(state, dry);
+}
+
+function drySession({ sessions }: GroupState): SessionRecord | undefined {
+  return [...sessions.values()].find((record) => record.state.status === 'paused' && isBudgetExhausted(record));
+}
+
+/** The two answers to the question what became of money that is held for a session. */
+export function settleCommands(
+  groupId: GroupId,
+  id: SessionId,
+): { readonly free: CommandLine; readonly book: CommandLine } {
+  const number = sessionLabel(id, undefined);
+  return {
+    free: ['group', 'budget', groupId, '--free', number],
+    book: ['group', 'budget', groupId, '--book', number],
+  };
+}
+
+/** For a session that has used up its own budget. */
+export function raiseAdvice(state: GroupState, record: SessionRecord): Advice {
+  return advise('Raise it and go on with', raiseSessionCommand(state, record));
+}
+
+/** What the log says is to be done about the failure of a session, with the command that lets it go on then. */
+export function failureAdvice(state: GroupState, record: SessionRecord, { reason, next }: SessionFailure): Advice {
+  const reference = sessionReference(state, record);
+  const then = (what: string, ...commands: CommandLine[]) => advise(`${next} ${what}`.trim(), ...commands);
+  if (needsPerson(reason)) return then('Go on with', resumeCommand(state));
+  // Nothing shortens a conversation.
+  if (reason === 'prompt-too-long') return then('Remove it with', ['session', 'remove', reference]);
+  const retry = ['session', 'retry', reference];
+  if (reason === 'permission') {
+    return then('Allow it and try again with', ['session', 'allow', reference, '--denied', '--retry']);
+  }
+  if (reason === 'model-not-found') {
+    return then('Change it and try again with', ['session', 'edit', reference, '--model', 'sonnet'], retry);
+  }
+  if (reason === 'config-invalid') {
+    return then('See what it is started with, then try again', ['session', 'show', reference, '--config'], retry);
+  }
+  return then('Try again with', retry);
+}
+
+/** What belongs to an event that says that something needs somebody, in the state that it led to. */
+export function eventAdvice(event: GroupEvent, state: GroupState): Advice {
+  if (event.type === 'group_paused' || event.type === 'group_failed') return groupAdvice(state);
+  const record = event.type === 'session_failed' ? state.sessions.get(event.sessionId) : undefined;
+  return event.type === 'session_failed' && record !== undefined ? failureAdvice(state, record, event) : advise('');
+}

@@ -62,7 +62,7 @@ test('two groups of one slug in the same second get ids of their own, and the sl
 test('group list filters by status, newest first, one JSON document', async () => {
   expect(await user.json('group', 'list')).toEqual([]);
   expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
-    'There are no groups. Make one with: claude-code-agent group create <slug>\n',
+    'There are no groups. Make one with: claude-code-agent group create SLUG\n',
   );
   const first = await user.ok('group', 'create', 'first');
   const second = await user.ok('group', 'create', 'second');

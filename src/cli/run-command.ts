@@ -40,17 +40,25 @@ export function defineRun(command: Command, context: Context, texts: RunCommandT
 async function run(
   context: Context,
   reference: string,
-  wish: RunWish,
+  given: RunWish,
   before: RunCommandTexts['before'],
 ): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
+  const wish = asChosen(context, group.value, given);
   if (wish.dryRun) return dryRun(context, group.value, wish);
   const done = (await before?.(context, group.value, wish.config)) ?? null;
   if (done !== null) return done;
   if (wish.detach) return (await import('./detached.ts')).runDetached(context, group.value, wish);
   const result = await runInTerminal(context, group.value, wish);
   return result.ok ? concludeRun(context, group.value, result.value) : result;
+}
+
+/** A copy that is to be rehearsed need not be told so again. */
+function asChosen({ world }: Context, { root, groupId }: GroupReference, wish: RunWish): RunWish {
+  if (wish.rehearse !== undefined) return wish;
+  const state = loadGroup(world, root, groupId);
+  return state.ok && state.value.rehearsal !== undefined ? { ...wish, rehearse: true } : wish;
 }
 
 async function dryRun(context: Context, { root, groupId, paths }: GroupReference, wish: RunWish): Promise<Work> {

@@ -8,7 +8,7 @@ import { submit } from '../control/submit.ts';
 import { ok } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import { sessionLabel } from '../core/id.ts';
-import type { GroupState } from '../core/state.ts';
+import { type GroupState, isRehearsal } from '../core/state.ts';
 import { titleOf } from '../report/wording.ts';
 import type { CommandOf } from '../runner/request-answers.ts';
 import type { Context, Work } from './context.ts';
@@ -46,7 +46,10 @@ export async function runSession(
 ): Promise<Work> {
   const { sessionId, state } = session;
   const wish = { config: {}, output: 'text', retryFailed: false, only: [sessionId] } as const;
-  const ran = await runInTerminal(context, session, { ...wish, rehearse: rehearse ?? state.run?.rehearsal });
+  const ran = await runInTerminal(context, session, {
+    ...wish,
+    rehearse: rehearse ?? (isRehearsal(state) || undefined),
+  });
   if (!ran.ok) return ran;
   if (ran.value.kind !== 'settled') return concludeRun(context, session, ran.value);
   return ok(codeOf(ran.value.state, sessionId));

@@ -6,7 +6,7 @@ import { sessionLabel, sessionTitle as titleInFull } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
 import type { ApiRetry } from '../core/progress.ts';
 import type { SessionRecord } from '../core/session-state.ts';
-import { type GroupState, isThrottled } from '../core/state.ts';
+import { type GroupState, isRehearsal, isThrottled } from '../core/state.ts';
 import { moneyUsd } from '../core/values.ts';
 import type { Verdict } from '../core/verdict.ts';
 import { formatDuration, formatMoment, type Tone } from './format.ts';
@@ -47,12 +47,12 @@ export function statusTone(status: string): Tone {
 export const rehearsalNote = 'A rehearsal: no model is asked, and the figures are play money.';
 
 /** The command lines that begin a group and let it go on: one begun as a rehearsal goes on as a rehearsal only. */
-export function runLine({ group, run }: GroupState): string {
-  return `claude-code-agent group run ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;
+export function runLine(state: GroupState): string {
+  return `claude-code-agent group run ${state.group.id}${isRehearsal(state) ? ' --rehearse' : ''}`;
 }
 
-export function resumeLine({ group, run }: GroupState): string {
-  return `claude-code-agent group resume ${group.id}${run?.rehearsal ? ' --rehearse' : ''}`;
+export function resumeLine(state: GroupState): string {
+  return `claude-code-agent group resume ${state.group.id}${isRehearsal(state) ? ' --rehearse' : ''}`;
 }
 
 /**

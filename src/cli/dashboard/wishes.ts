@@ -8,7 +8,7 @@ import { submit } from '../../control/submit.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
 import { sessionLabel } from '../../core/id.ts';
-import type { GroupState } from '../../core/state.ts';
+import { type GroupState, isRehearsal } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import type { Wish } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
@@ -95,7 +95,7 @@ async function resumeGroup(
   if (runId !== null) return { text: 'Another runner has taken it over already.', tone: 'warn' };
   const started = await startDetached(context, group, {
     config: {},
-    rehearse: state.run?.rehearsal,
+    rehearse: isRehearsal(state) || undefined,
     // As `group resume` does; a run that was only interrupted goes on as it was.
     retryFailed: state.status === 'paused' || state.status === 'failed',
   });

@@ -18,8 +18,8 @@ export function readSamples(world: World, root: string): Sample[] {
     read += 1;
     const state = loadGroup(world, root, listing.id);
     if (!state.ok || state.value.run?.rehearsal) continue;
-    for (const { definition, usage, state: session } of state.value.sessions.values()) {
-      if (session.status !== 'completed') continue;
+    for (const { definition, usage, state: session, inherited } of state.value.sessions.values()) {
+      if (session.status !== 'completed' || inherited !== undefined) continue;
       samples.push({ ...kindOf(definition, state.value), costUsd: usage.costUsd, durationMs: usage.durationMs });
     }
   }

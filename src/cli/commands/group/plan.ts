@@ -1,6 +1,7 @@
 /** `group plan`: what a run would do and need, and what it may cost. Starts nothing. */
 import type { Command } from '@commander-js/extra-typings';
 import { loadReferredGroup } from '../../../control/resolve.ts';
+import { isRehearsal } from '../../../core/state.ts';
 import { frozenTemplates } from '../../../runner/place/generated-config.ts';
 import type { Context, Work } from '../../context.ts';
 import { type PlanWish, showPreview } from '../../plan-report.ts';
@@ -29,6 +30,6 @@ async function plan(context: Context, reference: string, wish: Omit<PlanWish, 'r
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   const { root, state, paths } = group.value;
-  const rehearsal = state.run?.rehearsal === true;
-  return showPreview(context, root, state, frozenTemplates(context.world, paths), { ...wish, rehearsal });
+  const templates = frozenTemplates(context.world, paths);
+  return showPreview(context, root, state, templates, { ...wish, rehearsal: isRehearsal(state) });
 }

@@ -101,6 +101,11 @@ const entries: readonly Entry[] = [
   },
   { path: 'group archive', summary: 'put a finished group away', load: () => import('./commands/group/archive.ts') },
   {
+    path: 'group prune',
+    summary: 'delete groups by age, status and size',
+    load: () => import('./commands/group/prune.ts'),
+  },
+  {
     path: 'group delete',
     summary: 'delete a group with its transcripts',
     load: () => import('./commands/group/delete.ts'),

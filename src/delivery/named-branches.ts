@@ -1,30 +1,31 @@
 /** Branches on which sessions of other groups build: they stay, whatever becomes of the group that made them. */
 import { basename, dirname } from 'node:path';
 import type { Place } from '../control/place.ts';
-import type { Workspace } from '../core/group.ts';
+import type { GroupId, Workspace } from '../core/group.ts';
 import { listGroups, loadGroup } from '../store/group-store.ts';
 import { type GroupPaths, groupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 
 /**
- * Whether another group than that of the folder `own` builds on it. With `orOwned` also one that made it counts, for
- * whoever only has it from there.
+ * The group, another one than that of the folder `own`, that builds on the branch; null when there is none. With
+ * `orOwned` also one that made it counts, for whoever only has it from there.
  */
-export function isNamedElsewhere(
+export function namedElsewhere(
   { world }: Pick<Place, 'world'>,
   own: GroupPaths,
   { repository, branch }: Pick<Workspace, 'repository' | 'branch'>,
   { orOwned }: { readonly orOwned: boolean },
-): boolean {
+): GroupId | null {
   const root = dirname(dirname(own.folder));
   const others = listGroups(world, root).filter(({ id }) => id !== basename(own.folder));
-  return others.some(({ id, meta }) => {
+  const found = others.find(({ id, meta }) => {
     // What of a damaged group can be read at all tells of its branches.
     if (meta === undefined) return mentions(world, groupPaths(root, id), branch);
     const named = meta.inheritedBranches ?? [];
     if (named.some((one) => one.branch === branch && one.repository === repository)) return true;
     return orOwned && isOwner(world, root, id, branch, repository);
   });
+  return found?.id ?? null;
 }
 
 /** Names of branches hold the slug of the group that made them, so few groups are looked at. */

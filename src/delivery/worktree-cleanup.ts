@@ -30,7 +30,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { freshHandover, keepHandover } from './handover-cleanup.ts';
-import { isNamedElsewhere } from './named-branches.ts';
+import { namedElsewhere } from './named-branches.ts';
 
 const namesShownMax = 3;
 
@@ -256,13 +256,13 @@ function doomedOf(
 
 /** What another group builds on stays; so does whatever is called as no session's branch is. */
 function mayRemove(place: Place, paths: GroupPaths, known: Pick<Workspace, 'repository' | 'branch'>): boolean {
-  return known.branch.startsWith(ownBranches) && !isNamedElsewhere(place, paths, known, { orOwned: false });
+  return known.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known, { orOwned: false }) === null;
 }
 
 /** A branch of another group is this one's as soon as nobody else names it. */
 function inheritedBy(place: Place, paths: GroupPaths, record: SessionRecord | undefined): Workspace | null {
   if (record?.inherited === undefined || record.workspace === undefined) return null;
-  return isNamedElsewhere(place, paths, record.workspace, { orOwned: true }) ? null : record.workspace;
+  return namedElsewhere(place, paths, record.workspace, { orOwned: true }) === null ? record.workspace : null;
 }
 
 function intentOf({ world: { files } }: Place, paths: GroupPaths, sessionId: SessionId): WorkspaceIntent | null {

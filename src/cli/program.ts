@@ -98,7 +98,17 @@ const entries: readonly Entry[] = [
     summary: 'push the work of all sessions and create pull requests',
     load: () => import('./commands/group/pr.ts'),
   },
+  {
+    path: 'group copy',
+    summary: 'the same group again, from its beginning or from a session on',
+    load: () => import('./commands/group/copy.ts'),
+  },
   { path: 'group archive', summary: 'put a finished group away', load: () => import('./commands/group/archive.ts') },
+  {
+    path: 'group prune',
+    summary: 'delete groups by age, status and size',
+    load: () => import('./commands/group/prune.ts'),
+  },
   {
     path: 'group delete',
     summary: 'delete a group with its transcripts',

@@ -40,17 +40,25 @@ export function defineRun(command: Command, context: Context, texts: RunCommandT
 async function run(
   context: Context,
   reference: string,
-  options: RunCommandOptions,
+  given: RunCommandOptions,
   before: RunCommandTexts['before'],
 ): Promise<Work> {
   const group = resolveGroup(context, reference);
   if (!group.ok) return group;
+  const options = asChosen(context, group.value, given);
   if (options.dryRun) return dryRun(context, group.value, options);
   const done = (await before?.(context, group.value, options.config)) ?? null;
   if (done !== null) return done;
   if (options.detach) return (await import('./detached.ts')).runDetached(context, group.value, options);
   const result = await runInTerminal(context, group.value, options);
   return result.ok ? concludeRun(context, group.value, result.value) : result;
+}
+
+/** A copy that is to be rehearsed need not be told so again. */
+function asChosen({ world }: Context, group: GroupReference, options: RunCommandOptions): RunCommandOptions {
+  if (options.rehearse !== undefined) return options;
+  const loaded = loadWithRunner(world, group);
+  return loaded.ok && loaded.value.state.rehearsal !== undefined ? { ...options, rehearse: true } : options;
 }
 
 async function dryRun(context: Context, group: GroupReference, options: RunCommandOptions): Promise<Work> {

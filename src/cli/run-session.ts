@@ -9,7 +9,7 @@ import { commandText } from '../core/advice.ts';
 import { ok } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import { sessionReference } from '../core/plan/advice.ts';
-import type { GroupState } from '../core/state.ts';
+import { type GroupState, isRehearsal } from '../core/state.ts';
 import { safeJson } from '../report/terminal-text.ts';
 import { titleOf } from '../report/wording.ts';
 import { besideDocument, type Context, type Work } from './context.ts';
@@ -48,7 +48,7 @@ export async function runSession(context: Context, session: LoadedSession, { reh
   const options = { config: {}, output: json ? 'quiet' : 'text', retryFailed: false, only: [sessionId] } as const;
   const ran = await runInTerminal(json ? besideDocument(context) : context, session, {
     ...options,
-    rehearse: rehearse ?? state.run?.rehearsal,
+    rehearse: rehearse ?? (isRehearsal(state) || undefined),
   });
   if (!ran.ok) return ran;
   if (ran.value.kind !== 'settled') return concludeRun(context, session, ran.value);

@@ -116,6 +116,12 @@ export interface MergedRepository {
   readonly sessionIds: readonly SessionId[];
 }
 
+/** The session whose work it is; never one that has inherited it itself. */
+export interface InheritedFrom {
+  readonly groupId: GroupId;
+  readonly sessionId: SessionId;
+}
+
 type SessionFact = { readonly sessionId: SessionId };
 type AttemptFact = SessionFact & { readonly attemptId: string };
 type ProcessFact = AttemptFact & { readonly attempt: number; readonly process: ProcessIdentity };
@@ -141,8 +147,25 @@ export type EventBody =
       readonly session: SessionDefinition;
       readonly changed?: readonly string[];
     })
+  /**
+   * The session was done in another group, from which this one was copied: it is completed with the result and the work
+   * that it has there, on the branch that it has there, and costs nothing here.
+   */
+  | (SessionFact & {
+      readonly type: 'session_inherited';
+      readonly from: InheritedFrom;
+      readonly result: string;
+      readonly structured?: unknown;
+      readonly work?: Work;
+      readonly isolated: boolean;
+      readonly workspace?: Workspace;
+      /** As in group_merged. */
+      readonly mergedInto?: string;
+    })
   /** The session is gone; what it cost stays spent. */
   | (SessionFact & { readonly type: 'session_removed' })
+  /** The group is a rehearsal, with this script unless told otherwise; an absolute path, absent = the default one. */
+  | { readonly type: 'rehearsal_chosen'; readonly script?: string }
   /** The group's first run begins. */
   | { readonly type: 'group_started'; readonly run: RunInfo }
   /** A later run begins; failed sessions named in `retry` become startable again. With `only`, no others start. */

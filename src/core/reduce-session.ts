@@ -1,7 +1,7 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
 import { unreachable } from './failure.ts';
-import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage } from './group.ts';
+import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage, type Workspace } from './group.ts';
 import { noteSaid, noteTight } from './plan/own-budget.ts';
 import { noteMoney } from './plan/settle.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
@@ -121,6 +121,9 @@ function applySessionEvent(
     case 'session_changed':
       changeDefinition(state, record, event.session);
       return;
+    case 'session_inherited':
+      inherit(state, record, event);
+      return;
     case 'session_starting':
       beginAttempt(state, record, event.attempt, event.at);
       return;
@@ -152,9 +155,7 @@ function applySessionEvent(
       failSession(state, record, event);
       return;
     case 'session_paused':
-      endAttempt(state, record, event);
-      record.state = { status: 'paused', reason: event.reason, message: event.message };
-      pauseSession(record, event);
+      pauseSession(state, record, event);
       return;
     case 'session_queued':
       queueByName(state, record, event);
@@ -228,6 +229,23 @@ function noteMessage(record: SessionRecord, text: string): void {
   if (attempt === undefined) delete record.finished;
 }
 
+function inherit(
+  state: GroupState,
+  record: SessionRecord,
+  event: Extract<SessionEvent, { type: 'session_inherited' }>,
+): void {
+  const { from, isolated, workspace, mergedInto, work } = event;
+  record.state = { status: 'completed', ...answerOf(event), ...(work === undefined ? {} : { work }) };
+  record.queued = false;
+  record.inherited = from;
+  record.isolated = isolated;
+  if (mergedInto !== undefined) record.mergedInto = mergedInto;
+  if (workspace === undefined) return;
+  record.workspace = workspace;
+  // What begins now begins with what was merged.
+  if (mergedInto === undefined) noteBase(state, workspace);
+}
+
 function isolate(
   state: GroupState,
   record: SessionRecord,
@@ -236,6 +254,10 @@ function isolate(
   if (record.workspace !== undefined && record.workspace.remade?.at !== workspace.remade?.at) record.unaware = true;
   if (workspace.remade?.from === 'base') delete record.committed;
   record.workspace = workspace;
+  noteBase(state, workspace);
+}
+
+function noteBase(state: GroupState, workspace: Workspace): void {
   const { repository, target, checkout = repository, origin = workspace.base } = workspace;
   if (state.bases.has(checkout)) return;
   state.bases.set(checkout, { repository, base: origin, ...(target === undefined ? {} : { target }) });
@@ -316,7 +338,13 @@ function stopAttempt(attempt: Attempt, reason: StopReason, at: string): void {
 }
 
 /** Why it paused decides whether it goes on by itself. */
-function pauseSession(record: SessionRecord, event: Extract<SessionEvent, { type: 'session_paused' }>): void {
+function pauseSession(
+  state: GroupState,
+  record: SessionRecord,
+  event: Extract<SessionEvent, { type: 'session_paused' }>,
+): void {
+  endAttempt(state, record, event);
+  record.state = { status: 'paused', reason: event.reason, message: event.message };
   switch (event.reason) {
     case 'interrupted':
     case 'slice':

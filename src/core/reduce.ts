@@ -50,6 +50,9 @@ function reduceGroup(state: GroupState, event: GroupEvent): void {
       state.definitionsVersion += 1;
       return;
     }
+    case 'rehearsal_chosen':
+      state.rehearsal = event.script === undefined ? {} : { script: event.script };
+      return;
     case 'group_started':
     case 'group_resumed':
       beginRun(state, event);

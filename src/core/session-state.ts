@@ -1,5 +1,5 @@
 /** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
-import type { AttemptIntent, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
+import type { AttemptIntent, InheritedFrom, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
 import type { SessionFailure } from './failure.ts';
 import { roundUsd, type SessionDefinition, type Usage, type Work, type Workspace } from './group.ts';
 
@@ -99,6 +99,8 @@ export interface SessionRecord {
   rejections?: number;
   /** Why its work was not accepted last: a sentence, and the end of what the command printed. */
   rejection?: Rejection;
+  /** Its work was done in another group, on a branch of that. */
+  inherited?: InheritedFrom;
   /** The branch into which its work was merged. */
   mergedInto?: string;
   /** The sentence with which the last failed attempt ended; the next attempt's model is told. */

@@ -23,6 +23,8 @@ export interface GroupState {
   lastSeq: number;
   updatedAt: string;
   run?: RunInfo;
+  /** It is to be rehearsed, whatever ran before. */
+  rehearsal?: { readonly script?: string };
   /** Begin of the current run; absent while none is going on. */
   runStartedAt?: string;
   /** Milliseconds of earlier runs. */
@@ -67,6 +69,11 @@ export const throttled = 'throttled';
 /** What holds is no usage limit: the server asks for fewer requests. */
 export function isThrottled({ limitType }: Pick<GroupState, 'limitType'>): boolean {
   return limitType === throttled;
+}
+
+/** The group is a rehearsal: it was run as one, or is to be. */
+export function isRehearsal({ run, rehearsal }: Pick<GroupState, 'run' | 'rehearsal'>): boolean {
+  return run?.rehearsal === true || rehearsal !== undefined;
 }
 
 /** The state after `group_created`. Throws IllegalEvent when the first event is another one. */

@@ -68,6 +68,8 @@ const groupTable: GroupTable = {
     session_removed: 'created',
     session_queued: 'created',
     session_message: 'created',
+    session_inherited: 'created',
+    rehearsal_chosen: 'created',
     group_started: 'running',
   },
   running,
@@ -120,6 +122,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_queued: 'pending',
     session_message: 'pending',
     session_starting: 'running',
+    session_inherited: 'completed',
     session_changed: 'pending',
     // A session may be named as the one that the budget does not let start.
     budget_warning: 'pending',

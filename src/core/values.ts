@@ -35,11 +35,16 @@ export const durationRule = 'expected a time from 1s to 30d, such as 90s, 15m, 2
 
 /** Milliseconds of a time such as `90s`, `15m` or `1h30m`; null when it is none, or not between 1 s and 30 d. */
 export function durationMs(text: string): number | null {
+  const ms = ageMs(text);
+  return ms !== null && isDurationMs(ms) ? ms : null;
+}
+
+/** The same of any length, as ages have it; null when it is none. */
+export function ageMs(text: string): number | null {
   const match = durationPattern.exec(text);
   if (match === null) return null;
   const [, days = 0, hours = 0, minutes = 0, seconds = 0] = match;
-  const ms = (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000;
-  return isDurationMs(ms) ? ms : null;
+  return (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000;
 }
 
 export function isDurationMs(ms: number): boolean {

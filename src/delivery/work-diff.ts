@@ -46,7 +46,10 @@ export function workspacesOf(place: Place, group: LoadedGroup): Result<ReadonlyM
   const events = readLog(place.world, group.paths.events);
   if (!events.ok) return events;
   const found = new Map<SessionId, Workspace>();
-  for (const event of events.value) if (event.type === 'session_isolated') found.set(event.sessionId, event.workspace);
+  for (const event of events.value) {
+    const isOne = event.type === 'session_isolated' || event.type === 'session_inherited';
+    if (isOne && event.workspace !== undefined) found.set(event.sessionId, event.workspace);
+  }
   return ok(found);
 }
 
@@ -146,7 +149,7 @@ function workOf({ state }: SessionRecord): string | undefined {
 function notIsolated({ record, state, sessionId }: LoadedSession): Result<never> {
   const title = titleOf(state, sessionId);
   const { projectPath, repository } = record.definition;
-  if (record.attempts === 0 || record.isolated === true) {
+  if (record.state.status !== 'completed' && (record.attempts === 0 || record.isolated === true)) {
     const next = advise('Start it with', runCommand(state));
     return fail('illegal-transition', `Session ${title} has not begun, so there is nothing to compare.`, next);
   }

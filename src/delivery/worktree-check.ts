@@ -159,7 +159,8 @@ async function checkGroup(survey: Survey, group: KnownGroup): Promise<Finding[]>
 async function checkWorkspace(survey: Survey, group: KnownGroup, record: SessionRecord): Promise<Finding | null> {
   const { world } = survey.place;
   const { definition, workspace, mergedInto } = record;
-  if (workspace === undefined) return null;
+  // What is inherited lies in another group, which is looked at by itself.
+  if (workspace === undefined || record.inherited !== undefined) return null;
   const { worktree } = sessionPaths(group.paths, definition.id);
   const title = group.state === null ? definition.id : titleOf(group.state, definition.id);
   const whose = `The worktree of ${title} in ${group.id}`;

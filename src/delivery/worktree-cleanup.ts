@@ -9,7 +9,7 @@ import { briefPath, shellWord, tryPath } from '../control/path-argument.ts';
 import type { Place } from '../control/place.ts';
 import { advise, type CommandLine } from '../core/advice.ts';
 import { describeFailure, fail, ok, type Result } from '../core/failure.ts';
-import type { SessionId } from '../core/group.ts';
+import type { SessionId, Workspace } from '../core/group.ts';
 import { isSessionId } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -31,6 +31,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { type GroupPaths, sessionPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import { freshHandover, keepHandover } from './handover-cleanup.ts';
+import { namedElsewhere } from './named-branches.ts';
 
 const namesShownMax = 3;
 
@@ -240,7 +241,8 @@ function doomedOf(
 ): Doomed | null {
   const { files } = place.world;
   const { worktree } = sessionPaths(paths, sessionId);
-  const known = record?.workspace ?? intentOf(place, paths, sessionId);
+  const own = record?.inherited === undefined ? record?.workspace : undefined;
+  const known = own ?? intentOf(place, paths, sessionId) ?? inheritedBy(place, paths, record);
   const isThere = [worktree, halfRemoved(worktree)].some((path) => files.entryKind(path) !== null);
   if (known === null && !isThere) return null;
   const found = findRepository(files, worktree);
@@ -250,10 +252,21 @@ function doomedOf(
     repository: known?.repository ?? linked ?? record?.definition.repository ?? '',
     path: worktree,
     ...(known === null ? {} : { madeAt: known.path, base: known.base }),
-    ...(known?.branch.startsWith(ownBranches) ? { branch: known.branch } : {}),
+    ...(known !== null && mayRemove(place, paths, known) ? { branch: known.branch } : {}),
     fresh: freshHandover(place, record, sessionPaths(paths, sessionId)),
     into,
   };
+}
+
+/** What another group builds on stays; so does whatever is called as no session's branch is. */
+function mayRemove(place: Place, paths: GroupPaths, known: Pick<Workspace, 'repository' | 'branch'>): boolean {
+  return known.branch.startsWith(ownBranches) && namedElsewhere(place, paths, known, { orOwned: false }) === null;
+}
+
+/** A branch of another group is this one's as soon as nobody else names it. */
+function inheritedBy(place: Place, paths: GroupPaths, record: SessionRecord | undefined): Workspace | null {
+  if (record?.inherited === undefined || record.workspace === undefined) return null;
+  return namedElsewhere(place, paths, record.workspace, { orOwned: true }) === null ? record.workspace : null;
 }
 
 function intentOf({ world: { files } }: Place, paths: GroupPaths, sessionId: SessionId): WorkspaceIntent | null {

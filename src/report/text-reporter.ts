@@ -108,6 +108,7 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
   switch (event.type) {
     case 'group_created':
     case 'session_starting':
+    case 'rehearsal_chosen':
     case 'session_identified':
     case 'request_answered':
     case 'session_queued':
@@ -122,6 +123,8 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
       return `changed${event.changed === undefined ? '' : `: ${settingWords(event.changed)}`}`;
     case 'session_removed':
       return 'removed';
+    case 'session_inherited':
+      return `${style('good', 'completed')}  in ${event.from.groupId}`;
     case 'group_started':
     case 'group_resumed':
       return describeRun(event, state);

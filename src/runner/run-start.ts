@@ -84,20 +84,23 @@ function sessionsWith(state: GroupState, status: 'failed'): SessionId[] {
 
 /** A rehearsed conversation must not go on as a paid one, nor play money count as spent, and the other way round. */
 function refuseMixing(state: GroupState, run: RunInfo): ReturnType<typeof fail> | null {
+  if (state.rehearsal !== undefined && run.rehearsal !== true) return refuseReal(state);
   const before = state.run;
   const begun = [...state.sessions.values()].some((record) => record.attempts > 0);
   if (!before || !begun || before.rehearsal === run.rehearsal) return null;
-  return before.rehearsal
-    ? fail(
-        'usage',
-        `Group ${state.group.id} was begun as a rehearsal and cannot go on for real.`,
-        'Create the group again to run it for real, or go on with --rehearse.',
-      )
-    : fail(
-        'usage',
-        `Group ${state.group.id} was begun for real and cannot go on as a rehearsal.`,
-        'Leave out --rehearse, or create the group again to rehearse it.',
-      );
+  if (before.rehearsal) return refuseReal(state);
+  const { id } = state.group;
+  const next = advise('Leave out --rehearse, or rehearse a copy of it', ['group', 'copy', id, '--rehearse']);
+  return fail('usage', `Group ${id} was begun for real and cannot go on as a rehearsal.`, next);
+}
+
+function refuseReal({ group: { id }, run }: GroupState): ReturnType<typeof fail> {
+  const what =
+    run === undefined
+      ? 'is a rehearsal and cannot be run for real'
+      : 'was begun as a rehearsal and cannot go on for real';
+  const next = advise('Go on with --rehearse, or run a copy of it for real', ['group', 'copy', id, '--real']);
+  return fail('usage', `Group ${id} ${what}.`, next);
 }
 
 /**

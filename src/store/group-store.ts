@@ -121,7 +121,7 @@ function isFolder({ files }: World, path: string): boolean {
 /**
  * Creates a group with its first sessions. Fails with `duplicate` when the id is taken (or a session's id or name is
  * used twice), `cycle`, `unknown-dependency` or `write-failed`; nothing is left behind then. `fill` adds further files
- * while nobody sees the group yet.
+ * while nobody sees the group yet; `further` is what is known of it from the beginning.
  */
 export function createGroup(
   world: World,
@@ -129,6 +129,7 @@ export function createGroup(
   definition: GroupDefinition,
   sessions: readonly SessionDefinition[] = [],
   fill: (paths: GroupPaths) => void = () => {},
+  further: readonly EventBody[] = [],
 ): Result<GroupState> {
   const graph = buildGraph(sessions);
   if (!graph.ok) return graph;
@@ -139,7 +140,7 @@ export function createGroup(
     // What cannot be removed of others is no reason not to create this one.
     sweepLeftovers(world, root);
     if (world.files.info(target.folder) !== null) return taken(definition.id);
-    const state = writeGroup(world, folder, definition, sessions);
+    const state = writeGroup(world, folder, definition, firstEvents(world, definition, sessions, further));
     fill(groupPathsIn(folder));
     world.files.rename(folder, target.folder);
     return ok(state);
@@ -155,11 +156,10 @@ function writeGroup(
   world: World,
   folder: string,
   definition: GroupDefinition,
-  sessions: readonly SessionDefinition[],
+  events: readonly GroupEvent[],
 ): GroupState {
   const paths = groupPathsIn(folder);
   for (const path of [folder, paths.sessions, paths.requests]) world.files.makeFolder(path);
-  const events = firstEvents(world, definition, sessions);
   createLog(world, paths.events, definition.id, events).close();
   const state = foldLog(paths.events, definition.id, events);
   assert(state.ok, `the definition of ${definition.id} makes no group`);
@@ -188,11 +188,13 @@ function firstEvents(
   world: World,
   group: GroupDefinition,
   sessions: readonly SessionDefinition[],
+  further: readonly EventBody[] = [],
 ): readonly GroupEvent[] {
   const at = new Date(world.clock.now()).toISOString();
   const bodies: EventBody[] = [
     { type: 'group_created', group },
     ...sessions.map((session): EventBody => ({ type: 'session_added', sessionId: session.id, session })),
+    ...further,
   ];
   return bodies.map((body, index) => ({ seq: index + 1, at, groupId: group.id, ...body }));
 }

@@ -16,7 +16,7 @@ import {
 } from '../core/group.ts';
 import { sessionUuid } from '../core/id.ts';
 import type { SessionRecord } from '../core/session-state.ts';
-import type { GroupState } from '../core/state.ts';
+import { type GroupState, isRehearsal } from '../core/state.ts';
 import { type GroupStatus, groupStatuses, type SessionStatus, sessionStatuses } from '../core/status.ts';
 import {
   type Check,
@@ -55,6 +55,8 @@ export interface GroupMeta extends GroupDefinition {
   readonly sessions: readonly SessionSummary[];
   /** It was rehearsed: `cost` is play money. */
   readonly rehearsal?: true;
+  /** Branches of other groups on which its sessions build. */
+  readonly inheritedBranches?: readonly Pick<Workspace, 'repository' | 'branch'>[];
   /** US dollars over all ended attempts. */
   readonly cost: number;
   readonly estimated?: true;
@@ -107,12 +109,22 @@ export function groupMeta(state: GroupState): GroupMeta {
     ...(isHeld ? present({ reason: state.reason, message: state.message }) : {}),
     sessions: [...state.sessions.values()].map(sessionSummary),
     config,
-    ...(state.run?.rehearsal ? { rehearsal: true as const } : {}),
+    ...(isRehearsal(state) ? { rehearsal: true as const } : {}),
+    ...inheritedBranches(state),
     cost: state.usage.costUsd,
     ...present({ estimated: state.usage.estimated }),
     tokens: state.usage.tokens,
     durationMs: ranForMs(state),
   };
+}
+
+function inheritedBranches({ sessions }: GroupState): Pick<GroupMeta, 'inheritedBranches'> {
+  const named = [...sessions.values()].flatMap(({ inherited, workspace }) =>
+    inherited === undefined || workspace === undefined
+      ? []
+      : [{ repository: workspace.repository, branch: workspace.branch }],
+  );
+  return named.length === 0 ? {} : { inheritedBranches: named };
 }
 
 function ranForMs(state: GroupState): number {
@@ -215,6 +227,7 @@ const aGroupMeta = fields({
   cost: optional(isNumber),
   tokens: optional(someTokens),
   durationMs: optional(isNumber),
+  inheritedBranches: optional(listOf(fields({ repository: isText, branch: isText }))),
 });
 
 const aSessionMeta = fields({

@@ -28,6 +28,8 @@ import {
 const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> = {
   group_created: {},
   group_changed: stays('created', 'running', 'paused', 'completed', 'failed'),
+  session_inherited: stays('created'),
+  rehearsal_chosen: stays('created'),
   group_redefined: stays('created', 'running', 'paused', 'completed', 'failed'),
   session_added: { ...stays('created', 'running', 'paused'), completed: 'paused', failed: 'paused' },
   session_changed: stays('created', 'running', 'paused', 'failed'),
@@ -72,6 +74,7 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
 
 /** The same for the session an event names. Adding, removing and group events move no existing session. */
 const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, SessionStatus>>>> = {
+  session_inherited: { pending: 'completed' },
   session_starting: { pending: 'running', running: 'running', paused: 'running', failed: 'running' },
   session_started: { running: 'running' },
   session_resumed: { running: 'running' },
@@ -163,6 +166,7 @@ const workspace = { path: '/w', folder: '/w', repository: '/r', branch: 'b', bas
 const until = '2026-01-04T14:31:00.000Z';
 
 const run = { id: 'run', runner: processIdentity };
+const from = { groupId: 'g', sessionId: sid(1) };
 
 /** A well-formed event of the type, about session 1 where it names one. */
 function eventOf(type: EventType, session: SessionStatus): EventBody {
@@ -173,6 +177,8 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
   if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
   if (type === 'session_cost_settled') return { type, sessionId, usage: noUsage };
   if (type === 'group_frozen') return { type, until };
+  if (type === 'session_isolated') return { type, ...of, workspace };
+  if (type === 'session_inherited') return { type, sessionId, from, result: 'Done.', isolated: false };
   switch (type) {
     case 'group_created':
       return { type, group: groupDefinition() };
@@ -224,8 +230,6 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, sessionId, action: 'stopped', usage: 2, limit: 2 };
     case 'request_answered':
       return { type, requestId: 'r', done: true, message: '', sessionId };
-    case 'session_isolated':
-      return { type, ...of, workspace };
     case 'session_accepting':
     case 'session_completed':
       return { type, ...of, result: 'Done.', usage: noUsage };
@@ -245,7 +249,8 @@ type Plain = Extract<
       | 'group_archived'
       | 'group_completed'
       | 'group_thawed'
-      | 'limit_lifted';
+      | 'limit_lifted'
+      | 'rehearsal_chosen';
   }
 >;
 

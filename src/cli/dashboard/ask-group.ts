@@ -10,7 +10,7 @@ import { commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';
 import { groupAdvice, sessionReference } from '../../core/plan/advice.ts';
 import { programName } from '../../core/program-name.ts';
-import type { GroupState } from '../../core/state.ts';
+import { type GroupState, isRehearsal } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import type { KeyCommand } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
@@ -96,7 +96,7 @@ async function resumeGroup(
   if (runId !== null) return { text: 'Another runner has taken it over already.', tone: 'warn' };
   const started = await startDetached(context, group, {
     config: {},
-    rehearse: state.run?.rehearsal,
+    rehearse: isRehearsal(state) || undefined,
     // As `group resume` does; a run that was only interrupted goes on as it was.
     retryFailed: state.status === 'paused' || state.status === 'failed',
   });

@@ -6,6 +6,7 @@ import { InvalidArgumentError } from '@commander-js/extra-typings';
 import type { ContextName } from '../../core/group.ts';
 import {
   acceptRetriesMax,
+  ageMs,
   concurrentMax,
   contextSystems,
   durationMs,
@@ -93,6 +94,18 @@ export function parseDuration(text: string): number {
   const ms = durationMs(text);
   if (ms === null) throw new InvalidArgumentError('It must be a time from 1s to 30d, such as 90s, 15m, 2h or 1h30m.');
   return ms;
+}
+
+/** How long ago something was, such as `30d`; the value is in milliseconds. */
+export function parseAge(text: string): number {
+  const ms = ageMs(text);
+  if (ms === null) throw new InvalidArgumentError('It must be a time such as 12h, 30d or 365d.');
+  return ms;
+}
+
+/** How many are left, none included. */
+export function parseKept(text: string): number {
+  return parseWhole(text, 1_000_000, 0);
 }
 
 function parseWhole(text: string, max: number, min = 1): number {

@@ -2,6 +2,8 @@
  * control/create/: how groups come into being: with an id that nobody has, their sessions, and the templates they are
  * going to use.
  */
+import { join } from 'node:path';
+import type { EventBody } from '../../core/event.ts';
 import { ok, type Result } from '../../core/failure.ts';
 import type { ConfigTemplateRef, GroupDefinition, SessionDefinition } from '../../core/group.ts';
 import { makeGroupId, sessionLabel } from '../../core/id.ts';
@@ -11,6 +13,7 @@ import { createGroup, draftGroup } from '../../store/group-store.ts';
 import type { GroupPaths } from '../../store/paths.ts';
 import type { Checked } from '../../store/yaml-text.ts';
 import { type ConfigTemplate, freezeConfigTemplate } from '../../template/config-template.ts';
+import type { World } from '../../world/world.ts';
 import type { Place } from '../place.ts';
 
 /** Groups of one slug made in the same second get the next free second in their id; more than this is no accident. */
@@ -24,6 +27,10 @@ export interface NewGroup {
   readonly configTemplates: readonly ConfigTemplate[];
   /** Text of the workflow it is made from. */
   readonly workflow?: string;
+  /** What else is known of it from the beginning. */
+  readonly events?: readonly EventBody[];
+  /** A folder of another group that is copied. */
+  readonly sharedConfig?: string;
 }
 
 /** Creates the group as a whole or not at all. Fails as `createGroup` does, or for a configuration. */
@@ -36,14 +43,34 @@ export function createNewGroup(place: Place, root: string, group: NewGroup): Res
   for (let tries = 1; ; tries += 1) {
     const id = makeGroupId(atMs + (tries - 1) * 1000, group.definition.slug);
     const definition = { ...group.definition, id, createdAt };
-    const created = createGroup(world, root, definition, group.sessions, (paths) => fill(place, paths, group));
+    const created = createGroup(
+      world,
+      root,
+      definition,
+      group.sessions,
+      (paths) => fill(place, paths, group),
+      group.events,
+    );
     if (created.ok || created.failure.reason !== 'duplicate' || tries === idTriesMax) return created;
   }
 }
 
-function fill({ world }: Place, paths: GroupPaths, { configTemplates, workflow }: NewGroup): void {
+function fill({ world }: Place, paths: GroupPaths, { configTemplates, workflow, sharedConfig }: NewGroup): void {
   for (const template of configTemplates) freezeConfigTemplate(world, template, paths.templates);
   if (workflow !== undefined) world.files.writeAtomic(paths.workflow, workflow);
+  if (sharedConfig !== undefined) copyFolder(world, sharedConfig, paths.sharedConfig);
+}
+
+/** Regular files and folders; what a link leads to is somebody else's. */
+function copyFolder({ files }: World, from: string, to: string): void {
+  if (files.entryKind(from) !== 'folder') return;
+  files.makeFolder(to);
+  for (const name of files.list(from)) {
+    const [source, target] = [join(from, name), join(to, name)];
+    const kind = files.entryKind(source);
+    if (kind === 'folder') copyFolder({ files } as World, source, target);
+    else if (kind === 'file') files.writeBytes(target, files.readBytes(source, 0, Number.MAX_SAFE_INTEGER));
+  }
 }
 
 /** The state that the group would have; nothing is written. */
@@ -54,9 +81,12 @@ export function draftState({ world }: Place, { definition, sessions }: NewGroup)
 }
 
 /** The templates as they are now; a group that is only looked at has no copies. */
-export function unfrozen({ configTemplates }: Pick<NewGroup, 'configTemplates'>): TemplateStore {
+export function unfrozen({
+  configTemplates,
+  sharedConfig = '',
+}: Pick<NewGroup, 'configTemplates' | 'sharedConfig'>): TemplateStore {
   return {
-    sharedConfig: '',
+    sharedConfig,
     load(digest): Checked<ConfigTemplate> {
       const value = configTemplates.find((template) => template.digest === digest);
       if (value === undefined) throw new Error(`Internal error: no config template ${digest} was loaded`);

@@ -100,7 +100,7 @@ async function rehearsalOf(
   rehearse: string | true | undefined,
 ): Promise<Result<Rehearsal | undefined>> {
   const state = rehearse === true ? loadGroup(place.world, root, groupId) : null;
-  const script = state?.ok ? state.value.run?.script : undefined;
+  const script = state?.ok ? (state.value.run ?? state.value.rehearsal)?.script : undefined;
   if (script === undefined || place.world.files.info(script) !== null) {
     return rehearsalFor(place, script ?? rehearse);
   }

@@ -35,8 +35,8 @@ export function* samplesByGroup(world: World, root: string, except?: GroupId): G
 
 /** The completed sessions of a group. */
 export function samplesOf(state: GroupState): Sample[] {
-  return [...state.sessions.values()].flatMap(({ definition, usage, state: session }) =>
-    session.status === 'completed'
+  return [...state.sessions.values()].flatMap(({ definition, usage, state: session, inherited }) =>
+    session.status === 'completed' && inherited === undefined
       ? [{ ...kindOf(definition, state), costUsd: usage.costUsd, durationMs: usage.durationMs }]
       : [],
   );

@@ -9,7 +9,7 @@ import { needsPerson, type SessionFailure } from '../failure.ts';
 import type { GroupId, SessionId } from '../group.ts';
 import { sessionLabel } from '../id.ts';
 import type { SessionRecord } from '../session-state.ts';
-import type { GroupState } from '../state.ts';
+import { type GroupState, isRehearsal } from '../state.ts';
 import { moneyUsd, sessionNamePattern } from '../values.ts';
 import { isBudgetExhausted } from './budget.ts';
 
@@ -41,8 +41,8 @@ export function sessionReference({ group }: GroupState, { definition: { id, name
   return `${group.id}/${sessionLabel(id, sessionNamePattern.test(name) ? name : undefined)}`;
 }
 
-function rehearsed({ run }: GroupState): CommandLine {
-  return run?.rehearsal ? ['--rehearse'] : [];
+function rehearsed(state: GroupState): CommandLine {
+  return isRehearsal(state) ? ['--rehearse'] : [];
 }
 
 /** Without more money the command would get nowhere, when that is what was short: as much again as the group had. */

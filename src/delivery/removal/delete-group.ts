@@ -14,10 +14,21 @@ import type { World } from '../../world/world.ts';
 import { finishMerge } from '../finish.ts';
 import { leftoversOf, type Release, releaseWorktrees } from '../worktree-cleanup.ts';
 
-/** Fails with `busy` while a runner holds it, and with `illegal-transition` while worktrees hold what would be lost. */
-export async function deleteGroup(place: Place, group: GroupReference, release: Release): Promise<Result<void>> {
+/**
+ * Fails with `busy` while a runner holds it, with `illegal-transition` while worktrees hold what would be lost, and as
+ * `allows` does, which is asked when nobody else can change the group any more.
+ */
+export async function deleteGroup(
+  place: Place,
+  group: GroupReference,
+  release: Release,
+  allows: (state: GroupState) => Result<void> = () => ok(undefined),
+): Promise<Result<void>> {
   const deleted = await changeGroup<void>(place, group, {
-    direct: (writer) => deleteNow(place, group, writer, release),
+    direct: (writer) => {
+      const allowed = allows(writer.state);
+      return allowed.ok ? deleteNow(place, group, writer, release) : allowed;
+    },
   });
   return deleted.ok || !isDamage(deleted.failure) ? deleted : deleteDamaged(place, group, release);
 }

@@ -1,6 +1,7 @@
 /** `group plan`: what a run would do and need, and what it may cost. Starts nothing. */
 import type { Command } from '@commander-js/extra-typings';
 import { loadReferredGroup } from '../../../control/resolve.ts';
+import { isRehearsal } from '../../../core/state.ts';
 import type { Context, Work } from '../../context.ts';
 import { type PlanOptions, showPreview } from '../../plan-report.ts';
 
@@ -28,6 +29,5 @@ async function plan(context: Context, reference: string, options: Omit<PlanOptio
   const group = loadReferredGroup(context, reference);
   if (!group.ok) return group;
   const { root, state } = group.value;
-  const rehearsal = state.run?.rehearsal === true;
-  return showPreview(context, root, state, 'frozen', { ...options, rehearsal });
+  return showPreview(context, root, state, 'frozen', { ...options, rehearsal: isRehearsal(state) });
 }

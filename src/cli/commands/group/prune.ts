@@ -1,0 +1,105 @@
+/** `group prune`: deletes groups that nobody needs any more, by age, status and size. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { referenceTo } from '../../../control/groups.ts';
+import { whileWaiting } from '../../../control/request.ts';
+import { describeFailure, fail, ok } from '../../../core/failure.ts';
+import { groupStatuses } from '../../../core/status.ts';
+import {
+  type Doomed,
+  megabytes,
+  type PrunePlan,
+  type PruneWish,
+  planPrune,
+  pruneGroup,
+} from '../../../delivery/removal/prune-groups.ts';
+import { formatTable, plural } from '../../../report/format.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import { confirmed } from '../../confirm.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+import { parseAge, parseKept, parseMegabytes } from '../../options/option-values.ts';
+
+const example = `
+Example:
+  $ claude-code-agent group prune --older-than 30d --dry-run
+  $ claude-code-agent group prune --status archived --keep 10
+  $ claude-code-agent group prune --larger-than 500 --older-than 7d --yes`;
+
+const noteColumns = 600;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description(
+      'Deletes groups of which all is true that is given, as `delete` does: no work is lost, branches with ' +
+        'unmerged commits stay. Shows which ones and why, then asks. Running and paused groups stay unless --status ' +
+        'names them; groups that are being run, or on whose branches others build, stay in any case.',
+    )
+    .option('--older-than <time>', 'nothing happened to them for so long, such as 12h or 30d', parseAge)
+    .addOption(new Option('--status <status>', 'only groups of this status').choices([...groupStatuses, 'active']))
+    .option('--larger-than <mb>', 'their files take more than so many MB', parseMegabytes)
+    .option('--keep <n>', 'so many of the newest stay', parseKept)
+    .option('--dry-run', 'only show which ones')
+    .option('-y, --yes', 'do not ask')
+    .addOption(new Option('--force', 'the same').hideHelp())
+    .option('--json', 'one JSON document: the groups, and why others stay')
+    .addHelpText('after', example)
+    .action(({ olderThan, status, largerThan, keep, ...given }) => {
+      const wish: PruneWish = { olderThanMs: olderThan, status, largerThanBytes: largerThan, keep };
+      return context.run(() => prune(context, wish, given));
+    });
+}
+
+interface Given {
+  readonly dryRun?: true | undefined;
+  readonly yes?: true | undefined;
+  readonly force?: true | undefined;
+  readonly json?: true | undefined;
+}
+
+async function prune(context: Context, wish: PruneWish, { dryRun, yes, force, json }: Given): Promise<Work> {
+  if (Object.values(wish).every((value) => value === undefined)) {
+    const next = 'Give --older-than, --status, --larger-than or --keep.';
+    return fail('usage', 'Nothing says which groups are to go.', next);
+  }
+  const root = context.root();
+  if (!root.ok) return root;
+  const plan = await planPrune(context, root.value, wish);
+  if (!json) show(context, plan);
+  if (dryRun || plan.doomed.length === 0) {
+    if (json) context.stdout.line(safeJson({ groups: plan.doomed, kept: plan.kept, deleted: [] }, 2));
+    return ok(exitCode.done);
+  }
+  const bytes = plan.doomed.reduce((sum, one) => sum + one.bytes, 0);
+  const question = `Delete ${plural(plan.doomed.length, 'group')} (${megabytes(bytes)}) with all transcripts?`;
+  const sure = await confirmed(context, question, yes === true || force === true);
+  if (!sure.ok) return sure;
+  if (!sure.value) {
+    context.stderr.line('Nothing was deleted.');
+    return ok(exitCode.done);
+  }
+  const deleted = await deleteAll(context, root.value, plan.doomed);
+  if (json) context.stdout.line(safeJson({ groups: plan.doomed, kept: plan.kept, deleted }, 2));
+  else context.stderr.line(`Deleted ${plural(deleted.length, 'group')}.`);
+  return ok(deleted.length === plan.doomed.length ? exitCode.done : exitCode.failed);
+}
+
+function show({ stdout, stderr }: Context, { doomed, kept }: PrunePlan): void {
+  const columns = [{ title: 'GROUP' }, { title: 'SIZE', align: 'right' }, { title: 'WHY' }] as const;
+  const rows = doomed.map(({ id, bytes, why }) => [id, megabytes(bytes), why]);
+  if (rows.length > 0) stdout.line(formatTable(columns, rows, stdout.style).join('\n'));
+  else stderr.line('There are no such groups.');
+  for (const { id, why } of kept) stderr.line(`${id} stays. ${safeLine(why, noteColumns)}`);
+}
+
+/** Ids of those that are gone; of others it is said why they are not. */
+async function deleteAll(context: Context, root: string, doomed: readonly Doomed[]): Promise<string[]> {
+  const deleted: string[] = [];
+  const tell = (note: string): void => context.stderr.line(safeLine(note, noteColumns));
+  for (const one of doomed) {
+    const group = referenceTo(root, one.id);
+    const gone = await whileWaiting(context, group, pruneGroup(context, group, one, tell));
+    if (gone.ok) deleted.push(one.id);
+    else tell(`${one.id} stays. ${describeFailure(gone.failure)}`);
+  }
+  return deleted;
+}

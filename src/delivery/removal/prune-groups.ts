@@ -1,0 +1,138 @@
+/** Groups that nobody needs any more: which of them go, and why others stay. */
+import { join } from 'node:path';
+import type { Place } from '../../control/place.ts';
+import { type GroupReference, isHeld } from '../../control/resolve.ts';
+import { adviceText, advise, see } from '../../core/advice.ts';
+import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import type { GroupState } from '../../core/state.ts';
+import { activeGroupStatuses, type GroupStatus } from '../../core/status.ts';
+import { formatAge } from '../../report/format.ts';
+import { listGroups, loadGroup } from '../../store/group-store.ts';
+import type { GroupMeta } from '../../store/meta.ts';
+import { type GroupPaths, groupPaths } from '../../store/paths.ts';
+import type { Files } from '../../world/world.ts';
+import { namedElsewhere } from '../named-branches.ts';
+import { checkReleasable, leftoversOf } from '../worktree-cleanup.ts';
+import { deleteGroup } from './delete-group.ts';
+
+/** All that is given must be true of a group that goes. */
+export interface PruneWish {
+  /** Milliseconds since anything happened to it. */
+  readonly olderThanMs?: number | undefined;
+  /** Absent: any but running and paused ones. */
+  readonly status?: GroupStatus | 'active' | undefined;
+  readonly largerThanBytes?: number | undefined;
+  /** So many of the newest of them stay. */
+  readonly keep?: number | undefined;
+}
+
+export interface Doomed {
+  readonly id: GroupId;
+  readonly status: GroupStatus;
+  readonly bytes: number;
+  /** For people: what of the wish is true of it. */
+  readonly why: string;
+}
+
+export interface PrunePlan {
+  readonly doomed: readonly Doomed[];
+  /** Others that were meant. `why` is one sentence or more. */
+  readonly kept: readonly { readonly id: GroupId; readonly why: string }[];
+}
+
+/** Changes nothing. */
+export async function planPrune(place: Place, root: string, wish: PruneWish): Promise<PrunePlan> {
+  const nowMs = place.world.clock.now();
+  const meant = listGroups(place.world, root).flatMap(({ meta, problem }) =>
+    meta !== undefined && problem === undefined && isMeant(meta, wish) ? [meta] : [],
+  );
+  const doomed: Doomed[] = [];
+  const kept: { id: GroupId; why: string }[] = [];
+  // Newest first.
+  for (const meta of meant.slice(wish.keep ?? 0)) {
+    const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
+    const ageMs = nowMs - Date.parse(meta.updatedAt);
+    if (wish.olderThanMs !== undefined && ageMs < wish.olderThanMs) continue;
+    const bytes = sizeOf(place.world.files, group.paths.folder);
+    if (wish.largerThanBytes !== undefined && bytes <= wish.largerThanBytes) continue;
+    const obstacle = await obstacleOf(place, group);
+    if (obstacle !== null) kept.push({ id: meta.id, why: obstacle });
+    else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, wish, bytes, ageMs) });
+  }
+  return { doomed, kept };
+}
+
+/** Deletes one of the plan, unless it is another one by now. Fails as `deleteGroup` does. */
+export function pruneGroup(
+  place: Place,
+  group: GroupReference,
+  { status }: Pick<Doomed, 'status'>,
+  tell: (note: string) => void,
+): Promise<Result<void>> {
+  const command = ['group', 'delete', group.groupId];
+  return deleteGroup(place, group, { force: false, command, tell }, (state) => {
+    if (state.status === status) return namedProblem(place, group.paths, state);
+    const message = `Group ${group.groupId} is ${state.status} by now.`;
+    return fail('illegal-transition', message, see('group', 'show', group.groupId));
+  });
+}
+
+function isMeant({ status }: GroupMeta, { status: wanted }: PruneWish): boolean {
+  if (wanted === undefined) return status !== 'running' && status !== 'paused';
+  return wanted === 'active' ? activeGroupStatuses.has(status) : status === wanted;
+}
+
+async function obstacleOf(place: Place, group: GroupReference): Promise<string | null> {
+  if (isHeld(place.world, group)) {
+    return `It is being run. ${adviceText(advise('Pause it first', ['group', 'pause', group.groupId]))}`;
+  }
+  const state = loadGroup(place.world, group.root, group.groupId);
+  if (!state.ok) return describeFailure(state.failure);
+  const named = namedProblem(place, group.paths, state.value);
+  if (!named.ok) return named.failure.message;
+  const leftovers = await leftoversOf(place, group.paths, state.value);
+  const command = ['group', 'delete', group.groupId];
+  const releasable = checkReleasable(place, leftovers, { force: false, command });
+  return releasable.ok ? null : describeFailure(releasable.failure);
+}
+
+function namedProblem(place: Place, paths: GroupPaths, { group, sessions }: GroupState): Result<void> {
+  for (const { workspace } of sessions.values()) {
+    const other = workspace === undefined ? null : namedElsewhere(place, paths, workspace, { orOwned: false });
+    if (workspace === undefined || other === null) continue;
+    const message = `The group ${other} builds on its branch ${workspace.branch}.`;
+    return fail('illegal-transition', message, advise('Delete it all the same with', ['group', 'delete', group.id]));
+  }
+  return ok(undefined);
+}
+
+function whyOf({ status }: GroupMeta, wish: PruneWish, bytes: number, ageMs: number): string {
+  const parts = [
+    status,
+    `unchanged for ${formatAge(ageMs)}`,
+    ...(wish.largerThanBytes === undefined ? [] : [megabytes(bytes)]),
+    ...(wish.keep === undefined ? [] : [`not among the newest ${wish.keep}`]),
+  ];
+  return parts.join(', ');
+}
+
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/** Of what is there itself: what links lead to stays. */
+function sizeOf(files: Files, path: string): number {
+  const kind = files.entryKind(path);
+  if (kind === 'file') return files.info(path)?.size ?? 0;
+  if (kind !== 'folder') return 0;
+  let bytes = 0;
+  for (const name of files.list(path)) {
+    try {
+      bytes += sizeOf(files, join(path, name));
+    } catch {
+      // Gone meanwhile, or not ours to look into.
+    }
+  }
+  return bytes;
+}

@@ -9,6 +9,7 @@ import { programName } from '../core/program-name.ts';
 import { type Context, finishOutput, sayException } from './context.ts';
 import { type ExitCode, exitCode } from './exit-code.ts';
 import { example, families } from './families.ts';
+import { chooseOutput } from './reporters.ts';
 import { defineShortForm, shortForms } from './short-forms.ts';
 import { explainUsage, type Named } from './usage-error.ts';
 
@@ -387,6 +388,10 @@ export async function runToEnd(context: Context, argv: readonly string[], versio
 
 /** Keeps the exit code in the context. Exceptions of commands pass through. */
 async function runProgram(context: Context, argv: readonly string[], version: string): Promise<void> {
+  if (argv.length === 0 && hasScreen(context)) {
+    const { runHome } = await import('./home/run-home.ts');
+    return context.run(() => runHome(context));
+  }
   const line = longLine(argv);
   const program = await buildProgram(context, line, version);
   const words = argv[0] === 'help' && !isCommand(program, line) ? line.slice(0, -1) : line;
@@ -399,6 +404,12 @@ async function runProgram(context: Context, argv: readonly string[], version: st
     // A family without a command: the help was shown, on stderr.
     if (error.code !== 'commander.help') context.stderr.line(explainUsage(error, program, line));
   }
+}
+
+/** Where `group run` would show the dashboard. */
+function hasScreen(context: Context): boolean {
+  const output = chooseOutput(context, undefined);
+  return output.ok && output.value === 'tui';
 }
 
 /** `help a b` is `a b --help`, and `version` is `--version`: the options say what is meant for every command alike. */

@@ -4,10 +4,10 @@
  */
 
 import { Command, type OptionValues } from '@commander-js/extra-typings';
-import { loadReferredGroup, loadReferredSession, resolveGroup, sessionOf } from '../control/resolve.ts';
-import { advise, commandText, see } from '../core/advice.ts';
+import { isGroupNamed, loadReferredGroup, loadReferredSession, sessionOf } from '../control/resolve.ts';
+import { advise, commandText } from '../core/advice.ts';
 import { fail, ok, type Result } from '../core/failure.ts';
-import { quoted, recencyOf, sessionLabel } from '../core/id.ts';
+import { sessionLabel } from '../core/id.ts';
 import { planOf } from '../core/plan/plan.ts';
 import { listTitles, titleOf } from '../report/wording.ts';
 import type { Context } from './context.ts';
@@ -133,18 +133,6 @@ function linesFor(context: Context, form: ShortForm, typed: Typed): Result<reado
     return ok([{ argv: ['group', 'why', groupId, sessionId, ...without(rest, reference)] }]);
   }
   return ok([{ argv: [...((isGroup.value ? form.group : form.session) ?? []), ...rest] }]);
-}
-
-/** False = a session. A word that could be either is a group: sessions can always be named with theirs. */
-function isGroupNamed(context: Context, reference: string): Result<boolean> {
-  if (reference.includes('/')) return ok(false);
-  const group = resolveGroup(context, reference);
-  if (group.ok) return ok(true);
-  if (group.failure.reason !== 'not-found' || recencyOf(reference) !== null) return group;
-  const session = loadReferredSession(context, reference);
-  if (session.ok || session.failure.reason !== 'not-found') return session.ok ? ok(false) : session;
-  const next = see('group', 'list');
-  return fail('not-found', `There is no group and no session ${quoted(reference)}.`, next);
 }
 
 /** One after the other, in the order of the graph; what has no place for titles takes one session alone. */

@@ -110,6 +110,18 @@ export function loadReferredSession(place: Place, reference: string, resolve = r
   return sessionOf(group.value, split.value.session);
 }
 
+/** Whether a word means a group, else a session. One that could be either is a group: sessions have further names. */
+export function isGroupNamed(place: Place, reference: string): Result<boolean> {
+  if (reference.includes('/')) return ok(false);
+  const group = resolveGroup(place, reference);
+  if (group.ok) return ok(true);
+  if (group.failure.reason !== 'not-found' || recencyOf(reference) !== null) return group;
+  const session = loadReferredSession(place, reference);
+  if (session.ok || session.failure.reason !== 'not-found') return session.ok ? ok(false) : session;
+  const message = `There is no group and no session ${quoted(reference)}.`;
+  return fail('not-found', message, see('group', 'list'));
+}
+
 /** A session of a group that is known already. */
 export function sessionOf(group: LoadedGroup, reference: string): Result<LoadedSession> {
   const found = findSessionOf(group.state, reference);

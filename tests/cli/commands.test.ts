@@ -78,7 +78,7 @@ test('group list filters by status, newest first, one JSON document', async () =
   expect(await user.json('group', 'list', '--status', 'archived')).toEqual([]);
   expect((await user.run('group', 'list', '--status', 'archived')).stderr).toBe(
     'There are no archived groups. Of any status there are 2: claude-code-agent group list\n' +
-      'A finished group is put away with: claude-code-agent group archive <group>\n',
+      'A finished group is put away with: claude-code-agent group archive GROUP\n',
   );
   const text = await user.ok('group', 'list');
   expect(text.split('\n')).toHaveLength(3);

@@ -1,16 +1,14 @@
 /** `group list`: all groups, newest first. */
 
 import { type Command, Option } from '@commander-js/extra-typings';
-import { type GroupListing, type GroupMeta, groupMeta, listGroups, referenceTo } from '../../../control/groups.ts';
-import { loadWithRunner } from '../../../control/resolve.ts';
-import { standingOf } from '../../../control/watch/live-view.ts';
+import { type GroupListing, listGroups } from '../../../control/groups.ts';
+import { presentGroup } from '../../../control/watch/present-group.ts';
 import { commandText } from '../../../core/advice.ts';
 import { describeFailure, type Failure, ok, publicFailure } from '../../../core/failure.ts';
-import { addUsage } from '../../../core/group.ts';
 import { activeGroupStatuses, groupStatuses } from '../../../core/status.ts';
 import { type Cell, formatAge, formatMoney, formatTable } from '../../../report/format.ts';
 import { safeJson, safeLine } from '../../../report/terminal-text.ts';
-import { conditionOf, statusTone } from '../../../report/wording.ts';
+import { statusTone } from '../../../report/wording.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 
@@ -79,7 +77,7 @@ function isWanted({ meta }: GroupListing, status: StatusFilter | undefined): boo
 }
 
 function plain(context: Context, root: string, { id, meta, problem }: GroupListing): object {
-  const present = meta === undefined ? {} : presentOf(context, root, meta).meta;
+  const present = meta === undefined ? {} : presentGroup(context, root, meta).meta;
   return { id, ...present, ...(problem === undefined ? {} : { problem: publicFailure(problem) }) };
 }
 
@@ -96,7 +94,7 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
   const rows = listings.map((listing): Cell[] => {
     if (listing.meta === undefined) return [listing.id, troubled(listing.problem)];
     const { id, problem } = listing;
-    const { meta, status } = presentOf(context, root, listing.meta);
+    const { meta, status } = presentGroup(context, root, listing.meta);
     const done = meta.sessions.filter((session) => session.status === 'completed').length;
     return [
       id,
@@ -114,25 +112,4 @@ function table(context: Context, root: string, listings: readonly GroupListing[]
 /** In the place of a status, which nobody can tell. */
 function troubled({ reason }: Failure): Cell {
   return reason === 'newer-version' ? { text: 'newer version', tone: 'warn' } : { text: 'damaged', tone: 'bad' };
-}
-
-/** Snapshots come a moment later than the log and know nothing of what running sessions have spent. */
-function presentOf({ world }: Context, root: string, meta: GroupMeta): { meta: GroupMeta; status: string } {
-  if (meta.status !== 'running') return { meta, status: meta.status };
-  const loaded = loadWithRunner(world, referenceTo(root, meta.id));
-  if (!loaded.ok) return { meta, status: meta.status };
-  const { state } = loaded.value;
-  const { live, isInterrupted } = standingOf(world, loaded.value);
-  const usage = [...live.values()].reduce((sum, now) => addUsage(sum, now.usage), state.usage);
-  const condition = conditionOf(state, world.clock.now());
-  const running = condition === null ? state.status : `${state.status} (${condition})`;
-  return {
-    meta: {
-      ...groupMeta(state),
-      cost: usage.costUsd,
-      ...(usage.estimated ? { estimated: true } : {}),
-      tokens: usage.tokens,
-    },
-    status: isInterrupted ? 'interrupted' : running,
-  };
 }

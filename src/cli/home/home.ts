@@ -1,0 +1,170 @@
+/**
+ * cli/home/: the home screen over all groups, when the program is started on a terminal without a command. This file:
+ * it takes what is on disk, draws frames, and carries out what keys ask for.
+ */
+import { onSignal, type RunnerSignal } from '../../control/signals.ts';
+import { homeGroups, homeWorkflows } from '../../control/watch/overview.ts';
+import { programName } from '../../core/program-name.ts';
+import { paintRow } from '../../report/dashboard/cells.ts';
+import type { Press } from '../../report/dashboard/keys.ts';
+import type { Notice } from '../../report/dashboard/view.ts';
+import { type HomeFrame, homeFrame } from '../../report/home/frame.ts';
+import { firstHomeUi, type HomeUi, type HomeWish, pressHome } from '../../report/home/keys.ts';
+import type { HomeGroup, HomeWorkflow } from '../../report/home/view.ts';
+import type { Context } from '../context.ts';
+import { type Look, lookOf } from '../dashboard/look.ts';
+import { loadScreen, type OpenScreen, type Screen } from '../dashboard/screen.ts';
+
+/** Ages and costs go on without any key, milliseconds. */
+const tickMs = 1_000;
+/** Looking at all groups takes no more than one part in so many of the time. */
+const lookPauses = 20;
+
+/** What the person wants that needs the terminal, or takes longer than a key. */
+export type HomeEnd =
+  | { readonly by: 'wish'; readonly wish: Extract<HomeWish, { do: 'open' | 'delete' | 'start' | 'quit' }> }
+  | { readonly by: 'signal'; readonly signal: RunnerSignal }
+  | { readonly by: 'trouble'; readonly error: unknown };
+
+/** What stays from one showing to the next. */
+export interface HomeMemory {
+  readonly ui: HomeUi;
+  readonly notice?: Notice;
+}
+
+export const firstMemory: HomeMemory = { ui: firstHomeUi };
+
+/** Shows the groups until something is wanted that this screen cannot do; the terminal is given back before. */
+export async function showHome(
+  context: Context,
+  root: string,
+  memory: HomeMemory,
+): Promise<{ readonly end: HomeEnd; readonly memory: HomeMemory }> {
+  const openScreen = await loadScreen(context.world);
+  const { promise, resolve } = Promise.withResolvers<HomeEnd>();
+  const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ by: 'signal', signal }));
+  context.stdout.onClosed(() => resolve({ by: 'wish', wish: { do: 'quit' } }));
+  let home: Home | undefined;
+  try {
+    home = new Home({ context, root, openScreen, memory, resolve });
+    const end = await promise;
+    return { end, memory: { ui: home.ui } };
+  } finally {
+    await home?.close();
+    unsubscribe();
+  }
+}
+
+interface HomeOptions {
+  readonly context: Context;
+  readonly root: string;
+  readonly openScreen: OpenScreen;
+  readonly memory: HomeMemory;
+  resolve(end: HomeEnd): void;
+}
+
+class Home {
+  readonly #options: HomeOptions;
+  readonly #look: Look;
+  readonly #screen: Screen;
+  readonly #workflows: readonly HomeWorkflow[];
+  #groups: readonly HomeGroup[];
+  #notice: Notice | undefined;
+  #frame: HomeFrame;
+  #cancel = (): void => {};
+  #isClosed = false;
+  ui: HomeUi;
+
+  constructor(options: HomeOptions) {
+    const { context, root, memory } = options;
+    this.#options = options;
+    this.#look = lookOf(context);
+    this.#groups = homeGroups(context, root);
+    this.#workflows = homeWorkflows(context);
+    this.#notice = memory.notice;
+    this.ui = memory.ui;
+    this.#frame = this.#make({ columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 });
+    this.#screen = options.openScreen(this.#paint(), {
+      onPress: (press) => this.#guarded(() => this.#press(press)),
+      onResize: () => this.#guarded(() => this.#draw()),
+      onTrouble: (error) => options.resolve({ by: 'trouble', error }),
+    });
+    this.#tick(tickMs);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel();
+    await this.#screen.close();
+  }
+
+  #guarded(action: () => void): void {
+    if (this.#isClosed) return;
+    try {
+      action();
+    } catch (error) {
+      this.#options.resolve({ by: 'trouble', error });
+    }
+  }
+
+  #tick(delayMs: number): void {
+    const { context, root } = this.#options;
+    const { clock } = context.world;
+    this.#cancel = clock.after(delayMs, () => {
+      this.#guarded(() => {
+        const beginMs = clock.now();
+        this.#groups = homeGroups(context, root);
+        this.#draw();
+        this.#tick(Math.max(tickMs, (clock.now() - beginMs) * lookPauses));
+      });
+    });
+  }
+
+  #make({ columns, rows }: Pick<Screen, 'columns' | 'rows'>): HomeFrame {
+    const view = {
+      groups: this.#groups,
+      workflows: this.#workflows,
+      programName,
+      nowMs: this.#options.context.world.clock.now(),
+      ...(this.#notice === undefined ? {} : { notice: this.#notice }),
+    };
+    const frame = homeFrame(view, this.ui, { columns, rows, glyphs: this.#look.glyphs });
+    this.ui = frame.ui;
+    return frame;
+  }
+
+  #paint() {
+    const paint = this.#look.hasColours ? 'colour' : 'plain';
+    return { lines: this.#frame.rows.map((row) => paintRow(row, paint)) };
+  }
+
+  #draw(): void {
+    // A terminal that lags behind would only lag more.
+    if (!this.#screen.isReady) return;
+    this.#frame = this.#make(this.#screen);
+    this.#screen.show(this.#paint());
+  }
+
+  #press(press: Press): void {
+    const { groups, index, listRows } = this.#frame;
+    this.#notice = undefined;
+    const { ui, wish } = pressHome(this.ui, press, { groups, workflows: this.#workflows, index, listRows });
+    this.ui = ui;
+    this.#draw();
+    if (wish === undefined) return;
+    switch (wish.do) {
+      case 'redraw':
+        this.#screen.redraw();
+        return;
+      case 'suspend':
+        this.#screen.suspend().catch((error: unknown) => this.#options.resolve({ by: 'trouble', error }));
+        return;
+      case 'tell':
+        this.#notice = { text: wish.message, tone: 'warn' };
+        this.#draw();
+        return;
+      default:
+        this.#options.resolve({ by: 'wish', wish });
+    }
+  }
+}

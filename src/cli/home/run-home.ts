@@ -1,0 +1,136 @@
+/** From the home screen to the dashboards of groups and back, until the person leaves. */
+import { whileBusy } from '../../control/busy.ts';
+import { createNewGroup } from '../../control/create/new-group.ts';
+import { readWorkflow } from '../../control/create/workflow-group.ts';
+import { referenceTo } from '../../control/groups.ts';
+import { loadReferredGroup } from '../../control/resolve.ts';
+import { startDetached } from '../../control/run/detach.ts';
+import { endOf } from '../../control/signals.ts';
+import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupId } from '../../core/group.ts';
+import type { Notice } from '../../report/dashboard/view.ts';
+import type { HomeWish } from '../../report/home/keys.ts';
+import { delay } from '../../world/clock.ts';
+import { deleteGroups } from '../commands/group/delete.ts';
+import type { Context, Work } from '../context.ts';
+import { watchedOnScreen } from '../dashboard/watch-display.ts';
+import { exitCode } from '../exit-code.ts';
+import { createOutput } from '../output.ts';
+import { firstMemory, type HomeMemory, showHome } from './home.ts';
+
+const signalMs = 2_000;
+
+export async function runHome(context: Context): Promise<Work> {
+  const root = context.root();
+  if (!root.ok) return root;
+  let memory: HomeMemory = firstMemory;
+  for (;;) {
+    const shown = await showHome(context, root.value, memory);
+    const { end } = shown;
+    if (end.by === 'trouble') throw end.error;
+    if (end.by === 'signal') {
+      // As if it had not been caught. It arrives in a moment; should it be blocked, the program ends all the same.
+      endOf(end.signal);
+      await delay(context.world.clock, signalMs);
+      return ok(exitCode.failed);
+    }
+    if (end.wish.do === 'quit') return ok(exitCode.done);
+    const came = await grant(context, root.value, end.wish);
+    if (came.signalled) return ok(exitCode.failed);
+    memory = {
+      ui: came.selected === undefined ? shown.memory.ui : { ...shown.memory.ui, selected: came.selected },
+      ...(came.notice === undefined ? {} : { notice: came.notice }),
+    };
+  }
+}
+
+interface Came {
+  readonly notice?: Notice;
+  /** The group that is selected from now on. */
+  readonly selected?: GroupId;
+  readonly signalled?: true;
+}
+
+async function grant(
+  context: Context,
+  root: string,
+  wish: Exclude<HomeWish, { do: 'quit' | 'redraw' | 'suspend' | 'tell' }>,
+): Promise<Came> {
+  switch (wish.do) {
+    case 'open':
+      return open(context, wish.id);
+    case 'delete':
+      return remove(context, wish.id);
+    case 'start': {
+      const started = await start(context, root, wish.reference, wish.rehearse);
+      return started.ok ? open(context, started.value) : refused(started.failure);
+    }
+  }
+}
+
+function refused(failure: Failure): Came {
+  return { notice: { text: describeFailure(failure).replaceAll(/\s+/g, ' '), tone: 'bad' } };
+}
+
+async function open(context: Context, id: GroupId): Promise<Came> {
+  const group = loadReferredGroup(context, id);
+  if (!group.ok) return refused(group.failure);
+  const end = await watchedOnScreen(context, group.value);
+  switch (end.by) {
+    case 'user':
+      return { selected: id };
+    case 'loss':
+      return refused(end.failure);
+    case 'trouble':
+      throw end.error;
+    case 'signal':
+      endOf(end.signal);
+      await delay(context.world.clock, signalMs);
+      return { signalled: true };
+  }
+}
+
+async function remove(context: Context, id: GroupId): Promise<Came> {
+  const { quiet, said } = listening(context);
+  const deleted = await deleteGroups(quiet, [id], { yes: true }, () => ({}));
+  if (!deleted.ok) return refused(deleted.failure);
+  return { notice: { text: said().at(-1) ?? 'Deleted.', tone: 'good' } };
+}
+
+/** A group of that workflow, with a runner of its own. */
+async function start(context: Context, root: string, reference: string, rehearse: boolean): Promise<Result<GroupId>> {
+  const { quiet } = listening(context);
+  const described = await readWorkflow(quiet, reference, []);
+  if (!described.ok) return described;
+  const created = createNewGroup(quiet, root, described.value);
+  if (!created.ok) return created;
+  const { id } = created.value.group;
+  const group = referenceTo(root, id);
+  const options = { config: {}, retryFailed: false, rehearse: rehearse ? true : undefined } as const;
+  const started = await whileBusy(context, 'Starting the runner', () => startDetached(quiet, group, options));
+  if (!started.ok) return started;
+  if (started.value.kind === 'running') return ok(id);
+  const message = started.value.said.join(' ');
+  return fail('usage', message, '');
+}
+
+/** What would be printed is kept, for the screen is not there to print on. */
+function listening(context: Context) {
+  const parts: string[] = [];
+  const stream = {
+    on: () => {},
+    write(data: string | Uint8Array, done: () => void) {
+      parts.push(typeof data === 'string' ? data : new TextDecoder().decode(data));
+      done();
+    },
+  };
+  const output = createOutput(stream, context.env);
+  const properties = { stdout: { value: output }, stderr: { value: output }, notes: { value: output } };
+  const quiet = Object.create(context, properties) as Context;
+  const said = (): string[] =>
+    parts
+      .join('')
+      .split('\n')
+      .filter((line) => line.trim() !== '');
+  return { quiet, said };
+}

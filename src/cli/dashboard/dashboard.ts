@@ -24,6 +24,7 @@ import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
+import { Toasts } from './toasts.ts';
 import { type Around, askWhy } from './why.ts';
 import { asking, type GroupWish, grant } from './wishes.ts';
 
@@ -31,7 +32,6 @@ import { asking, type GroupWish, grant } from './wishes.ts';
 const frameMs = 250;
 /** Clocks go on without any event; logs and reasons are looked at again, milliseconds. */
 const tickMs = 500;
-const noticeMs = 8_000;
 /** Tidying up takes no more than one part in so many of the time. */
 const tidyPauses = 30;
 
@@ -58,8 +58,7 @@ export class Dashboard {
   readonly #screen: Screen;
   #ui: Ui = firstUi;
   #frame: Frame;
-  #notice: Notice | undefined;
-  #cancelNotice = (): void => {};
+  readonly #toasts: Toasts;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
   readonly #forecaster: Forecaster;
@@ -76,6 +75,7 @@ export class Dashboard {
     this.#world = options.context.world;
     const { root, groupId } = options.group;
     this.#around = { room: watchRoom(this.#world, root), others: otherGroups(this.#world, root, groupId) };
+    this.#toasts = new Toasts(this.#world, options.source.state, () => this.changed());
     this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
@@ -97,16 +97,10 @@ export class Dashboard {
     });
   }
 
-  /** Says something in the last row for a while. */
+  /** Says something above the last row for a while. */
   tell(notice: Notice): void {
     if (this.#isClosed) return;
-    this.#notice = notice;
-    this.#cancelNotice();
-    // Not by the time of day, which may be set back.
-    this.#cancelNotice = this.#world.clock.after(noticeMs, () => {
-      this.#notice = undefined;
-      this.changed();
-    });
+    this.#toasts.put('key', notice);
     this.#guarded(() => this.#draw());
   }
 
@@ -115,7 +109,7 @@ export class Dashboard {
     this.#isClosed = true;
     this.#cancelFrame?.();
     this.#cancelTick();
-    this.#cancelNotice();
+    this.#toasts.close();
     this.#forecaster.close();
     await this.#screen.close();
   }
@@ -186,7 +180,7 @@ export class Dashboard {
       ...(remainingMs === null ? {} : { remainingMs }),
       why: askWhy(this.#world, this.#around, source),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
-      ...(this.#notice === undefined ? {} : { notice: this.#notice }),
+      notices: this.#toasts.of(state),
       ...(material === undefined ? {} : { material }),
     };
     return frameOf(view, this.#ui, { columns, rows, glyphs });
@@ -223,8 +217,8 @@ export class Dashboard {
 
   #press(key: Press): void {
     const { source } = this.#options;
-    const { ids, index, listRows, paneRows, shape } = this.#frame;
-    const situation = { state: source.state, ids, index, listRows, paneRows, shape, runner: source.runner };
+    const { ids, index, listRows, paneRows, shape, hit } = this.#frame;
+    const situation = { state: source.state, ids, index, listRows, paneRows, shape, hit, runner: source.runner };
     const { ui, wish } = press(this.#ui, key, situation);
     this.#ui = ui;
     this.#draw();
@@ -245,6 +239,12 @@ export class Dashboard {
         break;
       case 'redraw':
         this.#screen.redraw();
+        break;
+      case 'mouse':
+        this.#screen.setMouse(wish.isOn);
+        this.tell({
+          text: wish.isOn ? 'The mouse is for the dashboard again.' : 'The mouse selects text. m ends that.',
+        });
         break;
       case 'suspend':
         this.#screen.suspend().catch(onTrouble);

@@ -5,10 +5,10 @@
 import type { TranscriptEntry } from '../../core/transcript.ts';
 import { colourStyle } from '../../report/format.ts';
 import type { Line } from '../../report/transcript/line.ts';
+import { MarkTeller, type TranscriptMark } from '../../report/transcript/transcript-marks.ts';
 import { LineSplitter } from '../../runner/attempt/line-splitter.ts';
 import type { World } from '../../world/world.ts';
 import { TranscriptRenderer } from '../transcript/transcript.ts';
-import { MarkTeller, type TranscriptMark } from '../transcript/transcript-marks.ts';
 
 /** How far from its end a transcript is read, bytes. */
 const tailBytes = 256 * 1024;

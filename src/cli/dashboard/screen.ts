@@ -4,9 +4,9 @@
  */
 import type { ReactNode } from 'react';
 import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
-import type { Press } from '../../report/dashboard/keys.ts';
+import type { MousePress, Press } from '../../report/dashboard/keys.ts';
+import { Pastes, Reports } from '../../report/dashboard/terminal-input.ts';
 import type { World } from '../../world/world.ts';
-import { withPasteEnds } from './paste-end.ts';
 
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
 const wrapOff = '\u001b[?7l';
@@ -15,6 +15,9 @@ const wrapOff = '\u001b[?7l';
  * other one, which remembers its own. That ink turns it on once more changes nothing.
  */
 const enter = `\u001b[?1049h\u001b[H${wrapOff}`;
+/** Clicks and the wheel, told in decimal numbers (SGR), so that no column is too far. */
+const mouseOn = '\u001b[?1000h\u001b[?1006h';
+const mouseOff = '\u001b[?1006l\u001b[?1000l';
 const wrapOn = '\u001b[?7h';
 /** The end of a frame, bracketed paste and the alternate screen off, the cursor shown: what ink turns around. */
 const inkOff = '\u001b[?2026l\u001b[?2004l\u001b[?1049l\u001b[?25h';
@@ -32,6 +35,8 @@ export interface Screen {
   /** False while the terminal has not taken the last frames. */
   readonly isReady: boolean;
   show(painted: Painted): void;
+  /** Whether clicks and the wheel are told; they are from the beginning. */
+  setMouse(isOn: boolean): void;
   /** Draws everything again. */
   redraw(): void;
   /** Ctrl-Z: gives the terminal back and stops this process; resolves when it goes on. */
@@ -93,6 +98,7 @@ class TerminalScreen implements Screen {
   readonly #ended: Promise<void>;
   readonly #abandoned = Promise.withResolvers<void>();
   #suspend: Suspend | undefined;
+  #hasMouse = true;
   #isClosed = false;
 
   constructor(world: World, { app, ink }: { app: AppModule; ink: InkModule }, first: Painted, events: ScreenEvents) {
@@ -107,7 +113,7 @@ class TerminalScreen implements Screen {
     // Before the first frame: whoever sees it may press a key at once.
     stdin.setRawMode(true);
     process.on('SIGTSTP', this.#onStop);
-    process.on('exit', restoreWrap);
+    process.on('exit', restoreModes);
     process.on('uncaughtException', this.#onUncaught);
     process.on('unhandledRejection', this.#onUncaught);
     const node = app.createApp({
@@ -117,7 +123,7 @@ class TerminalScreen implements Screen {
         this.#suspend = suspend;
       },
     });
-    stdout.write(enter);
+    stdout.write(enter + mouseOn);
     this.#instance = this.#render(ink, node);
     this.#ended = this.#instance.waitUntilExit().then(ignore, (error: unknown) => {
       this.#release();
@@ -131,7 +137,7 @@ class TerminalScreen implements Screen {
     try {
       return ink.render(node, {
         stdout,
-        stdin: withPasteEnds(stdin),
+        stdin: terminalInput(stdin, (press) => this.#events.onPress(press)),
         alternateScreen: true,
         incrementalRendering: true,
         maxFps: framesPerSecond,
@@ -165,6 +171,11 @@ class TerminalScreen implements Screen {
     this.#store.set(painted);
   }
 
+  setMouse(isOn: boolean): void {
+    this.#hasMouse = isOn;
+    process.stdout.write(isOn ? mouseOn : mouseOff);
+  }
+
   redraw(): void {
     this.#instance.clear();
     this.#store.set({ ...this.#store.current() });
@@ -173,11 +184,11 @@ class TerminalScreen implements Screen {
   async suspend(): Promise<void> {
     if (this.#isClosed || this.#suspend === undefined) return;
     await this.#suspend(async () => {
-      restoreWrap();
+      restoreModes();
       process.off('SIGTSTP', this.#onStop);
       await stopHere(this.#world);
       process.on('SIGTSTP', this.#onStop);
-      process.stdout.write(enter);
+      process.stdout.write(this.#hasMouse ? enter + mouseOn : enter);
     });
     // The window may have another size now, and nobody told us while we were stopped.
     this.#events.onResize();
@@ -206,10 +217,10 @@ class TerminalScreen implements Screen {
     this.#isClosed = true;
     process.stdout.off('resize', this.#onResize);
     process.off('SIGTSTP', this.#onStop);
-    process.off('exit', restoreWrap);
+    process.off('exit', restoreModes);
     process.off('uncaughtException', this.#onUncaught);
     process.off('unhandledRejection', this.#onUncaught);
-    restoreWrap();
+    restoreModes();
   }
 
   readonly #onResize = (): void => this.#events.onResize();
@@ -227,6 +238,23 @@ class TerminalScreen implements Screen {
     if (isOfDrawing(error)) this.#events.onTrouble(error);
     else throwUncaught(error);
   };
+}
+
+/** The terminal's input without reports of the mouse, and with an end for a paste that was cut off. */
+function terminalInput(stdin: typeof process.stdin, onMouse: (press: MousePress) => void): typeof process.stdin {
+  const pastes = new Pastes();
+  const reports = new Reports(onMouse);
+  const read = (size?: number): unknown => {
+    const chunk: unknown = stdin.read(size);
+    return typeof chunk === 'string' ? pastes.take(reports.take(chunk)) : chunk;
+  };
+  return new Proxy(stdin, {
+    get(target, name) {
+      if (name === 'read') return read;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
 }
 
 function ignore(): void {}
@@ -258,8 +286,9 @@ function giveBack(): void {
   stdout.write(inkOff);
 }
 
-function restoreWrap(): void {
-  process.stdout.write(wrapOn);
+/** Those of which ink knows nothing. */
+function restoreModes(): void {
+  process.stdout.write(mouseOff + wrapOn);
 }
 
 /** Stops this process and those it shares the shell's job with, as the terminal does; resolves when it goes on. */

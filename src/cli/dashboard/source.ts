@@ -12,8 +12,8 @@ import type { GroupState } from '../../core/state.ts';
 import { type AttemptNotes, noteAttempt } from '../../report/dashboard/attempts.ts';
 import type { Runner } from '../../report/dashboard/view.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
+import { GroupMarks } from '../../report/transcript/transcript-marks.ts';
 import type { World } from '../../world/world.ts';
-import { GroupMarks } from '../transcript/transcript-marks.ts';
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
 const lookEveryMs = 500;

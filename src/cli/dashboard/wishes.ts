@@ -6,12 +6,13 @@ import { askRunner } from '../../control/request.ts';
 import type { GroupReference } from '../../control/resolve.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
 import { errorText, type Failure, type Result } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import type { Wish } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
-import { formatClock } from '../../report/format.ts';
+import { formatClock, plural } from '../../report/format.ts';
 import { titleOf, withCommands } from '../../report/wording.ts';
 import type { RequestBody } from '../../store/requests.ts';
 import { delay } from '../../world/clock.ts';
@@ -25,7 +26,14 @@ export type GroupWish = Extract<
   { do: 'pause-session' | 'resume-session' | 'retry-session' | 'say' | 'pause-group' | 'resume-group' }
 >;
 
-type SessionWish = Exclude<GroupWish, { do: 'pause-group' | 'resume-group' }>;
+type SaidWish = Extract<GroupWish, { do: 'say' }>;
+type MarkedWish = Extract<GroupWish, { readonly sessionIds: unknown }>;
+/** About one session. */
+type SessionWish = SaidWish | { readonly do: MarkedWish['do']; readonly sessionId: SessionId };
+
+function eachOf(wish: SaidWish | MarkedWish): readonly SessionWish[] {
+  return 'sessionId' in wish ? [wish] : wish.sessionIds.map((sessionId) => ({ do: wish.do, sessionId }));
+}
 
 /** What is said at once, while the answer is waited for. */
 export function asking(state: GroupState, wish: GroupWish): Notice {
@@ -33,7 +41,10 @@ export function asking(state: GroupState, wish: GroupWish): Notice {
   if (wish.do === 'resume-group') {
     return { text: state.status === 'created' ? 'Starting the group…' : 'Letting the group go on…' };
   }
-  return { text: `Asking the runner about ${titleOf(state, wish.sessionId)}…` };
+  const [first, ...others] = eachOf(wish);
+  const about =
+    others.length > 0 || first === undefined ? plural(others.length + 1, 'session') : titleOf(state, first.sessionId);
+  return { text: `Asking the runner about ${about}…` };
 }
 
 /**
@@ -51,7 +62,10 @@ export async function grant(
   try {
     if (wish.do === 'pause-group') return paused(await pauseAndTell(context, group, wish.mode));
     if (wish.do === 'resume-group') return await resumeGroup(context, group, state, tell);
-    return await askAboutSession(world, group, state, wish);
+    const [first, ...others] = eachOf(wish);
+    if (first === undefined) return { text: 'No session is marked.', tone: 'warn' };
+    if (others.length === 0) return await askAboutSession(world, group, state, first);
+    return await askAboutSessions(world, group, state, [first, ...others]);
   } catch (error) {
     return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
   }
@@ -161,6 +175,29 @@ async function askAboutSession(
   const answer = await askRunner(world, group, runId, bodyOf(wish));
   if (answer === 'runner-gone') return runnerGone;
   return answer.ok ? { text, tone: 'good' } : refused(answer.failure);
+}
+
+const manyGranted: Readonly<Record<SessionWish['do'], string>> = {
+  'pause-session': 'are being paused, or held back; p lets them go on',
+  'resume-session': 'go on as soon as nothing else keeps them',
+  'retry-session': 'are tried again as soon as there are slots',
+  say: 'are told',
+};
+
+/** The same for several; what is refused is told by its first reason. */
+async function askAboutSessions(
+  world: World,
+  group: GroupReference,
+  state: GroupState,
+  wishes: readonly [SessionWish, ...SessionWish[]],
+): Promise<Notice> {
+  const notices = await Promise.all(wishes.map((wish) => askAboutSession(world, group, state, wish)));
+  const done = notices.filter(({ tone }) => tone === 'good').length;
+  const refusal = notices.find(({ tone }) => tone !== 'good');
+  const text = `${done} of ${wishes.length} sessions ${manyGranted[wishes[0].do]}.`;
+  return refusal === undefined
+    ? { text: text.replace(/ of \d+/, ''), tone: 'good' }
+    : { text: done === 0 ? refusal.text : `${text} ${refusal.text}`, tone: 'warn' };
 }
 
 /** What comes of the wish, in one sentence. */

@@ -7,12 +7,12 @@ import { LogReader } from '../../../control/watch/log-reader.ts';
 import { fail, ok } from '../../../core/failure.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextSteps } from '../../../report/summary.ts';
+import { TranscriptMarks } from '../../../report/transcript/transcript-marks.ts';
 import { runLine, titleOf } from '../../../report/wording.ts';
 import { delay } from '../../../world/clock.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parsePattern } from '../../options/option-values.ts';
-import { TranscriptMarks } from '../../transcript/transcript-marks.ts';
 import { TranscriptPrinter } from '../../transcript/transcript-printer.ts';
 import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../../transcript/transcript-sinks.ts';
 

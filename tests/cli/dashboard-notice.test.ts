@@ -60,7 +60,7 @@ function open(hand: Hand) {
       };
       const nothing = async () => {};
       const size = { columns: 100, rows: 30, isReady: true };
-      return { ...size, show, redraw: () => {}, setMouse: () => {}, suspend: nothing, close: nothing };
+      return { ...size, show, redraw: () => {}, setMouse: () => {}, lend: nothing, suspend: nothing, close: nothing };
     },
     glyphs: unicodeGlyphs,
     hasColours: false,

@@ -4,6 +4,7 @@
  */
 
 import type { GroupReference } from '../../control/resolve.ts';
+import { describeFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
@@ -14,14 +15,17 @@ import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
 import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
 import { otherGroups } from '../../runner/checkouts.ts';
+import type { RunnerSignal } from '../../runner/facts.ts';
 import { watchRoom } from '../../runner/room.ts';
 import { sessionPaths } from '../../store/paths.ts';
+import { type ForegroundProcess, runInForeground } from '../../world/foreground.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { runningSetup } from '../set-up.ts';
 import { DiffView } from './diff-view.ts';
 import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
+import { openingOf } from './open-in-tool.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
 import { Toasts } from './toasts.ts';
@@ -32,6 +36,8 @@ import { asking, type GroupWish, grant } from './wishes.ts';
 const frameMs = 250;
 /** Clocks go on without any event; logs and reasons are looked at again, milliseconds. */
 const tickMs = 500;
+/** What a shell says of a program that is not there. */
+const notFound = 127;
 /** Tidying up takes no more than one part in so many of the time. */
 const tidyPauses = 30;
 
@@ -64,6 +70,9 @@ export class Dashboard {
   readonly #forecaster: Forecaster;
   /** What can be seen of the machine. */
   readonly #around: Around;
+  /** The program that has the terminal now. */
+  #guest: ForegroundProcess | undefined;
+  #away: Promise<void> = Promise.resolve();
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -111,6 +120,8 @@ export class Dashboard {
     this.#cancelTick();
     this.#toasts.close();
     this.#forecaster.close();
+    // Whoever edits or reads comes to an end first.
+    await this.#away.catch(() => {});
     await this.#screen.close();
   }
 
@@ -147,6 +158,7 @@ export class Dashboard {
   }
 
   #draw(): void {
+    if (this.isAway) return;
     // A terminal that lags behind would only lag more.
     if (!this.#screen.isReady) {
       this.changed();
@@ -249,6 +261,9 @@ export class Dashboard {
       case 'suspend':
         this.#screen.suspend().catch(onTrouble);
         break;
+      case 'open':
+        this.#open(wish).catch(onTrouble);
+        break;
       case 'tell':
         this.tell({ text: wish.message, tone: 'warn' });
         break;
@@ -257,10 +272,48 @@ export class Dashboard {
     }
   }
 
+  /** Whether somebody else has the terminal: what is typed, Ctrl-C too, is not for this program then. */
+  get isAway(): boolean {
+    return this.#guest !== undefined;
+  }
+
+  /** Has whoever has the terminal give it back. */
+  recall(): void {
+    this.#guest?.hangUp();
+  }
+
+  async #open({ thing, sessionId }: Extract<Wish, { do: 'open' }>): Promise<void> {
+    const opening = await openingOf(this.#options, thing, sessionId);
+    if (!opening.ok) {
+      this.tell({ text: describeFailure(opening.failure), tone: 'warn' });
+      return;
+    }
+    const { tool, tidy } = opening.value;
+    let code: number | null = null;
+    const use = async (): Promise<void> => {
+      this.#guest = runInForeground(opening.value);
+      code = await this.#guest.exited;
+    };
+    this.#away = this.#screen.lend(use).finally(() => {
+      this.#guest = undefined;
+      tidy();
+    });
+    await this.#away;
+    if (code === notFound)
+      this.tell({ text: `There is no program ${tool}: set VISUAL, EDITOR or PAGER.`, tone: 'bad' });
+  }
+
   #ask(wish: GroupWish): void {
     const { context, group, source, onTrouble } = this.#options;
     this.tell(asking(source.state, wish));
     const tell = (notice: Notice): void => this.tell(notice);
     grant(context, group, source.state, wish, tell).then(tell, onTrouble);
   }
+}
+
+/** Whether a signal is for this program: a Ctrl-C is for whoever has the terminal, and what ends this one ends both. */
+export function hears(dashboard: Pick<Dashboard, 'isAway' | 'recall'>, signal: RunnerSignal): boolean {
+  if (dashboard.isAway && signal === 'SIGINT') return false;
+  dashboard.recall();
+  return true;
 }

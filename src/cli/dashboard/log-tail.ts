@@ -39,6 +39,17 @@ export function tailLog(world: World, path: string, marks: readonly TranscriptMa
   };
 }
 
+/** A log that somebody reads at leisure is shown from its beginning, if it is not larger than that, bytes. */
+const wholeBytes = 16 * 1024 * 1024;
+
+/** The whole log, as `tailLog` shows the end of it. */
+export function wholeLog(world: World, path: string, marks: readonly TranscriptMark[]): readonly Line[] {
+  const size = world.files.info(path)?.size ?? 0;
+  const reading = new Reading(world, path, marks, Math.max(0, size - wholeBytes), Number.POSITIVE_INFINITY);
+  reading.readTo(size);
+  return reading.lines;
+}
+
 class Reading {
   readonly #world: World;
   readonly #path: string;
@@ -47,9 +58,11 @@ class Reading {
   readonly #teller: MarkTeller;
   offset: number;
   lines: Line[] = [];
+  readonly #linesMax: number;
 
-  constructor(world: World, path: string, marks: readonly TranscriptMark[], from: number) {
+  constructor(world: World, path: string, marks: readonly TranscriptMark[], from: number, most = linesMax) {
     this.#world = world;
+    this.#linesMax = most;
     this.#path = path;
     this.#teller = new MarkTeller(marks, (entry) => this.#show(entry));
     this.offset = from;
@@ -77,7 +90,7 @@ class Reading {
       this.#teller.reach(this.offset);
     }
     this.#teller.tellEnd();
-    this.lines = this.lines.slice(-linesMax);
+    if (this.lines.length > this.#linesMax) this.lines = this.lines.slice(-this.#linesMax);
   }
 
   #show(entry: TranscriptEntry): void {

@@ -9,7 +9,7 @@ import type { RunnerSignal } from '../../runner/facts.ts';
 import { readLog } from '../../store/event-log.ts';
 import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
-import { Dashboard } from './dashboard.ts';
+import { Dashboard, hears } from './dashboard.ts';
 import { lookOf } from './look.ts';
 import type { RunDisplay } from './run-display.ts';
 import { loadScreen, type OpenScreen } from './screen.ts';
@@ -45,7 +45,9 @@ class DashboardDisplay implements RunDisplay {
 
   readonly onSignal = (handler: (signal: RunnerSignal) => void): (() => void) => {
     this.#handlers.add(handler);
-    const end = onSignal(this.#context.world.clock, handler);
+    const end = onSignal(this.#context.world.clock, (signal) => {
+      if (this.#dashboard === undefined || hears(this.#dashboard, signal)) handler(signal);
+    });
     return () => {
       this.#handlers.delete(handler);
       end();

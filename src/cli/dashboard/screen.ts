@@ -6,6 +6,7 @@ import type { ReactNode } from 'react';
 import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
 import type { MousePress, Press } from '../../report/dashboard/keys.ts';
 import { Pastes, Reports } from '../../report/dashboard/terminal-input.ts';
+import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
@@ -39,6 +40,8 @@ export interface Screen {
   setMouse(isOn: boolean): void;
   /** Draws everything again. */
   redraw(): void;
+  /** Gives the terminal to somebody else until `use` is over. */
+  lend(use: () => Promise<void>): Promise<void>;
   /** Ctrl-Z: gives the terminal back and stops this process; resolves when it goes on. */
   suspend(): Promise<void>;
   /** Gives the terminal back. Safe to call more than once. */
@@ -181,16 +184,24 @@ class TerminalScreen implements Screen {
     this.#store.set({ ...this.#store.current() });
   }
 
-  async suspend(): Promise<void> {
+  suspend(): Promise<void> {
+    return this.lend(() => stopHere(this.#world));
+  }
+
+  async lend(use: () => Promise<void>): Promise<void> {
     if (this.#isClosed || this.#suspend === undefined) return;
     await this.#suspend(async () => {
       restoreModes();
       process.off('SIGTSTP', this.#onStop);
-      await stopHere(this.#world);
-      process.on('SIGTSTP', this.#onStop);
-      process.stdout.write(this.#hasMouse ? enter + mouseOn : enter);
+      await stopReading(this.#world);
+      try {
+        await use();
+      } finally {
+        process.on('SIGTSTP', this.#onStop);
+        process.stdout.write(this.#hasMouse ? enter + mouseOn : enter);
+      }
     });
-    // The window may have another size now, and nobody told us while we were stopped.
+    // The window may have another size now, and nobody told us meanwhile.
     this.#events.onResize();
   }
 
@@ -289,6 +300,19 @@ function giveBack(): void {
 /** Those of which ink knows nothing. */
 function restoreModes(): void {
   process.stdout.write(mouseOff + wrapOn);
+}
+
+/**
+ * What is typed from now on is for somebody else. ink has stopped listening, but Bun (1.4) reads once more from a
+ * terminal that nobody listens to, unless it was made to flow before it was paused; each of the two takes a turn.
+ */
+async function stopReading({ clock }: World): Promise<void> {
+  const { stdin } = process;
+  await delay(clock, 1);
+  stdin.resume();
+  await delay(clock, 1);
+  stdin.pause();
+  await delay(clock, 1);
 }
 
 /** Stops this process and those it shares the shell's job with, as the terminal does; resolves when it goes on. */

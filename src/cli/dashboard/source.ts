@@ -75,6 +75,8 @@ export class FileSource implements Source {
       this.#changed();
     };
     this.#follower = followGroup(world, group, onEvent, (failure) => events.onLost(failure));
+    // What is shown first is whole.
+    this.#follower.catchUp();
     this.#unwatch = world.files.watch(group.paths.folder, () => this.#guarded(() => this.#lookAtProgress()));
     this.#lookAgain(0);
   }

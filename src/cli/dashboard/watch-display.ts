@@ -8,7 +8,7 @@ import type { RunnerSignal } from '../../runner/facts.ts';
 import { delay } from '../../world/clock.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
-import { Dashboard } from './dashboard.ts';
+import { Dashboard, hears } from './dashboard.ts';
 import { lookOf } from './look.ts';
 import { loadScreen, type OpenScreen } from './screen.ts';
 import { FileSource, type Source } from './source.ts';
@@ -50,7 +50,9 @@ async function watched(context: Context, group: LoadedGroup, openScreen: OpenScr
     onLost: (failure) => resolve({ by: 'loss', failure }),
     onTrouble,
   });
-  const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ by: 'signal', signal }));
+  const unsubscribe = onSignal(context.world.clock, (signal) => {
+    if (dashboard === undefined || hears(dashboard, signal)) resolve({ by: 'signal', signal });
+  });
   const onQuit = (): void => resolve({ by: 'user', source });
   context.stdout.onClosed(onQuit);
   try {

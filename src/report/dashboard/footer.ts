@@ -37,6 +37,7 @@ export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: 
     case 'ask-start':
     case 'ask-go-on':
     case 'ask-leave':
+    case 'ask-open':
       return { row: rowOf([{ text: ` ${question(ui.mode.kind, view, columns - 1)}`, tone: 'warn' }], columns) };
     default:
       return { row: bottomRow(view, ui, terminal, position) };
@@ -48,6 +49,7 @@ type Question = Extract<Mode['kind'], `ask-${string}`>;
 /** What is asked, and what any other key means, where there is room for that. */
 const questions: Readonly<Record<Question, readonly [question: string, otherwise: string]>> = {
   'ask-leave': ['Leave the sessions running (l), or pause them (p)?', 'stay'],
+  'ask-open': ['Open the worktree (w), the log (l) or the report (r)?', 'no'],
   'ask-pause': ['Pause all: now (y), when running sessions have finished (d), freeze (f)?', 'no'],
   'ask-start': ['Start the group for real, with a runner of its own (y)?', 'no'],
   'ask-go-on': ['Nobody runs the group. Go on (y), or pause what still works (p)?', 'no'],

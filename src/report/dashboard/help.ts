@@ -23,6 +23,7 @@ export const helpEntries: readonly HelpEntry[] = [
   [['tab', 'left', 'right'], 'the next tab of them'],
   [['1', '2', '3', '4', '5', '6'], 'now, log, diff …'],
   [['l'], 'its log, full screen'],
+  [['o'], 'open in editor, pager'],
   [[' ', '*'], 'mark it; all or none'],
   [['p'], 'pause, hold, let go on'],
   [['r'], 'try a failed one again'],

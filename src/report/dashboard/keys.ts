@@ -25,6 +25,9 @@ export const keyNames = [
 ] as const;
 export type KeyName = (typeof keyNames)[number];
 
+/** What the person may read or change in a tool of their own. */
+export type OpenedThing = 'worktree' | 'log' | 'report';
+
 /** A named key, or text that was typed or pasted. */
 export type Press = { readonly key: KeyName } | { readonly text: string; readonly isPasted?: true } | MousePress;
 
@@ -40,6 +43,7 @@ type KeyPress = Exclude<Press, MousePress>;
 export type Wish =
   | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionIds: readonly SessionId[] }
   | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string }
+  | { readonly do: 'open'; readonly sessionId: SessionId; readonly thing: OpenedThing }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
   | { readonly do: 'resume-group' }
   /** Close the dashboard; the group is not concerned. */
@@ -101,6 +105,10 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
       return answered(ui, key, { y: { do: 'resume-group' } });
     case 'ask-go-on':
       return answered(ui, key, { y: { do: 'resume-group' }, p: { do: 'pause-group', mode: 'now' } });
+    case 'ask-open': {
+      const open = (thing: OpenedThing): Wish => ({ do: 'open', sessionId: mode.sessionId, thing });
+      return answered(ui, key, { w: open('worktree'), l: open('log'), r: open('report') });
+    }
     case 'ask-leave':
       return answered(ui, key, staysFor(situation.state) === null ? { l: { do: 'leave' }, ...pauseOnly } : pauseOnly);
     case 'browse':
@@ -377,6 +385,8 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
   const record = sessionId === undefined ? undefined : situation.state.sessions.get(sessionId);
   if (sessionId === undefined || record === undefined) return { ui };
   switch (text) {
+    case 'o':
+      return { ui: { ...ui, mode: { kind: 'ask-open', sessionId } } };
     case 'l':
       return { ui: opened({ ...ui, selected: sessionId }, 'full', 'log') };
     case 'p':

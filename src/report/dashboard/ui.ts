@@ -34,6 +34,8 @@ export type Mode =
   | { readonly kind: 'ask-start' }
   /** Whether a group whose runner is gone is to go on, or its sessions are to be paused. */
   | { readonly kind: 'ask-go-on' }
+  /** What of the session is to be opened in a tool of the person. */
+  | { readonly kind: 'ask-open'; readonly sessionId: SessionId }
   /** Whether the group goes on when the dashboard of its own runner is left. */
   | { readonly kind: 'ask-leave' };
 

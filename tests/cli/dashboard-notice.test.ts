@@ -3,12 +3,15 @@ import { expect, test } from 'bun:test';
 import type { Context } from '../../src/cli/context.ts';
 import { Dashboard } from '../../src/cli/dashboard/dashboard.ts';
 import { Notes, type Source } from '../../src/cli/dashboard/source.ts';
+import { Toasts } from '../../src/cli/dashboard/toasts.ts';
+import type { EventBody } from '../../src/core/event.ts';
 import { verdictsAtRest } from '../../src/core/plan/verdicts.ts';
 import type { Painted } from '../../src/report/dashboard/app.ts';
 import { unicodeGlyphs } from '../../src/report/dashboard/glyphs.ts';
 import { groupPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import { fold, sceneEvents } from '../report/dashboard/scene.ts';
+import { fold, sceneEvents, sessionId } from '../report/dashboard/scene.ts';
+import { attemptId, usage } from '../report/sample-run.ts';
 
 /** Time that passes when it is told to. */
 class Hand {
@@ -58,7 +61,8 @@ function open(hand: Hand) {
         shown = painted;
       };
       const nothing = async () => {};
-      return { columns: 100, rows: 30, isReady: true, show, redraw: () => {}, suspend: nothing, close: nothing };
+      const size = { columns: 100, rows: 30, isReady: true };
+      return { ...size, show, redraw: () => {}, setMouse: () => {}, lend: nothing, suspend: nothing, close: nothing };
     },
     glyphs: unicodeGlyphs,
     hasColours: false,
@@ -97,4 +101,31 @@ test('U11: a message goes as well when the clock is set back', async () => {
   hand.pass(10_000);
   expect(screen()).not.toContain('It is paused.');
   await dashboard.close();
+});
+
+test('what fails while somebody watches is said once, each for its own time, and what failed before is not', () => {
+  const hand = new Hand();
+  const world = { ...createRealWorld(), clock: hand.clock };
+  const one = { sessionId: sessionId(2), attemptId: attemptId(sessionId(2)), usage: usage(0, 0, 0, 0) };
+  const failed: EventBody = { type: 'session_failed', ...one, reason: 'no-result', message: 'No result.', next: '' };
+  const [before, after] = [fold(sceneEvents).state, fold([...sceneEvents, failed]).state];
+  const toasts = new Toasts(world, before, () => {});
+  const texts = (state: typeof before) => toasts.of(state).map(({ text }) => text);
+  expect(texts(before)).toEqual([]);
+  expect(texts(after)).toEqual(['002 api failed. no-result: No result.']);
+  hand.pass(5_000);
+  toasts.put('key', { text: 'The group is paused.' });
+  expect(texts(after)).toEqual(['002 api failed. no-result: No result.', 'The group is paused.']);
+  hand.pass(5_000);
+  expect(texts(after)).toEqual(['The group is paused.']);
+  hand.pass(5_000);
+  expect(texts(after)).toEqual([]);
+});
+
+test('many that fail at once are told by their number', () => {
+  const world = { ...createRealWorld(), clock: new Hand().clock };
+  const { state } = fold(sceneEvents);
+  const toasts = new Toasts(world, { ...state, failed: new Set() }, () => {});
+  const failed = new Set([1, 2, 3].map(sessionId));
+  expect(toasts.of({ ...state, failed }).map(({ text }) => text)).toEqual(['3 sessions failed.']);
 });

@@ -34,8 +34,9 @@ function run(group: string, ...options: string[]): TestTerminal {
 }
 
 function expectRestored(terminal: TestTerminal): void {
-  const { isAlternate, isCooked, wraps, showsCursor } = terminal;
-  expect({ isAlternate, isCooked, wraps, showsCursor }).toEqual({
+  const { isAlternate, isCooked, wraps, showsCursor, tracksMouse } = terminal;
+  expect({ isAlternate, isCooked, wraps, showsCursor, tracksMouse }).toEqual({
+    tracksMouse: false,
     isAlternate: false,
     isCooked: true,
     wraps: true,

@@ -36,8 +36,9 @@ const watch = (group: string, wish?: Partial<TerminalWish>): TestTerminal =>
   open([launcher, 'group', 'watch', group], wish);
 
 function expectRestored(terminal: TestTerminal): void {
-  const { isAlternate, isCooked, wraps, showsCursor } = terminal;
-  expect({ isAlternate, isCooked, wraps, showsCursor }).toEqual({
+  const { isAlternate, isCooked, wraps, showsCursor, tracksMouse } = terminal;
+  expect({ isAlternate, isCooked, wraps, showsCursor, tracksMouse }).toEqual({
+    tracksMouse: false,
     isAlternate: false,
     isCooked: true,
     wraps: true,
@@ -177,6 +178,24 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   expect(await terminal.exited).toBe(0);
 }, 60_000);
 
+test('one key pauses all marked sessions, and lets them go on', async () => {
+  const group = await user.group('auth', { api: [], web: [], docs: [] });
+  user.start('group', 'run', group, '--output', 'quiet');
+  const [api, web, docs] = await Promise.all(['api', 'web', 'docs'].map((name) => user.begun(group, name)));
+  const terminal = watch(group);
+  await terminal.shows('● 3 running');
+  terminal.type('  ');
+  await terminal.shows('◆●  001 api', '◆●  002 web', '2 marked');
+  terminal.type('p');
+  for (const fake of [api, web]) if (fake !== undefined) await obeyInterrupt(fake, 0.01);
+  await terminal.shows('● 1 running', '‖ 2 paused', '2 sessions are being paused');
+  terminal.type('p');
+  const again = await Promise.all([user.begun(group, 'api'), user.begun(group, 'web')]);
+  await terminal.shows('● 3 running');
+  for (const fake of [...again, docs]) await fake?.succeed(0.01);
+  await terminal.shows('completed', '✓ 3/3');
+}, 60_000);
+
 test('the runner may die: the dashboard says so and goes on with the next one', async () => {
   const group = await user.group('auth', { api: [] });
   const run = user.start('group', 'run', group, '--output', 'quiet');
@@ -259,7 +278,9 @@ describe('the terminal is given back', () => {
     expect(terminal.lines()[0]).toStartWith(' auth  created');
     terminal.type(key.ctrlZ);
     await terminal.shows('stopped with 148');
-    expect({ isAlternate: terminal.isAlternate, isCooked: terminal.isCooked, wraps: terminal.wraps }).toEqual({
+    const { isAlternate, isCooked, wraps, tracksMouse } = terminal;
+    expect({ isAlternate, isCooked, wraps, tracksMouse }).toEqual({
+      tracksMouse: false,
       isAlternate: false,
       isCooked: true,
       wraps: true,

@@ -116,6 +116,11 @@ export class TestTerminal {
     return this.#emulator.modes.wraparoundMode;
   }
 
+  /** Clicks are told to the program. */
+  get tracksMouse(): boolean {
+    return this.#emulator.modes.mouseTrackingMode !== 'none';
+  }
+
   /** The cursor as the last sequence left it. */
   get showsCursor(): boolean {
     return this.raw.lastIndexOf('\u001b[?25h') > this.raw.lastIndexOf('\u001b[?25l');
@@ -172,12 +177,15 @@ export const key = {
   down: '\u001b[B',
   right: '\u001b[C',
   left: '\u001b[D',
+  pageUp: '\u001b[5~',
   pageDown: '\u001b[6~',
   home: '\u001b[H',
   end: '\u001b[F',
   enter: '\r',
   escape: '\u001b',
+  tab: '\t',
   erase: '\u007f',
   ctrlC: '\u0003',
+  ctrlL: '\u000c',
   ctrlZ: '\u001a',
 } as const;

@@ -8,13 +8,14 @@ import { type Command, submit } from '../../control/submit.ts';
 import { LogReader } from '../../control/watch/log-reader.ts';
 import { commandText } from '../../core/advice.ts';
 import { describeFailure, errorText, type Failure, type Result } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
 import { groupAdvice, sessionReference } from '../../core/plan/advice.ts';
 import { programName } from '../../core/program-name.ts';
 import { type GroupState, isRehearsal } from '../../core/state.ts';
 import type { GroupStatus } from '../../core/status.ts';
 import type { KeyCommand } from '../../report/dashboard/keys.ts';
 import { type Notice, reasoned } from '../../report/dashboard/view.ts';
-import { formatClock } from '../../report/format.ts';
+import { formatClock, plural } from '../../report/format.ts';
 import { titleOf, withAdvice } from '../../report/wording.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
@@ -26,7 +27,14 @@ export type GroupCommand = Extract<
   { do: 'pause-session' | 'resume-session' | 'retry-session' | 'say' | 'pause-group' | 'resume-group' }
 >;
 
-type SessionCommand = Exclude<GroupCommand, { do: 'pause-group' | 'resume-group' }>;
+type SaidCommand = Extract<GroupCommand, { do: 'say' }>;
+type MarkedCommand = Extract<GroupCommand, { readonly sessionIds: unknown }>;
+/** About one session. */
+type SessionCommand = SaidCommand | { readonly do: MarkedCommand['do']; readonly sessionId: SessionId };
+
+function eachOf(command: SaidCommand | MarkedCommand): readonly SessionCommand[] {
+  return 'sessionId' in command ? [command] : command.sessionIds.map((sessionId) => ({ do: command.do, sessionId }));
+}
 
 /** What is said at once, while the answer is waited for. */
 export function asking(state: GroupState, command: GroupCommand): Notice {
@@ -34,7 +42,10 @@ export function asking(state: GroupState, command: GroupCommand): Notice {
   if (command.do === 'resume-group') {
     return { text: state.status === 'created' ? 'Starting the group…' : 'Letting the group go on…' };
   }
-  return { text: `Asking the runner about ${titleOf(state, command.sessionId)}…` };
+  const [first, ...others] = eachOf(command);
+  const about =
+    others.length > 0 || first === undefined ? plural(others.length + 1, 'session') : titleOf(state, first.sessionId);
+  return { text: `Asking the runner about ${about}…` };
 }
 
 /**
@@ -51,7 +62,10 @@ export async function grant(
   try {
     if (command.do === 'pause-group') return paused(await pauseAndTell(context, group, command.mode));
     if (command.do === 'resume-group') return await resumeGroup(context, group, state, tell);
-    return await askAboutSession(context, group, state, command);
+    const [first, ...others] = eachOf(command);
+    if (first === undefined) return { text: 'No session is marked.', tone: 'warn' };
+    if (others.length === 0) return await askAboutSession(context, group, state, first);
+    return await askAboutSessions(context, group, state, [first, ...others]);
   } catch (error) {
     return { text: `The system refused it: ${errorText(error)}.`, tone: 'bad' };
   }
@@ -167,6 +181,29 @@ async function askAboutSession(
       else accepted();
     }, reject);
   });
+}
+
+const manyGranted: Readonly<Record<SessionCommand['do'], string>> = {
+  'pause-session': 'are being paused, or held back; p lets them go on',
+  'resume-session': 'go on as soon as nothing else keeps them',
+  'retry-session': 'are tried again as soon as there are slots',
+  say: 'are told',
+};
+
+/** The same for several; what is refused is told by its first reason. */
+async function askAboutSessions(
+  context: Context,
+  group: GroupReference,
+  state: GroupState,
+  commands: readonly [SessionCommand, ...SessionCommand[]],
+): Promise<Notice> {
+  const notices = await Promise.all(commands.map((command) => askAboutSession(context, group, state, command)));
+  const done = notices.filter(({ tone }) => tone === 'good').length;
+  const refusal = notices.find(({ tone }) => tone !== 'good');
+  const text = `${done} of ${commands.length} sessions ${manyGranted[commands[0].do]}.`;
+  return refusal === undefined
+    ? { text: text.replace(/ of \d+/, ''), tone: 'good' }
+    : { text: done === 0 ? refusal.text : `${text} ${refusal.text}`, tone: 'warn' };
 }
 
 /** What comes of the command, in one sentence. */

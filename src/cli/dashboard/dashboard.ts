@@ -5,7 +5,9 @@
 
 import { sessionPaths } from '../../control/groups.ts';
 import type { GroupReference } from '../../control/resolve.ts';
+import type { RunnerSignal } from '../../control/signals.ts';
 import { runningSetup } from '../../control/watch/set-up.ts';
+import { describeFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
@@ -15,20 +17,24 @@ import type { Glyphs } from '../../report/dashboard/glyphs.ts';
 import { type KeyCommand, type Press, press } from '../../report/dashboard/keys.ts';
 import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
+import { type ForegroundProcess, runInForeground } from '../../world/foreground.ts';
 import type { World } from '../../world/world.ts';
 import type { Context } from '../context.ts';
 import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { DiffView } from './diff-view.ts';
 import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
+import { openingOf } from './open-in-tool.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
+import { Toasts } from './toasts.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
 const frameMs = 250;
 /** Clocks go on without any event; logs and reasons are looked at again, milliseconds. */
 const tickMs = 500;
-const noticeMs = 8_000;
+/** What a shell says of a program that is not there. */
+const notFound = 127;
 /** Tidying up takes no more than one part in so many of the time. */
 const tidyPauses = 30;
 
@@ -55,11 +61,13 @@ export class Dashboard {
   readonly #screen: Screen;
   #ui: Ui = firstUi;
   #frame: Frame;
-  #notice: Notice | undefined;
-  #cancelNotice = (): void => {};
+  readonly #toasts: Toasts;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
   readonly #forecaster: Forecaster;
+  /** The program that has the terminal now. */
+  #guest: ForegroundProcess | undefined;
+  #away: Promise<void> = Promise.resolve();
   #cancelFrame: (() => void) | undefined;
   #cancelTick = (): void => {};
   #tidyAtMs = 0;
@@ -70,6 +78,7 @@ export class Dashboard {
     this.#options = options;
     this.#world = options.context.world;
     const { root, groupId } = options.group;
+    this.#toasts = new Toasts(this.#world, options.source.state, () => this.changed());
     this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
@@ -91,16 +100,10 @@ export class Dashboard {
     });
   }
 
-  /** Says something in the last row for a while. */
+  /** Says something above the last row for a while. */
   tell(notice: Notice): void {
     if (this.#isClosed) return;
-    this.#notice = notice;
-    this.#cancelNotice();
-    // Not by the time of day, which may be set back.
-    this.#cancelNotice = this.#world.clock.after(noticeMs, () => {
-      this.#notice = undefined;
-      this.changed();
-    });
+    this.#toasts.put('key', notice);
     this.#guarded(() => this.#draw());
   }
 
@@ -109,8 +112,10 @@ export class Dashboard {
     this.#isClosed = true;
     this.#cancelFrame?.();
     this.#cancelTick();
-    this.#cancelNotice();
+    this.#toasts.close();
     this.#forecaster.close();
+    // Whoever edits or reads comes to an end first.
+    await this.#away.catch(() => {});
     await this.#screen.close();
   }
 
@@ -147,6 +152,7 @@ export class Dashboard {
   }
 
   #draw(): void {
+    if (this.isAway) return;
     // A terminal that lags behind would only lag more.
     if (!this.#screen.isReady) {
       this.changed();
@@ -179,7 +185,7 @@ export class Dashboard {
       attempts: source.notes.attempts,
       ...(remainingMs === null ? {} : { remainingMs }),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
-      ...(this.#notice === undefined ? {} : { notice: this.#notice }),
+      notices: this.#toasts.of(state),
       ...(material === undefined ? {} : { material }),
     };
     return frameOf(view, this.#ui, { columns, rows, glyphs });
@@ -216,9 +222,8 @@ export class Dashboard {
 
   #press(key: Press): void {
     const { source } = this.#options;
-    const { ids, index, listRows, paneRows, shape } = this.#frame;
-    const { state, runner } = source;
-    const situation = { state, ids, index, listRows, paneRows, shape, runner };
+    const { ids, index, listRows, paneRows, shape, hit } = this.#frame;
+    const situation = { state: source.state, ids, index, listRows, paneRows, shape, hit, runner: source.runner };
     const { ui, command } = press(this.#ui, key, situation);
     this.#ui = ui;
     this.#draw();
@@ -240,8 +245,17 @@ export class Dashboard {
       case 'redraw':
         this.#screen.redraw();
         break;
+      case 'mouse':
+        this.#screen.setMouse(command.isOn);
+        this.tell({
+          text: command.isOn ? 'The mouse is for the dashboard again.' : 'The mouse selects text. m ends that.',
+        });
+        break;
       case 'suspend':
         this.#screen.suspend().catch(onTrouble);
+        break;
+      case 'open':
+        this.#open(command).catch(onTrouble);
         break;
       case 'tell':
         this.tell({ text: command.message, tone: 'warn' });
@@ -251,10 +265,48 @@ export class Dashboard {
     }
   }
 
+  /** Whether somebody else has the terminal: what is typed, Ctrl-C too, is not for this program then. */
+  get isAway(): boolean {
+    return this.#guest !== undefined;
+  }
+
+  /** Has whoever has the terminal give it back. */
+  recall(): void {
+    this.#guest?.hangUp();
+  }
+
+  async #open({ thing, sessionId }: Extract<KeyCommand, { do: 'open' }>): Promise<void> {
+    const opening = await openingOf(this.#options, thing, sessionId);
+    if (!opening.ok) {
+      this.tell({ text: describeFailure(opening.failure), tone: 'warn' });
+      return;
+    }
+    const { tool, tidy } = opening.value;
+    let code: number | null = null;
+    const use = async (): Promise<void> => {
+      this.#guest = runInForeground(opening.value);
+      code = await this.#guest.exited;
+    };
+    this.#away = this.#screen.lend(use).finally(() => {
+      this.#guest = undefined;
+      tidy();
+    });
+    await this.#away;
+    if (code === notFound)
+      this.tell({ text: `There is no program ${tool}: set VISUAL, EDITOR or PAGER.`, tone: 'bad' });
+  }
+
   #ask(command: GroupCommand): void {
     const { context, group, source, onTrouble } = this.#options;
     this.tell(asking(source.state, command));
     const tell = (notice: Notice): void => this.tell(notice);
     grant(context, group, source.state, command, tell).then(tell, onTrouble);
   }
+}
+
+/** Whether a signal is for this program: a Ctrl-C is for whoever has the terminal, and what ends this one ends both. */
+export function hears(dashboard: Pick<Dashboard, 'isAway' | 'recall'>, signal: RunnerSignal): boolean {
+  if (dashboard.isAway && signal === 'SIGINT') return false;
+  dashboard.recall();
+  return true;
 }

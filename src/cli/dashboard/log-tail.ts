@@ -7,9 +7,9 @@ import { LineSplitter } from '../../core/line-splitter.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
 import { colourStyle } from '../../report/format.ts';
 import type { Line } from '../../report/transcript/line.ts';
+import { MarkTeller, type TranscriptMark } from '../../report/transcript/transcript-marks.ts';
 import type { World } from '../../world/world.ts';
 import { TranscriptRenderer } from '../transcript/transcript.ts';
-import { MarkTeller, type TranscriptMark } from '../transcript/transcript-marks.ts';
 
 /** How far from its end a transcript is read, bytes. */
 const tailBytes = 256 * 1024;
@@ -40,6 +40,17 @@ export function tailLog(world: World, path: string, marks: readonly TranscriptMa
   };
 }
 
+/** A log that somebody reads at leisure is shown from its beginning, if it is not larger than that, bytes. */
+const wholeBytes = 16 * 1024 * 1024;
+
+/** The whole log, as `tailLog` shows the end of it. */
+export function wholeLog(world: World, path: string, marks: readonly TranscriptMark[]): readonly Line[] {
+  const size = world.files.info(path)?.size ?? 0;
+  const reading = new Reading(world, path, marks, Math.max(0, size - wholeBytes), Number.POSITIVE_INFINITY);
+  reading.readTo(size);
+  return reading.lines;
+}
+
 class Reading {
   readonly #world: World;
   readonly #path: string;
@@ -48,9 +59,11 @@ class Reading {
   readonly #teller: MarkTeller;
   offset: number;
   lines: Line[] = [];
+  readonly #linesMax: number;
 
-  constructor(world: World, path: string, marks: readonly TranscriptMark[], from: number) {
+  constructor(world: World, path: string, marks: readonly TranscriptMark[], from: number, most = linesMax) {
     this.#world = world;
+    this.#linesMax = most;
     this.#path = path;
     this.#teller = new MarkTeller(marks, (entry) => this.#show(entry));
     this.offset = from;
@@ -78,7 +91,7 @@ class Reading {
       this.#teller.reach(this.offset);
     }
     this.#teller.tellEnd();
-    this.lines = this.lines.slice(-linesMax);
+    if (this.lines.length > this.#linesMax) this.lines = this.lines.slice(-this.#linesMax);
   }
 
   #show(entry: TranscriptEntry): void {

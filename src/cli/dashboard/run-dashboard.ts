@@ -10,7 +10,7 @@ import type { Reporter } from '../../report/reporter.ts';
 import { withLocalTimes } from '../../report/wording.ts';
 import type { Context } from '../context.ts';
 import { createReporter } from '../reporters.ts';
-import { Dashboard } from './dashboard.ts';
+import { Dashboard, hears } from './dashboard.ts';
 import { lookOf } from './look.ts';
 import type { RunTerminal } from './run-terminal.ts';
 import { loadScreen, type OpenScreen } from './screen.ts';
@@ -47,7 +47,9 @@ class DashboardDisplay implements RunTerminal {
 
   readonly onSignal = (handler: (signal: RunnerSignal) => void): (() => void) => {
     this.#handlers.add(handler);
-    const end = onSignal(this.#context.world.clock, handler);
+    const end = onSignal(this.#context.world.clock, (signal) => {
+      if (this.#dashboard === undefined || hears(this.#dashboard, signal)) handler(signal);
+    });
     return () => {
       this.#handlers.delete(handler);
       end();

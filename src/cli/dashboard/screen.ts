@@ -4,9 +4,10 @@
  */
 import type { ReactNode } from 'react';
 import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
-import type { Press } from '../../report/dashboard/keys.ts';
+import type { MousePress, Press } from '../../report/dashboard/keys.ts';
+import { Pastes, Reports } from '../../report/dashboard/terminal-input.ts';
+import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
-import { withPasteEnds } from './paste-end.ts';
 
 /** Rows are cut to the width; a terminal that measures a character wider must not break them into two. */
 const wrapOff = '\u001b[?7l';
@@ -15,6 +16,9 @@ const wrapOff = '\u001b[?7l';
  * other one, which remembers its own. That ink turns it on once more changes nothing.
  */
 const enter = `\u001b[?1049h\u001b[H${wrapOff}`;
+/** Clicks and the wheel, told in decimal numbers (SGR), so that no column is too far. */
+const mouseOn = '\u001b[?1000h\u001b[?1006h';
+const mouseOff = '\u001b[?1006l\u001b[?1000l';
 const wrapOn = '\u001b[?7h';
 /** The end of a frame, bracketed paste and the alternate screen off, the cursor shown: what ink turns around. */
 const inkOff = '\u001b[?2026l\u001b[?2004l\u001b[?1049l\u001b[?25h';
@@ -32,8 +36,12 @@ export interface Screen {
   /** False while the terminal has not taken the last frames. */
   readonly isReady: boolean;
   show(painted: Painted): void;
+  /** Whether clicks and the wheel are told; they are from the beginning. */
+  setMouse(isOn: boolean): void;
   /** Draws everything again. */
   redraw(): void;
+  /** Gives the terminal to somebody else until `use` is over. */
+  lend(use: () => Promise<void>): Promise<void>;
   /** Ctrl-Z: gives the terminal back and stops this process; resolves when it goes on. */
   suspend(): Promise<void>;
   /** Gives the terminal back. Safe to call more than once. */
@@ -93,6 +101,7 @@ class TerminalScreen implements Screen {
   readonly #ended: Promise<void>;
   readonly #abandoned = Promise.withResolvers<void>();
   #suspend: Suspend | undefined;
+  #hasMouse = true;
   #isClosed = false;
 
   constructor(world: World, { app, ink }: { app: AppModule; ink: InkModule }, first: Painted, events: ScreenEvents) {
@@ -107,7 +116,7 @@ class TerminalScreen implements Screen {
     // Before the first frame: whoever sees it may press a key at once.
     stdin.setRawMode(true);
     process.on('SIGTSTP', this.#onStop);
-    process.on('exit', restoreWrap);
+    process.on('exit', restoreModes);
     process.on('uncaughtException', this.#onUncaught);
     process.on('unhandledRejection', this.#onUncaught);
     const node = app.createApp({
@@ -117,7 +126,7 @@ class TerminalScreen implements Screen {
         this.#suspend = suspend;
       },
     });
-    stdout.write(enter);
+    stdout.write(enter + mouseOn);
     this.#instance = this.#render(ink, node);
     this.#ended = this.#instance.waitUntilExit().then(ignore, (error: unknown) => {
       this.#release();
@@ -131,7 +140,7 @@ class TerminalScreen implements Screen {
     try {
       return ink.render(node, {
         stdout,
-        stdin: withPasteEnds(stdin),
+        stdin: terminalInput(stdin, (press) => this.#events.onPress(press)),
         alternateScreen: true,
         incrementalRendering: true,
         maxFps: framesPerSecond,
@@ -165,21 +174,34 @@ class TerminalScreen implements Screen {
     this.#store.set(painted);
   }
 
+  setMouse(isOn: boolean): void {
+    this.#hasMouse = isOn;
+    process.stdout.write(isOn ? mouseOn : mouseOff);
+  }
+
   redraw(): void {
     this.#instance.clear();
     this.#store.set({ ...this.#store.current() });
   }
 
-  async suspend(): Promise<void> {
+  suspend(): Promise<void> {
+    return this.lend(() => stopHere(this.#world));
+  }
+
+  async lend(use: () => Promise<void>): Promise<void> {
     if (this.#isClosed || this.#suspend === undefined) return;
     await this.#suspend(async () => {
-      restoreWrap();
+      restoreModes();
       process.off('SIGTSTP', this.#onStop);
-      await stopHere(this.#world);
-      process.on('SIGTSTP', this.#onStop);
-      process.stdout.write(enter);
+      await stopReading(this.#world);
+      try {
+        await use();
+      } finally {
+        process.on('SIGTSTP', this.#onStop);
+        process.stdout.write(this.#hasMouse ? enter + mouseOn : enter);
+      }
     });
-    // The window may have another size now, and nobody told us while we were stopped.
+    // The window may have another size now, and nobody told us meanwhile.
     this.#events.onResize();
   }
 
@@ -206,10 +228,10 @@ class TerminalScreen implements Screen {
     this.#isClosed = true;
     process.stdout.off('resize', this.#onResize);
     process.off('SIGTSTP', this.#onStop);
-    process.off('exit', restoreWrap);
+    process.off('exit', restoreModes);
     process.off('uncaughtException', this.#onUncaught);
     process.off('unhandledRejection', this.#onUncaught);
-    restoreWrap();
+    restoreModes();
   }
 
   readonly #onResize = (): void => this.#events.onResize();
@@ -227,6 +249,23 @@ class TerminalScreen implements Screen {
     if (isOfDrawing(error)) this.#events.onTrouble(error);
     else throwUncaught(error);
   };
+}
+
+/** The terminal's input without reports of the mouse, and with an end for a paste that was cut off. */
+function terminalInput(stdin: typeof process.stdin, onMouse: (press: MousePress) => void): typeof process.stdin {
+  const pastes = new Pastes();
+  const reports = new Reports(onMouse);
+  const read = (size?: number): unknown => {
+    const chunk: unknown = stdin.read(size);
+    return typeof chunk === 'string' ? pastes.take(reports.take(chunk)) : chunk;
+  };
+  return new Proxy(stdin, {
+    get(target, name) {
+      if (name === 'read') return read;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
 }
 
 function ignore(): void {}
@@ -258,8 +297,22 @@ function giveBack(): void {
   stdout.write(inkOff);
 }
 
-function restoreWrap(): void {
-  process.stdout.write(wrapOn);
+/** Those of which ink knows nothing. */
+function restoreModes(): void {
+  process.stdout.write(mouseOff + wrapOn);
+}
+
+/**
+ * What is typed from now on is for somebody else. ink has stopped listening, but Bun (1.4) reads once more from a
+ * terminal that nobody listens to, unless it was made to flow before it was paused; each of the two takes a turn.
+ */
+async function stopReading({ clock }: World): Promise<void> {
+  const { stdin } = process;
+  await delay(clock, 1);
+  stdin.resume();
+  await delay(clock, 1);
+  stdin.pause();
+  await delay(clock, 1);
 }
 
 /** Stops this process and those it shares the shell's job with, as the terminal does; resolves when it goes on. */

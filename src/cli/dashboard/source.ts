@@ -15,8 +15,8 @@ import type { Verdicts } from '../../core/verdict.ts';
 import { type AttemptNotes, noteAttempt } from '../../report/dashboard/attempts.ts';
 import type { Runner } from '../../report/dashboard/view.ts';
 import type { LiveView, Reporter } from '../../report/reporter.ts';
+import { GroupMarks } from '../../report/transcript/transcript-marks.ts';
 import type { World } from '../../world/world.ts';
-import { GroupMarks } from '../transcript/transcript-marks.ts';
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
 const lookEveryMs = 500;
@@ -77,6 +77,8 @@ export class FileSource implements Source {
       this.#changed();
     };
     this.#follower = followGroup(world, group, onEvent, (failure) => events.onLost(failure));
+    // What is shown first is whole.
+    this.#follower.catchUp();
     this.#unwatch = world.files.watch(group.paths.folder, () => this.#guarded(() => this.#lookAtProgress()));
     this.#lookAgain(0);
   }

@@ -8,7 +8,7 @@ import { nextSteps, totalsLine } from '../../report/summary.ts';
 import { delay } from '../../world/clock.ts';
 import type { Context, Work } from '../context.ts';
 import { exitCode, exitCodeForStatus } from '../exit-code.ts';
-import { Dashboard } from './dashboard.ts';
+import { Dashboard, hears } from './dashboard.ts';
 import { lookOf } from './look.ts';
 import { loadScreen } from './screen.ts';
 import { FileSource, type Source } from './source.ts';
@@ -59,7 +59,9 @@ export async function watchedOnScreen(
     onLost: (failure) => resolve({ by: 'loss', failure }),
     onTrouble,
   });
-  const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ by: 'signal', signal }));
+  const unsubscribe = onSignal(context.world.clock, (signal) => {
+    if (dashboard === undefined || hears(dashboard, signal)) resolve({ by: 'signal', signal });
+  });
   const onQuit = (): void => resolve({ by: 'user', source });
   context.stdout.onClosed(onQuit);
   const cancel = leavesAfterMs === undefined ? () => {} : context.world.clock.after(leavesAfterMs, onQuit);

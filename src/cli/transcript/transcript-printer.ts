@@ -7,9 +7,9 @@ import { type GroupPaths, sessionPaths } from '../../control/groups.ts';
 import type { SessionId } from '../../core/group.ts';
 import { ByteLineSplitter } from '../../core/line-splitter.ts';
 import type { TranscriptEntry } from '../../core/transcript.ts';
+import { MarkTeller, type TranscriptMark } from '../../report/transcript/transcript-marks.ts';
 import type { World } from '../../world/world.ts';
 import type { Output } from '../output.ts';
-import { MarkTeller, type TranscriptMark } from './transcript-marks.ts';
 import type { TranscriptSink } from './transcript-sinks.ts';
 
 const chunkBytes = 1024 * 1024;

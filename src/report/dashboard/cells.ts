@@ -4,12 +4,15 @@
  */
 import type { Tone } from '../format.ts';
 import { fitColumns, safeLine } from '../terminal-text.ts';
+import type { Hit } from './ui.ts';
 
 export interface Cell {
   readonly text: string;
   readonly tone?: Tone;
   /** Shown in reverse, without a colour of its own. */
   readonly isSelected?: true;
+  /** What a click on it means. */
+  readonly on?: Hit;
 }
 
 /** Cells side by side, together exactly as wide as the terminal, or as the part of it that they fill. */
@@ -78,6 +81,20 @@ export function rowOf(cells: readonly Cell[], columns: number, isSelected = fals
   }
   if (left > 0) fitted.push({ text: ' '.repeat(left) });
   return { cells: isSelected ? fitted.map((cell) => ({ ...cell, isSelected: true })) : fitted };
+}
+
+/** The row, with this as what a click means where none of its cells says otherwise. */
+export function tagged({ cells }: Row, on: Hit): Row {
+  return { cells: cells.map((cell) => ({ on, ...cell })) };
+}
+
+/** The cell that covers this column, from 0. */
+export function cellAt({ cells }: Row, x: number): Cell | undefined {
+  let end = 0;
+  return cells.find(({ text }) => {
+    end += Bun.stringWidth(text);
+    return x < end;
+  });
 }
 
 /** Two rows side by side. */

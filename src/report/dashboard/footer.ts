@@ -37,6 +37,7 @@ export function footerRow(view: View, ui: Chosen, terminal: Terminal, position: 
     case 'ask-start':
     case 'ask-go-on':
     case 'ask-leave':
+    case 'ask-open':
       return { row: rowOf([{ text: ` ${question(ui.mode.kind, view, columns - 1)}`, tone: 'warn' }], columns) };
     default:
       return { row: bottomRow(view, ui, terminal, position) };
@@ -48,6 +49,7 @@ type Question = Extract<Mode['kind'], `ask-${string}`>;
 /** What is asked, and what any other key means, where there is room for that. */
 const questions: Readonly<Record<Question, readonly [question: string, otherwise: string]>> = {
   'ask-leave': ['Leave the sessions running (l), or pause them (p)?', 'stay'],
+  'ask-open': ['Open the worktree (w), the log (l) or the report (r)?', 'no'],
   'ask-pause': ['Pause all: now (y), when running sessions have finished (d), freeze (f)?', 'no'],
   'ask-start': ['Start the group for real, with a runner of its own (y)?', 'no'],
   'ask-go-on': ['Nobody runs the group. Go on (y), or pause what still works (p)?', 'no'],
@@ -86,17 +88,24 @@ function bottomRow(view: View, ui: Chosen, { columns }: Terminal, position: List
 const noticeRowsMax = 4;
 const noticeColumnsMax = 1_000;
 
-/** What the last key came to, for above the last row: whole where `rowsMax` allows, for it often ends in a command. */
-export function noticeRows({ notice, nowMs }: View, { columns }: Terminal, rowsMax: number): Row[] {
-  if (notice === undefined) return [];
-  const text = foreign(withLocalTimes(notice.text, nowMs), noticeColumnsMax);
-  const said: Cell = notice.tone === undefined ? { text } : { text, tone: notice.tone };
-  const lines = wrapCells([said], columns - 2).slice(0, Math.max(0, Math.min(noticeRowsMax, rowsMax)));
-  return lines.map((line) => rowOf([{ text: ' ' }, ...line], columns));
+/**
+ * What keys came to and what just happened, for above the last row: whole where `rowsMax` allows, for it often ends in
+ * a command. The newest have the room.
+ */
+export function noticeRows({ notices = [], nowMs }: View, { columns }: Terminal, rowsMax: number): Row[] {
+  const most = Math.max(0, Math.min(noticeRowsMax, rowsMax));
+  let shown: Cell[][] = [];
+  for (const { text, tone } of notices.toReversed()) {
+    const said = foreign(withLocalTimes(text, nowMs), noticeColumnsMax);
+    const lines = wrapCells([tone === undefined ? { text: said } : { text: said, tone }], columns - 2);
+    if (shown.length > 0 && shown.length + lines.length > most) break;
+    shown = [...lines.slice(0, most), ...shown];
+  }
+  return shown.map((line) => rowOf([{ text: ' ' }, ...line], columns));
 }
 
 function hints(view: View, ui: Chosen, columns: number): Cell[] {
-  const { notice } = view;
+  const notice = view.notices?.at(-1);
   if (notice !== undefined) {
     const text = ` ${foreign(notice.text, columns - 1)}`;
     return [notice.tone === undefined ? { text } : { text, tone: notice.tone }];
@@ -150,11 +159,17 @@ function actions({ state, runner }: View, { selected }: Ui): string[] {
   ];
 }
 
-function where(ui: Ui, { first, last, listed, all }: ListPosition): Cell[] {
-  const filtered = listed < all || ui.filter !== '' || ui.onlyProblems;
-  const of = filtered ? `${listed} of ${all} shown` : '';
+function where(ui: Ui, position: ListPosition): Cell[] {
+  const { marked } = ui;
+  const marks: Cell[] = marked.length === 0 ? [] : [{ text: `${marked.length} marked `, tone: 'accent' }];
+  return [...marks, ...listed(ui, position)];
+}
+
+function listed(ui: Ui, { first, last, listed: count, all }: ListPosition): Cell[] {
+  const filtered = count < all || ui.filter !== '' || ui.onlyProblems;
+  const of = filtered ? `${count} of ${all} shown` : '';
   // The list is hidden by the pane.
-  if (last < first && listed > 0) return [];
-  if (last - first + 1 >= listed) return of === '' ? [] : [{ text: `${of} `, tone: 'warn' }];
-  return [{ text: `${first}-${last} of ${listed}${filtered ? ` (${all})` : ''} `, tone: filtered ? 'warn' : 'dim' }];
+  if (last < first && count > 0) return [];
+  if (last - first + 1 >= count) return of === '' ? [] : [{ text: `${of} `, tone: 'warn' }];
+  return [{ text: `${first}-${last} of ${count}${filtered ? ` (${all})` : ''} `, tone: filtered ? 'warn' : 'dim' }];
 }

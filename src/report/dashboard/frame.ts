@@ -5,14 +5,14 @@
  */
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
-import { asciiRow, type Cell, joined, type Row, rowOf } from './cells.ts';
+import { asciiRow, type Cell, cellAt, joined, type Row, rowOf, tagged } from './cells.ts';
 import { footerRow, noticeRows } from './footer.ts';
 import { headerRows } from './header.ts';
 import { helpRows } from './help.ts';
 import { type Item, listItems, sessionsOf } from './list.ts';
 import { headRows, linesFor, paneRows } from './pane.ts';
 import { columnTitles, isTurning, layoutFor, listColumns, sessionRow } from './session-row.ts';
-import { type Shape, settled, shapeOf, type Ui } from './ui.ts';
+import { type Hit, type Shape, settled, shapeOf, type Ui } from './ui.ts';
 import { type Terminal, timeOf, type View } from './view.ts';
 
 export interface Frame {
@@ -31,6 +31,8 @@ export interface Frame {
   readonly paneRows: number;
   /** A sign of a visible session turns: the next frame looks different in a moment. */
   readonly isTurning: boolean;
+  /** What stands at this column and row, both from 0. */
+  hit(x: number, y: number): Hit | null;
 }
 
 /** Smaller terminals get the rows that fit, from the top. */
@@ -53,7 +55,7 @@ export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
   const blank = rowOf([], columns);
   const filled = [...shown.slice(0, room), ...Array.from({ length: Math.max(0, room - shown.length) }, () => blank)];
   const ids = sessionsOf(items);
-  const { notice: _said, ...quiet } = view;
+  const { notices: _said, ...quiet } = view;
   const position = positionOf(view, items, ui.top, body.listRows);
   const footer = footerRow(notice.length > 0 ? quiet : view, { ...ui, shape: body.shape }, terminal, position);
   const whole = [...head, ...filled, ...notice, footer.row].slice(-rows);
@@ -67,6 +69,7 @@ export function frameOf(view: View, chosen: Ui, terminal: Terminal): Frame {
     index: Math.max(0, ids.indexOf(ui.selected ?? '')),
     listRows: body.listRows,
     paneRows: body.paneRows,
+    hit: (x, y) => (all[y] === undefined ? null : cellAt(all[y], x)?.on) ?? null,
     isTurning: sessionsOf(items.slice(ui.top, ui.top + body.listRows)).some((id) => turns(view, id)),
   };
 }
@@ -116,9 +119,8 @@ function bodyOf(view: View, chosen: Ui, terminal: Terminal, { items, room }: Lis
   const pane = paneRows(view, wish(record), { ...terminal, columns: paneColumns, rows: heights.pane }, lines);
   const between: Cell = { text: terminal.glyphs.lane, tone: 'dim' };
   const blank = rowOf([], paneColumns);
-  const rows = isBeside
-    ? list.map((row, nth) => joined(row, between, pane.rows[nth] ?? blank))
-    : [...list, ...pane.rows];
+  const details = pane.rows.map((row) => tagged(row, { on: 'pane' }));
+  const rows = isBeside ? list.map((row, nth) => joined(row, between, details[nth] ?? blank)) : [...list, ...details];
   return { rows, ui: { ...ui, scroll: pane.scroll }, shape, ...counts };
 }
 
@@ -155,9 +157,9 @@ interface ListPart extends List {
 
 function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, height, isBeside }: ListPart): Row[] {
   const { columns } = terminal;
-  const { hasTimeline } = ui;
+  const { hasTimeline, sorting, marked } = ui;
   const layout = layoutFor(view.state, columns, isBeside && !hasTimeline);
-  const titles = columnTitles(layout, terminal, hasTimeline ? 'TIMELINE' : 'DOING');
+  const titles = columnTitles(layout, terminal, { doing: hasTimeline ? 'TIMELINE' : 'DOING', sorting });
   const rows: Row[] = titleRows(room) === 0 ? [] : [titles];
   const span = hasTimeline ? { span: timeOf(view) } : {};
   const whole = height + rows.length;
@@ -173,9 +175,12 @@ function listRows(view: View, ui: Ui, terminal: Terminal, { room, items, index, 
     const record = view.state.sessions.get(item.id);
     if (record === undefined) continue;
     const isSelected = ui.top + nth === index;
-    rows.push(sessionRow(view, { record, lanes: item.lanes, isSelected, ...span }, layout, terminal));
+    const isMarked = marked.includes(item.id);
+    const row = sessionRow(view, { record, lanes: item.lanes, isSelected, isMarked, ...span }, layout, terminal);
+    rows.push(tagged(row, { on: 'session', id: item.id }));
   }
-  return [...rows, ...Array.from({ length: Math.max(0, whole - rows.length) }, () => rowOf([], columns))];
+  const blanks = Array.from({ length: Math.max(0, whole - rows.length) }, () => rowOf([], columns));
+  return [...rows, ...blanks].map((row) => tagged(row, { on: 'list' }));
 }
 
 /** Headings do not count. */

@@ -12,6 +12,10 @@ export interface Glyphs {
   readonly completed: string;
   readonly failed: string;
   readonly marker: string;
+  /** Of a session that is marked. */
+  readonly mark: string;
+  /** Of the column by which the list is sorted. */
+  readonly sorted: string;
   readonly rule: string;
   readonly dot: string;
   readonly barSpent: string;
@@ -38,6 +42,8 @@ export const unicodeGlyphs: Glyphs = {
   completed: '✓',
   failed: '✗',
   marker: '›',
+  mark: '◆',
+  sorted: '▾',
   rule: '─',
   dot: '·',
   barSpent: '█',
@@ -62,6 +68,8 @@ export const asciiGlyphs: Glyphs = {
   completed: '+',
   failed: 'x',
   marker: '>',
+  mark: '#',
+  sorted: 'v',
   rule: '-',
   dot: '|',
   barSpent: '#',

@@ -3,7 +3,7 @@ import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import { titleOf } from '../wording.ts';
-import { arrangements, type Mode, type Pane, type Shape, type Tab, tabs, type Ui } from './ui.ts';
+import { arrangements, type Hit, type Mode, type Pane, type Shape, sortings, type Tab, tabs, type Ui } from './ui.ts';
 import type { Runner } from './view.ts';
 
 export const keyNames = [
@@ -25,12 +25,25 @@ export const keyNames = [
 ] as const;
 export type KeyName = (typeof keyNames)[number];
 
+/** What the person may read or change in a tool of their own. */
+export type OpenedThing = 'worktree' | 'log' | 'report';
+
 /** A named key, or text that was typed or pasted. */
-export type Press = { readonly key: KeyName } | { readonly text: string; readonly isPasted?: true };
+export type Press = { readonly key: KeyName } | { readonly text: string; readonly isPasted?: true } | MousePress;
+
+/** Column and row, from 0. */
+export interface MousePress {
+  readonly mouse: 'click' | 'wheel-up' | 'wheel-down';
+  readonly x: number;
+  readonly y: number;
+}
+
+type KeyPress = Exclude<Press, MousePress>;
 
 export type KeyCommand =
-  | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionId: SessionId }
+  | { readonly do: 'pause-session' | 'resume-session' | 'retry-session'; readonly sessionIds: readonly SessionId[] }
   | { readonly do: 'say'; readonly sessionId: SessionId; readonly text: string }
+  | { readonly do: 'open'; readonly sessionId: SessionId; readonly thing: OpenedThing }
   | { readonly do: 'pause-group'; readonly mode: 'now' | 'drain' | 'freeze' }
   | { readonly do: 'resume-group' }
   /** Close the dashboard; the group is not concerned. */
@@ -40,6 +53,8 @@ export type KeyCommand =
   /** Ctrl-C. */
   | { readonly do: 'interrupt' }
   | { readonly do: 'redraw' }
+  /** Whether clicks are for the dashboard or for the terminal's own selection of text. */
+  | { readonly do: 'mouse'; readonly isOn: boolean }
   /** Ctrl-Z. */
   | { readonly do: 'suspend' }
   /** Nothing can be done; the sentence says why. */
@@ -56,6 +71,7 @@ export interface Situation {
   readonly paneRows: number;
   readonly shape: Shape;
   readonly runner: Runner;
+  hit(x: number, y: number): Hit | null;
 }
 
 export interface Pressed {
@@ -71,6 +87,7 @@ const helpRowsMax = 40;
 const browse: Mode = { kind: 'browse' };
 
 export function press(ui: Ui, key: Press, situation: Situation): Pressed {
+  if ('mouse' in key) return { ui: pointed(ui, key, situation) };
   if ('key' in key && key.key === 'ctrl-c') return { ui: { ...ui, mode: browse }, command: { do: 'interrupt' } };
   if ('key' in key && key.key === 'ctrl-z') return { ui, command: { do: 'suspend' } };
   if ('key' in key && key.key === 'ctrl-l') return { ui, command: { do: 'redraw' } };
@@ -88,6 +105,10 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
       return answered(ui, key, { y: { do: 'resume-group' } });
     case 'ask-go-on':
       return answered(ui, key, { y: { do: 'resume-group' }, p: { do: 'pause-group', mode: 'now' } });
+    case 'ask-open': {
+      const open = (thing: OpenedThing): KeyCommand => ({ do: 'open', sessionId: mode.sessionId, thing });
+      return answered(ui, key, { w: open('worktree'), l: open('log'), r: open('report') });
+    }
     case 'ask-leave':
       return answered(ui, key, staysFor(situation.state) === null ? { l: { do: 'leave' }, ...pauseOnly } : pauseOnly);
     case 'browse':
@@ -95,12 +116,39 @@ export function press(ui: Ui, key: Press, situation: Situation): Pressed {
   }
 }
 
+/** Lines, or sessions, by which a wheel turns. */
+const wheelStep = 3;
+
+/** The mouse answers no question and types nothing. */
+function pointed(ui: Ui, { mouse, x, y }: MousePress, situation: Situation): Ui {
+  const { mode } = ui;
+  const step = mouse === 'wheel-up' ? -wheelStep : mouse === 'wheel-down' ? wheelStep : 0;
+  if (mode.kind === 'help') {
+    return { ...ui, mode: step === 0 ? browse : leafedBy(mode, step) };
+  }
+  const hit = mode.kind === 'browse' ? situation.hit(x, y) : null;
+  if (hit === null) return ui;
+  const isOfList = hit.on === 'session' || hit.on === 'list';
+  if (step !== 0) return isOfList ? selected(ui, situation, situation.index + step) : scrolled(ui, step);
+  if (hit.on === 'tab') return opened(ui, ui.pane, hit.tab);
+  if (hit.on !== 'session') return ui;
+  // A second click opens what has no room beside it.
+  if (hit.id === ui.selected && situation.shape === 'none') return opened(ui, 'split', ui.tab);
+  return selected(ui, situation, situation.ids.indexOf(hit.id));
+}
+
+type HelpMode = Extract<Mode, { kind: 'help' }>;
+
 /** A small terminal shows a part of the page at a time. */
-function leafed({ top }: Extract<Mode, { kind: 'help' }>, key: Press): Mode {
+function leafed(mode: HelpMode, key: KeyPress): Mode {
   const name = 'key' in key ? key.key : key.text;
   const steps: Readonly<Record<string, number>> = { down: 1, j: 1, up: -1, k: -1, 'page-down': 8, 'page-up': -8 };
   const step = Object.hasOwn(steps, name) ? steps[name] : undefined;
-  return step === undefined ? browse : { kind: 'help', top: Math.max(0, Math.min(helpRowsMax, top + step)) };
+  return step === undefined ? browse : leafedBy(mode, step);
+}
+
+function leafedBy({ top }: HelpMode, step: number): HelpMode {
+  return { kind: 'help', top: Math.max(0, Math.min(helpRowsMax, top + step)) };
 }
 
 /** Another filter chooses anew: the one the person went to, or the first when that is hidden. */
@@ -109,7 +157,7 @@ function refiltered(before: Ui, { ui }: Pressed): Pressed {
   return { ui: isSame ? ui : { ...ui, selected: null, top: 0, scroll: 0 } };
 }
 
-function typeFilter(ui: Ui, key: Press): Pressed {
+function typeFilter(ui: Ui, key: KeyPress): Pressed {
   if ('text' in key) return { ui: { ...ui, filter: typed(ui.filter, oneLine(key.text), filterLengthMax) } };
   switch (key.key) {
     case 'enter':
@@ -125,7 +173,7 @@ function typeFilter(ui: Ui, key: Press): Pressed {
   }
 }
 
-function typeMessage(ui: Ui, mode: Extract<Mode, { kind: 'say' }>, key: Press): Pressed {
+function typeMessage(ui: Ui, mode: Extract<Mode, { kind: 'say' }>, key: KeyPress): Pressed {
   const { sessionId, text } = mode;
   const changed = (now: string): Pressed => ({ ui: { ...ui, mode: { ...mode, text: now } } });
   if ('text' in key) return changed(typed(text, key.text.replaceAll(/\r\n?/g, '\n'), messageLengthMax));
@@ -180,7 +228,7 @@ export function staysFor({ pausing, draining, frozenUntil }: GroupState): 'froze
 }
 
 /** Any other key is a no. */
-function answered(ui: Ui, key: Press, answers: Answers): Pressed {
+function answered(ui: Ui, key: KeyPress, answers: Answers): Pressed {
   const now = { ...ui, mode: browse };
   const answer = 'text' in key ? key.text.toLowerCase() : key.key;
   const command = Object.hasOwn(answers, answer) ? answers[answer] : undefined;
@@ -212,6 +260,7 @@ function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
       if (isFull) return { ui: back(ui) };
       // What stands beside the list is part of it.
       if (shape === 'below') return { ui: { ...ui, pane: 'none' } };
+      if (ui.marked.length > 0) return { ui: { ...ui, marked: [] } };
       return refiltered(ui, { ui: { ...ui, filter: '', onlyProblems: false } });
     case 'tab':
     case 'right':
@@ -226,6 +275,14 @@ function move(ui: Ui, key: KeyName, situation: Situation): Pressed {
 function selected(ui: Ui, { ids }: Situation, index: number): Ui {
   const id = ids[Math.max(0, Math.min(index, ids.length - 1))];
   return id === undefined ? ui : { ...ui, selected: id, home: id, scroll: id === ui.selected ? ui.scroll : 0 };
+}
+
+/** With a mark on the selected session, or without the one it had. */
+function marked(ui: Ui, { ids, index }: Situation): Ui {
+  const id = ids[index];
+  if (id === undefined) return ui;
+  const others = ui.marked.filter((other) => other !== id);
+  return { ...ui, marked: others.length < ui.marked.length ? others : [...ui.marked, id] };
 }
 
 function opened(ui: Ui, pane: Pane, tab: Tab): Ui {
@@ -272,10 +329,17 @@ function letter(ui: Ui, { text, isPasted }: Extract<Press, { text: string }>, si
     case ',':
       return { ui: selected(ui, situation, situation.index - Math.max(1, situation.listRows - 1)) };
     case '.':
-    case ' ':
       return { ui: selected(ui, situation, situation.index + Math.max(1, situation.listRows - 1)) };
     case 'v':
       return { ui: { ...ui, arrangement: next(arrangements, ui.arrangement) } };
+    case 'S':
+      return { ui: { ...ui, sorting: next(sortings, ui.sorting) } };
+    case ' ':
+      return { ui: selected(marked(ui, situation), situation, situation.index + 1) };
+    case '*':
+      return { ui: { ...ui, marked: ui.marked.length > 0 ? [] : situation.ids } };
+    case 'm':
+      return { ui: { ...ui, hasMouse: !ui.hasMouse }, command: { do: 'mouse', isOn: !ui.hasMouse } };
     case 't':
       return { ui: { ...ui, hasTimeline: !ui.hasTimeline } };
     case '/':
@@ -321,13 +385,14 @@ function sessionKey(ui: Ui, text: string, situation: Situation): Pressed {
   const record = sessionId === undefined ? undefined : situation.state.sessions.get(sessionId);
   if (sessionId === undefined || record === undefined) return { ui };
   switch (text) {
+    case 'o':
+      return { ui: { ...ui, mode: { kind: 'ask-open', sessionId } } };
     case 'l':
       return { ui: opened({ ...ui, selected: sessionId }, 'full', 'log') };
     case 'p':
-      return { ui, command: pauseOrResume(situation.state, record) };
+      return { ui, command: pauseOrResume(situation.state, targets(ui, situation, record)) };
     case 'r':
-      if (record.state.status === 'failed') return { ui, command: { do: 'retry-session', sessionId } };
-      return { ui, command: notNow(situation.state, record, 'Only a failed session can be tried again.') };
+      return { ui, command: retry(situation.state, targets(ui, situation, record)) };
     case 's':
       if (record.state.status !== 'completed') return { ui: { ...ui, mode: { kind: 'say', sessionId, text: '' } } };
       return { ui, command: notNow(situation.state, record, 'It has given its last answer.') };
@@ -354,11 +419,38 @@ export function toggleOf({ state: { status }, queued }: SessionRecord): Toggle |
   return { do: 'resume-session', word: status === 'pending' ? 'start' : 'resume' };
 }
 
-function pauseOrResume(state: GroupState, record: SessionRecord): KeyCommand {
-  const toggle = toggleOf(record);
-  if (toggle !== null) return { do: toggle.do, sessionId: record.definition.id };
-  const next = record.state.status === 'failed' ? 'Try it again with r.' : 'Its result stays as it is.';
-  return notNow(state, record, next);
+type Targets = readonly [SessionRecord, ...SessionRecord[]];
+
+/** The marked sessions that are still there; without any the selected one. */
+function targets({ marked: ids }: Ui, { state }: Situation, record: SessionRecord): Targets {
+  const [first, ...others] = ids.flatMap((id) => state.sessions.get(id) ?? []);
+  return first === undefined ? [record] : [first, ...others];
+}
+
+function idsOf(records: readonly SessionRecord[]): SessionId[] {
+  return records.map(({ definition }) => definition.id);
+}
+
+/** Of several, those that can be paused; where none can, those that can go on. */
+function pauseOrResume(state: GroupState, records: Targets): KeyCommand {
+  for (const wanted of ['pause-session', 'resume-session'] as const) {
+    const meant = records.filter((record) => toggleOf(record)?.do === wanted);
+    if (meant.length > 0) return { do: wanted, sessionIds: idsOf(meant) };
+  }
+  const [first] = records;
+  if (records.length > 1) return none(records, 'can be paused or let go on');
+  return notNow(state, first, first.state.status === 'failed' ? 'Try it again with r.' : 'Its result stays as it is.');
+}
+
+function retry(state: GroupState, records: Targets): KeyCommand {
+  const failed = records.filter((record) => record.state.status === 'failed');
+  if (failed.length > 0) return { do: 'retry-session', sessionIds: idsOf(failed) };
+  if (records.length > 1) return none(records, 'has failed');
+  return notNow(state, records[0], 'Only a failed session can be tried again.');
+}
+
+function none(records: readonly SessionRecord[], could: string): KeyCommand {
+  return { do: 'tell', message: `None of the ${records.length} marked sessions ${could}.` };
 }
 
 function notNow(state: GroupState, { definition, state: { status } }: SessionRecord, next: string): KeyCommand {

@@ -5,8 +5,10 @@ import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Verdicts } from '../../core/verdict.ts';
 import { projectName, titleOf } from '../wording.ts';
+import { plainWidths } from './cells.ts';
 import { type Lane, type Placed, placeSessions } from './order.ts';
-import type { Ui } from './ui.ts';
+import { usageNow } from './session-row.ts';
+import type { Arrangement, Sorting, Ui } from './ui.ts';
 import type { View } from './view.ts';
 
 export type Item =
@@ -14,21 +16,19 @@ export type Item =
   /** The lanes are empty where rows are missing between those they would join. */
   | { readonly id: SessionId; readonly lanes: readonly Lane[] };
 
-type Choice = Pick<Ui, 'filter' | 'onlyProblems' | 'selected' | 'arrangement'>;
-type Standing = Pick<View, 'state' | 'verdicts'>;
+type Choice = Pick<Ui, 'filter' | 'onlyProblems' | 'selected' | 'arrangement' | 'sorting'>;
+type Now = Pick<View, 'state' | 'verdicts' | 'live' | 'nowMs' | 'runner'>;
 
 const noLanes: readonly Lane[] = [];
 
-export function listItems(view: Standing, choice: Choice): readonly Item[] {
-  const { state } = view;
+export function listItems(now: Now, choice: Choice): readonly Item[] {
+  const { state } = now;
+  const { arrangement, sorting } = choice;
   const placed = placeSessions(state);
-  const shown = placed.filter(({ id }) => isListed(view, choice, id));
-  switch (choice.arrangement) {
-    case 'tree':
-      return shown.length === placed.length ? shown : shown.map(({ id }) => ({ id, lanes: noLanes }));
-    case 'waves':
-      return inWaves(state, shown);
-  }
+  const listed = placed.filter(({ id }) => isListed(now, choice, id));
+  if (arrangement === 'tree' && sorting === 'graph' && listed.length === placed.length) return placed;
+  const shown = sorted(now, listed, sorting);
+  return arrangement === 'tree' ? shown.map(withoutLanes) : headed(state, shown, arrangement);
 }
 
 /** The sessions of these rows, in their order. */
@@ -36,24 +36,73 @@ export function sessionsOf(items: readonly Item[]): SessionId[] {
   return items.flatMap((item) => ('id' in item ? [item.id] : []));
 }
 
-function inWaves(state: GroupState, shown: readonly Placed[]): Item[] {
-  const { wave } = planOf(state).graph;
-  const waves = Map.groupBy(shown, ({ id }) => wave.get(id) ?? 0);
-  return [...waves]
-    .toSorted(([one], [other]) => one - other)
-    .flatMap(([number, placed]) => headed(state, `Wave ${number + 1}`, placed));
+function withoutLanes({ id }: Placed): Item {
+  return { id, lanes: noLanes };
 }
 
-function headed(state: GroupState, title: string, placed: readonly Placed[]): Item[] {
+function sorted(now: Now, shown: readonly Placed[], sorting: Sorting): readonly Placed[] {
+  const recordOf = ({ id }: Placed) => now.state.sessions.get(id) as SessionRecord;
+  switch (sorting) {
+    case 'graph':
+      return shown;
+    case 'cost':
+    case 'time': {
+      const figures = new Map(
+        shown.map((placed) => {
+          const { costUsd, durationMs } = usageNow(now, recordOf(placed));
+          return [placed, sorting === 'cost' ? costUsd : durationMs];
+        }),
+      );
+      return shown.toSorted((one, other) => (figures.get(other) ?? 0) - (figures.get(one) ?? 0));
+    }
+    case 'name': {
+      const nameOf = (placed: Placed) => recordOf(placed).definition.name ?? placed.id;
+      return shown.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other)));
+    }
+  }
+}
+
+/** What wants a person first, then what moves, and what is over last. */
+const statuses = ['failed', 'paused', 'running', 'pending', 'completed'] as const;
+
+function headed(state: GroupState, shown: readonly Placed[], arrangement: Exclude<Arrangement, 'tree'>): Item[] {
+  const recordOf = ({ id }: Placed) => state.sessions.get(id) as SessionRecord;
+  const waveOf = ({ id }: Placed) => planOf(state).graph.wave.get(id) ?? 0;
+  switch (arrangement) {
+    case 'waves': {
+      const waves = [...Map.groupBy(shown, waveOf)].toSorted(([one], [other]) => one - other);
+      return waves.flatMap(([wave, placed]) => [
+        heading(state, `Wave ${wave + 1}`, placed),
+        ...placed.map(withoutLanes),
+      ]);
+    }
+    case 'status': {
+      const groups = Map.groupBy(shown, (placed) => recordOf(placed).state.status);
+      return statuses.flatMap((status) => {
+        const placed = groups.get(status) ?? [];
+        return placed.length === 0 ? [] : [{ heading: `${status}  ${placed.length}` }, ...placed.map(withoutLanes)];
+      });
+    }
+    case 'project': {
+      const groups = Map.groupBy(shown, (placed) => recordOf(placed).definition.projectPath);
+      return [...groups].flatMap(([path, placed]) => [
+        heading(state, plainWidths(projectName(path)), placed),
+        ...placed.map(withoutLanes),
+      ]);
+    }
+  }
+}
+
+function heading(state: GroupState, title: string, placed: readonly Placed[]): Item {
   const done = placed.filter(({ id }) => state.sessions.get(id)?.state.status === 'completed').length;
-  return [{ heading: `${title}  ${done}/${placed.length}` }, ...placed.map(({ id }) => ({ id, lanes: noLanes }))];
+  return { heading: `${title}  ${done}/${placed.length}` };
 }
 
 /**
  * What is selected stays also when it changes so that a filter does not hold for it any more: the next key is meant for
  * it, and not for whoever would take its place.
  */
-function isListed({ state, verdicts }: Standing, { filter, onlyProblems, selected }: Choice, id: SessionId): boolean {
+function isListed({ state, verdicts }: Now, { filter, onlyProblems, selected }: Choice, id: SessionId): boolean {
   const wanted = filter.trim().toLowerCase();
   if (id === selected || (wanted === '' && !onlyProblems)) return true;
   const record = state.sessions.get(id);

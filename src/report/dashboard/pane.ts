@@ -65,7 +65,7 @@ function hiddenText(above: number, below: number): string {
 function tabNames(tab: Tab, between: string): Cell[] {
   return tabs.flatMap((name, index): Cell[] => [
     { text: index === 0 ? ' ' : between, tone: 'dim' },
-    name === tab ? { text: `[${name}]`, tone: 'strong' } : { text: name, tone: 'dim' },
+    { text: name === tab ? `[${name}]` : name, tone: name === tab ? 'strong' : 'dim', on: { on: 'tab', tab: name } },
   ]);
 }
 

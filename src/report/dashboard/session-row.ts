@@ -15,6 +15,7 @@ import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cell
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
 import { type Span, timelineCells } from './timeline.ts';
+import type { Sorting } from './ui.ts';
 import { limitNow, reasoned, type Terminal, type View } from './view.ts';
 
 /** Widths in columns; 0 = not shown. */
@@ -101,15 +102,21 @@ function widest(state: GroupState): Widest {
   return now;
 }
 
-/** `doing`: what stands in the last column. */
-export function columnTitles(layout: Layout, { columns }: Terminal, doing: 'DOING' | 'TIMELINE'): Row {
+export interface Titles {
+  /** What stands in the last column. */
+  readonly doing: 'DOING' | 'TIMELINE';
+  readonly sorting: Sorting;
+}
+
+export function columnTitles(layout: Layout, { columns, glyphs }: Terminal, { doing, sorting }: Titles): Row {
+  const title = (text: string, by: Sorting): string => (by === sorting ? `${text}${glyphs.sorted}` : text);
   const hasWords = layout.words > 0 && doing === 'DOING';
   const cells = [
     ' '.repeat(edge),
-    column(layout, 'SESSION', layout.title),
+    column(layout, title('SESSION', 'name'), layout.title),
     column(layout, 'PROJECT', layout.project),
-    column(layout, 'TIME', layout.time, 'right'),
-    column(layout, 'COST', layout.cost, 'right'),
+    column(layout, title('TIME', 'time'), layout.time, 'right'),
+    column(layout, title('COST', 'cost'), layout.cost, 'right'),
     column(layout, 'TOKENS', layout.tokens, 'right'),
     hasWords ? `${padded(doing, layout.tool)}  LAST WORDS` : layout.tool > 0 ? doing : '',
   ];
@@ -127,11 +134,12 @@ export interface RowWish {
   /** Empty when the list does not hold all sessions. */
   readonly lanes: readonly Lane[];
   readonly isSelected: boolean;
+  readonly isMarked: boolean;
 }
 
 export function sessionRow(
   view: View,
-  { record, lanes, isSelected, span }: RowWish,
+  { record, lanes, isSelected, isMarked, span }: RowWish,
   layout: Layout,
   terminal: Terminal,
 ): Row {
@@ -146,7 +154,7 @@ export function sessionRow(
   const tokens = inputTokens(usage.tokens) + usage.tokens.output;
   return rowOf(
     [
-      { text: isSelected ? `${glyphs.marker}` : ' ' },
+      isMarked ? { text: glyphs.mark, tone: 'accent' } : { text: isSelected ? glyphs.marker : ' ' },
       { text: sign.glyph, tone: sign.tone },
       { text: '  ' },
       { text: drawn, tone: 'dim' },
@@ -256,7 +264,10 @@ function signOf(view: View, record: SessionRecord, glyphs: Glyphs): Sign {
 }
 
 /** All attempts together, the running one included. */
-export function usageNow({ live, nowMs, runner }: View, record: SessionRecord): Usage {
+export function usageNow(
+  { live, nowMs, runner }: Pick<View, 'live' | 'nowMs' | 'runner'>,
+  record: SessionRecord,
+): Usage {
   if (record.state.status !== 'running') return record.usage;
   const { attempt } = record.state;
   // While work is accepted, its worker is gone and counted already.

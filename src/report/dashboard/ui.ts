@@ -4,9 +4,21 @@ import type { SessionId } from '../../core/group.ts';
 export const tabs = ['now', 'log', 'diff', 'prompt', 'cost', 'config'] as const;
 export type Tab = (typeof tabs)[number];
 
+/** What stands at a place of the screen. */
+export type Hit =
+  | { readonly on: 'session'; readonly id: SessionId }
+  /** Anything else of the list. */
+  | { readonly on: 'list' }
+  | { readonly on: 'tab'; readonly tab: Tab }
+  | { readonly on: 'pane' };
+
 /** How the list is arranged: as the graph, or below headings. */
-export const arrangements = ['tree', 'waves'] as const;
+export const arrangements = ['tree', 'waves', 'status', 'project'] as const;
 export type Arrangement = (typeof arrangements)[number];
+
+/** What comes first below a heading, or in the whole list. */
+export const sortings = ['graph', 'cost', 'time', 'name'] as const;
+export type Sorting = (typeof sortings)[number];
 
 export type Mode =
   | { readonly kind: 'browse' }
@@ -22,6 +34,8 @@ export type Mode =
   | { readonly kind: 'ask-start' }
   /** Whether a group whose runner is gone is to go on, or its sessions are to be paused. */
   | { readonly kind: 'ask-go-on' }
+  /** What of the session is to be opened in a tool of the person. */
+  | { readonly kind: 'ask-open'; readonly sessionId: SessionId }
   /** Whether the group goes on when the dashboard of its own runner is left. */
   | { readonly kind: 'ask-leave' };
 
@@ -38,6 +52,9 @@ export interface Ui {
   readonly filter: string;
   readonly onlyProblems: boolean;
   readonly arrangement: Arrangement;
+  readonly sorting: Sorting;
+  /** Several sessions that the next key is for; none = the selected one alone. */
+  readonly marked: readonly SessionId[];
   /** When sessions worked, instead of what they do. */
   readonly hasTimeline: boolean;
   readonly pane: Pane;
@@ -46,6 +63,8 @@ export interface Ui {
   readonly tab: Tab;
   /** Lines by which the pane is scrolled: down from its beginning, or, for the log, up from its end. */
   readonly scroll: number;
+  /** Clicks and the wheel are for the dashboard. */
+  readonly hasMouse: boolean;
   readonly mode: Mode;
 }
 
@@ -56,11 +75,14 @@ export const firstUi: Ui = {
   filter: '',
   onlyProblems: false,
   arrangement: 'tree',
+  sorting: 'graph',
+  marked: [],
   hasTimeline: false,
   pane: 'auto',
   under: 'auto',
   tab: 'now',
   scroll: 0,
+  hasMouse: true,
   mode: { kind: 'browse' },
 };
 

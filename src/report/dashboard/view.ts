@@ -37,8 +37,8 @@ export interface View {
   readonly attempts?: AttemptNotes;
   /** Until the run is over, by what such sessions took before, milliseconds; absent when there is no telling. */
   readonly remainingMs?: number;
-  /** What a key came to; absent = nothing to say. */
-  readonly notice?: Notice;
+  /** What keys came to and what just happened, the newest last. */
+  readonly notices?: readonly Notice[];
   /** Of the selected session; absent while no pane is open. */
   readonly material?: Material;
 }

@@ -35,7 +35,9 @@ test('a diff is told in one line and shown below it', () => {
   const material = { sessionId: sessionId(2), log: [], attempts: [], diff };
   const shown = beside({ view: { material }, ui: { selected: sessionId(2), tab: 'diff' } });
   expect(textOf(shown)).toMatch(/│ 1 file changed, \+1 -1\.\n.*│ -old\n.*│ \+new\n/);
-  expect(shown.rows.flatMap(({ cells }) => cells)).toContainEqual({ text: '+new', tone: 'good' });
+  expect(shown.rows.flatMap(({ cells }) => cells)).toContainEqual(
+    expect.objectContaining({ text: '+new', tone: 'good' }),
+  );
 });
 
 test('the cost of a session is told by kind of token and by attempt', () => {
@@ -43,4 +45,25 @@ test('the cost of a session is told by kind of token and by attempt', () => {
   for (const told of [/spent +\$0\.60, \$270\.00\/h/, /input +90k/, /output +400/, /1 start +failed \(no-result\)/]) {
     expect(text).toMatch(told);
   }
+});
+
+test('what stands at a place of the screen is what a click there means', () => {
+  const shown = beside({ ui: { selected: sessionId(2) } });
+  const lines = textOf(shown).split('\n');
+  const places = (text: string) => {
+    const y = lines.findIndex((line) => line.includes(text));
+    return shown.hit((lines[y] ?? '').indexOf(text), y);
+  };
+  expect(places('├ 003 web')).toEqual({ on: 'session', id: sessionId(3) });
+  expect(places('SESSION')).toEqual({ on: 'list' });
+  expect(places('prompt')).toEqual({ on: 'tab', tab: 'prompt' });
+  expect(places('[now]')).toEqual({ on: 'tab', tab: 'now' });
+  expect(places('> Bash npm test')).toEqual({ on: 'pane' });
+  expect(places('? help')).toBeNull();
+  expect([shown.hit(-1, -1), shown.hit(500, 3), shown.hit(3, 500)]).toEqual([null, null, null]);
+  const below = frame({ ui: { pane: 'split', selected: sessionId(2) } });
+  const y = textOf(below)
+    .split('\n')
+    .findIndex((line) => line.includes('· diff ·'));
+  expect(below.hit(textOf(below).split('\n')[y]?.indexOf('diff') ?? 0, y)).toEqual({ on: 'tab', tab: 'diff' });
 });

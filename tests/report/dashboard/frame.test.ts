@@ -12,7 +12,7 @@ import { verdictsAtRest, verdictsOf } from '../../../src/core/plan/verdicts.ts';
 import { paintRow, plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
-import { arrangements, firstUi, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
+import { arrangements, firstUi, sortings, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
 import type { View } from '../../../src/report/dashboard/view.ts';
 import { formatClock } from '../../../src/report/format.ts';
 import { expectGolden as expectGoldenIn } from '../../support/golden.ts';
@@ -65,6 +65,9 @@ const anyUi: fc.Arbitrary<Partial<Ui>> = fc.record({
   onlyProblems: fc.boolean(),
   pane: fc.constantFrom('auto', 'none', 'split', 'full'),
   arrangement: fc.constantFrom(...arrangements),
+  sorting: fc.constantFrom(...sortings),
+  marked: fc.constantFrom([], [sessionId(1), 'gone']),
+  hasTimeline: fc.boolean(),
   tab: fc.constantFrom(...tabs),
   scroll: fc.constantFrom(0, 3, Number.MAX_SAFE_INTEGER),
   mode: fc.constantFrom<Ui['mode']>(
@@ -79,8 +82,8 @@ const anyUi: fc.Arbitrary<Partial<Ui>> = fc.record({
 
 const anyNotice: fc.Arbitrary<Partial<View>> = fc.constantFrom(
   {},
-  { notice: { text: 'Frozen.' } },
-  { notice: { text: `It was refused: ${'漢字 and more '.repeat(40)}`, tone: 'bad' } },
+  { notices: [{ text: 'Frozen.' }] },
+  { notices: [{ text: 'Frozen.' }, { text: `It was refused: ${'漢字 and more '.repeat(40)}`, tone: 'bad' }] },
 );
 
 test('whatever is chosen, every size is filled exactly', () => {
@@ -299,14 +302,14 @@ test('what a key came to is told whole, above the keys; where there is no room, 
   const command = 'claude-code-agent session pause 20260104-143022-auth/002-api';
   const text = `Nobody runs the group. P lets it go on; for this session alone, in another terminal: ${command}`;
   for (const columns of [70, 100, 200]) {
-    const lines = textOf(frame({ columns, view: { notice: { text } } }))
+    const lines = textOf(frame({ columns, view: { notices: [{ text }] } }))
       .trimEnd()
       .split('\n');
     expect(lines.at(-1)).toContain('q quit');
     expect(lines.join('')).toContain(command);
     expect(lines).toHaveLength(24);
   }
-  const small = textOf(frame({ rows: 6, view: { notice: { text } } }))
+  const small = textOf(frame({ rows: 6, view: { notices: [{ text }] } }))
     .trimEnd()
     .split('\n');
   expect(small.at(-1)).toStartWith(' Nobody runs the group.');

@@ -5,10 +5,10 @@ import { verdictsAtRest } from '../../../src/core/plan/verdicts.ts';
 import { helpEntries } from '../../../src/report/dashboard/help.ts';
 import { type KeyCommand, keyNames, type Press, press } from '../../../src/report/dashboard/keys.ts';
 import { listItems, sessionsOf } from '../../../src/report/dashboard/list.ts';
-import { firstUi, settled, shapeOf, type Ui } from '../../../src/report/dashboard/ui.ts';
+import { firstUi, type Hit, settled, shapeOf, type Ui } from '../../../src/report/dashboard/ui.ts';
 import type { Runner } from '../../../src/report/dashboard/view.ts';
 import { attemptId, creation, session, started, usage } from '../sample-run.ts';
-import { fold, frame, sceneEvents, sceneLimit, sessionId, textOf } from './scene.ts';
+import { fold, frame, sceneEvents, sceneLimit, sessionId, startMs, textOf } from './scene.ts';
 
 const { state } = fold(sceneEvents);
 const text = (typed: string): Press => ({ text: typed });
@@ -22,23 +22,33 @@ interface At {
   readonly columns?: number;
 }
 
+const now = { live: new Map(), nowMs: startMs, runner: 'elsewhere' } as const;
 const listedSessions = (shown: typeof state, ui: Ui) =>
-  sessionsOf(listItems({ state: shown, verdicts: verdictsAtRest(shown) }, ui));
+  sessionsOf(listItems({ ...now, state: shown, verdicts: verdictsAtRest(shown) }, ui));
+/** The screen holds nothing but these. */
+const hit = (x: number, y: number): Hit | null =>
+  x < 40
+    ? order[y] === undefined
+      ? { on: 'list' }
+      : { on: 'session', id: order[y] }
+    : y === 0
+      ? { on: 'tab', tab: 'cost' }
+      : { on: 'pane' };
 
 function pressed(keys: readonly Press[], at: At = {}) {
   const { ui = {}, number = 1, runner = 'elsewhere', state: shown = state, columns = 80 } = at;
-  let now: Ui = { ...firstUi, selected: sessionId(number), home: ui.selected ?? sessionId(number), ...ui };
+  let shownUi: Ui = { ...firstUi, selected: sessionId(number), home: ui.selected ?? sessionId(number), ...ui };
   const commands: KeyCommand[] = [];
   for (const key of keys) {
-    const ids = listedSessions(shown, now);
-    const index = Math.max(0, ids.indexOf(now.selected ?? ''));
-    const shape = shapeOf(now, columns);
-    const result = press(now, key, { state: shown, ids, index, listRows: 5, paneRows: 4, shape, runner });
+    const ids = listedSessions(shown, shownUi);
+    const index = Math.max(0, ids.indexOf(shownUi.selected ?? ''));
+    const shape = shapeOf(shownUi, columns);
+    const result = press(shownUi, key, { state: shown, ids, index, listRows: 5, paneRows: 4, shape, runner, hit });
     const { index: _, ...next } = settled(result.ui, listedSessions(shown, result.ui), 5);
-    now = next;
+    shownUi = next;
     if (result.command !== undefined) commands.push(result.command);
   }
-  return { ui: now, commands };
+  return { ui: shownUi, commands };
 }
 
 const order = listedSessions(state, firstUi);
@@ -74,9 +84,9 @@ test('the log scrolls from its end, the rest from its beginning', () => {
 });
 
 test.each([
-  [2, 'p', { do: 'pause-session', sessionId: sessionId(2) }],
-  [3, 'p', { do: 'pause-session', sessionId: sessionId(3) }],
-  [6, 'r', { do: 'retry-session', sessionId: sessionId(6) }],
+  [2, 'p', { do: 'pause-session', sessionIds: [sessionId(2)] }],
+  [3, 'p', { do: 'pause-session', sessionIds: [sessionId(3)] }],
+  [6, 'r', { do: 'retry-session', sessionIds: [sessionId(6)] }],
   [6, 'p', { do: 'tell', message: 'Session 006 worker is failed. Try it again with r.' }],
   [1, 'p', { do: 'tell', message: 'Session 001 schema is completed. Its result stays as it is.' }],
   [1, 's', { do: 'tell', message: 'Session 001 schema is completed. It has given its last answer.' }],
@@ -161,7 +171,7 @@ test('U11: what is selected stays under a filter until the filter or the selecti
   expect(listedSessions(state, ui)).toContain(fine);
   expect(listedSessions(state, { ...ui, selected: null })).not.toContain(fine);
   expect(pressed([text('p')], { ui, number: 1 }).commands).not.toContainEqual(
-    expect.objectContaining({ sessionId: sessionId(6) }),
+    expect.objectContaining({ sessionIds: [sessionId(6)] }),
   );
   // What the person types is about others.
   expect(after([text('f')], { selected: fine })).toBe(sessionId(6));
@@ -234,6 +244,67 @@ test('a text that arrives at once, pasted by mistake, presses nothing', () => {
     ui: { ...firstUi, selected: sessionId(1), home: sessionId(1) },
     commands: [],
   });
+});
+
+const click = (x: number, y: number): Press => ({ mouse: 'click', x, y });
+const wheel = (mouse: 'wheel-up' | 'wheel-down', x: number): Press => ({ mouse, x, y: 2 });
+
+test('a click selects, the wheel moves through what is below it', () => {
+  expect(order.indexOf(pressed([click(3, 5)]).ui.selected ?? '')).toBe(5);
+  expect(order.indexOf(pressed([wheel('wheel-down', 3)]).ui.selected ?? '')).toBe(3);
+  expect(order.indexOf(pressed([wheel('wheel-down', 3), wheel('wheel-up', 3)]).ui.selected ?? '')).toBe(0);
+  const open = { ui: { pane: 'split', tab: 'prompt' } } as const;
+  expect(pressed([wheel('wheel-down', 50)], open).ui).toMatchObject({ scroll: 3, selected: sessionId(1) });
+  expect(pressed([click(50, 0)], open).ui.tab).toBe('cost');
+  expect(pressed([click(50, 3), click(3, 90)], open).ui).toMatchObject({ tab: 'prompt', selected: sessionId(1) });
+  // What is selected already is opened where no details are shown.
+  expect(pressed([click(3, 0)]).ui.pane).toBe('split');
+});
+
+test('the mouse answers no question, types nothing, and leafs through the help', () => {
+  for (const keys of [[text('P')], [text('/'), text('web')], [text('s'), text('x')]]) {
+    const before = pressed(keys, { number: 2 }).ui;
+    expect(pressed([...keys, click(3, 5), wheel('wheel-down', 3)], { number: 2 })).toEqual({
+      ui: before,
+      commands: [],
+    });
+  }
+  expect(pressed([text('?'), wheel('wheel-down', 3)]).ui.mode).toEqual({ kind: 'help', top: 3 });
+  expect(pressed([text('?'), click(3, 3)]).ui.mode).toEqual({ kind: 'browse' });
+});
+
+test('m gives the mouse to the terminal, and takes it back', () => {
+  expect(pressed([text('m'), text('m')]).commands).toEqual([
+    { do: 'mouse', isOn: false },
+    { do: 'mouse', isOn: true },
+  ]);
+});
+
+test('marks make one key act on several sessions', () => {
+  const space = text(' ');
+  const marks = (...keys: Press[]) => pressed(keys).ui.marked;
+  expect(marks(space, space)).toEqual(order.slice(0, 2));
+  expect(marks(space, named('up'), space)).toEqual([]);
+  expect(marks(text('*'))).toEqual(order);
+  expect(marks(text('*'), text('*'))).toEqual([]);
+  expect(marks(space, named('escape'))).toEqual([]);
+  const ui = (...numbers: number[]) => ({ ui: { marked: numbers.map(sessionId) } });
+  // Completed and failed ones have nothing that could be paused.
+  expect(pressed([text('p')], ui(1, 2, 3, 6)).commands).toEqual([
+    { do: 'pause-session', sessionIds: [sessionId(2), sessionId(3)] },
+  ]);
+  expect(pressed([text('p')], ui(1, 8)).commands).toEqual([{ do: 'resume-session', sessionIds: [sessionId(8)] }]);
+  expect(pressed([text('r')], ui(2, 6)).commands).toEqual([{ do: 'retry-session', sessionIds: [sessionId(6)] }]);
+  expect(pressed([text('p')], ui(1, 6)).commands).toEqual([
+    { do: 'tell', message: 'None of the 2 marked sessions can be paused or let go on.' },
+  ]);
+  // One that was removed meanwhile.
+  expect(pressed([text('p')], { number: 2, ui: { marked: ['gone'] } }).commands).toMatchObject([
+    { sessionIds: [sessionId(2)] },
+  ]);
+  const shown = textOf(frame({ ui: { marked: [sessionId(1), sessionId(3)] } }));
+  expect(shown).toContain('2 marked');
+  expect(shown).toMatch(/\n◆✓ {2}001 schema.*\n(.*\n)*◆○ {2}│ ├ 003 web/);
 });
 
 test('the help page names every key that does something, and no other', () => {

@@ -1,16 +1,11 @@
 /** `group report`: what became of a group, as one HTML file, as Markdown for a pull request, or as JSON. */
 import { dirname, resolve } from 'node:path';
 import { type Command, Option } from '@commander-js/extra-typings';
-import { liveRunner } from '../../../control/live-runner.ts';
 import { tryPath } from '../../../control/path-argument.ts';
+import { loadReport } from '../../../control/report.ts';
 import { resolveGroup } from '../../../control/resolve.ts';
-import { attemptUsages } from '../../../control/watch/attempt-usage.ts';
-import { historyOf } from '../../../control/watch/group-view.ts';
-import { readProgress } from '../../../control/watch/live-view.ts';
 import { fail, ok, type Result } from '../../../core/failure.ts';
 import { quoted } from '../../../core/id.ts';
-import type { GroupState } from '../../../core/state.ts';
-import type { ReportModel } from '../../../report/html/model.ts';
 import { safeJson } from '../../../report/terminal-text.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
@@ -48,7 +43,9 @@ The HTML file needs nothing else and loads nothing. Without an option the report
 }
 
 async function report(context: Context, reference: string, { html, json, force }: Wish): Promise<Work> {
-  const loaded = await loadModel(context, reference);
+  const group = resolveGroup(context, reference);
+  if (!group.ok) return group;
+  const loaded = await loadReport(context.world, group.value);
   if (!loaded.ok) return loaded;
   const { state, model } = loaded.value;
   if (json) {
@@ -72,30 +69,6 @@ async function report(context: Context, reference: string, { html, json, force }
   context.world.files.writeAtomic(path, reportPage(state, model));
   context.stdout.line(path);
   return ok(exitCode.done);
-}
-
-interface Loaded {
-  readonly state: GroupState;
-  readonly model: ReportModel;
-}
-
-/** One reading of the log makes both, so that they cannot differ however busy the group's runner is. */
-async function loadModel(context: Context, reference: string): Promise<Result<Loaded>> {
-  const group = resolveGroup(context, reference);
-  if (!group.ok) return group;
-  const { world } = context;
-  const history = historyOf(world, group.value);
-  if (!history.ok) return history;
-  const { events, state } = history.value;
-  const { reportModel } = await import('../../../report/html/model.ts');
-  const hasRunner = liveRunner(world, group.value) !== null;
-  const { paths } = group.value;
-  const live = attemptUsages(world, paths, state, hasRunner);
-  const told = hasRunner ? { verdicts: readProgress(world, paths.progress, state).verdicts } : {};
-  return ok({
-    state,
-    model: reportModel(state, events, world.clock.now(), { live, hasRunner, ...told }),
-  });
 }
 
 /** An earlier report may be replaced, anything else only by force. `start`: how reports begin. */

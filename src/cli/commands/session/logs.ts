@@ -9,12 +9,12 @@ import { fail, ok } from '../../../core/failure.ts';
 import { runCommand } from '../../../core/plan/advice.ts';
 import type { GroupState } from '../../../core/state.ts';
 import { nextSteps } from '../../../report/summary.ts';
+import { TranscriptMarks } from '../../../report/transcript/transcript-marks.ts';
 import { titleOf } from '../../../report/wording.ts';
 import { delay } from '../../../world/clock.ts';
 import type { Context, Work } from '../../context.ts';
 import { exitCode } from '../../exit-code.ts';
 import { parsePattern } from '../../options/option-values.ts';
-import { TranscriptMarks } from '../../transcript/transcript-marks.ts';
 import { TranscriptPrinter } from '../../transcript/transcript-printer.ts';
 import { jsonSink, rawSink, readableSink, type TranscriptSink } from '../../transcript/transcript-sinks.ts';
 

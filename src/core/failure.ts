@@ -102,8 +102,8 @@ export interface Failure {
   /** The message is a list: its first line says of what, and each further line tells one fault. */
   readonly isList?: true;
   readonly next: Advice;
-  /** Only a worktree meets it: a session that works in the checkout itself would not. */
-  readonly ofWorktree?: true;
+  /** Instead of `next`, for a session that has not begun: it may also work in the checkout itself. */
+  readonly nextInPlace?: string;
 }
 
 /**

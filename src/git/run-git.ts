@@ -64,7 +64,9 @@ export function refusal(args: readonly string[], { stderr, exitCode }: GitAnswer
   const command = args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? '';
   const message = `git ${command} refused: ${reasonIn(stderr, exitCode)}.`;
   const refused = fail('worktree-failed', message, cureFor(stderr));
-  return noRight.test(stderr) ? { ok: false, failure: { ...refused.failure, ofWorktree: true } } : refused;
+  if (!noRight.test(stderr)) return refused;
+  const nextInPlace = 'Get the right to write to the repository, or work in the checkout itself with --isolate none.';
+  return { ok: false, failure: { ...refused.failure, nextInPlace } };
 }
 
 const noRight =
@@ -99,7 +101,10 @@ function cureFor(stderr: string): string {
 function withoutGit({ reason, message }: Failure): Result<never> {
   if (reason === 'not-found') {
     const { failure } = fail('worktree-failed', message, 'Install git, then try again.');
-    return { ok: false, failure: { ...failure, ofWorktree: true } };
+    return {
+      ok: false,
+      failure: { ...failure, nextInPlace: 'Install git, or work in the folder itself with --isolate none.' },
+    };
   }
   const next =
     reason === 'timeout'

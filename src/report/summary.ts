@@ -190,12 +190,13 @@ export function nextAdvice(state: GroupState, hasRunner: boolean): Advice[] {
   }
 }
 
-/** Before the cap is raised for want of money that may not be spent at all, that is settled. */
+/** Before the cap is raised for want of money that may not be spent at all, that is to be settled. */
 function goOnSteps(state: GroupState): Advice[] {
   const held = heldRecord(state);
   if (held === undefined) return [advise('Next', goOnCommand(state))];
   const { free, book } = settleCommands(state.group.id, held.definition.id);
-  return [advise('Next', free), advise('Or, if it is spent', book)];
+  const raise = advise('Or raise it and go on with', goOnCommand(state));
+  return [advise('Next', free), advise('Or, if it is spent', book), raise];
 }
 
 /** The worktree of what was merged is gone. */

@@ -75,7 +75,7 @@ export function answerRequests(
         if (isLogTrouble(error)) throw error;
         answer(`What was asked for cannot be recorded: ${errorText(error)}.`);
       }
-    } else answer(`${meant.failure.message} ${meant.failure.next}`.trim());
+    } else answer(describeFailure(meant.failure));
     removeRequest(world, path);
   }
 }

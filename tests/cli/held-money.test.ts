@@ -76,10 +76,11 @@ test('F3: before it is settled, that comes next, and what is advised can be type
   machine.env.ANTHROPIC_API_KEY = 'test-key';
   await machine.run('group', 'run', group);
   const lines = (await machine.ok('group', 'show', group)).trimEnd().split('\n');
-  expect(lines.slice(-3)).toEqual([
+  expect(lines.slice(-4)).toEqual([
     'The budget is used up. Part of it is only held until you say whether it was spent.',
     `Next: claude-code-agent group budget ${group} --free 001`,
     `Or, if it is spent: claude-code-agent group budget ${group} --book 001`,
+    `Or raise it and go on with: claude-code-agent group resume ${group} --max-budget-usd 2`,
   ]);
 });
 

@@ -303,7 +303,7 @@ test('what chooses by the folder is asked in that of the session, and nothing co
   expect(!refused.ok && refused.failure).toMatchObject({
     reason: 'claude-unproven',
     message: expect.stringMatching(/^claude 2\.1\.401 is new here .* outside of the project, .* starts 2\.1\.400\.$/i),
-    next: expect.stringContaining('CLAUDE_CODE_AGENT_CLAUDE'),
+    next: { sentence: expect.stringContaining('CLAUDE_CODE_AGENT_CLAUDE') },
   });
   const accepted = (project?: string) => gate.admit('2.1.401', project);
   for (let round = 0; round < 2; round += 1) {

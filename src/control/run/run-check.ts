@@ -3,7 +3,7 @@ import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { workerEnvironment } from '../../claude/launch/environment.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
 import { checkProjectSettings, sharedSettings } from '../../claude/launch/project-settings.ts';
-import { fail, ok, type Result } from '../../core/failure.ts';
+import { describeFailure, fail, ok, type Result } from '../../core/failure.ts';
 import type { SessionDefinition, SessionId } from '../../core/group.ts';
 import { sessionLabel } from '../../core/id.ts';
 import { isolationOf } from '../../core/plan/isolation.ts';
@@ -77,8 +77,8 @@ export async function checkGit(
   const asked = await askOwn({ world, env }, '/', ['--version']);
   if (asked.ok) return ok(undefined);
   const { name } = (state.sessions.get(first) as SessionRecord).definition;
-  const { message, next } = asked.failure;
-  return fail('usage', `Session ${sessionLabel(first, name)} gets a git worktree: ${message}`, next);
+  const { message, next, nextInPlace } = asked.failure;
+  return fail('usage', `Session ${sessionLabel(first, name)} gets a git worktree: ${message}`, nextInPlace ?? next);
 }
 
 const columnsMax = 600;
@@ -89,8 +89,8 @@ export function sayRefusedProjects(place: Place, root: string, state: GroupState
     const checked = checkProject(place, root, state, id);
     if (checked.ok) continue;
     const { name } = (state.sessions.get(id) as SessionRecord).definition;
-    const { message, next } = checked.failure;
-    place.notes.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${message} ${next}`, columnsMax));
+    const why = describeFailure(checked.failure);
+    place.notes.line(safeLine(`Session ${sessionLabel(id, name)} will not start: ${why}`, columnsMax));
   }
 }
 

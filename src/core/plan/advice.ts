@@ -65,7 +65,7 @@ export function groupAdvice(state: GroupState): Advice {
   const held = heldRecord(state);
   if (held !== undefined) {
     const { free, book } = settleCommands(state.group.id, held.definition.id);
-    return advise('Say whether what is held was spent, --free or --book', free, book);
+    return advise('Free what is held, book it as spent, or raise the cap', free, book, goOnCommand(state));
   }
   return advise('Go on with', goOnCommand(state));
 }

@@ -27,11 +27,11 @@ export function failedToStart(failure: Failure): Outcome {
 }
 
 /** The failure of a session for what kept it from being started or from being accepted. */
-export function sessionFailure({ reason, message, next, ofWorktree }: Failure): SessionFailure {
+export function sessionFailure({ reason, message, next, nextInPlace }: Failure): SessionFailure {
   return {
     reason: sessionReasons.has(reason) ? (reason as SessionFailureReason) : 'internal',
     message,
-    next: ofWorktree ? `${next.sentence} Or work in the checkout itself, with --isolate none.` : adviceText(next),
+    next: nextInPlace ?? adviceText(next),
   };
 }
 

@@ -111,7 +111,7 @@ test(
   async () => {
     const ran = await user.run('try', '--seconds', '1');
     expect(ran).toMatchObject({ code: 0 });
-    expect(ran.stdout).toContain('auth-module     started');
+    expect(ran.stdout).toContain('4 sessions to do');
     expect(ran.stdout).toContain('That was a rehearsal');
     await expectNothingLeft();
   },

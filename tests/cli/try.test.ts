@@ -111,7 +111,7 @@ test(
   async () => {
     const ran = await user.run('try', '--seconds', '1');
     expect(ran).toMatchObject({ code: 0 });
-    expect(ran.stdout).toContain('auth-module     started');
+    expect(ran.stdout).toContain('4 sessions to do');
     expect(ran.stdout).toContain('That was a rehearsal');
     await expectNothingLeft();
   },
@@ -124,7 +124,7 @@ test.each([['0'], ['x'], ['1.5'], ['9999'], ['']])('--seconds %j is refused', as
   expect(refused.stderr).toContain('a whole number from 1 to 3600');
 });
 
-test('without git, or without a temporary folder, it says what is missing and leaves nothing', async () => {
+test('without git, claude or a temporary folder it says what is missing and leaves nothing', async () => {
   const tools = join(user.folder, 'tools');
   mkdirSync(tools);
   for (const tool of ['sh', 'dirname', 'mkdir', 'readlink', 'find', 'uname']) {
@@ -134,6 +134,10 @@ test('without git, or without a temporary folder, it says what is missing and le
   const withoutGit = await user.runWith({ env }, 'try');
   expect(withoutGit).toMatchObject({ code: 2, stdout: '' });
   expect(withoutGit.stderr).toContain('git is needed');
+  expect(readdirSync(tmp)).toEqual([]);
+  const withoutClaude = await user.runWith({ env: { CLAUDE_CODE_AGENT_CLAUDE: '/nowhere/claude' } }, 'try');
+  expect(withoutClaude).toMatchObject({ code: 2, stdout: '' });
+  expect(withoutClaude.stderr).toContain('CLAUDE_CODE_AGENT_CLAUDE names /nowhere/claude, which is not a file.');
   expect(readdirSync(tmp)).toEqual([]);
   const nowhere = await user.runWith({ env: { TMPDIR: '/dev/null' } }, 'try');
   expect(nowhere).toMatchObject({ code: 2, stdout: '' });

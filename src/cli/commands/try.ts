@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { findClaude } from '../../claude/launch/program.ts';
 import { createNewGroup } from '../../control/create/new-group.ts';
 import { readWorkflow } from '../../control/create/workflow-group.ts';
 import { findDataRoot } from '../../control/data-root.ts';
@@ -48,7 +49,10 @@ function parseSeconds(text: string): number {
 }
 
 async function play(context: Context, seconds: number | undefined): Promise<Work> {
-  const { world, env } = context;
+  const { world, env, packageRoot } = context;
+  // What every session would fail for is said once, before anything is made.
+  const claude = findClaude(world, env, { packageRoot, preferPinned: true });
+  if (!claude.ok) return claude;
   const folder = join(env.TMPDIR || '/tmp', `claude-code-agent-try-${world.random.uuid()}`);
   const made = tryPath(() => world.files.makeFolder(folder));
   if (!made.ok) return fail('usage', `The temporary folder ${folder} ${made.trouble}.`, 'Set TMPDIR to another one.');

@@ -67,7 +67,13 @@ test('a screen full of hostile text keeps its columns', async () => {
       return fake;
     }),
   );
-  const env = { PATH: process.env.PATH ?? '', HOME: made.folder, CLAUDE_CODE_AGENT_HOME: root, LANG: 'C.UTF-8' };
+  const env = {
+    PATH: process.env.PATH ?? '',
+    HOME: made.folder,
+    CLAUDE_CODE_AGENT_HOME: root,
+    LANG: 'C.UTF-8',
+    COLORFGBG: '15;0',
+  };
   const shown = new TestTerminal([launcher, 'group', 'watch', groupId], {
     cwd: made.folder,
     env,

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { helpEntries } from '../../src/report/dashboard/help.ts';
 import { type CockpitGroup, makeCockpitGroup } from '../support/cockpit-group.ts';
-import { key, TestTerminal } from '../support/terminal.ts';
+import { key, type TerminalWish, TestTerminal } from '../support/terminal.ts';
 import { launcher } from './user.ts';
 
 let group: CockpitGroup;
@@ -13,9 +13,9 @@ beforeAll(() => {
 afterEach(() => terminal.close());
 afterAll(() => group.remove());
 
-async function open(columns = 120, rows = 30): Promise<TestTerminal> {
-  const { folder: cwd, env } = group;
-  terminal = new TestTerminal([launcher, 'group', 'watch', group.groupId], { cwd, env, columns, rows });
+async function open({ env, ...wish }: Partial<TerminalWish> = {}): Promise<TestTerminal> {
+  const whole = { cwd: group.folder, env: { ...group.env, ...env }, columns: 120, rows: 30, ...wish };
+  terminal = new TestTerminal([launcher, 'group', 'watch', group.groupId], whole);
   await terminal.shows('›✓  001 schema', 'q quit', '/h');
   return terminal;
 }
@@ -138,3 +138,48 @@ test('a storm of sizes leaves a whole picture of the last one', async () => {
     expect(terminal.lines().at(-1)).toContain('q quit');
   }
 }, 60_000);
+
+const question = '\u001b]11;?';
+
+/** Of the selected row. */
+function selectedCell() {
+  const [x, y] = placeOf('›');
+  return terminal.cell(y, x);
+}
+
+test.each([
+  ['rgb:ffff/ffff/ffff', 252],
+  ['rgb:1e1e/1e1e/2e2e', 238],
+])(
+  'a terminal that says its background is %s gets 256 colours that suit it',
+  async (background, ground) => {
+    await open({ background });
+    await terminal.until(() => selectedCell().background === ground && !selectedCell().isReverse);
+    expect(terminal.raw.split(question)).toHaveLength(2);
+  },
+  60_000,
+);
+
+test('COLORFGBG answers the question before it is asked', async () => {
+  await open({ env: { COLORFGBG: '0;15' } });
+  expect(selectedCell()).toMatchObject({ background: 252, isReverse: false });
+  expect(terminal.raw).not.toContain(question);
+}, 60_000);
+
+test.each([
+  ['without an answer', {}, true],
+  ['with sixteen colours', { TERM: 'xterm' }, false],
+  ['with NO_COLOR', { NO_COLOR: '1' }, false],
+])(
+  '%s what is selected is shown in reverse, in colours that any background bears',
+  async (_, env, isAsked) => {
+    await open({ env });
+    terminal.type('j');
+    await terminal.until((text) => /\n›. {2}├ 002 api/.test(text));
+    const [x, y] = placeOf('├ 002 api');
+    expect(terminal.cell(y, x)).toMatchObject({ isReverse: true, background: null });
+    expect(terminal.raw.includes(question)).toBe(isAsked);
+    expect(terminal.raw).not.toMatch(/[34]8;5;/);
+  },
+  60_000,
+);

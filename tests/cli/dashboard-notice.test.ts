@@ -65,7 +65,8 @@ function open(hand: Hand) {
       return { ...size, show, redraw: () => {}, setMouse: () => {}, lend: nothing, suspend: nothing, close: nothing };
     },
     glyphs: unicodeGlyphs,
-    hasColours: false,
+    paint: 'plain',
+    asksBackground: false,
     onQuit: () => {},
     onLeave: () => {},
     onInterrupt: () => {},

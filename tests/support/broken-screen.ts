@@ -11,6 +11,8 @@ openScreen(
         throw new Error('it broke');
       });
     },
+    asksBackground: false,
+    onBackground: () => {},
     onResize: () => {},
     onTrouble: () => {},
   },

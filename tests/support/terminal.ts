@@ -9,6 +9,8 @@ export interface TerminalWish {
   readonly rows?: number;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** What it answers when it is asked for its background, such as `rgb:ffff/ffff/ffff`; absent = it does not. */
+  readonly background?: string;
 }
 
 /** Widths as today's terminals have them, where the emulator's own table is from 2010. */
@@ -33,6 +35,13 @@ const widths: IUnicodeVersionProvider = {
 const echoFlag = 0o10;
 const canonicalFlag = 0o2;
 
+export interface ShownCell {
+  readonly text: string;
+  readonly isReverse: boolean;
+  readonly colour: number | null;
+  readonly background: number | null;
+}
+
 export class TestTerminal {
   readonly #emulator: Terminal;
   readonly #child: Bun.Subprocess;
@@ -42,7 +51,7 @@ export class TestTerminal {
   raw = '';
   #isOver = false;
 
-  constructor(command: readonly string[], { columns = 80, rows = 24, cwd, env }: TerminalWish) {
+  constructor(command: readonly string[], { columns = 80, rows = 24, cwd, env, background }: TerminalWish) {
     this.#emulator = new Terminal({ cols: columns, rows, allowProposedApi: true, scrollback: 1000 });
     this.#emulator.unicode.register(widths);
     this.#emulator.unicode.activeVersion = widths.version;
@@ -61,6 +70,14 @@ export class TestTerminal {
         exit: () => closed.resolve(),
       },
     });
+    // What it is asked for, as any terminal answers it.
+    this.#emulator.onData((answer) => this.#child.terminal?.write(answer));
+    if (background !== undefined) {
+      this.#emulator.parser.registerOscHandler(11, (question) => {
+        if (question === '?') this.#child.terminal?.write(`\u001b]11;${background}\u001b\\`);
+        return true;
+      });
+    }
     // What it printed last may still be on its way, through the terminal and through the emulator.
     this.exited = Promise.all([this.#child.exited, closed.promise]).then(([code]) => {
       this.#isOver = true;
@@ -94,11 +111,16 @@ export class TestTerminal {
     return this.lines().join('\n');
   }
 
-  /** The character that stands in this column of a row, and whether it is shown in reverse. */
-  cell(row: number, column: number): { readonly text: string; readonly isReverse: boolean } {
+  /** The character that stands in this column of a row, whether it is shown in reverse, and its colours of the 256. */
+  cell(row: number, column: number): ShownCell {
     const buffer = this.#emulator.buffer.active;
     const cell = buffer.getLine(buffer.viewportY + row)?.getCell(column);
-    return { text: cell?.getChars() ?? '', isReverse: (cell?.isInverse() ?? 0) !== 0 };
+    return {
+      text: cell?.getChars() ?? '',
+      isReverse: (cell?.isInverse() ?? 0) !== 0,
+      colour: cell?.isFgPalette() ? cell.getFgColor() : null,
+      background: cell?.isBgPalette() ? cell.getBgColor() : null,
+    };
   }
 
   /** The alternate screen is on. */

@@ -11,10 +11,9 @@ import { describeFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Painted } from '../../report/dashboard/app.ts';
-import { paintRow } from '../../report/dashboard/cells.ts';
 import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
-import type { Glyphs } from '../../report/dashboard/glyphs.ts';
 import { type KeyCommand, type Press, press } from '../../report/dashboard/keys.ts';
+import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
 import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
 import { type ForegroundProcess, runInForeground } from '../../world/foreground.ts';
@@ -24,6 +23,7 @@ import { asking, type GroupCommand, grant } from './ask-group.ts';
 import { DiffView } from './diff-view.ts';
 import { Forecaster } from './forecaster.ts';
 import { type LogTail, tailLog } from './log-tail.ts';
+import type { Look } from './look.ts';
 import { openingOf } from './open-in-tool.ts';
 import type { OpenScreen, Screen } from './screen.ts';
 import type { Source } from './source.ts';
@@ -38,13 +38,11 @@ const notFound = 127;
 /** Tidying up takes no more than one part in so many of the time. */
 const tidyPauses = 30;
 
-export interface DashboardOptions {
+export interface DashboardOptions extends Look {
   readonly context: Context;
   readonly group: GroupReference;
   readonly source: Source;
   readonly openScreen: OpenScreen;
-  readonly glyphs: Glyphs;
-  readonly hasColours: boolean;
   /** The dashboard is to be left; the group is not concerned. */
   onQuit(): void;
   /** The runner behind it is to leave; its sessions go on. */
@@ -62,6 +60,7 @@ export class Dashboard {
   #ui: Ui = firstUi;
   #frame: Frame;
   readonly #toasts: Toasts;
+  #paintFor: Paint;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
   readonly #forecaster: Forecaster;
@@ -78,12 +77,18 @@ export class Dashboard {
     this.#options = options;
     this.#world = options.context.world;
     const { root, groupId } = options.group;
+    this.#paintFor = options.paint;
     this.#toasts = new Toasts(this.#world, options.source.state, () => this.changed());
     this.#forecaster = new Forecaster(this.#world, root, groupId);
     this.#diffs = new DiffView(options, () => this.changed());
     const size = { columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 };
     this.#frame = this.#make(size);
     this.#screen = options.openScreen(this.#paint(), {
+      asksBackground: options.asksBackground,
+      onBackground: (background) => {
+        this.#paintFor = background;
+        this.#guarded(() => this.#draw());
+      },
       onPress: (key) => this.#guarded(() => this.#press(key)),
       onResize: () => this.#guarded(() => this.#draw()),
       onTrouble: options.onTrouble,
@@ -192,9 +197,8 @@ export class Dashboard {
   }
 
   #paint(): Painted {
-    const paint = this.#options.hasColours ? 'colour' : 'plain';
     const { rows, cursor } = this.#frame;
-    return { lines: rows.map((row) => paintRow(row, paint)), ...(cursor === undefined ? {} : { cursor }) };
+    return { lines: rows.map((row) => paintRow(row, this.#paintFor)), ...(cursor === undefined ? {} : { cursor }) };
   }
 
   /** What the pane needs from files, read only while it is open. */

@@ -4,8 +4,9 @@
  */
 import type { ReactNode } from 'react';
 import type { AppOptions, Painted, Store } from '../../report/dashboard/app.ts';
-import type { MousePress, Press } from '../../report/dashboard/keys.ts';
-import { Pastes, Reports } from '../../report/dashboard/terminal-input.ts';
+import type { Press } from '../../report/dashboard/keys.ts';
+import type { Background } from '../../report/dashboard/paint.ts';
+import { backgroundQuestion, Pastes, type ReportEvents, Reports } from '../../report/dashboard/terminal-input.ts';
 import { delay } from '../../world/clock.ts';
 import type { World } from '../../world/world.ts';
 
@@ -27,6 +28,8 @@ const drawing = /[\\/]node_modules[\\/](?:ink|react|react-reconciler)[\\/]/;
 const framesPerSecond = 10;
 /** A terminal that does not take what it was sent gets no more until it has, bytes. */
 const unsentMax = 64 * 1024;
+/** So long an answer of the terminal is waited for when nothing else is left to do, milliseconds. */
+const answerMs = 100;
 /** A process without a shell above it cannot be stopped by Ctrl-Z and never hears that it goes on, milliseconds. */
 const stoppedWaitMs = 250;
 
@@ -49,6 +52,9 @@ export interface Screen {
 }
 
 export interface ScreenEvents {
+  /** Whether the terminal is asked for its background. */
+  readonly asksBackground: boolean;
+  onBackground(background: Background): void;
   onPress(press: Press): void;
   onResize(): void;
   /** What draws broke; the screen is closed already. */
@@ -100,6 +106,8 @@ class TerminalScreen implements Screen {
   readonly #instance: ReturnType<InkModule['render']>;
   readonly #ended: Promise<void>;
   readonly #abandoned = Promise.withResolvers<void>();
+  /** Nothing more comes of what the terminal was asked. */
+  readonly #answered = Promise.withResolvers<void>();
   #suspend: Suspend | undefined;
   #hasMouse = true;
   #isClosed = false;
@@ -126,7 +134,8 @@ class TerminalScreen implements Screen {
         this.#suspend = suspend;
       },
     });
-    stdout.write(enter + mouseOn);
+    if (!events.asksBackground) this.#answered.resolve();
+    stdout.write(enter + mouseOn + (events.asksBackground ? backgroundQuestion : ''));
     this.#instance = this.#render(ink, node);
     this.#ended = this.#instance.waitUntilExit().then(ignore, (error: unknown) => {
       this.#release();
@@ -140,7 +149,11 @@ class TerminalScreen implements Screen {
     try {
       return ink.render(node, {
         stdout,
-        stdin: terminalInput(stdin, (press) => this.#events.onPress(press)),
+        stdin: terminalInput(stdin, {
+          onPress: (press) => this.#events.onPress(press),
+          onBackground: (background) => this.#events.onBackground(background),
+          onAnswered: () => this.#answered.resolve(),
+        }),
         alternateScreen: true,
         incrementalRendering: true,
         maxFps: framesPerSecond,
@@ -206,6 +219,8 @@ class TerminalScreen implements Screen {
   }
 
   async close(): Promise<void> {
+    // An answer that comes later would be typed into the shell.
+    if (!this.#isClosed) await Promise.race([this.#answered.promise, delay(this.#world.clock, answerMs)]);
     this.#end();
     await Promise.race([this.#ended, this.#abandoned.promise]);
   }
@@ -251,10 +266,10 @@ class TerminalScreen implements Screen {
   };
 }
 
-/** The terminal's input without reports of the mouse, and with an end for a paste that was cut off. */
-function terminalInput(stdin: typeof process.stdin, onMouse: (press: MousePress) => void): typeof process.stdin {
+/** The terminal's input without reports and answers of the terminal, and with an end for a paste that was cut off. */
+function terminalInput(stdin: typeof process.stdin, events: ReportEvents): typeof process.stdin {
   const pastes = new Pastes();
-  const reports = new Reports(onMouse);
+  const reports = new Reports(events);
   const read = (size?: number): unknown => {
     const chunk: unknown = stdin.read(size);
     return typeof chunk === 'string' ? pastes.take(reports.take(chunk)) : chunk;

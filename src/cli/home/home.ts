@@ -5,8 +5,8 @@
 import { onSignal, type RunnerSignal } from '../../control/signals.ts';
 import { homeGroups, homeWorkflows } from '../../control/watch/overview.ts';
 import { programName } from '../../core/program-name.ts';
-import { paintRow } from '../../report/dashboard/cells.ts';
 import type { Press } from '../../report/dashboard/keys.ts';
+import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
 import type { Notice } from '../../report/dashboard/view.ts';
 import { type HomeFrame, homeFrame } from '../../report/home/frame.ts';
 import { firstHomeUi, type HomeUi, type HomeWish, pressHome } from '../../report/home/keys.ts';
@@ -66,6 +66,7 @@ interface HomeOptions {
 class Home {
   readonly #options: HomeOptions;
   readonly #look: Look;
+  #paintFor: Paint;
   readonly #screen: Screen;
   readonly #workflows: readonly HomeWorkflow[];
   #groups: readonly HomeGroup[];
@@ -79,12 +80,18 @@ class Home {
     const { context, root, memory } = options;
     this.#options = options;
     this.#look = lookOf(context);
+    this.#paintFor = this.#look.paint;
     this.#groups = homeGroups(context, root);
     this.#workflows = homeWorkflows(context);
     this.#notice = memory.notice;
     this.ui = memory.ui;
     this.#frame = this.#make({ columns: process.stdout.columns ?? 80, rows: process.stdout.rows ?? 24 });
     this.#screen = options.openScreen(this.#paint(), {
+      asksBackground: this.#look.asksBackground,
+      onBackground: (background) => {
+        this.#paintFor = background;
+        this.#guarded(() => this.#draw());
+      },
       onPress: (press) => this.#guarded(() => this.#press(press)),
       onResize: () => this.#guarded(() => this.#draw()),
       onTrouble: (error) => options.resolve({ by: 'trouble', error }),
@@ -134,8 +141,7 @@ class Home {
   }
 
   #paint() {
-    const paint = this.#look.hasColours ? 'colour' : 'plain';
-    return { lines: this.#frame.rows.map((row) => paintRow(row, paint)) };
+    return { lines: this.#frame.rows.map((row) => paintRow(row, this.#paintFor)) };
   }
 
   #draw(): void {

@@ -9,7 +9,7 @@ import type { Hit } from './ui.ts';
 export interface Cell {
   readonly text: string;
   readonly tone?: Tone;
-  /** Shown in reverse, without a colour of its own. */
+  /** Set off from all others. */
   readonly isSelected?: true;
   /** What a click on it means. */
   readonly on?: Hit;
@@ -19,9 +19,6 @@ export interface Cell {
 export interface Row {
   readonly cells: readonly Cell[];
 }
-
-/** How rows are made into what a terminal gets. */
-export type Paint = 'colour' | 'plain';
 
 /** Joiners, selectors, marks of direction, tags, frames around characters, tones of skin. */
 const invisible = /\p{Default_Ignorable_Code_Point}|\p{Me}|\p{Emoji_Modifier}/gu;
@@ -124,47 +121,20 @@ export function rowBetween(left: readonly Cell[], right: readonly Cell[], column
   return gap < 1 ? rowOf(left, columns) : rowOf([...left, { text: ' '.repeat(gap) }, ...right], columns);
 }
 
-/** Only the sixteen colours every theme defines, and no background: readable on light and on dark. */
-const codes: Readonly<Record<Tone, readonly [on: number, off: number]>> = {
-  good: [32, 39],
-  bad: [31, 39],
-  warn: [33, 39],
-  accent: [36, 39],
-  dim: [2, 22],
-  strong: [1, 22],
-};
-/** Without colours, what is wrong is bold. */
-const plainCodes: Readonly<Partial<Record<Tone, readonly [on: number, off: number]>>> = {
-  bad: [1, 22],
-  warn: [1, 22],
-  strong: [1, 22],
-  dim: [2, 22],
-};
-
-const reverse = { on: '\u001b[7m', off: '\u001b[27m' };
-
-/** The row with escape codes. */
-export function paintRow({ cells }: Row, paint: Paint): string {
-  const palette = paint === 'colour' ? codes : plainCodes;
-  let line = '';
-  let isReverse = false;
-  for (const { text, tone, isSelected = false } of cells) {
-    if (isSelected !== isReverse) line += isSelected ? reverse.on : reverse.off;
-    isReverse = isSelected;
-    const code = tone === undefined || isSelected ? undefined : palette[tone];
-    line += code === undefined ? text : `\u001b[${code[0]}m${text}\u001b[${code[1]}m`;
-  }
-  return isReverse ? line + reverse.off : line;
-}
-
 /** The row without styles. */
 export function plainRow({ cells }: Row): string {
   return cells.map(({ text }) => text).join('');
 }
 
-const toneOfCode: ReadonlyMap<string, Tone> = new Map(
-  Object.entries(codes).map(([tone, [on]]) => [String(on), tone as Tone]),
-);
+/** Those of `colourStyle`. */
+const toneOfCode: ReadonlyMap<string, Tone> = new Map([
+  ['32', 'good'],
+  ['31', 'bad'],
+  ['33', 'warn'],
+  ['36', 'accent'],
+  ['2', 'dim'],
+  ['1', 'strong'],
+]);
 
 /**
  * The cells of a line that `colourStyle` made out of harmless text; any escape code in it is ours. Styles within

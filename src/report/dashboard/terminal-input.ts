@@ -1,5 +1,6 @@
 /** What the terminal sends: keys for ink, and taken out of them what ink would drop or take for typed text. */
 import type { MousePress } from './keys.ts';
+import { type Background, backgroundOf } from './paint.ts';
 
 const pasteStart = '\u001b[200~';
 const pasteEnd = '\u001b[201~';
@@ -8,18 +9,34 @@ const ctrlC = '\u0003';
 /** Button, column, row; `m` at its end when the button is let go. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: reports begin with one.
 const mouseReport = /\u001b\[<(\d+);(\d+);(\d+)([Mm])/g;
-/** The begin of a report whose end comes later. */
+/** The colour of the background (OSC 11). */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: answers begin with one.
+const backgroundAnswer = /\u001b\]11;([^\u0007\u001b]*)(?:\u0007|\u001b\\)/g;
+/** What the terminal is (DA1): the answer that every terminal gives, and gives last. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: answers begin with one.
+const identity = /\u001b\[\?[\d;]*c/g;
+/** The begin of one of these whose end comes later. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: reports begin with one.
-const cutOff = /\u001b\[<[\d;]*$/;
+const cutOff = /\u001b(?:\[<[\d;]*|\[\?[\d;]*|\]1(?:1(?:;[^\u0007\u001b]*\u001b?)?)?)$/;
+/** Asks for both. */
+export const backgroundQuestion = '\u001b]11;?\u001b\\\u001b[c';
+
 /** Of a button that is pressed without any of the keys that change its meaning. */
 const presses: Readonly<Record<number, MousePress['mouse']>> = { 0: 'click', 64: 'wheel-up', 65: 'wheel-down' };
 
+export interface ReportEvents {
+  onPress(press: MousePress): void;
+  onBackground(background: Background): void;
+  /** No further answer comes to what was asked. */
+  onAnswered(): void;
+}
+
 export class Reports {
-  readonly #onMouse: (press: MousePress) => void;
+  readonly #events: ReportEvents;
   #before = '';
 
-  constructor(onMouse: (press: MousePress) => void) {
-    this.#onMouse = onMouse;
+  constructor(events: ReportEvents) {
+    this.#events = events;
   }
 
   /** What was typed or pasted. */
@@ -27,11 +44,27 @@ export class Reports {
     const text = this.#before + chunk;
     this.#before = cutOff.exec(text)?.[0] ?? '';
     const whole = text.slice(0, text.length - this.#before.length);
-    return whole.replaceAll(mouseReport, (_, button: string, column: string, row: string, end: string) => {
-      const mouse = end === 'M' ? presses[Number(button)] : undefined;
-      if (mouse !== undefined) this.#onMouse({ mouse, x: Number(column) - 1, y: Number(row) - 1 });
-      return '';
-    });
+    return this.#withoutAnswers(whole).replaceAll(
+      mouseReport,
+      (_, button: string, column: string, row: string, end) => {
+        const mouse = end === 'M' ? presses[Number(button)] : undefined;
+        if (mouse !== undefined) this.#events.onPress({ mouse, x: Number(column) - 1, y: Number(row) - 1 });
+        return '';
+      },
+    );
+  }
+
+  #withoutAnswers(text: string): string {
+    return text
+      .replaceAll(backgroundAnswer, (_, answer: string) => {
+        const background = backgroundOf(answer);
+        if (background !== null) this.#events.onBackground(background);
+        return '';
+      })
+      .replaceAll(identity, () => {
+        this.#events.onAnswered();
+        return '';
+      });
   }
 }
 

@@ -9,9 +9,10 @@ import type { GroupConfig } from '../../../src/core/group.ts';
 import type { SlotWait } from '../../../src/core/plan/command-slot.ts';
 import type { SchedulingContext } from '../../../src/core/plan/decision.ts';
 import { verdictsAtRest, verdictsOf } from '../../../src/core/plan/verdicts.ts';
-import { paintRow, plainRow } from '../../../src/report/dashboard/cells.ts';
+import { plainRow } from '../../../src/report/dashboard/cells.ts';
 import { frameOf } from '../../../src/report/dashboard/frame.ts';
 import { unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
+import { paintRow } from '../../../src/report/dashboard/paint.ts';
 import { arrangements, firstUi, sortings, tabs, type Ui } from '../../../src/report/dashboard/ui.ts';
 import type { View } from '../../../src/report/dashboard/view.ts';
 import { formatClock } from '../../../src/report/format.ts';
@@ -121,7 +122,7 @@ test('the selected row is visible, and shown in reverse', () => {
 test('U11: the selected row is in reverse over its whole width', () => {
   for (const columns of [40, 80, 200]) {
     const [row] = frame({ columns, rows: 20, ui: { selected: sessionId(9) } }).rows.filter(isSelected);
-    const painted = row === undefined ? '' : paintRow(row, 'colour');
+    const painted = row === undefined ? '' : paintRow(row, 'sixteen');
     expect(painted).toBe(`\u001b[7m${row === undefined ? '' : plainRow(row)}\u001b[27m`);
     expect(Bun.stringWidth(painted)).toBe(columns);
   }

@@ -1,11 +1,15 @@
-/** Promises: reports of the mouse are told once, wherever they are cut, and nothing of them is taken for typed text. */
+/** Promises: what the terminal reports and answers is told once, wherever it is cut, and never taken for typed text. */
 import { expect, test } from 'bun:test';
 import type { MousePress } from '../../../src/report/dashboard/keys.ts';
 import { Reports } from '../../../src/report/dashboard/terminal-input.ts';
 
 function taken(...chunks: string[]) {
-  const told: MousePress[] = [];
-  const reports = new Reports((press) => told.push(press));
+  const told: (MousePress | string)[] = [];
+  const reports = new Reports({
+    onPress: (press) => told.push(press),
+    onBackground: (background) => told.push(background),
+    onAnswered: () => told.push('answered'),
+  });
   return { typed: chunks.map((chunk) => reports.take(chunk)), told };
 }
 
@@ -23,8 +27,17 @@ test('other buttons and buttons with a key held down mean nothing', () => {
   expect(taken('\u001b[<2;1;1M\u001b[<16;1;1M\u001b[<1;1;1M')).toEqual({ typed: [''], told: [] });
 });
 
-test('wherever a report is cut, it is put together', () => {
-  const report = '\u001b[<0;12;3M';
+test('the background and what the terminal is', () => {
+  const answers = '\u001b]11;rgb:ffff/ffff/ffff\u001b\\\u001b[?62;22c';
+  expect(taken(`j${answers}k`)).toEqual({ typed: ['jk'], told: ['light', 'answered'] });
+  expect(taken('\u001b]11;rgb:0/0/0\u0007', '\u001b]11;nonsense\u0007')).toEqual({ typed: ['', ''], told: ['dark'] });
+});
+
+test.each([
+  ['a click', '\u001b[<0;12;3M'],
+  ['a background', '\u001b]11;rgb:0000/0000/0000\u001b\\'],
+  ['what it is', '\u001b[?62;22c'],
+])('wherever %s is cut, it is put together', (_, report) => {
   // Before that it may be any other key.
   for (let at = 3; at < report.length; at += 1) {
     const { typed, told } = taken(report.slice(0, at), `${report.slice(at)}j`);
@@ -34,6 +47,6 @@ test('wherever a report is cut, it is put together', () => {
 });
 
 test('keys that begin alike stay what they are', () => {
-  const keys = ['\u001b', '\u001b[A', '\u001b[', '\u001b[<x', '<0;1;1M'];
+  const keys = ['\u001b', '\u001b[A', '\u001b[', '\u001b[<x', '<0;1;1M', '\u001b]', '\u001b]2;x\u0007'];
   expect(taken(...keys)).toEqual({ typed: keys, told: [] });
 });

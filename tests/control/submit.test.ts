@@ -5,6 +5,7 @@
 import { expect, test } from 'bun:test';
 import { submit } from '../../src/control/submit.ts';
 import type { SessionChanges } from '../../src/core/edit.ts';
+import { describeFailure } from '../../src/core/failure.ts';
 import type { Command } from '../../src/runner/request-answers.ts';
 import type { NewSession, RequestBody } from '../../src/store/requests.ts';
 import type { GroupFixture } from '../support/group-fixture.ts';
@@ -111,7 +112,7 @@ test('a runner and a command refuse the same for the same reason', async () => {
     // Asked directly, so that nothing but the runner judges.
     const answer = await run.ask(commandFor(live));
     const direct = await ask(free, commandFor(free));
-    const here = direct.ok ? 'granted' : `${direct.failure.message} ${direct.failure.next}`.trim();
+    const here = direct.ok ? 'granted' : describeFailure(direct.failure);
     const there = typeof answer === 'object' && !answer.done ? answer.message : 'granted';
     expect([name, general(free, here)]).toEqual([name, general(live, there)]);
     expect([name, here]).not.toEqual([name, 'granted']);

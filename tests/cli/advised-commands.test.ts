@@ -75,11 +75,7 @@ describe('U8: each command that is advised anywhere is one that the program has'
     }
   });
 
-  // They are advised already, and are about to come (init, group copy).
-  const isComing = (words: readonly string[]) => words[0] === 'init' || words[1] === 'copy';
-
   test.each(sites.map(({ where, words }) => [where, words] as const))('%s', async (_, words) => {
-    if (isComing(words)) return;
     const line = commandText(words.map(filled));
     expect(line).toStartWith('claude-code-agent ');
     await parse(wordsOf(line));

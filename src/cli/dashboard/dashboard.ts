@@ -11,6 +11,7 @@ import type { Painted } from '../../report/dashboard/app.ts';
 import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
 import { type Press, press, type Wish } from '../../report/dashboard/keys.ts';
 import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
+import { type Pace, paceOf } from '../../report/dashboard/timeline.ts';
 import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
 import { otherGroups } from '../../runner/checkouts.ts';
@@ -33,13 +34,15 @@ import { type Around, askWhy } from './why.ts';
 import { asking, type GroupWish, grant } from './wishes.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
-const frameMs = 250;
+const frameMs = 300;
 /** Clocks go on without any event; logs and reasons are looked at again, milliseconds. */
 const tickMs = 500;
+/** How fast money goes changes slowly, milliseconds. */
+const paceMs = 1_000;
 /** What a shell says of a program that is not there. */
 const notFound = 127;
 /** Tidying up takes no more than one part in so many of the time. */
-const tidyPauses = 30;
+const tidyPauses = 25;
 
 export interface DashboardOptions extends Look {
   readonly context: Context;
@@ -64,6 +67,7 @@ export class Dashboard {
   #frame: Frame;
   readonly #toasts: Toasts;
   #paintFor: Paint;
+  #pace: (Pace & { readonly atMs: number }) | undefined;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
   readonly #forecaster: Forecaster;
@@ -194,6 +198,7 @@ export class Dashboard {
       runner,
       nowMs,
       attempts: source.notes.attempts,
+      pace: this.#paceAt(nowMs),
       ...(remainingMs === null ? {} : { remainingMs }),
       why: askWhy(this.#world, this.#around, source),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
@@ -201,6 +206,14 @@ export class Dashboard {
       ...(material === undefined ? {} : { material }),
     };
     return frameOf(view, this.#ui, { columns, rows, glyphs });
+  }
+
+  #paceAt(nowMs: number): Pace {
+    if (this.#pace === undefined || Math.abs(nowMs - this.#pace.atMs) >= paceMs) {
+      const { live, notes } = this.#options.source;
+      this.#pace = { ...paceOf({ attempts: notes.attempts, live, nowMs }), atMs: nowMs };
+    }
+    return this.#pace;
   }
 
   #paint(): Painted {

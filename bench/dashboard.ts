@@ -1,5 +1,6 @@
 /** What a dashboard costs: itself, at the full rate of progress.json, and the runner when many watch. */
 import { readFileSync } from 'node:fs';
+import type { EventBody } from '../src/core/event.ts';
 import { noUsage, type SessionId } from '../src/core/group.ts';
 import { groupProgress, type LiveSession } from '../src/core/progress.ts';
 import { type GroupWriter, openGroupWriter } from '../src/store/group-writer.ts';
@@ -21,21 +22,24 @@ import { installedCommand } from './support/installed.ts';
 import { measureRun } from './support/runner-process.ts';
 import { tinyClaude } from './support/tasks.ts';
 
-const sessions = 200;
+const sessions = 300;
 /** Sessions that do something else with every progress. */
 const busy = 40;
 const visibleRows = 40;
 /** Head, titles of the columns and keys. */
 const otherRows = 5;
+/** Wide enough for details beside the list. */
 const columns = 120;
-const progressMs = 100;
+/** As often as the runner writes progress.json of so many sessions, see runner/live-board.ts. */
+const progressMs = (100 * sessions) / 200;
+const eventsPerSecond = 20;
 const warmUpMs = 4_000;
 const quickWarmUpMs = 1_000;
 /** Of each of the runs, which follow one another. */
 const measuredMs = 5_000;
 const quickMeasuredMs = 2_000;
-const shareTarget = 0.2;
-const peakTarget = 130 * mib;
+const shareTarget = 0.1;
+const peakTarget = 120 * mib;
 const ticksPerSecond = 100;
 
 const watchers = [0, 1, 5, 20];
@@ -44,9 +48,12 @@ const longRun = { sessions: 30, workSeconds: 9 };
 const quickRun = { sessions: 10, workSeconds: 1.5 };
 
 export const dashboard: Benchmark = {
-  about: ({ isQuick }) =>
-    `${sessions} running sessions, ${busy} of them busy, progress.json ${1000 / progressMs} times a second, ` +
-    `${visibleRows} visible rows; and a run of ${(isQuick ? quickRun : longRun).sessions} sessions that is watched.`,
+  about: ({ isQuick }) => {
+    const shown = `progress.json ${(1000 / progressMs).toFixed(1)} times a second, ${visibleRows} visible rows`;
+    const watched = `a run of ${(isQuick ? quickRun : longRun).sessions} sessions that is watched`;
+    const busily = `${sessions} running sessions, ${busy} of them busy, ${eventsPerSecond} events a second`;
+    return `${busily}, ${shown}; and ${watched}.`;
+  },
   async run(effort) {
     return [...(await measureDashboard(effort)), ...(await measureRunners(effort))];
   },
@@ -66,6 +73,11 @@ async function measureDashboard({ isQuick, rounds }: Effort): Promise<Figure[]> 
     round += 1;
     world.files.writeAtomic(writer.paths.progress, JSON.stringify(progressOf(writer, round)));
   }, progressMs);
+  const events = happenings(writer);
+  const happen = setInterval(() => {
+    const { value } = events.next();
+    if (value !== undefined) writer.record([value]);
+  }, 1000 / eventsPerSecond);
   const watcher = watch(group);
   try {
     await watcher.isDrawn;
@@ -92,6 +104,7 @@ async function measureDashboard({ isQuick, rounds }: Effort): Promise<Figure[]> 
     ];
   } finally {
     clearInterval(show);
+    clearInterval(happen);
     watcher.end();
     writer.close();
     folder.remove();
@@ -110,6 +123,29 @@ function begin(writer: GroupWriter): void {
       { type: 'session_started', sessionId, attemptId, attempt: 1, process: runner },
       { type: 'session_identified', sessionId, attemptId, claudeSessionId: sessionId.slice(4) },
     ]);
+  }
+}
+
+/** Session after session is paused and goes on; how that is logged, event by event, without an end. */
+function* happenings(writer: GroupWriter): Generator<EventBody> {
+  const process = createRealWorld().machine.self;
+  for (let round = 2; ; round += 1) {
+    for (const sessionId of [...writer.state.sessions.keys()]) {
+      const [before, attemptId] = [round - 1, round].map(
+        (number) => `attempt-${sessionId}${number === 1 ? '' : `-${number}`}`,
+      );
+      if (before === undefined || attemptId === undefined) return;
+      const message = 'Paused by the user.';
+      yield { type: 'session_paused', sessionId, attemptId: before, reason: 'user', message, usage: noUsage };
+      yield { type: 'session_queued', sessionId, queued: true };
+      yield {
+        type: 'session_starting',
+        sessionId,
+        attempt: { id: attemptId, number: round, kind: 'resume', offset: 0 },
+      };
+      yield { type: 'session_resumed', sessionId, attemptId, attempt: round, process };
+      yield { type: 'session_identified', sessionId, attemptId, claudeSessionId: sessionId.slice(4) };
+    }
   }
 }
 

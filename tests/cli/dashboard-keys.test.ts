@@ -139,6 +139,17 @@ test('a storm of sizes leaves a whole picture of the last one', async () => {
   }
 }, 60_000);
 
+test('when its terminal dies it ends, also while the editor of the person has the terminal', async () => {
+  await open();
+  terminal.hangUp();
+  await terminal.ended;
+  await open({ env: { PAGER: 'sh -c "echo reading; exec sleep 600"' } });
+  terminal.type('jol');
+  await terminal.shows('reading');
+  terminal.hangUp();
+  await terminal.ended;
+}, 60_000);
+
 const question = '\u001b]11;?';
 
 /** Of the selected row. */

@@ -166,7 +166,7 @@ test('a session is paused, let go on, spoken to and tried again by keys', async 
   terminal.type('Py');
   await terminal.shows('Pausing the group…');
   await Promise.all([obeyInterrupt(third, 0.01), obeyInterrupt(web, 0.01)]);
-  await terminal.shows('‖ 2 paused', 'The group is paused.');
+  await terminal.shows('auth  paused', '‖ 2 paused', 'The group is paused.');
   // Its runner is gone with the pause: it goes on with one of its own, which nobody started by hand.
   await run.finished;
   terminal.type('P');

@@ -184,6 +184,16 @@ export class TestTerminal {
     return this.until((screen) => texts.every((text) => screen.includes(text)));
   }
 
+  /** The window is closed: the program loses its terminal. */
+  hangUp(): void {
+    this.#child.terminal?.close();
+  }
+
+  /** When the program has ended, whatever became of its terminal. */
+  get ended(): Promise<number> {
+    return this.#child.exited;
+  }
+
   close(): void {
     this.#child.kill('SIGKILL');
     this.#child.terminal?.close();

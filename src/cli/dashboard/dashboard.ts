@@ -14,6 +14,7 @@ import type { Painted } from '../../report/dashboard/app.ts';
 import { type Frame, frameOf } from '../../report/dashboard/frame.ts';
 import { type KeyCommand, type Press, press } from '../../report/dashboard/keys.ts';
 import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
+import { type Pace, paceOf } from '../../report/dashboard/timeline.ts';
 import { firstUi, shapeOf, type Ui } from '../../report/dashboard/ui.ts';
 import type { Material, Notice } from '../../report/dashboard/view.ts';
 import { type ForegroundProcess, runInForeground } from '../../world/foreground.ts';
@@ -30,13 +31,15 @@ import type { Source } from './source.ts';
 import { Toasts } from './toasts.ts';
 
 /** However much happens, this much time lies between two frames, milliseconds; keys are answered at once. */
-const frameMs = 250;
+const frameMs = 300;
 /** Clocks go on without any event; logs and reasons are looked at again, milliseconds. */
 const tickMs = 500;
+/** How fast money goes changes slowly, milliseconds. */
+const paceMs = 1_000;
 /** What a shell says of a program that is not there. */
 const notFound = 127;
 /** Tidying up takes no more than one part in so many of the time. */
-const tidyPauses = 30;
+const tidyPauses = 25;
 
 export interface DashboardOptions extends Look {
   readonly context: Context;
@@ -61,6 +64,7 @@ export class Dashboard {
   #frame: Frame;
   readonly #toasts: Toasts;
   #paintFor: Paint;
+  #pace: (Pace & { readonly atMs: number }) | undefined;
   #tail: (LogTail & { readonly sessionId: SessionId }) | undefined;
   readonly #diffs: DiffView;
   readonly #forecaster: Forecaster;
@@ -188,12 +192,22 @@ export class Dashboard {
       runner,
       nowMs,
       attempts: source.notes.attempts,
+      pace: this.#paceAt(nowMs),
       ...(remainingMs === null ? {} : { remainingMs }),
       setupLog: (record: SessionRecord) => runningSetup(this.#world, group.paths, record),
       notices: this.#toasts.of(state),
       ...(material === undefined ? {} : { material }),
     };
     return frameOf(view, this.#ui, { columns, rows, glyphs });
+  }
+
+  #paceAt(nowMs: number): Pace {
+    if (this.#pace === undefined || Math.abs(nowMs - this.#pace.atMs) >= paceMs) {
+      const { seen, notes } = this.#options.source;
+      const { live } = seen;
+      this.#pace = { ...paceOf({ attempts: notes.attempts, live, nowMs }), atMs: nowMs };
+    }
+    return this.#pace;
   }
 
   #paint(): Painted {

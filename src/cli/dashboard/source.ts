@@ -20,6 +20,8 @@ import type { World } from '../../world/world.ts';
 
 /** How often progress.json and the runner are looked at, besides the hints of the file system, milliseconds. */
 const lookEveryMs = 500;
+/** For so long hints are gathered, milliseconds. */
+const gatherMs = 100;
 
 export interface Source {
   readonly state: GroupState;
@@ -76,10 +78,11 @@ export class FileSource implements Source {
       this.notes.take(event);
       this.#changed();
     };
-    this.#follower = followGroup(world, group, onEvent, (failure) => events.onLost(failure));
+    const calm = withRareHints(world);
+    this.#follower = followGroup(calm, group, onEvent, (failure) => events.onLost(failure));
     // What is shown first is whole.
     this.#follower.catchUp();
-    this.#unwatch = world.files.watch(group.paths.folder, () => this.#guarded(() => this.#lookAtProgress()));
+    this.#unwatch = calm.files.watch(group.paths.folder, () => this.#guarded(() => this.#lookAtProgress()));
     this.#lookAgain(0);
   }
 
@@ -142,6 +145,27 @@ export class FileSource implements Source {
       this.#events.onTrouble(error);
     }
   }
+}
+
+/**
+ * Hints of the file system that come in a heap are told together: a frame is drawn four times a second, and reading the
+ * log thirty times for it costs a watcher as much as all its frames.
+ */
+function withRareHints(world: World): World {
+  const watch: World['files']['watch'] = (folder, onChange) => {
+    let cancel: (() => void) | undefined;
+    const end = world.files.watch(folder, () => {
+      cancel ??= world.clock.after(gatherMs, () => {
+        cancel = undefined;
+        onChange();
+      });
+    });
+    return () => {
+      cancel?.();
+      end();
+    };
+  };
+  return { ...world, files: { ...world.files, watch } };
 }
 
 interface FileLook {

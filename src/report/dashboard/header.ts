@@ -8,7 +8,7 @@ import { formatDuration, formatMoney, formatTokens, plural, type Tone } from '..
 import { statusTone, withAdvice, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, type Row, rowBetween, rowOf, widthOf, wrapCells } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
-import { burnRate, sparkline } from './timeline.ts';
+import { sparkline } from './timeline.ts';
 import { limitNow, momentIn, reasoned, type Terminal, type View } from './view.ts';
 
 const sentenceColumnsMax = 400;
@@ -109,21 +109,20 @@ function paced(view: View, terminal: Terminal, { left, reserved, right }: MoneyP
 
 /** From here on there is room for everything as a rule. */
 const roomyColumns = 100;
-const sparkColumns = { least: 8, most: 24 };
+/** A shorter line says nothing. */
+const sparkColumnsMin = 8;
 
 /** How fast money goes and when it will be over, as far as `room` columns suffice; nothing while nothing runs. */
-function paceCells(view: View, { glyphs }: Terminal, room: number): Cell[] {
-  const { state, live, nowMs, runner, attempts, remainingMs } = view;
-  if (state.status !== 'running' || runner === 'none' || attempts === undefined) return [];
-  const spending = { attempts, live, nowMs };
-  const rate = state.running.size === 0 ? null : burnRate(spending);
+function paceCells({ state, runner, pace, remainingMs }: View, { glyphs }: Terminal, room: number): Cell[] {
+  if (state.status !== 'running' || runner === 'none') return [];
+  const rate = state.running.size === 0 ? null : (pace?.perHourUsd ?? null);
   const burn = rate === null ? '' : `  ${formatMoney(rate)}/h`;
   const left = remainingMs === undefined ? '' : `  ~${formatDuration(remainingMs)} left`;
   const [isBurnShown, isLeftShown] = [burn.length <= room, burn.length + left.length <= room];
-  const sparkRoom = Math.min(sparkColumns.most, room - burn.length - left.length - 2);
-  const spark = rate === null || sparkRoom < sparkColumns.least ? '' : `  ${sparkline(spending, sparkRoom, glyphs)}`;
+  const sparkRoom = room - burn.length - left.length - 2;
+  const isSparkShown = rate !== null && pace !== undefined && sparkRoom >= sparkColumnsMin;
   return [
-    { text: spark, tone: 'accent' },
+    { text: isSparkShown ? `  ${sparkline(pace, sparkRoom, glyphs)}` : '', tone: 'accent' },
     { text: isBurnShown ? burn : '' },
     { text: isLeftShown ? left : '', tone: 'dim' },
   ];

@@ -227,7 +227,7 @@ interface Sign {
 }
 
 /** Milliseconds for which one sign of those that turn is shown. */
-export const turnMs = 250;
+const turnMs = 300;
 
 /** A tool of it runs, and it is not being stopped or halted. */
 export function isTurning({ state, live, runner }: View, { definition, state: session }: SessionRecord): boolean {

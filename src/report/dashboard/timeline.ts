@@ -15,6 +15,7 @@ const hourMs = 3_600_000;
 /** What is spent an hour is told by the last minutes. */
 const burnMs = 5 * minuteMs;
 const sparkMs = 30 * minuteMs;
+const sparkParts = 24;
 const evenShare = 0.95;
 
 /** From the first attempt on; null before that. */
@@ -76,26 +77,32 @@ function spentIn({ attempts, live, nowMs }: Spending, { fromMs, toMs }: Span, pa
   return spent;
 }
 
-/** US dollars an hour, by the last minutes; null before there is anything to go by. */
-export function burnRate(spending: Spending): number | null {
-  const span = spanOf(spending.attempts, spending.nowMs);
-  if (span === null) return null;
-  const fromMs = Math.max(span.fromMs, span.toMs - burnMs);
-  const [usd = 0] = spentIn(spending, { ...span, fromMs }, 1);
-  return usd === 0 ? null : (usd / (span.toMs - fromMs)) * hourMs;
+/** How fast money goes. */
+export interface Pace {
+  /** US dollars, by the last minutes; null before there is anything to go by. */
+  readonly perHourUsd: number | null;
+  /** US dollars in each of equal parts of the last half hour, or of the time since the beginning, the last one last. */
+  readonly spent: readonly number[];
 }
 
-/** What was spent over the last half hour, or since the beginning. */
-export function sparkline(spending: Spending, columns: number, glyphs: Glyphs): string {
+export function paceOf(spending: Spending): Pace {
   const span = spanOf(spending.attempts, spending.nowMs);
-  if (span === null) return '';
-  const spent = spentIn(spending, { ...span, fromMs: Math.max(span.fromMs, span.toMs - sparkMs) }, columns);
-  const most = Math.max(...spent);
+  if (span === null) return { perHourUsd: null, spent: [] };
+  const spent = spentIn(spending, { ...span, fromMs: Math.max(span.fromMs, span.toMs - sparkMs) }, sparkParts);
+  const fromMs = Math.max(span.fromMs, span.toMs - burnMs);
+  const [usd = 0] = spentIn(spending, { ...span, fromMs }, 1);
+  return { perHourUsd: usd === 0 ? null : (usd / (span.toMs - fromMs)) * hourMs, spent };
+}
+
+/** As a line of at most `columns` columns, the newest at its right. */
+export function sparkline({ spent }: Pace, columns: number, glyphs: Glyphs): string {
+  const shown = spent.slice(-columns);
+  const most = Math.max(...shown);
   const [none = ' ', ...levels] = glyphs.levels;
   // What never changes stands in the middle.
-  const isEven = Math.min(...spent) > most * evenShare;
+  const isEven = Math.min(...shown) > most * evenShare;
   const levelOf = (usd: number): number => (isEven ? 0.5 : usd / most);
   const sign = (level: number): string =>
     levels[Math.min(levels.length - 1, Math.floor(level * levels.length))] ?? none;
-  return spent.map((usd) => (usd === 0 ? none : sign(levelOf(usd)))).join('');
+  return shown.map((usd) => (usd === 0 ? none : sign(levelOf(usd)))).join('');
 }

@@ -8,7 +8,7 @@ import type { LiveView } from '../reporter.ts';
 import type { Line } from '../transcript/line.ts';
 import type { AttemptNote, AttemptNotes } from './attempts.ts';
 import type { Glyphs } from './glyphs.ts';
-import { type Span, spanOf } from './timeline.ts';
+import { type Pace, type Span, spanOf } from './timeline.ts';
 
 /** Who runs the group, as far as it can be seen from here. */
 export type Runner =
@@ -35,6 +35,8 @@ export interface View {
   readonly setupLog?: (record: SessionRecord) => string | null;
   /** Of all sessions; absent where nothing is told of them. */
   readonly attempts?: AttemptNotes;
+  /** Absent where nothing is told of it. */
+  readonly pace?: Pace;
   /** Until the run is over, by what such sessions took before, milliseconds; absent when there is no telling. */
   readonly remainingMs?: number;
   /** What keys came to and what just happened, the newest last. */

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test';
 import type { AttemptNote, AttemptNotes } from '../../../src/report/dashboard/attempts.ts';
 import { asciiGlyphs, unicodeGlyphs } from '../../../src/report/dashboard/glyphs.ts';
-import { burnRate, spanOf, sparkline, timelineCells } from '../../../src/report/dashboard/timeline.ts';
+import { paceOf, spanOf, sparkline, timelineCells } from '../../../src/report/dashboard/timeline.ts';
 import { fc } from '../../support/property.ts';
 import { usage } from '../sample-run.ts';
 import { frame, isSelected, sceneLive, sessionId, startMs, textOf } from './scene.ts';
@@ -23,7 +23,7 @@ const notes = (...all: AttemptNote[][]): AttemptNotes => new Map(all.map((one, i
 const running = (usd: number) => new Map([['s0', { usage: usage(usd, 0, 0, 0) }]]);
 
 test('what is spent an hour is told by the last five minutes', () => {
-  const rate = (attempts: AttemptNotes, live = new Map()) => burnRate({ attempts, live, nowMs });
+  const rate = (attempts: AttemptNotes, live = new Map()) => paceOf({ attempts, live, nowMs }).perHourUsd;
   expect(rate(new Map())).toBeNull();
   expect(rate(notes([note(10)]), running(1))).toBeCloseTo(6);
   // Two attempts at once, and one that is long over.
@@ -33,12 +33,14 @@ test('what is spent an hour is told by the last five minutes', () => {
   expect(rate(notes([note(60, 30, 9)]))).toBeNull();
 });
 
-test('a sparkline shows when most was spent, with as many signs as are wanted', () => {
-  const attempts = notes([note(30, 20, 1)], [note(10, 0, 3)]);
-  const shown = sparkline({ attempts, live: new Map(), nowMs }, 6, unicodeGlyphs);
-  expect(shown).toBe('▄▄▁▁██');
-  expect(sparkline({ attempts, live: new Map(), nowMs }, 6, asciiGlyphs)).toMatch(/^[ -~]{6}$/);
-  expect(sparkline({ attempts: new Map(), live: new Map(), nowMs }, 6, unicodeGlyphs)).toBe('');
+test('a sparkline shows when most was spent, the newest at its right, in as many columns as there are', () => {
+  const pace = (attempts: AttemptNotes) => paceOf({ attempts, live: new Map(), nowMs });
+  const two = pace(notes([note(30, 20, 1)], [note(10, 0, 3)]));
+  expect(sparkline(two, 24, unicodeGlyphs)).toBe(`${'▄'.repeat(8)}${'▁'.repeat(8)}${'█'.repeat(8)}`);
+  expect(sparkline(two, 12, unicodeGlyphs)).toBe(`${'▁'.repeat(4)}${'█'.repeat(8)}`);
+  expect(sparkline(two, 24, asciiGlyphs)).toMatch(/^[ -~]{24}$/);
+  expect(sparkline(pace(notes([note(30, 0, 1)])), 3, unicodeGlyphs)).toBe('▅▅▅');
+  expect(sparkline(pace(new Map()), 6, unicodeGlyphs)).toBe('');
 });
 
 test('however attempts lie, their bar has its width, and each is seen', () => {
@@ -64,7 +66,7 @@ test('however attempts lie, their bar has its width, and each is seen', () => {
 
 test('while a tool runs the sign of its session turns, and only then', () => {
   const signs = (live: typeof sceneLive, more: object = {}) =>
-    [0, 250, 500].map((ms) => {
+    [0, 300, 600].map((ms) => {
       const ui = { selected: sessionId(2) };
       const shown = frame({ view: { live, nowMs: startMs + 95_000 + ms, ...more }, ui });
       const [row] = shown.rows.filter(isSelected);
@@ -80,14 +82,15 @@ test('while a tool runs the sign of its session turns, and only then', () => {
 test('the head tells the pace of the money and the time that is left, as far as there is room', () => {
   const attempts = notes([note(10)]);
   const money = (columns: number, more: object = {}) => {
-    const view = { attempts, live: running(1), nowMs, remainingMs: 150_000, ...more };
+    const pace = paceOf({ attempts, live: running(1), nowMs });
+    const view = { attempts, pace, nowMs, remainingMs: 150_000, ...more };
     return textOf(frame({ columns, view })).split('\n')[1] ?? '';
   };
   expect(money(160)).toMatch(/ {2}▅{24} {2}\$6\.00\/h {2}~2m 30s left/);
   expect(money(80)).toContain('$6.00/h');
   expect(money(40)).not.toContain('/h');
   expect(money(160, { runner: 'none' })).not.toContain('/h');
-  expect(money(160, { attempts: new Map() })).not.toContain('/h');
+  expect(money(160, { pace: paceOf({ attempts: new Map(), live: new Map(), nowMs }) })).not.toContain('/h');
 });
 
 test('the list shows when each session worked instead of what it does', () => {

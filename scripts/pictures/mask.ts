@@ -27,6 +27,7 @@ const masks: readonly { readonly pattern: RegExp; readonly instead: string }[] =
   { pattern: /\b\d{4}-\d\d-\d\d \d\d:\d\d\b/g, instead: '2026-01-04 14:30' },
   { pattern: /\b\d\d:\d\d:\d\d\b/g, instead: '14:30:22' },
   { pattern: turning, instead: unicodeGlyphs.turning[0] as string },
+  { pattern: /(?<= {2})[▁-█]{8,24}(?= {2}\$)/g, instead: '▂▃▃▄▅▅▆▆▅▄▅▆▇█▆▅▄▃' },
   { pattern: /\$\d+\.\d\d\/h/g, instead: '$4.20/h' },
   { pattern: /(?<![\w.])(?:\d+h )?(?:\d+m )?\d+s\b/g, instead: '42s' },
 ];

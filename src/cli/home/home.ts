@@ -9,7 +9,7 @@ import type { Press } from '../../report/dashboard/keys.ts';
 import { type Paint, paintRow } from '../../report/dashboard/paint.ts';
 import type { Notice } from '../../report/dashboard/view.ts';
 import { type HomeFrame, homeFrame } from '../../report/home/frame.ts';
-import { firstHomeUi, type HomeUi, type HomeWish, pressHome } from '../../report/home/keys.ts';
+import { firstHomeUi, type HomeCommand, type HomeUi, pressHome } from '../../report/home/keys.ts';
 import type { HomeGroup, HomeWorkflow } from '../../report/home/view.ts';
 import type { Context } from '../context.ts';
 import { type Look, lookOf } from '../dashboard/look.ts';
@@ -22,7 +22,7 @@ const lookPauses = 20;
 
 /** What the person wants that needs the terminal, or takes longer than a key. */
 export type HomeEnd =
-  | { readonly by: 'wish'; readonly wish: Extract<HomeWish, { do: 'open' | 'delete' | 'start' | 'quit' }> }
+  | { readonly by: 'command'; readonly command: Extract<HomeCommand, { do: 'open' | 'delete' | 'start' | 'quit' }> }
   | { readonly by: 'signal'; readonly signal: RunnerSignal }
   | { readonly by: 'trouble'; readonly error: unknown };
 
@@ -43,7 +43,7 @@ export async function showHome(
   const openScreen = await loadScreen(context.world);
   const { promise, resolve } = Promise.withResolvers<HomeEnd>();
   const unsubscribe = onSignal(context.world.clock, (signal) => resolve({ by: 'signal', signal }));
-  context.stdout.onClosed(() => resolve({ by: 'wish', wish: { do: 'quit' } }));
+  context.stdout.onClosed(() => resolve({ by: 'command', command: { do: 'quit' } }));
   let home: Home | undefined;
   try {
     home = new Home({ context, root, openScreen, memory, resolve });
@@ -154,11 +154,11 @@ class Home {
   #press(press: Press): void {
     const { groups, index, listRows } = this.#frame;
     this.#notice = undefined;
-    const { ui, wish } = pressHome(this.ui, press, { groups, workflows: this.#workflows, index, listRows });
+    const { ui, command } = pressHome(this.ui, press, { groups, workflows: this.#workflows, index, listRows });
     this.ui = ui;
     this.#draw();
-    if (wish === undefined) return;
-    switch (wish.do) {
+    if (command === undefined) return;
+    switch (command.do) {
       case 'redraw':
         this.#screen.redraw();
         return;
@@ -166,11 +166,11 @@ class Home {
         this.#screen.suspend().catch((error: unknown) => this.#options.resolve({ by: 'trouble', error }));
         return;
       case 'tell':
-        this.#notice = { text: wish.message, tone: 'warn' };
+        this.#notice = { text: command.message, tone: 'warn' };
         this.#draw();
         return;
       default:
-        this.#options.resolve({ by: 'wish', wish });
+        this.#options.resolve({ by: 'command', command });
     }
   }
 }

@@ -9,7 +9,7 @@ import { endOf } from '../../control/signals.ts';
 import { describeFailure, type Failure, fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId } from '../../core/group.ts';
 import type { Notice } from '../../report/dashboard/view.ts';
-import type { HomeWish } from '../../report/home/keys.ts';
+import type { HomeCommand } from '../../report/home/keys.ts';
 import { delay } from '../../world/clock.ts';
 import { deleteGroups } from '../commands/group/delete.ts';
 import type { Context, Work } from '../context.ts';
@@ -34,8 +34,8 @@ export async function runHome(context: Context): Promise<Work> {
       await delay(context.world.clock, signalMs);
       return ok(exitCode.failed);
     }
-    if (end.wish.do === 'quit') return ok(exitCode.done);
-    const came = await grant(context, root.value, end.wish);
+    if (end.command.do === 'quit') return ok(exitCode.done);
+    const came = await grant(context, root.value, end.command);
     if (came.signalled) return ok(exitCode.failed);
     memory = {
       ui: came.selected === undefined ? shown.memory.ui : { ...shown.memory.ui, selected: came.selected },
@@ -54,15 +54,15 @@ interface Came {
 async function grant(
   context: Context,
   root: string,
-  wish: Exclude<HomeWish, { do: 'quit' | 'redraw' | 'suspend' | 'tell' }>,
+  command: Exclude<HomeCommand, { do: 'quit' | 'redraw' | 'suspend' | 'tell' }>,
 ): Promise<Came> {
-  switch (wish.do) {
+  switch (command.do) {
     case 'open':
-      return open(context, wish.id);
+      return open(context, command.id);
     case 'delete':
-      return remove(context, wish.id);
+      return remove(context, command.id);
     case 'start': {
-      const started = await start(context, root, wish.reference, wish.rehearse);
+      const started = await start(context, root, command.reference, command.rehearse);
       return started.ok ? open(context, started.value) : refused(started.failure);
     }
   }

@@ -2,7 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import type { NewSessionOptions } from '../../control/create/new-session.ts';
 import { ok, type Result } from '../../core/failure.ts';
-import { type ContextName, permissionModes, type SessionDefinition } from '../../core/group.ts';
+import { permissionModes } from '../../core/group.ts';
 import type { Context } from '../context.ts';
 import {
   collect,
@@ -60,27 +60,19 @@ export function withSessionOptions<Args extends unknown[], Given extends Record<
   return withConfigOptions(withWorkOptions(described));
 }
 
+/** What is named and meant alike on the command line and for a new session. */
+type SameForBoth = Omit<
+  NewSessionOptions,
+  'project' | 'prompt' | 'work' | 'config' | 'timeoutMs' | 'stallTimeoutMs' | 'memoryBytes'
+>;
+
 /** As commander gives them. */
-export interface SessionOptions extends PromptOptions, WorkOptions, ConfigOptions {
-  readonly template?: string | undefined;
-  readonly configTemplate?: string | undefined;
-  readonly var?: readonly string[] | undefined;
-  readonly name?: string | undefined;
-  readonly description?: string | undefined;
-  readonly dependsOn?: readonly string[] | undefined;
-  readonly model?: string | undefined;
-  readonly maxBudgetUsd?: number | undefined;
-  readonly permissionMode?: SessionDefinition['permissionMode'] | undefined;
-  readonly allowedTools?: readonly string[] | undefined;
-  readonly context?: readonly ContextName[] | undefined;
-  readonly retries?: number | undefined;
+export interface SessionOptions extends SameForBoth, PromptOptions, WorkOptions, ConfigOptions {
   /** Milliseconds, like the next. */
   readonly timeout?: number | undefined;
   readonly stallTimeout?: number | undefined;
-  readonly untrusted?: boolean | undefined;
   /** Bytes. */
   readonly memory?: number | undefined;
-  readonly maxProcesses?: number | undefined;
 }
 
 /** What the options come to. Reads only. Fails with `usage`. */

@@ -17,7 +17,7 @@ import { checkReleasable, leftoversOf } from '../worktree-cleanup.ts';
 import { deleteGroup } from './delete-group.ts';
 
 /** All that is given must be true of a group that goes. */
-export interface PruneWish {
+export interface PruneOptions {
   /** Milliseconds since anything happened to it. */
   readonly olderThanMs?: number | undefined;
   /** Absent: any but running and paused ones. */
@@ -31,7 +31,7 @@ export interface Doomed {
   readonly id: GroupId;
   readonly status: GroupStatus;
   readonly bytes: number;
-  /** For people: what of the wish is true of it. */
+  /** For people: what that was asked for is true of it. */
   readonly why: string;
 }
 
@@ -42,23 +42,23 @@ export interface PrunePlan {
 }
 
 /** Changes nothing. */
-export async function planPrune(place: Place, root: string, wish: PruneWish): Promise<PrunePlan> {
+export async function planPrune(place: Place, root: string, options: PruneOptions): Promise<PrunePlan> {
   const nowMs = place.world.clock.now();
   const meant = listGroups(place.world, root).flatMap(({ meta, problem }) =>
-    meta !== undefined && problem === undefined && isMeant(meta, wish) ? [meta] : [],
+    meta !== undefined && problem === undefined && isMeant(meta, options) ? [meta] : [],
   );
   const doomed: Doomed[] = [];
   const kept: { id: GroupId; why: string }[] = [];
   // Newest first.
-  for (const meta of meant.slice(wish.keep ?? 0)) {
+  for (const meta of meant.slice(options.keep ?? 0)) {
     const group = { root, groupId: meta.id, paths: groupPaths(root, meta.id) };
     const ageMs = nowMs - Date.parse(meta.updatedAt);
-    if (wish.olderThanMs !== undefined && ageMs < wish.olderThanMs) continue;
+    if (options.olderThanMs !== undefined && ageMs < options.olderThanMs) continue;
     const bytes = sizeOf(place.world.files, group.paths.folder);
-    if (wish.largerThanBytes !== undefined && bytes <= wish.largerThanBytes) continue;
+    if (options.largerThanBytes !== undefined && bytes <= options.largerThanBytes) continue;
     const obstacle = await obstacleOf(place, group);
     if (obstacle !== null) kept.push({ id: meta.id, why: obstacle });
-    else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, wish, bytes, ageMs) });
+    else doomed.push({ id: meta.id, status: meta.status, bytes, why: whyOf(meta, options, bytes, ageMs) });
   }
   return { doomed, kept };
 }
@@ -78,7 +78,7 @@ export function pruneGroup(
   });
 }
 
-function isMeant({ status }: GroupMeta, { status: wanted }: PruneWish): boolean {
+function isMeant({ status }: GroupMeta, { status: wanted }: PruneOptions): boolean {
   if (wanted === undefined) return status !== 'running' && status !== 'paused';
   return wanted === 'active' ? activeGroupStatuses.has(status) : status === wanted;
 }
@@ -107,12 +107,12 @@ function namedProblem(place: Place, paths: GroupPaths, { group, sessions }: Grou
   return ok(undefined);
 }
 
-function whyOf({ status }: GroupMeta, wish: PruneWish, bytes: number, ageMs: number): string {
+function whyOf({ status }: GroupMeta, options: PruneOptions, bytes: number, ageMs: number): string {
   const parts = [
     status,
     `unchanged for ${formatAge(ageMs)}`,
-    ...(wish.largerThanBytes === undefined ? [] : [megabytes(bytes)]),
-    ...(wish.keep === undefined ? [] : [`not among the newest ${wish.keep}`]),
+    ...(options.largerThanBytes === undefined ? [] : [megabytes(bytes)]),
+    ...(options.keep === undefined ? [] : [`not among the newest ${options.keep}`]),
   ];
   return parts.join(', ');
 }

@@ -1,4 +1,4 @@
-/** What each key does on the home screen: it changes what is shown, or becomes a wish that somebody else grants. */
+/** What each key does on the home screen: it changes what is shown, or becomes a command that somebody else grants. */
 import type { GroupId } from '../../core/group.ts';
 import type { KeyName, Press } from '../dashboard/keys.ts';
 import type { HomeGroup, HomeWorkflow } from './view.ts';
@@ -23,7 +23,7 @@ export interface HomeUi {
 
 export const firstHomeUi: HomeUi = { selected: null, top: 0, mode: { kind: 'browse' } };
 
-export type HomeWish =
+export type HomeCommand =
   | { readonly do: 'open' | 'delete'; readonly id: GroupId }
   | { readonly do: 'start'; readonly reference: string; readonly rehearse: boolean }
   | { readonly do: 'quit' }
@@ -44,16 +44,16 @@ export interface HomeSituation {
 
 export interface HomePressed {
   readonly ui: HomeUi;
-  readonly wish?: HomeWish;
+  readonly command?: HomeCommand;
 }
 
 const browse: HomeMode = { kind: 'browse' };
 
 export function pressHome(ui: HomeUi, press: Press, situation: HomeSituation): HomePressed {
   const key = 'key' in press ? press.key : null;
-  if (key === 'ctrl-c') return { ui, wish: { do: 'quit' } };
-  if (key === 'ctrl-z') return { ui, wish: { do: 'suspend' } };
-  if (key === 'ctrl-l') return { ui, wish: { do: 'redraw' } };
+  if (key === 'ctrl-c') return { ui, command: { do: 'quit' } };
+  if (key === 'ctrl-z') return { ui, command: { do: 'suspend' } };
+  if (key === 'ctrl-l') return { ui, command: { do: 'redraw' } };
   // A text that lands here by accident must not press a key with each of its letters.
   const text = 'text' in press && press.isPasted !== true && press.text.length === 1 ? press.text : null;
   const { mode } = ui;
@@ -62,18 +62,18 @@ export function pressHome(ui: HomeUi, press: Press, situation: HomeSituation): H
       return { ui: { ...ui, mode: browse } };
     case 'ask-delete': {
       const quiet = { ...ui, mode: browse };
-      return text?.toLowerCase() === 'y' ? { ui: quiet, wish: { do: 'delete', id: mode.id } } : { ui: quiet };
+      return text?.toLowerCase() === 'y' ? { ui: quiet, command: { do: 'delete', id: mode.id } } : { ui: quiet };
     }
     case 'choose':
       return choose(ui, mode.index, key ?? text, situation);
     case 'ask-start': {
       const { reference } = mode;
       const quiet = { ...ui, mode: browse };
-      if (text === 'r' || key === 'enter') return { ui: quiet, wish: { do: 'start', reference, rehearse: true } };
-      return text === 'y' ? { ui: quiet, wish: { do: 'start', reference, rehearse: false } } : { ui: quiet };
+      if (text === 'r' || key === 'enter') return { ui: quiet, command: { do: 'start', reference, rehearse: true } };
+      return text === 'y' ? { ui: quiet, command: { do: 'start', reference, rehearse: false } } : { ui: quiet };
     }
     case 'browse':
-      return key === null ? command(ui, text, situation) : move(ui, key, situation);
+      return key === null ? letter(ui, text, situation) : move(ui, key, situation);
   }
 }
 
@@ -103,7 +103,7 @@ function choose(ui: HomeUi, index: number, key: string | null, { workflows }: Ho
   }
 }
 
-function command(ui: HomeUi, text: string | null, situation: HomeSituation): HomePressed {
+function letter(ui: HomeUi, text: string | null, situation: HomeSituation): HomePressed {
   const { groups, index, workflows } = situation;
   const selected = groups[index];
   switch (text) {
@@ -121,16 +121,16 @@ function command(ui: HomeUi, text: string | null, situation: HomeSituation): Hom
     case 'h':
       return { ui: { ...ui, mode: { kind: 'help' } } };
     case 'q':
-      return { ui, wish: { do: 'quit' } };
+      return { ui, command: { do: 'quit' } };
     case 'd':
       if (selected === undefined) return { ui };
       if (selected.status.startsWith('running')) {
-        return { ui, wish: { do: 'tell', message: 'It is running. Open it with enter and pause it with P first.' } };
+        return { ui, command: { do: 'tell', message: 'It is running. Open it with enter and pause it with P first.' } };
       }
       return { ui: { ...ui, mode: { kind: 'ask-delete', id: selected.id } } };
     case 'n': {
       const message = 'There is no workflow in this folder and no template of one.';
-      if (workflows.length === 0) return { ui, wish: { do: 'tell', message } };
+      if (workflows.length === 0) return { ui, command: { do: 'tell', message } };
       return { ui: { ...ui, mode: { kind: 'choose', index: 0 } } };
     }
     default:
@@ -160,7 +160,7 @@ function move(ui: HomeUi, key: KeyName, { groups, index, listRows }: HomeSituati
     case 'enter':
     case 'right': {
       const selected = groups[index];
-      return selected === undefined ? { ui } : { ui, wish: { do: 'open', id: selected.id } };
+      return selected === undefined ? { ui } : { ui, command: { do: 'open', id: selected.id } };
     }
     default:
       return { ui };

@@ -132,47 +132,47 @@ describe('keys', () => {
   const typed = (...texts: readonly string[]): Press[] => texts.map((one) => ({ text: one }));
 
   test('the list is gone through, and enter opens', () => {
-    expect(press(firstHomeUi, { key: 'enter' }).wish).toEqual({ do: 'open', id: 'id-gone' });
-    expect(press(firstHomeUi, { key: 'down' }, ...typed('j', 'k'), { key: 'enter' }).wish).toMatchObject({
+    expect(press(firstHomeUi, { key: 'enter' }).command).toEqual({ do: 'open', id: 'id-gone' });
+    expect(press(firstHomeUi, { key: 'down' }, ...typed('j', 'k'), { key: 'enter' }).command).toMatchObject({
       id: 'id-broke',
     });
-    expect(press(firstHomeUi, ...typed('G'), { key: 'enter' }).wish).toMatchObject({ id: 'id-away' });
-    expect(press(firstHomeUi, ...typed('G', 'g'), { key: 'up' }, { key: 'right' }).wish).toMatchObject({
+    expect(press(firstHomeUi, ...typed('G'), { key: 'enter' }).command).toMatchObject({ id: 'id-away' });
+    expect(press(firstHomeUi, ...typed('G', 'g'), { key: 'up' }, { key: 'right' }).command).toMatchObject({
       id: 'id-gone',
     });
-    expect(press(firstHomeUi, { key: 'page-down' }, { key: 'enter' }).wish).toMatchObject({ id: 'id-away' });
+    expect(press(firstHomeUi, { key: 'page-down' }, { key: 'enter' }).command).toMatchObject({ id: 'id-away' });
   });
 
   test('d asks, and only y deletes; what runs has to be paused first', () => {
     expect(press(firstHomeUi, ...typed('d')).ui.mode).toEqual({ kind: 'ask-delete', id: 'id-gone' });
-    expect(press(firstHomeUi, ...typed('d', 'y')).wish).toEqual({ do: 'delete', id: 'id-gone' });
+    expect(press(firstHomeUi, ...typed('d', 'y')).command).toEqual({ do: 'delete', id: 'id-gone' });
     for (const no of [...typed('n', 'x', 'd'), { key: 'enter' }, { text: 'y', isPasted: true }] as Press[]) {
       const pressed = press(firstHomeUi, ...typed('d'), no);
       expect(pressed).toMatchObject({ ui: { mode: { kind: 'browse' } } });
-      expect(pressed.wish).toBeUndefined();
+      expect(pressed.command).toBeUndefined();
     }
-    expect(press({ ...firstHomeUi, selected: 'id-busy' }, ...typed('d')).wish).toMatchObject({ do: 'tell' });
+    expect(press({ ...firstHomeUi, selected: 'id-busy' }, ...typed('d')).command).toMatchObject({ do: 'tell' });
   });
 
   test('n offers workflows, and asks whether it is meant for real', () => {
     const chosen = press(firstHomeUi, ...typed('n'), { key: 'down' }, { key: 'down' }, { key: 'enter' });
     expect(chosen.ui.mode).toEqual({ kind: 'ask-start', reference: 'faber' });
-    expect(press(chosen.ui, ...typed('r')).wish).toEqual({ do: 'start', reference: 'faber', rehearse: true });
-    expect(press(chosen.ui, { key: 'enter' }).wish).toEqual({ do: 'start', reference: 'faber', rehearse: true });
-    expect(press(chosen.ui, ...typed('y')).wish).toEqual({ do: 'start', reference: 'faber', rehearse: false });
-    expect(press(chosen.ui, ...typed('q')).wish).toBeUndefined();
+    expect(press(chosen.ui, ...typed('r')).command).toEqual({ do: 'start', reference: 'faber', rehearse: true });
+    expect(press(chosen.ui, { key: 'enter' }).command).toEqual({ do: 'start', reference: 'faber', rehearse: true });
+    expect(press(chosen.ui, ...typed('y')).command).toEqual({ do: 'start', reference: 'faber', rehearse: false });
+    expect(press(chosen.ui, ...typed('q')).command).toBeUndefined();
     expect(press(firstHomeUi, ...typed('n', 'q'))).toMatchObject({ ui: { mode: { kind: 'browse' } } });
     const none = pressHome(firstHomeUi, { text: 'n' }, { groups: [], workflows: [], index: 0, listRows: 5 });
-    expect(none.wish).toMatchObject({ do: 'tell' });
+    expect(none.command).toMatchObject({ do: 'tell' });
   });
 
   test('help, the way out, and keys that mean nothing', () => {
     expect(press(firstHomeUi, ...typed('?')).ui.mode).toEqual({ kind: 'help' });
-    expect(press(firstHomeUi, ...typed('?', 'q')).wish).toBeUndefined();
+    expect(press(firstHomeUi, ...typed('?', 'q')).command).toBeUndefined();
     for (const out of [...typed('q'), { key: 'ctrl-c' }] as Press[])
-      expect(press(firstHomeUi, out).wish).toEqual({ do: 'quit' });
-    expect(press(firstHomeUi, { key: 'ctrl-l' }).wish).toEqual({ do: 'redraw' });
-    expect(press(firstHomeUi, { key: 'ctrl-z' }).wish).toEqual({ do: 'suspend' });
+      expect(press(firstHomeUi, out).command).toEqual({ do: 'quit' });
+    expect(press(firstHomeUi, { key: 'ctrl-l' }).command).toEqual({ do: 'redraw' });
+    expect(press(firstHomeUi, { key: 'ctrl-z' }).command).toEqual({ do: 'suspend' });
     for (const nothing of [...typed('x', 'dy'), { text: 'd', isPasted: true }, { key: 'escape' }] as Press[]) {
       expect(press(firstHomeUi, nothing)).toMatchObject({ ui: { mode: { kind: 'browse' } } });
     }

@@ -7,8 +7,8 @@ import { groupStatuses } from '../../../core/status.ts';
 import {
   type Doomed,
   megabytes,
+  type PruneOptions,
   type PrunePlan,
-  type PruneWish,
   planPrune,
   pruneGroup,
 } from '../../../delivery/removal/prune-groups.ts';
@@ -44,8 +44,8 @@ export function define(command: Command, context: Context): void {
     .option('--json', 'one JSON document: the groups, and why others stay')
     .addHelpText('after', example)
     .action(({ olderThan, status, largerThan, keep, ...given }) => {
-      const wish: PruneWish = { olderThanMs: olderThan, status, largerThanBytes: largerThan, keep };
-      return context.run(() => prune(context, wish, given));
+      const options: PruneOptions = { olderThanMs: olderThan, status, largerThanBytes: largerThan, keep };
+      return context.run(() => prune(context, options, given));
     });
 }
 
@@ -56,14 +56,14 @@ interface Given {
   readonly json?: true | undefined;
 }
 
-async function prune(context: Context, wish: PruneWish, { dryRun, yes, force, json }: Given): Promise<Work> {
-  if (Object.values(wish).every((value) => value === undefined)) {
+async function prune(context: Context, options: PruneOptions, { dryRun, yes, force, json }: Given): Promise<Work> {
+  if (Object.values(options).every((value) => value === undefined)) {
     const next = 'Give --older-than, --status, --larger-than or --keep.';
     return fail('usage', 'Nothing says which groups are to go.', next);
   }
   const root = context.root();
   if (!root.ok) return root;
-  const plan = await planPrune(context, root.value, wish);
+  const plan = await planPrune(context, root.value, options);
   if (!json) show(context, plan);
   if (dryRun || plan.doomed.length === 0) {
     if (json) context.stdout.line(safeJson({ groups: plan.doomed, kept: plan.kept, deleted: [] }, 2));

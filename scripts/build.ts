@@ -36,8 +36,17 @@ export function checkBuilt({ success, logs }: BuildOutput): void {
   process.exit(1);
 }
 
-/** `executable` is a Bun of another platform; absent = this one. */
-export async function compile(outfile: string, entry: string, executable?: string): Promise<void> {
+/** For another platform than this one, and with more in it than the sources say. */
+interface ForOthers {
+  /** Path of a Bun of the platform. */
+  readonly bun: string;
+  readonly target: Bun.Build.CompileTarget;
+  readonly define: Readonly<Record<string, string>>;
+  readonly plugins: readonly BunPlugin[];
+}
+
+export async function compile(outfile: string, entry: string, others?: ForOthers): Promise<void> {
+  const platform = others === undefined ? {} : { target: others.target, executablePath: others.bun };
   const built = await Bun.build({
     ...forEachForm,
     entrypoints: [resolve(entry)],
@@ -46,13 +55,10 @@ export async function compile(outfile: string, entry: string, executable?: strin
     splitting: true,
     // The stack of an internal error names the lines of the sources.
     sourcemap: 'inline',
+    define: { ...forEachForm.define, ...others?.define },
+    plugins: [...forEachForm.plugins, ...(others?.plugins ?? [])],
     // As the launcher's options of Bun: nothing in the folder it is called from changes what runs.
-    compile: {
-      outfile: resolve(outfile),
-      autoloadDotenv: false,
-      autoloadBunfig: false,
-      ...(executable === undefined ? {} : { executablePath: executable }),
-    },
+    compile: { outfile: resolve(outfile), autoloadDotenv: false, autoloadBunfig: false, ...platform },
   });
   checkBuilt(built);
   // A file that a power cut has left short would be taken for the program.

@@ -1,5 +1,6 @@
 /** How this program starts itself: as a hook, as a runner of its own, as the scripted API, as a subreaper. */
 import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 
 /** With these our own processes ignore the folder they are started in: its .env, bunfig.toml, tsconfig, packages. */
@@ -19,8 +20,19 @@ export const isCompiled = import.meta.dir.startsWith('/$bunfs/');
 /** A published package has no sources, but each part of the program in one file (scripts/bundle.ts). */
 export const isBundled = !isCompiled && import.meta.path.endsWith('.js');
 
-/** The package's root folder: above dist/claude-code-agent, src/world or dist/program. */
-export const packageRoot = isCompiled ? dirname(dirname(process.execPath)) : dirname(dirname(import.meta.dir));
+/** Only in a program that scripts/release.ts has made: the name of its folder. */
+declare const releaseName: string | undefined;
+
+/**
+ * The package's root folder: above dist/claude-code-agent, src/world or dist/program. What is released has no package
+ * around it, and makes it in a folder of the user's (scripts/release/program.ts).
+ */
+export const packageRoot =
+  typeof releaseName === 'string'
+    ? join(process.env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'claude-code-agent', releaseName)
+    : isCompiled
+      ? dirname(dirname(process.execPath))
+      : dirname(dirname(import.meta.dir));
 
 /** What can be started: by name, the module that Bun runs and the word by which src/main.ts knows it. */
 const parts = {

@@ -1,7 +1,7 @@
 /**
  * Promises with the real claude, and with what plays it where there is none: scripted tool calls really run; an
- * interrupted, killed, compacted or failed session goes on at the right step, without doing anything twice; its own cost
- * equals what was served; it never sends what the real API would refuse.
+ * interrupted, killed, compacted or failed session goes on at the right step, without doing anything twice; its own
+ * cost equals what was served; it never sends what the real API would refuse.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -49,10 +49,10 @@ function longCommand(): { command: string; started(): Promise<number> } {
 const standIn = join(packageRoot, 'bin', 'rehearsal-claude');
 
 /** The one that takes its place where it is not installed can do the same, but for compactions. */
-describe.each([
-  ['claude', pinnedClaude()],
-  ['its stand-in', standIn],
-])('%s', (_, program) => {
+describe('claude', () => rehearsalTests(pinnedClaude()));
+describe('its stand-in', () => rehearsalTests(standIn));
+
+function rehearsalTests(program: string): void {
   const options = (session: string, prompt: string) => ({ program, sandbox, url: api.url, session, prompt });
 
   test(
@@ -239,4 +239,4 @@ describe.each([
     },
     timeoutMs,
   );
-});
+}

@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -15,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import * as library from '../../src/index.ts';
 import { packageRoot } from '../support/cli.ts';
@@ -35,16 +36,19 @@ beforeAll(() => {
     symlinkSync(join(packageRoot, 'node_modules', types), join(modules, types));
   }
   // What plays claude in its rehearsal is started with the Bun of a user.
-  mkdirSync(join(folder, 'tools'));
-  symlinkSync(process.execPath, join(folder, 'tools', 'bun'));
+  const tools = join(folder, 'tools');
+  mkdirSync(tools);
+  symlinkSync(process.execPath, join(tools, 'bun'));
   writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
 }, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const withoutClaude = (process.env.PATH ?? '').split(delimiter).filter((path) => !existsSync(join(path, 'claude')));
+
 function spawn(words: readonly string[], cwd = folder) {
   const home = join(folder, 'home');
   const env = {
-    PATH: `${join(folder, 'tools')}:${process.env.PATH}`,
+    PATH: [join(folder, 'tools'), ...withoutClaude].join(delimiter),
     HOME: home,
     npm_config_cache: join(home, 'npm'),
     npm_config_update_notifier: 'false',
@@ -84,6 +88,20 @@ test('the launcher and the hooks run what was packed, with no source and no pack
   expect(spawn([launcher, 'template', 'list']).stdout).toContain('review-then-fix');
   expect(spawn([launcher, 'hook', 'cpm', 'session-start'])).toMatchObject({ code: 0, stderr: '' });
 });
+
+test('where no claude is installed a stand-in plays it in a rehearsal, and that is said', () => {
+  const launcher = join(folder, 'node_modules', 'claude-code-agent', 'bin', 'claude-code-agent');
+  const file = write('workflow.yaml', 'version: 1\nsessions:\n  api: { project: ".", prompt: "Do it." }\n');
+  const real = spawn([launcher, 'run', file], folder);
+  expect(real).toMatchObject({ code: 2, stdout: '' });
+  expect(real.stderr).toContain('A rehearsal (--rehearse) needs none.');
+  const { code, stdout, stderr } = spawn([launcher, 'run', file, '--rehearse']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('so a stand-in plays it') });
+  expect(stdout).toMatch(/^001 api .*completed/m);
+  const { stdout: log } = spawn([launcher, 'session', 'logs', '@/api']);
+  expect(log).toContain('-- claude stand-in');
+  expect(log).toContain('This was a rehearsal of session api');
+}, 60_000);
 
 const program = `
 import { type GroupProgress, type GroupResult, SessionGroup, SessionGroupRunner } from 'claude-code-agent';

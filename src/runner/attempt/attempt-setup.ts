@@ -25,7 +25,7 @@ import type { GroupState } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import { fillPrompt, type InputFile } from '../../template/knowledge.ts';
+import { fillPrompt, type InputFile } from '../../template/fill-references.ts';
 import type { World } from '../../world/world.ts';
 import { linkFailure } from '../../world/write-failure.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from '../place/generated-config.ts';

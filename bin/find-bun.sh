@@ -1,5 +1,6 @@
 # Sourced by the launcher and by scripts/. Sets `bun` to the path of a Bun that really starts: the one for this
-# platform that this package depends on, or npm's own package of Bun, and then the one on PATH. $1 is the package's root folder. A variable, because printing takes a process.
+# platform that this package depends on, or npm's own package of Bun, and then the one on PATH. $1 is the package's
+# root folder. A variable, because printing takes a process.
 find_bun() {
   bun=${CLAUDE_CODE_AGENT_BUN:-}
   if [ -n "$bun" ]; then return; fi

@@ -44,7 +44,7 @@ export function documents(): Document[] {
   return ['README.md', ...pages.toSorted().map((name) => `docs/${name}`)].map(readDocument);
 }
 
-function readDocument(name: string): Document {
+export function readDocument(name: string): Document {
   const text = readFileSync(join(packageRoot, name), 'utf8');
   const commands: TypedCommand[] = [];
   const exceptions: Exception[] = [];
@@ -64,7 +64,10 @@ function readDocument(name: string): Document {
       else exceptions.push({ line, why, commands: shown.map((command) => command.text) });
       continue;
     }
-    overlooked.push(...lines.filter((one) => /^\s*(?:- run: |\$ )?(?:cca|claude-code-agent|npm|git) /.test(one)));
+    // A step of a continuous integration.
+    const steps = lines.map((one) => /^- run: (.*)$/.exec(one)?.[1] ?? '');
+    commands.push(...commandsOf(steps, line + 1, false));
+    overlooked.push(...lines.filter((one) => /^(?:\$ )?(?:cca|claude-code-agent|npm|git) /.test(one)));
   }
   return { name, text, commands, exceptions, files, overlooked };
 }
@@ -86,7 +89,12 @@ function blocksOf(text: string): Block[] {
       const end = lines.findIndex((other, index) => index >= at && other.endsWith('-->'));
       if (line === '<!-- typed before:') {
         blocks.push({ kind: 'unseen', line: at + 1, lines: lines.slice(at + 1, end), note: '' });
-      } else note = lines.slice(at, end + 1).join('\n').slice('<!--'.length, -'-->'.length).trim();
+      } else
+        note = lines
+          .slice(at, end + 1)
+          .join('\n')
+          .slice('<!--'.length, -'-->'.length)
+          .trim();
       at = end;
     } else if (line.trim() !== '') note = '';
   }

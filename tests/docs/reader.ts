@@ -2,14 +2,25 @@
  * Somebody who reads a document and types what it shows: a fresh HOME with a few small projects, one shell from the
  * first command to the last, the real Claude Code, and a scripted model in place of the real one.
  */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
-import { chmodSync, existsSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { RehearsalScript } from '../../src/rehearsal/script.ts';
 import { type ScriptedApi, startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { launcher, packageRoot, pinnedClaude } from '../support/cli.ts';
 import { noteTried } from '../support/tried.ts';
+import { documents, readDocument } from './document.ts';
 
 export interface Typed {
   readonly code: number;
@@ -38,7 +49,7 @@ const model: RehearsalScript = {
   },
 };
 
-export class Reader {
+class Reader {
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'cca-docs-')));
   readonly home = join(this.folder, 'home');
   readonly #groups = join(this.home, '.local', 'claude-code-agent', 'session-groups');
@@ -61,7 +72,8 @@ export class Reader {
     makeTeamTemplates(join(this.home, 'team-templates'));
     writeFileSync(join(this.home, '.gitconfig'), gitConfig(this.home));
     for (const name of ['cca', 'claude-code-agent']) symlinkSync(launcher, join(bin, name));
-    for (const name of ['api', 'web', 'docs']) makeProject(join(src, name), join(this.folder, 'remotes', `${name}.git`));
+    for (const name of ['api', 'web', 'docs'])
+      makeProject(join(src, name), join(this.folder, 'remotes', `${name}.git`));
     for (const [name, text] of files) this.#write(join(src, name), text);
     const modules = join(this.home, '.npm', 'lib', 'node_modules');
     mkdirSync(modules, { recursive: true });
@@ -160,6 +172,28 @@ function makeProject(path: string, remote: string): void {
   git(path, 'commit', '--quiet', '--message', name);
   git(path, 'clone', '--quiet', '--bare', path, remote);
   git(path, 'remote', 'add', 'origin', remote);
+}
+
+/** A third of the documents: three files of tests run beside each other. */
+export function typedIn(third: 1 | 2 | 3): string[] {
+  const typed = documents().filter(({ commands }) => commands.length > 0);
+  return typed.filter((_, index) => index % 3 === third - 1).map(({ name }) => name);
+}
+
+/** Types every command of a document, until one fails. */
+export async function typeAll(name: string): Promise<void> {
+  const { commands, files } = readDocument(name);
+  const reader = new Reader(files);
+  try {
+    for (const { line, text } of commands) {
+      if (text === ': the model takes its time for web') reader.hold();
+      if (text === ': the model answers web') reader.release();
+      const { code, stdout, stderr } = await reader.type(text);
+      if (code !== 0) throw new Error(`${name}:${line} ended with ${code}: ${text}\n${stderr}${stdout}`);
+    }
+  } finally {
+    await reader.leave();
+  }
 }
 
 /** What the documents call the server of the team is a folder here. */

@@ -11,7 +11,7 @@ import { commandEnvironment, workerEnvironment } from '../../claude/launch/envir
 import { gitGuidance } from '../../claude/launch/git-guidance.ts';
 import type { InstructionsInput } from '../../claude/launch/instructions.ts';
 import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
-import { findClaude } from '../../claude/launch/program.ts';
+import { findClaude, forRehearsal } from '../../claude/launch/program.ts';
 import { checkProjectSettings, checkSettings, modelOfSettings } from '../../claude/launch/project-settings.ts';
 import { type ResumePromptInput, repeatPrompt, resumePrompt } from '../../claude/launch/resume-prompt.ts';
 import type { Environment } from '../../claude/launch/variables.ts';
@@ -142,7 +142,7 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
 
 /** Looked for once. What is rehearsed costs nothing, so its claude needs no trial. */
 function anyClaude(world: World, { callerEnv, packageRoot, rehearsalUrl }: PreparerOptions): ClaudeGate {
-  const found = findClaude(world, callerEnv, { packageRoot, preferPinned: rehearsalUrl !== undefined });
+  const found = findClaude(world, callerEnv, { packageRoot, ...(rehearsalUrl === undefined ? {} : forRehearsal) });
   return { choose: async () => (found.ok ? ok({ program: found.value.program }) : found) };
 }
 

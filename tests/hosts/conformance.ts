@@ -113,7 +113,7 @@ export function hostTests(name: string, openHost: () => OpenHost): void {
 }
 
 function beginTests(): void {
-  test('what it prints comes behind what was there, what is written reaches it, its end is told, to late askers too', async () => {
+  test('it prints behind what was there, hears what is written, and its end is told, to late askers too', async () => {
     writeFileSync(subject.paths.transcript, 'before\n');
     const hosted = host.attempt(subject);
     born.push(unwrap(await hosted.start(spawnOf(subject, echo), 7)));
@@ -134,7 +134,7 @@ function beginTests(): void {
     expect(world.processes.findMarked(attemptMark, subject.attemptId)).toEqual([]);
   });
 
-  test('a worker of the session that nobody knows is ended before another one begins, and no other session', async () => {
+  test('a worker of the session that nobody knows is ended before another begins, and no other session', async () => {
     const other = newSubject(sid(2));
     await start(works, other);
     const unknown = await start(works);

@@ -1,0 +1,188 @@
+/**
+ * hosts/fleet/: work on other machines. What both ends share, and the end of the runner. This file: what is said
+ * between a runner and the machines of a fleet. Everything that comes in was written by another program, perhaps of
+ * another version, so it is parsed before it is believed; what is not known is dropped by whoever does not know it.
+ */
+import { z } from 'zod';
+
+/** Both ends say it; a machine with another one is offered nothing. */
+export const wireVersion = 1;
+
+const bytes = z.string().base64();
+const count = z.number().int().nonnegative();
+const text = z.string();
+
+/** Of a program elsewhere; pids mean something on that machine alone. */
+const identity = z.object({
+  pid: count,
+  startTime: text,
+  host: text,
+  bootId: text,
+  pidNamespace: text.optional(),
+});
+
+const failure = z.object({ reason: text, message: text, next: text });
+
+/** Bytes that are too many for a message: `pieces` sealed values of at most 1 MB, `size` bytes in all. */
+export const blob = z.object({ id: text, pieces: count, size: count });
+export type Blob = z.infer<typeof blob>;
+
+/** One file of a parcel; `path` is relative to the session's folder and never leads out of it. */
+export const parcelFile = z.object({
+  path: text,
+  mode: count,
+  /** Placeholders are to be replaced in it. */
+  isText: z.boolean(),
+  /** Where the bytes belong in the file; absent = they are the whole file. */
+  offset: count.optional(),
+  data: bytes,
+});
+export type ParcelFile = z.infer<typeof parcelFile>;
+/** The content of a blob of files, as JSON. */
+export const parcel = z.object({ files: z.array(parcelFile) });
+export type Parcel = z.infer<typeof parcel>;
+
+const command = z.object({ command: text, timeoutMs: count });
+
+/** Work as git objects. Commits are full ids. */
+export const shippedWork = z.object({
+  /** Names the repository among all; any text of [0-9a-f]. */
+  repository: text,
+  /** Everything up to here is in the bundle `baseBundle`, which is fetched by whoever lacks the commit. */
+  base: text,
+  baseBundle: blob,
+  /** What the branch is at, and a commit on top of it that holds the files as they lie there. */
+  head: text,
+  snapshot: text,
+  /** base..snapshot; absent = both are the base. */
+  bundle: blob.optional(),
+  branch: text,
+});
+export type ShippedWork = z.infer<typeof shippedWork>;
+
+/** All that is needed to start an attempt on a machine that has nothing of it. Paths in `args` have placeholders. */
+export const order = z.object({
+  attemptId: text,
+  attempt: count,
+  groupId: text,
+  sessionId: text,
+  args: z.array(text),
+  /** Where claude is started, relative to the session's folder. */
+  cwd: text,
+  files: blob,
+  work: shippedWork,
+  /** Run in a worktree that is new on that machine. */
+  setup: command.optional(),
+  /** A login that the machine holds by this name; absent = the one it has by itself. */
+  login: text.optional(),
+  untrusted: z.boolean(),
+  memoryBytes: count.optional(),
+  processesMax: count.optional(),
+});
+export type Order = z.infer<typeof order>;
+
+/** What a runner says about one slot. `n` counts from 1 for each token; what is not above the last one is a repetition. */
+const slotCommand = z.discriminatedUnion('do', [
+  z.object({ do: z.literal('order'), order }),
+  /** Nothing is wanted of the slot any more, and what was told by it is here: it is free. */
+  z.object({ do: z.literal('release') }),
+  z.object({ do: z.literal('write'), lines: text }),
+  z.object({ do: z.enum(['endIdle', 'terminate', 'halt', 'goOn', 'noteOwn', 'endNow']) }),
+  /** Everything told by the attempt up to this number is here. */
+  z.object({ do: z.literal('acknowledge'), through: count }),
+  /** A command of the user's in the session's worktree; answered by `ran`. */
+  z.object({ do: z.literal('run'), id: text, command: text, timeoutMs: count }),
+  z.object({ do: z.literal('stopRun'), id: text }),
+]);
+export type SlotCommand = z.infer<typeof slotCommand>;
+
+/** From a runner to a machine. */
+export const toHost = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
+  /** A runner of the group has begun: it wants to hear of all its attempts there, and what is not acknowledged again. */
+  z.object({ kind: z.literal('hello'), groupId: text }),
+]);
+export type ToHost = z.infer<typeof toHost>;
+
+/** What is said of an attempt, numbered from 1 for each attempt. */
+const attemptNews = z.discriminatedUnion('say', [
+  z.object({ say: z.literal('started'), process: identity }),
+  /** It could not be started, for this reason. */
+  z.object({ say: z.literal('refused'), failure }),
+  /** What claude printed; `offset` counts from the begin of the attempt. */
+  z.object({ say: z.literal('printed'), offset: count, data: bytes }),
+  /**
+   * Its files and its work as they were at one moment. `prints`: how much it had printed by then. `snapshot` and
+   * `head` as in `shippedWork`; the bundle holds what was not shipped before; absent = nothing is new.
+   */
+  z.object({
+    say: z.literal('checkpoint'),
+    prints: count,
+    files: blob.optional(),
+    head: text.optional(),
+    snapshot: text.optional(),
+    bundle: blob.optional(),
+  }),
+  /** It is over, and all that it printed was told before. The last checkpoint comes before it, too. */
+  z.object({
+    say: z.literal('ended'),
+    status: z.discriminatedUnion('kind', [
+      z.object({ kind: z.literal('exited'), code: z.number().int() }),
+      z.object({ kind: z.literal('signalled'), signal: text }),
+      z.object({ kind: z.literal('unknown') }),
+    ]),
+    leftover: z.boolean(),
+    limitsHit: z.array(z.enum(['memory', 'processes'])),
+    lastStderrLine: text,
+    /** The guard ended it, because its lease was over. */
+    fenced: z.boolean(),
+  }),
+  z.object({
+    say: z.literal('ran'),
+    id: text,
+    exitCode: z.number().int().nullable(),
+    signal: text.nullable(),
+    timedOut: z.boolean(),
+    /** The end of what it printed. */
+    output: text,
+  }),
+]);
+export type AttemptNews = z.infer<typeof attemptNews>;
+
+/** What a machine can do, as it says itself. */
+export const abilities = z.object({
+  wire: count,
+  /** Of this package. */
+  version: text,
+  claudeVersion: text,
+  forwardsSubagents: z.boolean(),
+  limitsUntrusted: z.boolean(),
+  limitsMemory: z.boolean(),
+  logins: z.array(text),
+});
+export type HostAbilities = z.infer<typeof abilities>;
+
+/** From a machine to the runner of a group. */
+export const toGroup = z.discriminatedUnion('kind', [
+  /** The wish got a slot, which is kept for 30 seconds unless an order comes. */
+  z.object({ kind: z.literal('offer'), host: text, token: text, job: text, sessionId: text, abilities }),
+  z.object({ kind: z.literal('attempt'), host: text, token: text, attemptId: text, n: count, news: attemptNews }),
+  /** The answer to a `hello`: the attempts of the group that are there. */
+  z.object({
+    kind: z.literal('here'),
+    host: text,
+    attempts: z.array(z.object({ token: text, attemptId: text, sessionId: text, isOver: z.boolean() })),
+  }),
+]);
+export type ToGroup = z.infer<typeof toGroup>;
+
+/** Data of a job, the wish for a slot. */
+export const wish = z.object({ groupId: text, sessionId: text, wire: count });
+export type Wish = z.infer<typeof wish>;
+
+/** Stands for paths that differ between machines. */
+export const placeholders = {
+  session: '{{cca:session}}',
+  package: '{{cca:package}}',
+  bun: '{{cca:bun}}',
+} as const;

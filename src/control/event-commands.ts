@@ -7,9 +7,9 @@ import type { Environment } from '../claude/launch/variables.ts';
 import type { EventType } from '../core/event.ts';
 import { errorText } from '../core/failure.ts';
 import { gatherProcesses, reap } from '../hosts/reap.ts';
+import { type CommandEnd, type RunningCommand, runShellCommand } from '../hosts/shell-command.ts';
 import type { PublicEvent } from '../report/json-reporter.ts';
 import { safeJson, safeLine } from '../report/terminal-text.ts';
-import { type CommandEnd, type RunningCommand, runShellCommand } from '../runner/attempt/shell-command.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 

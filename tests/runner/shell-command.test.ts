@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runShellCommand, type ShellCommand } from '../../src/runner/attempt/shell-command.ts';
+import { runShellCommand, type ShellCommand } from '../../src/hosts/shell-command.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { until } from '../support/cli.ts';
 import { isLongRun } from '../support/long.ts';

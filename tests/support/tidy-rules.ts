@@ -23,7 +23,7 @@ export const layers: Readonly<Record<string, readonly string[]>> = {
   template: ['core', 'world', 'store'],
   context: ['core', 'world', 'store'],
   git: ['core', 'world', 'store'],
-  hosts: ['core', 'world', 'store', 'claude'],
+  hosts: ['core', 'world', 'store', 'claude', 'git'],
   runner: ['core', 'world', 'store', 'claude', 'template', 'context', 'git', 'hosts'],
   report: ['core'],
   rehearsal: ['core', 'world', 'store', 'claude'],
@@ -86,7 +86,7 @@ const packages: Readonly<Record<string, RegExp>> = {
 };
 
 /** Modules of the runtime that only compute. All others reach the system and belong to src/world. */
-const pureModules = /^node:(path|util|tty|url)$/;
+const pureModules = /^node:(path|util|tty|url|crypto)$/;
 
 export const entries = ['src/main.ts', 'src/index.ts', 'src/hook-main.ts', 'src/world/subreaper-exec.ts'];
 

@@ -11,9 +11,9 @@ import { historyOf } from '../../core/plan/forecast.ts';
 import { type Preview, previewOf } from '../../core/plan/preview.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import { checkLimits } from '../../hosts/limits.ts';
 import type { Missing } from '../../report/plan.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { checkLimits } from '../../runner/attempt/limits.ts';
 import {
   frozenTemplates,
   generatedConfig,

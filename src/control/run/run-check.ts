@@ -9,8 +9,8 @@ import { sessionLabel } from '../../core/id.ts';
 import { isolationOf } from '../../core/plan/isolation.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
+import { checkLimits } from '../../hosts/limits.ts';
 import { safeLine } from '../../report/terminal-text.ts';
-import { checkLimits } from '../../runner/attempt/limits.ts';
 import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import type { Place } from '../place.ts';
 

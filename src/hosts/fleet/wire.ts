@@ -162,6 +162,28 @@ export const abilities = z.object({
 });
 export type HostAbilities = z.infer<typeof abilities>;
 
+/** What a machine says of itself to whoever asks which there are. Times are those of Redis, ms since 1970. */
+export const hostEntry = z.object({
+  name: text,
+  /** Without the one that every machine has of itself. */
+  labels: z.array(text),
+  slots: count,
+  used: count,
+  abilities,
+  leaseMs: count,
+  /** When its agent was started, and when it last said something. */
+  since: count,
+  seenAt: count,
+  /** It takes nothing new. */
+  isDrained: z.boolean(),
+  /** Without a living guard it takes nothing new either. */
+  isGuarded: z.boolean(),
+  /** Mean number of processes that want to run, and bytes. */
+  load: z.number().optional(),
+  freeDiskBytes: count.optional(),
+});
+export type HostEntry = z.infer<typeof hostEntry>;
+
 /** From a machine to the runner of a group. */
 export const toGroup = z.discriminatedUnion('kind', [
   /** The wish got a slot, which is kept for 30 seconds unless an order comes. */

@@ -9,11 +9,11 @@ import { defaultCommandTimeoutMs, type Work, type Workspace } from '../../core/g
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
 import { gatherProcesses, reap } from '../../hosts/reap.ts';
+import { commandFailure, type RunningCommand, runShellCommand } from '../../hosts/shell-command.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { CommandSlots } from './command-slots.ts';
 import { sessionFailure, unexpectedFailure } from './outcomes.ts';
-import { commandFailure, type RunningCommand, runShellCommand } from './shell-command.ts';
 
 /** How the work of an attempt was judged. */
 export type Verdict = { readonly warnings: readonly Warning[] } & (

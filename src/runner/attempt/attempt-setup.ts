@@ -23,6 +23,7 @@ import { sessionLabel, sessionUuid } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { GroupState } from '../../core/state.ts';
 import type { Git } from '../../git/git.ts';
+import { checkLimits, limitsOf } from '../../hosts/limits.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../../template/fill-references.ts';
@@ -41,7 +42,6 @@ import type { Workplace, WorkplaceInput } from '../place/workplace.ts';
 import { createWorkplaces } from '../place/workplaces.ts';
 import type { CommandSlots } from './command-slots.ts';
 import type { Launch } from './launch.ts';
-import { checkLimits, limitsOf } from './limits.ts';
 
 export interface PreparerOptions {
   readonly paths: GroupPaths;

@@ -1,7 +1,7 @@
 /** What a session may take, as far as the machine can hold it to that. */
-import { fail, ok, type Result } from '../../core/failure.ts';
-import type { SessionDefinition } from '../../core/group.ts';
-import type { Limits, Processes } from '../../world/world.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
+import type { SessionDefinition } from '../core/group.ts';
+import type { Limits, Processes } from '../world/world.ts';
 
 type Machine = Pick<Processes, 'limits'>;
 
@@ -12,7 +12,10 @@ type Machine = Pick<Processes, 'limits'>;
 export const claudeMemoryBytes = 1024 ** 3;
 
 /** What `spawn` is to set; undefined = nothing. Where memory cannot be limited, claude limits that of its commands. */
-export function limitsOf({ memoryBytes, maxProcesses }: SessionDefinition, machine: Machine): Limits | undefined {
+export function limitsOf(
+  { memoryBytes, maxProcesses }: Pick<SessionDefinition, 'memoryBytes' | 'maxProcesses'>,
+  machine: Machine,
+): Limits | undefined {
   const memory =
     memoryBytes !== undefined && machine.limits().has('memory') ? memoryBytes + claudeMemoryBytes : undefined;
   if (memory === undefined && maxProcesses === undefined) return undefined;
@@ -23,7 +26,7 @@ export function limitsOf({ memoryBytes, maxProcesses }: SessionDefinition, machi
 }
 
 /** Refuses a session whose processes cannot be limited here as it asks. Fails with `spawn-failed`. */
-export function checkLimits({ maxProcesses }: SessionDefinition, machine: Machine): Result<void> {
+export function checkLimits({ maxProcesses }: Pick<SessionDefinition, 'maxProcesses'>, machine: Machine): Result<void> {
   if (maxProcesses === undefined || machine.limits().has('processes')) return ok(undefined);
   return fail('spawn-failed', 'The number of its processes cannot be limited here.', limitsAdvice);
 }

@@ -2,11 +2,11 @@
  * Runs a command line of the user's (`setup`, `accept`) in a folder, with a log of its own. Like a worker it bears the
  * attempt's mark, so that whatever it leaves behind, also when we die, is found and ended.
  */
-import { attemptMark } from '../../claude/launch/environment.ts';
-import { oneLine } from '../../claude/text.ts';
-import type { Failure } from '../../core/failure.ts';
-import { gatherProcesses, reap } from '../../hosts/reap.ts';
-import type { World } from '../../world/world.ts';
+import { attemptMark } from '../claude/launch/environment.ts';
+import { oneLine } from '../claude/text.ts';
+import type { Failure } from '../core/failure.ts';
+import type { World } from '../world/world.ts';
+import { gatherProcesses, reap } from './reap.ts';
 
 /** As much of the end of the log is told to people and to the model. */
 const tailBytes = 6_000;

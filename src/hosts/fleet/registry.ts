@@ -1,0 +1,66 @@
+/** Which machines there are: each says so itself as often as it renews its leases, and stays until it is forgotten. */
+import { ok, type Result } from '../../core/failure.ts';
+import { drainedKey, hostsKey, toHostStream } from './keys.ts';
+import type { FleetRedis } from './redis.ts';
+import { type HostEntry, hostEntry } from './wire.ts';
+
+export interface RegisteredHost extends HostEntry {
+  /** How long ago it said something, by the clock of Redis. */
+  readonly silentMs: number;
+}
+
+/** Each entry is sealed for the name under which it stands, so none can be put under another one. */
+const placeOf = (name: string): string => `${hostsKey}/${name}`;
+
+export async function registerHost(redis: FleetRedis, entry: HostEntry): Promise<Result<void>> {
+  const sealed = redis.seal.seal(placeOf(entry.name), Buffer.from(JSON.stringify(entry)));
+  const set = await redis.ask((client) => client.hset(hostsKey, entry.name, sealed));
+  return set.ok ? ok(undefined) : set;
+}
+
+/** In the order of their names. What was not written by a machine of the fleet is passed over. */
+export async function listHosts(redis: FleetRedis): Promise<Result<RegisteredHost[]>> {
+  const now = await redis.nowMs();
+  if (!now.ok) return now;
+  const all = await redis.ask((client) => client.hgetallBuffer(hostsKey));
+  if (!all.ok) return all;
+  const hosts = Object.entries(all.value).flatMap(([name, sealed]) => {
+    const entry = parsed(redis.seal.open(placeOf(name), sealed));
+    return entry?.name === name ? [{ ...entry, silentMs: Math.max(0, now.value - entry.seenAt) }] : [];
+  });
+  return ok(hosts.toSorted((a, b) => (a.name < b.name ? -1 : 1)));
+}
+
+function parsed(bytes: Uint8Array | null): HostEntry | null {
+  if (bytes === null) return null;
+  try {
+    return hostEntry.parse(JSON.parse(Buffer.from(bytes).toString()));
+  } catch {
+    return null;
+  }
+}
+
+/** What it runs is finished, and it takes nothing new until it is resumed. */
+export async function drainHost(redis: FleetRedis, name: string): Promise<Result<void>> {
+  const added = await redis.ask((client) => client.sadd(drainedKey, name));
+  return added.ok ? ok(undefined) : added;
+}
+
+export async function resumeHost(redis: FleetRedis, name: string): Promise<Result<void>> {
+  const removed = await redis.ask((client) => client.srem(drainedKey, name));
+  return removed.ok ? ok(undefined) : removed;
+}
+
+export function isDrained(redis: FleetRedis, name: string): Promise<Result<boolean>> {
+  return redis.ask(async (client) => (await client.sismember(drainedKey, name)) === 1);
+}
+
+/** Removes what is known of it, and what was said to it. One that lives comes back by itself. */
+export async function forgetHost(redis: FleetRedis, name: string): Promise<Result<void>> {
+  const removed = await redis.ask(async (client) => {
+    await client.hdel(hostsKey, name);
+    await client.srem(drainedKey, name);
+    await client.unlink(toHostStream(name));
+  });
+  return removed.ok ? ok(undefined) : removed;
+}

@@ -1,0 +1,91 @@
+/**
+ * A redis-server of the tests' own, on a free port of loopback with its files in a folder of the tests. Where none is
+ * installed, tests that need one are skipped, and so counted.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+
+const program = Bun.which('redis-server');
+
+export const hasRedis = program !== null;
+
+export interface RedisServer {
+  readonly url: string;
+  readonly port: number;
+  readonly folder: string;
+  kill(signal?: NodeJS.Signals): Promise<void>;
+  /** The same again, with what it had written by then. */
+  restart(): Promise<void>;
+}
+
+export async function startRedis(parent: string, options: readonly string[] = []): Promise<RedisServer> {
+  const folder = join(parent, 'redis');
+  mkdirSync(folder, { recursive: true });
+  const port = await freePort();
+  // Relative, for a path in its configuration must hold no quotes.
+  const config = 'redis.conf';
+  const lines = [`port ${port}`, 'bind 127.0.0.1', 'save ""', 'maxmemory-policy noeviction', ...options];
+  writeFileSync(join(folder, config), `${lines.join('\n')}\n`);
+  let child = await start(config, folder, port);
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    folder,
+    kill: async (signal = 'SIGKILL') => {
+      child.kill(signal);
+      await child.exited;
+    },
+    restart: async () => {
+      child = await start(config, folder, port);
+    },
+  };
+}
+
+async function start(config: string, folder: string, port: number): Promise<Bun.Subprocess> {
+  const log = join(folder, 'log');
+  const child = Bun.spawn([program ?? 'redis-server', config], {
+    cwd: folder,
+    stdin: 'ignore',
+    stdout: Bun.file(log),
+    stderr: 'ignore',
+  });
+  while (!(await answers(port))) {
+    if (child.exitCode !== null) throw new Error(`redis-server ended: ${readFileSync(log, 'utf8')}`);
+    await Bun.sleep(10);
+  }
+  return child;
+}
+
+/** Also one that asks for a password answers. */
+async function answers(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  try {
+    const socket = await Bun.connect({
+      hostname: '127.0.0.1',
+      port,
+      socket: {
+        open: (opened) => void opened.write('PING\r\n'),
+        data: (_, bytes) => resolve(/PONG|NOAUTH/.test(bytes.toString())),
+        close: () => resolve(false),
+        error: () => resolve(false),
+      },
+    });
+    const isThere = await promise;
+    socket.end();
+    return isThere;
+  } catch {
+    return false;
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}

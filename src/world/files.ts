@@ -3,6 +3,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  fchmodSync,
   fdatasyncSync,
   fstatSync,
   fsyncSync,
@@ -195,6 +196,7 @@ function writeBytes(path: string, bytes: Uint8Array, options?: Parameters<Files[
   const fd = create(path, options ?? {});
   try {
     writeFully(fd, bytes);
+    if (options?.mode !== undefined) fchmodSync(fd, options.mode);
     if (options?.durable === true) fsyncSync(fd);
   } catch (error) {
     removeQuietly(path);
@@ -277,7 +279,8 @@ function info(path: string): FileInfo | null {
   const stats = unlessMissing(() => statSync(path, { throwIfNoEntry: false }), undefined);
   if (stats === undefined) return null;
   const { size, mtimeMs, dev: device, ino: inode, mode } = stats;
-  return { kind: kindOf(stats), size, mtimeMs, device, inode, isOpenToAll: (mode & 0o002) !== 0 };
+  const rights = { isOpenToAll: (mode & 0o002) !== 0, isPrivate: (mode & 0o077) === 0 };
+  return { kind: kindOf(stats), size, mtimeMs, device, inode, ...rights };
 }
 
 function entryKind(path: string): EntryKind | null {

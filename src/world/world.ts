@@ -32,6 +32,8 @@ export interface FileInfo {
   readonly inode: number;
   /** Everybody on the machine may write to it; absent = not known. */
   readonly isOpenToAll?: boolean;
+  /** Nobody but its owner may read or write it; absent = not known. */
+  readonly isPrivate?: boolean;
 }
 
 export type EntryKind = 'file' | 'folder' | 'link' | 'other';
@@ -59,9 +61,13 @@ export interface Files {
   writeAtomic(path: string, text: string, options?: WriteOptions): void;
   /**
    * Makes a new file, whole or not at all; with `durable` it is fsynced. Throws EEXIST when anything, a link too, has
-   * that name. With `like` it gets the mode, and where we may the owner, of that file.
+   * that name. With `like` it gets the mode, and where we may the owner, of that file; with `mode` that one.
    */
-  writeBytes(path: string, bytes: Uint8Array, options?: WriteOptions & { readonly like?: string }): void;
+  writeBytes(
+    path: string,
+    bytes: Uint8Array,
+    options?: WriteOptions & { readonly like?: string; readonly mode?: number },
+  ): void;
   /** Opens for reading, a FIFO without waiting for its writer; null when nothing is there. */
   openRead(path: string): ReadFile | null;
   /** Opens for appending (created when missing); throws ENXIO for what is no regular file. */
@@ -227,6 +233,8 @@ export interface RunOptions {
   readonly timeoutMs: number;
   /** How its output is read; absent = utf8. With latin1 each character is one byte, whatever the bytes say. */
   readonly encoding?: 'latin1';
+  /** What it reads; absent = nothing. */
+  readonly input?: Uint8Array;
 }
 
 export interface RunOutput {

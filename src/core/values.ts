@@ -16,6 +16,17 @@ export const plainNamePattern = /^(?!.*\.\.)(?!.*\.(?:lock)?$)[A-Za-z0-9][A-Za-z
 export const plainNameRule =
   'letters, digits, "-", "_" or ".", 64 at most, a letter or digit first, no "..", and no "." or ".lock" at the end';
 
+/** Of a machine in a fleet. */
+export const hostNamePattern = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/;
+export const hostNameRule =
+  'letters, digits, "-" or ".", 63 at most, a letter or digit first and last, as machines are called';
+
+/** What a machine has, or a session asks of one. */
+export const labelPattern = /^(?!any$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+export const labelRule =
+  'letters, digits, "-", "_" or ".", 63 at most, a letter or digit first, not "any", such as gpu or node20';
+export const slotsMax = 1000;
+
 /** claude cannot work with less than a tenth of a cent. */
 export const moneyUsd = { min: 0.001, max: 1_000_000 };
 export const concurrentMax = 256;

@@ -274,7 +274,8 @@ function info(path: string): FileInfo | null {
   const stats = unlessMissing(() => statSync(path, { throwIfNoEntry: false }), undefined);
   if (stats === undefined) return null;
   const { size, mtimeMs, dev: device, ino: inode, mode } = stats;
-  return { kind: kindOf(stats), size, mtimeMs, device, inode, isOpenToAll: (mode & 0o002) !== 0 };
+  const rights = { isOpenToAll: (mode & 0o002) !== 0, isPrivate: (mode & 0o077) === 0 };
+  return { kind: kindOf(stats), size, mtimeMs, device, inode, ...rights };
 }
 
 function entryKind(path: string): EntryKind | null {

@@ -32,6 +32,8 @@ export interface FileInfo {
   readonly inode: number;
   /** Everybody on the machine may write to it; absent = not known. */
   readonly isOpenToAll?: boolean;
+  /** Nobody but its owner may read or write it; absent = not known. */
+  readonly isPrivate?: boolean;
 }
 
 export type EntryKind = 'file' | 'folder' | 'link' | 'other';
@@ -225,6 +227,8 @@ export interface RunOptions {
   readonly timeoutMs: number;
   /** How its output is read; absent = utf8. With latin1 each character is one byte, whatever the bytes say. */
   readonly encoding?: 'latin1';
+  /** What it reads; absent = nothing. */
+  readonly input?: Uint8Array;
 }
 
 export interface RunOutput {

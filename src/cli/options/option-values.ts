@@ -22,6 +22,7 @@ import {
   retriesMax,
   sessionNameLengthMax,
   sessionNamePattern,
+  slotsMax,
   thresholdMax,
   wordPattern,
   wordRule,
@@ -179,4 +180,14 @@ export function parseWorkId(text: string): string {
   const id = text.replace(/^#/, '');
   if (plainNamePattern.test(id)) return id;
   throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
+}
+
+/** Seconds for which a machine may work without an answer; the value is in milliseconds. */
+export function parseLease(text: string): number {
+  return parseWhole(text, 3_600, 2) * 1_000;
+}
+
+/** Sessions that a machine may run at once. */
+export function parseSlots(text: string): number {
+  return parseWhole(text, slotsMax);
 }

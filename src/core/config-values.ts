@@ -1,5 +1,5 @@
 /** What a group's configuration may say, whoever gives it by the names of meta.json. */
-import { budgetActions, type GroupConfig, limitActions } from './group.ts';
+import { budgetActions, type GroupConfig, limitActions, lossActions, whereModes } from './group.ts';
 import { moneyProblem } from './session-values.ts';
 import { commandProblem, concurrentMax, isWhole, thresholdMax, wordPattern, wordRule } from './values.ts';
 
@@ -27,6 +27,8 @@ const checks: Checks = {
   prices: () => null,
   shareCheckouts: aFlag,
   acceptClaude: aWord,
+  where: (mode) => unless(whereModes.includes(mode), `must be one of ${whereModes.join(', ')}`),
+  onLost: (action) => unless(lossActions.includes(action), `must be one of ${lossActions.join(', ')}`),
   onEvent: commandProblem,
 };
 

@@ -3,7 +3,16 @@
 import { advise } from './advice.ts';
 import type { ChangesOf } from './edit.ts';
 import { fail, type Result } from './failure.ts';
-import { addUsage, budgetActions, type GroupConfig, type GroupDescription, limitActions, type Usage } from './group.ts';
+import {
+  addUsage,
+  budgetActions,
+  type GroupConfig,
+  type GroupDescription,
+  limitActions,
+  lossActions,
+  type Usage,
+  whereModes,
+} from './group.ts';
 import { formatMoney } from './money.ts';
 import { moneyProblem } from './session-values.ts';
 import type { GroupState } from './state.ts';
@@ -41,6 +50,8 @@ const configChecks: Checks<GroupConfig> = {
   prices: () => null,
   shareCheckouts: aFlag,
   acceptClaude: aWord,
+  where: oneOf(whereModes),
+  onLost: oneOf(lossActions),
   onEvent: commandProblem,
 };
 

@@ -50,6 +50,18 @@ export type AttemptKind =
   /** After a failure. */
   | 'retry';
 
+/** A slot of another machine, which was granted to one attempt. The machine does nothing for another token. */
+export interface Place {
+  /** Name in the fleet. */
+  readonly host: string;
+  readonly token: string;
+  /** The job whose lock is the lease of the slot. */
+  readonly job: string;
+}
+
+/** How this machine is called where others have names. */
+export const thisMachine = 'local';
+
 /** Everything that is known before the process exists; logged before the spawn. */
 export interface AttemptIntent {
   /** Random; also the value of the mark CLAUDE_CODE_AGENT_ATTEMPT in the worker's environment. */
@@ -63,6 +75,8 @@ export interface AttemptIntent {
   readonly reservedUsd?: number;
   /** It works in a worktree of its own; decided for the first attempt, the same for all. */
   readonly isolated?: true;
+  /** Absent = on this machine. */
+  readonly place?: Place;
 }
 
 /** Why we asked a worker to stop. The first cause stays; later ones may only escalate. */
@@ -80,7 +94,7 @@ export type StopReason =
   | 'stall';
 
 /** Why a session is paused. */
-export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient' | 'not-accepted';
+export type PauseReason = StopReason | 'interrupted' | 'limit' | 'transient' | 'not-accepted' | 'host-lost';
 
 /** `now` stops running sessions, `drain` lets them finish. */
 export type PauseMode = 'now' | 'drain';
@@ -177,6 +191,18 @@ export type EventBody =
     }
   /** Intent: an attempt is about to be spawned. Said again for the same attempt after a crash that cost nothing. */
   | (SessionFact & { readonly type: 'session_starting'; readonly attempt: AttemptIntent })
+  /**
+   * Its next attempt is going to start on another machine than the last one; `local` is this one, an absent `from`: it
+   * has had none. Stands before every attempt elsewhere of which an earlier version must not think that it is here.
+   */
+  | (SessionFact & { readonly type: 'session_moved'; readonly from?: string; readonly to: string })
+  /**
+   * Nothing is heard of the attempt's machine any more, and by now nothing runs there. `held`: US dollars that the
+   * attempt may have cost besides what is known.
+   */
+  | (AttemptFact & { readonly type: 'session_host_lost'; readonly host: string; readonly held: number })
+  /** What an attempt on a machine that was lost has cost in all; it replaces what was known and held of it. */
+  | (AttemptFact & { readonly type: 'session_booked'; readonly usage: Usage })
   /** The worker process of a first attempt exists. */
   | (ProcessFact & { readonly type: 'session_started' })
   /** The worker process of an attempt after a pause or interruption exists. */
@@ -336,6 +362,9 @@ export const publicEventTypes: ReadonlySet<string> = new Set([
   'session_resumed',
   'session_retrying',
   'session_stalled',
+  'session_host_lost',
+  'session_moved',
+  'session_booked',
   'session_adopted',
   'budget_warning',
   'budget_exceeded',

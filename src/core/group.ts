@@ -21,6 +21,14 @@ export const limitActions = ['wait', 'pause'] as const;
 /** What a group does at a usage limit: wait for its reset, or pause. */
 export type LimitAction = (typeof limitActions)[number];
 
+export const whereModes = ['local', 'fleet', 'any'] as const;
+/** Where the sessions of a group may work: on this machine, on those of the fleet, or on both. */
+export type WhereMode = (typeof whereModes)[number];
+
+export const lossActions = ['move', 'wait'] as const;
+/** What a group does when a machine is lost: it goes on elsewhere with its sessions, or waits for it. */
+export type LossAction = (typeof lossActions)[number];
+
 export const isolationModes = ['none', 'worktree'] as const;
 /** Whether a session works in the project folder itself or in a git worktree of its own. */
 export type IsolationMode = (typeof isolationModes)[number];
@@ -65,6 +73,10 @@ export interface GroupConfig {
   readonly shareCheckouts?: true;
   /** A version of claude that is used although its trial has shown that money or safety are endangered. */
   readonly acceptClaude?: string;
+  /** Absent = any, as soon as there is a fleet. */
+  readonly where?: WhereMode;
+  /** Absent = move. */
+  readonly onLost?: LossAction;
   /** Shell command of the workflow that is told when the group completes, fails, is paused or reaches a limit. */
   readonly onEvent?: string;
 }
@@ -209,6 +221,10 @@ export interface SessionDefinition {
   readonly memoryBytes?: number;
   /** Processes and threads that it may have at once, claude's own included; absent = no limit. */
   readonly maxProcesses?: number;
+  /** Labels of the machine on which it works; absent = any will do. */
+  readonly requires?: readonly string[];
+  /** Name of the only machine of the fleet on which it works. */
+  readonly host?: string;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
 }
@@ -348,4 +364,36 @@ export function addUsage(a: Usage, b: Usage): Usage {
     ...(a.heldUsd || b.heldUsd ? { heldUsd: sum(a.heldUsd ?? 0, b.heldUsd ?? 0) } : {}),
     models: addModels(a.models, b.models),
   };
+}
+
+/** The sum with another value for one of its parts. An estimate that is part of it stays one. */
+export function exchanged(sum: Usage, from: Usage, to: Usage): Usage {
+  const { heldUsd: _, ...usage } = addUsage(addUsage(sum, negative(from)), to);
+  const heldUsd = roundUsd((sum.heldUsd ?? 0) - (from.heldUsd ?? 0) + (to.heldUsd ?? 0));
+  return { ...usage, ...(heldUsd > 0 ? { heldUsd } : {}), models: withoutNothing(usage.models) };
+}
+
+/** Models of which nothing is left. */
+function withoutNothing(models: Usage['models']): Usage['models'] {
+  const isLeft = ({ costUsd, tokens }: ModelUsage) =>
+    costUsd !== 0 || Object.values(tokens).some((count) => count !== 0);
+  return Object.fromEntries(Object.entries(models).filter(([, usage]) => isLeft(usage)));
+}
+
+function negative({ costUsd, tokens, durationMs, turns, models }: Usage): Usage {
+  const ofModels = Object.entries(models).map(([model, usage]): [string, ModelUsage] => [
+    model,
+    { costUsd: -usage.costUsd, tokens: negativeTokens(usage.tokens) },
+  ]);
+  return {
+    costUsd: -costUsd,
+    tokens: negativeTokens(tokens),
+    durationMs: -durationMs,
+    turns: -turns,
+    models: Object.fromEntries(ofModels),
+  };
+}
+
+function negativeTokens({ input, output, cacheRead, cacheCreation }: Tokens): Tokens {
+  return { input: -input, output: -output, cacheRead: -cacheRead, cacheCreation: -cacheCreation };
 }

@@ -1,13 +1,14 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
-import { unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage, type Workspace } from './group.ts';
+import { noteLost, notePlace, settleLost } from './plan/lost-attempts.ts';
 import { noteSaid, noteTight } from './plan/own-budget.ts';
 import { noteMoney } from './plan/settle.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
   type Answer,
   type Attempt,
+  attemptOf,
   goesOnAfter,
   IllegalEvent,
   ownBudgetLeft,
@@ -179,7 +180,7 @@ function applySessionEvent(
       noteSaid(state, record, event.type);
       return;
     default:
-      unreachable(event);
+      notePlace(state, record, event);
   }
 }
 
@@ -211,6 +212,7 @@ function settleCost(state: GroupState, record: SessionRecord, usage: Usage): voi
   const left = heldUsd - (record.usage.heldUsd ?? 0);
   const held = left > sameUsd ? { heldUsd: left } : {};
   state.usage = { ...sum, costUsd: costUsd - record.usage.costUsd + usage.costUsd, ...held };
+  settleLost(record, usage.costUsd > record.usage.costUsd - sameUsd);
   record.usage = usage;
   state.budgetExceeded = false;
   noteMoney(state);
@@ -347,6 +349,7 @@ function pauseSession(
   record.state = { status: 'paused', reason: event.reason, message: event.message };
   switch (event.reason) {
     case 'interrupted':
+    case 'host-lost':
     case 'slice':
     case 'limit':
       record.queued = true;
@@ -427,13 +430,9 @@ function endAttempt(state: GroupState, record: SessionRecord, event: Ending): vo
   if (isAnswered(event.usage)) state.endedMs.set(cacheKind(state.group, record.definition), Date.parse(event.at));
   state.reservedUsd = Math.max(0, state.reservedUsd - (attempt.reservedUsd ?? 0));
   record.usage = addUsage(record.usage, event.usage);
+  noteLost(record, attempt, event.usage);
   state.usage = addUsage(state.usage, event.usage);
   noteTight(state, record);
-}
-
-function attemptOf(record: SessionRecord, attemptId: string): Attempt {
-  if (record.state.status === 'running' && record.state.attempt.id === attemptId) return record.state.attempt;
-  throw new IllegalEvent(`session ${record.definition.id} has no running attempt ${attemptId}`);
 }
 
 /** A person who asks for a start does not want to wait out a delay, nor have old troubles counted. */

@@ -1,5 +1,13 @@
 /** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
-import type { AttemptIntent, InheritedFrom, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
+import type {
+  AttemptIntent,
+  InheritedFrom,
+  PauseReason,
+  Place,
+  ProcessIdentity,
+  StopReason,
+  Warning,
+} from './event.ts';
 import type { SessionFailure } from './failure.ts';
 import { roundUsd, type SessionDefinition, type Usage, type Work, type Workspace } from './group.ts';
 
@@ -16,6 +24,16 @@ export interface Attempt extends AttemptIntent {
   stoppingAt?: string;
   /** What its worker used, once that is gone and counted and the work is being accepted. */
   accepting?: Usage;
+  /** Its machine was lost. */
+  isLost?: true;
+}
+
+/** An attempt on a machine that was lost, until it is known what it has cost. */
+export interface LostAttempt {
+  readonly attemptId: string;
+  readonly place: Place;
+  /** As it is counted now, with what is held. */
+  readonly usage: Usage;
 }
 
 /** Stops that nobody asked for and after which the session goes on by itself. */
@@ -78,6 +96,10 @@ export interface SessionRecord {
   usage: Usage;
   /** What was said last of its own cap, since that was set. */
   budgetSaid?: 'warned' | 'exceeded';
+  /** Part of that sum. */
+  lost?: readonly LostAttempt[];
+  /** Machine of the last attempt, or of the next one when it is going to be another. */
+  host?: string;
   /** That sum may hold the cost of a resumed conversation twice, see RunInfo. */
   doubtful?: true;
   /** Every id claude used for this session, oldest first. */
@@ -112,6 +134,12 @@ export interface SessionRecord {
 
 /** An event that may not happen in the present state: a defect of ours or a damaged log. */
 export class IllegalEvent extends Error {}
+
+/** The running attempt of that id. */
+export function attemptOf(record: SessionRecord, attemptId: string): Attempt {
+  if (record.state.status === 'running' && record.state.attempt.id === attemptId) return record.state.attempt;
+  throw new IllegalEvent(`session ${record.definition.id} has no running attempt ${attemptId}`);
+}
 
 /** US dollars left of the session's own cap; infinite without one. */
 export function ownBudgetLeft(record: SessionRecord): number {

@@ -6,10 +6,15 @@ import { permissionModes, type SessionDefinition } from './group.ts';
 import {
   acceptRetriesMax,
   commandProblem,
+  hostNamePattern,
+  hostNameRule,
   isDurationMs,
   isMoneyUsd,
   isPermissionRule,
   isWhole,
+  labelPattern,
+  labelRule,
+  labelsMax,
   lineProblem,
   memoryMb,
   moneyUsd,
@@ -49,6 +54,12 @@ const checks: Checks = {
       isWhole(count, processesRange.max, processesRange.min),
       `must be a whole number from ${processesRange.min} to ${processesRange.max}`,
     ),
+  requires: (labels) =>
+    unless(
+      labels.length <= labelsMax && labels.every((label) => labelPattern.test(label)),
+      `must be at most ${labelsMax} labels: ${labelRule}`,
+    ),
+  host: (name) => unless(hostNamePattern.test(name), `is no name of a machine: ${hostNameRule}`),
   retries: (count) => unless(isWhole(count, retriesMax, 0), `must be a whole number from 0 to ${retriesMax}`),
   acceptRetries: (count) =>
     unless(isWhole(count, acceptRetriesMax, 0), `must be a whole number from 0 to ${acceptRetriesMax}`),

@@ -26,7 +26,10 @@ const running: Partial<Record<EventType, GroupStatus>> = {
   session_removed: 'running',
   // A runner died and the next one goes on.
   group_resumed: 'running',
+  session_moved: 'running',
   session_starting: 'running',
+  session_host_lost: 'running',
+  session_booked: 'running',
   session_started: 'running',
   session_resumed: 'running',
   session_retrying: 'running',
@@ -85,6 +88,7 @@ const groupTable: GroupTable = {
     group_merged: 'paused',
     usage_corrected: 'paused',
     session_cost_settled: 'paused',
+    session_booked: 'paused',
     session_cleaned: 'paused',
     group_archived: 'archived',
   },
@@ -95,6 +99,7 @@ const groupTable: GroupTable = {
     group_merged: 'completed',
     usage_corrected: 'completed',
     session_cost_settled: 'completed',
+    session_booked: 'completed',
     session_cleaned: 'completed',
     group_archived: 'archived',
   },
@@ -110,10 +115,16 @@ const groupTable: GroupTable = {
     group_merged: 'failed',
     usage_corrected: 'failed',
     session_cost_settled: 'failed',
+    session_booked: 'failed',
     session_cleaned: 'failed',
     group_archived: 'archived',
   },
-  archived: { session_cleaned: 'archived', usage_corrected: 'archived', session_cost_settled: 'archived' },
+  archived: {
+    session_cleaned: 'archived',
+    usage_corrected: 'archived',
+    session_cost_settled: 'archived',
+    session_booked: 'archived',
+  },
 };
 
 const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, SessionStatus>>>> = {
@@ -121,6 +132,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_cleaned: 'pending',
     session_queued: 'pending',
     session_message: 'pending',
+    session_moved: 'pending',
     session_starting: 'running',
     session_inherited: 'completed',
     session_changed: 'pending',
@@ -141,6 +153,8 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
     session_message: 'running',
     session_warning: 'running',
     session_cost_settled: 'running',
+    session_host_lost: 'running',
+    session_booked: 'running',
     session_isolated: 'running',
     session_accepting: 'running',
     session_completed: 'completed',
@@ -153,6 +167,8 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
   paused: {
     session_cleaned: 'paused',
     session_cost_settled: 'paused',
+    session_booked: 'paused',
+    session_moved: 'paused',
     session_queued: 'paused',
     session_message: 'paused',
     session_starting: 'running',
@@ -166,6 +182,7 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
   completed: {
     session_cleaned: 'completed',
     session_cost_settled: 'completed',
+    session_booked: 'completed',
     session_warning: 'completed',
     budget_warning: 'completed',
     budget_exceeded: 'completed',
@@ -173,6 +190,8 @@ const sessionTable: Readonly<Record<SessionStatus, Partial<Record<EventType, Ses
   failed: {
     session_cleaned: 'failed',
     session_cost_settled: 'failed',
+    session_booked: 'failed',
+    session_moved: 'failed',
     session_queued: 'failed',
     session_message: 'failed',
     session_starting: 'running',

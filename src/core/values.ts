@@ -39,6 +39,8 @@ export const memoryMb = { min: 64, max: 10_000_000 };
 export const processesRange = { min: 64, max: 4_000_000 };
 
 export const acceptRetriesMax = 10;
+/** That a session may ask of a machine. */
+export const labelsMax = 16;
 
 const durationMsMax = 30 * 24 * 3_600_000;
 export const durationPattern = /^(?=\d)(?:(\d+)[dD])?(?:(\d+)[hH])?(?:(\d+)[mM])?(?:(\d+)[sS])?$/;

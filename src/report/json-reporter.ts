@@ -177,6 +177,12 @@ export function publicEvent(event: GroupEvent, state: GroupState): PublicEvent {
     }
     case 'session_stalled':
       return { ...head, step: event.step, silentMs: event.silentMs };
+    case 'session_host_lost':
+      return { ...head, host: event.host, held: event.held };
+    case 'session_moved':
+      return { ...head, ...(event.from === undefined ? {} : { from: event.from }), to: event.to };
+    case 'session_booked':
+      return { ...head, ...publicUsage(event.usage) };
     case 'limit_reached':
       return { ...head, resetsAt: event.resetsAt, ...(event.limitType ? { limitType: event.limitType } : {}) };
     case 'group_paused':

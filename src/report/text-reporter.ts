@@ -1,6 +1,6 @@
 /** One line per event, for logs, CI and terminals without a dashboard: time, session, what happened, details. */
 import { adviceText } from '../core/advice.ts';
-import type { GroupEvent, MergedRepository } from '../core/event.ts';
+import { type GroupEvent, type MergedRepository, thisMachine } from '../core/event.ts';
 import { needsPerson, unreachable } from '../core/failure.ts';
 import type { SessionId, Usage } from '../core/group.ts';
 import { eventAdvice } from '../core/plan/advice.ts';
@@ -148,6 +148,14 @@ function describeEvent(event: GroupEvent, state: GroupState, style: Style): stri
     }
     case 'session_cost_settled':
       return `what was held is settled: ${describeUsage(event.usage)}`;
+    case 'session_moved':
+      return `${event.from === undefined ? 'goes' : `moves from ${machine(event.from)}`} to ${machine(event.to)}`;
+    case 'session_host_lost': {
+      const held = event.held > 0 ? `; up to ${formatMoney(event.held)} that it may have cost are held` : '';
+      return style('warn', `its machine ${sentence(event.host)} is lost${held}`);
+    }
+    case 'session_booked':
+      return `what a lost machine cost is known: ${describeUsage(event.usage)}`;
     case 'session_cleaned':
       return 'worktree and branch are gone';
     case 'session_completed':
@@ -248,6 +256,10 @@ function describeCorrection(event: Extract<GroupEvent, { type: 'usage_corrected'
   const counted = `${plural(sessions.length, 'resumed session')} counted again: ${formatMoney(usage.costUsd)} in all`;
   const left = unsure.length === 0 ? '' : `; ${plural(unsure.length, 'session')} may have been counted twice`;
   return style('warn', `an earlier version counted cost twice: ${counted}${left}`);
+}
+
+function machine(host: string): string {
+  return host === thisMachine ? 'this machine' : sentence(host);
 }
 
 function describeMerge({ into, repository, sessionIds }: MergedRepository): string {

@@ -1,6 +1,6 @@
 /** What decisions become in the log, before anything is done about them. */
 
-import type { EventBody } from '../core/event.ts';
+import { type EventBody, thisMachine } from '../core/event.ts';
 import { unreachable } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Decision, Start } from '../core/plan/decision.ts';
@@ -21,12 +21,13 @@ export function decisionEvents(
   return decisions.flatMap((decision): EventBody[] => {
     switch (decision.do) {
       case 'start':
-        return [startingEvent(world, paths, state, decision)];
+        return [...movedEvents(state, decision), startingEvent(world, paths, state, decision)];
       case 'stop': {
         const { sessionId, reason } = decision;
         return [{ type: 'session_stopping', sessionId, attemptId: runningAttempt(state, sessionId).id, reason }];
       }
       case 'wait':
+      case 'wish':
         return [];
       case 'warn-budget': {
         const { usage, limit } = decision;
@@ -55,8 +56,17 @@ export function decisionEvents(
   });
 }
 
+/** Before the attempt itself, for an older program takes that for one of this machine. */
+function movedEvents(state: GroupState, { sessionId, place }: Start): EventBody[] {
+  const record = state.sessions.get(sessionId) as SessionRecord;
+  const from = record.host ?? (record.attempts > 0 ? thisMachine : undefined);
+  const to = place?.host ?? thisMachine;
+  if (to === (from ?? thisMachine)) return [];
+  return [{ type: 'session_moved', sessionId, ...(from === undefined ? {} : { from }), to }];
+}
+
 function startingEvent(world: World, paths: GroupPaths, state: GroupState, decision: Start): EventBody {
-  const { sessionId, kind, reserveUsd, isolated } = decision;
+  const { sessionId, kind, reserveUsd, isolated, place } = decision;
   const record = state.sessions.get(sessionId) as SessionRecord;
   const attempt = {
     id: world.random.uuid(),
@@ -65,6 +75,7 @@ function startingEvent(world: World, paths: GroupPaths, state: GroupState, decis
     offset: closeHalfLine(world, sessionPaths(paths, sessionId)),
     ...(reserveUsd === undefined ? {} : { reservedUsd: reserveUsd }),
     ...(isolated === undefined ? {} : { isolated }),
+    ...(place === undefined ? {} : { place }),
   };
   return { type: 'session_starting', sessionId, attempt };
 }

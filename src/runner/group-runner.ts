@@ -267,7 +267,7 @@ export class GroupRunner {
     if (this.#isOver && !this.#host.isIdle) return false;
     this.#settled = this.#isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
-    return decisions.some((decision) => decision.do !== 'wait');
+    return decisions.some((decision) => decision.do !== 'wait' && decision.do !== 'wish');
   }
 
   /** A run that stands still says why, once. */

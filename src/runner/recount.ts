@@ -9,15 +9,7 @@ import { type ClaudeMessage, parseLine } from '../claude/messages.ts';
 import { type Claim, noClaim } from '../claude/spending.ts';
 import { type AttemptStream, emptyStream, foldMessage, usageOf } from '../claude/stream.ts';
 import type { GroupEvent } from '../core/event.ts';
-import {
-  addUsage,
-  type ModelUsage,
-  noUsage,
-  type PriceTable,
-  type SessionId,
-  type Tokens,
-  type Usage,
-} from '../core/group.ts';
+import { addUsage, exchanged, noUsage, type PriceTable, type SessionId, type Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { SessionRecord } from '../core/session-state.ts';
 import { readLog } from '../store/event-log.ts';
@@ -166,27 +158,4 @@ function isAtLeast(total: Claim, before: Claim): boolean {
   return Object.entries(before.models).every(
     ([model, { tokens }]) => (later.get(model)?.tokens.input ?? 0) >= tokens.input,
   );
-}
-
-/** The sum with another value for one of its parts. */
-function exchanged(sum: Usage, from: Usage, to: Usage): Usage {
-  return addUsage(addUsage(sum, negative(from)), to);
-}
-
-function negative({ costUsd, tokens, durationMs, turns, models }: Usage): Usage {
-  const ofModels = Object.entries(models).map(([model, usage]): [string, ModelUsage] => [
-    model,
-    { costUsd: -usage.costUsd, tokens: negativeTokens(usage.tokens) },
-  ]);
-  return {
-    costUsd: -costUsd,
-    tokens: negativeTokens(tokens),
-    durationMs: -durationMs,
-    turns: -turns,
-    models: Object.fromEntries(ofModels),
-  };
-}
-
-function negativeTokens({ input, output, cacheRead, cacheCreation }: Tokens): Tokens {
-  return { input: -input, output: -output, cacheRead: -cacheRead, cacheCreation: -cacheCreation };
 }

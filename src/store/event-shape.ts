@@ -3,7 +3,7 @@
  * not be read again is never written.
  */
 import type { EventType, GroupEvent } from '../core/event.ts';
-import { budgetActions, contextNames, isolationModes, limitActions } from '../core/group.ts';
+import { budgetActions, contextNames, isolationModes, limitActions, lossActions, whereModes } from '../core/group.ts';
 import { isGroupId, isSessionId } from '../core/id.ts';
 import {
   type Check,
@@ -40,6 +40,8 @@ export const configFields: Readonly<Record<string, Check>> = {
   shareCheckouts: optional(isFlag),
   acceptClaude: optional(isText),
   onEvent: optional(isText),
+  where: optional(oneOf(whereModes)),
+  onLost: optional(oneOf(lossActions)),
   prices: optional(
     valuesOf(fields({ input: isNumber, output: isNumber, cacheCreation: isNumber, cacheRead: isNumber })),
   ),
@@ -115,6 +117,8 @@ export const sessionFields: Readonly<Record<string, Check>> = {
   untrusted: optional(isFlag),
   memoryBytes: optional(isNumber),
   maxProcesses: optional(isNumber),
+  requires: optional(listOf(isText)),
+  host: optional(isText),
   createdAt: isInstant,
 };
 
@@ -153,6 +157,7 @@ const anAttempt = fields({
   offset: isNumber,
   reservedUsd: optional(isNumber),
   isolated: optional(isFlag),
+  place: optional(fields({ host: isText, token: isText, job: isText })),
 });
 
 const aWorkspace = fields({
@@ -202,6 +207,9 @@ const shapes: Readonly<Record<EventType, Check>> = {
   group_started: fields({ run: aRun }),
   group_resumed: fields({ run: aRun, retry: listOf(aSessionId), only: optional(listOf(aSessionId)) }),
   session_starting: fields({ ...ofSession, attempt: anAttempt }),
+  session_moved: fields({ ...ofSession, from: optional(isText), to: isText }),
+  session_host_lost: fields({ ...ofAttempt, host: isText, held: isNumber }),
+  session_booked: fields({ ...ofAttempt, usage: someUsage }),
   session_started: aLiveProcess,
   session_resumed: aLiveProcess,
   session_retrying: aLiveProcess,

@@ -221,10 +221,11 @@ function headerOf(
 
 function configOf(group: GroupSpec): Partial<GroupConfig> {
   const { model, maxBudgetUsd, onBudgetExceeded, warningThreshold, concurrent, errorThreshold } = group;
-  const { pauseOnError, respectDependencies, onLimit, warmCache, shareCheckouts, commandsAtOnce } = group;
+  const { pauseOnError, respectDependencies, onLimit, warmCache, shareCheckouts, commandsAtOnce, where, onLost } =
+    group;
   const config = {
     ...{ model, maxBudgetUsd, onBudgetExceeded, warningThreshold, maxConcurrentSessions: concurrent, errorThreshold },
-    ...{ pauseOnError, respectDependencies, onLimit, warmCache, commandsAtOnce },
+    ...{ pauseOnError, respectDependencies, onLimit, warmCache, commandsAtOnce, where, onLost },
     shareCheckouts: shareCheckouts === true ? true : undefined,
   };
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) as Partial<GroupConfig>;

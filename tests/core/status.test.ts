@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../src/core/event.ts';
 import { defaultGroupConfig, noUsage } from '../../src/core/group.ts';
+import type { PlaceEvent } from '../../src/core/plan/lost-attempts.ts';
 import { foldEvents, reduce } from '../../src/core/reduce.ts';
 import { IllegalEvent } from '../../src/core/session-state.ts';
 import {
@@ -48,6 +49,9 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   group_completed: { running: 'completed' },
   group_failed: { running: 'failed' },
   group_archived: { paused: 'archived', completed: 'archived', failed: 'archived' },
+  session_moved: stays('running'),
+  session_host_lost: stays('running'),
+  session_booked: stays('running', 'paused', 'completed', 'failed', 'archived'),
   session_starting: stays('running'),
   session_started: stays('running'),
   session_resumed: stays('running'),
@@ -76,6 +80,9 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
 const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, SessionStatus>>>> = {
   session_inherited: { pending: 'completed' },
   session_starting: { pending: 'running', running: 'running', paused: 'running', failed: 'running' },
+  session_moved: stays('pending', 'paused', 'failed'),
+  session_host_lost: { running: 'running' },
+  session_booked: stays('running', 'paused', 'completed', 'failed'),
   session_started: { running: 'running' },
   session_resumed: { running: 'running' },
   session_retrying: { running: 'running' },
@@ -151,7 +158,8 @@ function logIn(group: GroupStatus, session: SessionStatus): CoreLog {
   const log = new CoreLog().addSession(sessionDefinition(1));
   if (group === 'created') return log;
   log.run();
-  if (session !== 'pending') log.intend(sid(1));
+  // An attempt before, of which it is not known yet what it has cost.
+  if (session !== 'pending') log.intendAt(sid(1)).loseHost(sid(1), noUsage).intend(sid(1), 'resume');
   if (session === 'paused') log.pause(sid(1));
   if (session === 'completed') log.complete(sid(1));
   if (session === 'failed') log.fail(sid(1));
@@ -171,7 +179,7 @@ const from = { groupId: 'g', sessionId: sid(1) };
 /** A well-formed event of the type, about session 1 where it names one. */
 function eventOf(type: EventType, session: SessionStatus): EventBody {
   const sessionId = sid(1);
-  const number = session === 'pending' || session === 'running' ? 1 : 2;
+  const number = session === 'pending' ? 1 : session === 'running' ? 2 : 3;
   const of = { sessionId, attemptId: attemptId(sessionId, number) };
   const text = { reason: 'user', message: 'A sentence.' } as const;
   if (type === 'session_removed' || type === 'session_cleaned') return { type, sessionId };
@@ -236,8 +244,18 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'group_merged':
       return { type, merged: [] };
     default:
-      return plainEventOf(type);
+      return placeEventOf(type, of);
   }
+}
+
+type PlaceType = PlaceEvent['type'];
+
+function placeEventOf(type: Plain['type'] | PlaceType, of: { sessionId: string; attemptId: string }): EventBody {
+  const { sessionId } = of;
+  if (type === 'session_moved') return { type, sessionId, to: 'one' };
+  if (type === 'session_host_lost') return { type, ...of, host: 'one', held: 0 };
+  if (type === 'session_booked') return { type, sessionId, attemptId: attemptId(sessionId, 1), usage: noUsage };
+  return plainEventOf(type);
 }
 
 type Plain = Extract<

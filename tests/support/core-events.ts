@@ -122,6 +122,24 @@ export class CoreLog {
     return number;
   }
 
+  /** Only the intent of an attempt on another machine. */
+  intendAt(sessionId: SessionId, host = 'one', reservedUsd?: number): this {
+    const number = (this.state.sessions.get(sessionId)?.attempts ?? 0) + 1;
+    const id = attemptId(sessionId, number);
+    const place = { host, token: `${host}:1:${number}`, job: `slots-any/${number}` };
+    const kind = number === 1 ? 'start' : 'resume';
+    const reserved = reservedUsd === undefined ? {} : { reservedUsd };
+    const attempt = { id, number, kind, offset: 0, isolated: true, place, ...reserved } as const;
+    return this.add({ type: 'session_starting', sessionId, attempt });
+  }
+
+  /** The machine of the running attempt is lost, and with it the attempt. */
+  loseHost(sessionId: SessionId, used: Usage): this {
+    const of = this.attemptOf(sessionId);
+    this.add({ type: 'session_host_lost', ...of, host: 'one', held: used.heldUsd ?? 0 });
+    return this.pause(sessionId, used, 'host-lost');
+  }
+
   complete(sessionId: SessionId, used: Usage = noUsage): this {
     return this.add({ type: 'session_completed', ...this.attemptOf(sessionId), result: 'Done.', usage: used });
   }

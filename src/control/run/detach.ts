@@ -82,6 +82,7 @@ const flags = {
   warmCache: 'warm-cache',
   minFreeMemoryBytes: 'min-free-memory',
   acceptClaude: 'accept-claude',
+  where: 'where',
 } as const satisfies Record<keyof RunConfig, string>;
 
 /** The words of a command line that ask for the same run, in this process's place. */

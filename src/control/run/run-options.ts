@@ -3,7 +3,7 @@ import type { GroupConfig, SessionId } from '../../core/group.ts';
 
 /** Settings of a group that a run may change; they hold for later runs until given again. */
 export type RunConfig = Partial<
-  Omit<GroupConfig, 'model' | 'warningThreshold' | 'shareCheckouts' | 'prices' | 'onEvent'>
+  Omit<GroupConfig, 'model' | 'warningThreshold' | 'shareCheckouts' | 'prices' | 'onEvent' | 'onLost'>
 >;
 
 export interface RunOptions {

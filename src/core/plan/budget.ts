@@ -50,6 +50,20 @@ export function grantFor(
   return { kind: 'slice', usd: Math.min(free, Math.max(smallest, roundUsd(free / Math.max(1, sharers)))) };
 }
 
+/** Of what is left, one attempt elsewhere gets no larger share: should its machine be lost, all of that is held. */
+const shareElsewhere = 0.1;
+const elsewhereUsdMin = 0.5;
+
+function elsewhereMost(leftUsd: number): number {
+  return Math.min(leftUsd, Math.max(elsewhereUsdMin, roundUsd(leftUsd * shareElsewhere)));
+}
+
+/** The same for an attempt on another machine. */
+export function grantElsewhere(state: GroupState, record: SessionRecord, alreadyReserved: number): BudgetGrant {
+  const all = grantFor(state, record, alreadyReserved, 1);
+  return all.kind === 'slice' ? { kind: 'slice', usd: elsewhereMost(all.usd) } : all;
+}
+
 /** Share of a slice after which a session is given a new one. */
 const regrantShare = 0.8;
 
@@ -59,13 +73,14 @@ const regrantShare = 0.8;
  */
 export function deservesNewGrant(state: GroupState, record: SessionRecord, spentUsd: number, sharers: number): boolean {
   const cap = state.group.config.maxBudgetUsd;
-  const reserved = record.state.status === 'running' ? record.state.attempt.reservedUsd : undefined;
+  const { reservedUsd: reserved, place } = record.state.status === 'running' ? record.state.attempt : {};
   if (cap === undefined || reserved === undefined || state.group.config.onBudgetExceeded === 'warn') return false;
   if (spentUsd < reserved * regrantShare || spentUsd >= reserved) return false;
   // A session that holds all its own cap allows cannot be given more.
   if (ownBudgetLeft(record) <= reserved) return false;
   const freeAfterwards = cap - state.usage.costUsd - state.reservedUsd + reserved - spentUsd;
-  const slice = Math.min(ownBudgetLeft(record) - spentUsd, freeAfterwards / Math.max(1, sharers));
+  const left = Math.min(ownBudgetLeft(record) - spentUsd, freeAfterwards);
+  const slice = place === undefined ? Math.min(left, freeAfterwards / Math.max(1, sharers)) : elsewhereMost(left);
   return slice >= Math.max(sliceUsdMin, (reserved - spentUsd) * 2);
 }
 

@@ -1,6 +1,6 @@
 /** What `decide` (schedule.ts) is told besides the state, and what it answers. */
-import type { AttemptKind, StopReason } from '../event.ts';
-import type { GroupId, SessionId, SessionSet } from '../group.ts';
+import type { AttemptKind, Place, StopReason } from '../event.ts';
+import type { GroupId, SessionDefinition, SessionId, SessionSet } from '../group.ts';
 import { type GroupState, isThrottled } from '../state.ts';
 import type { Verdict } from '../verdict.ts';
 
@@ -16,7 +16,11 @@ export type Decision =
       readonly reserveUsd?: number;
       /** In a git worktree of its own. */
       readonly isolated?: true;
+      /** Absent = on this machine. */
+      readonly place?: Place;
     }
+  /** A slot of another machine is wanted for the session. All that are decided at once are all that are wanted. */
+  | { readonly do: 'wish'; readonly sessionId: SessionId; readonly needs: Needs }
   /** Ask the session's worker to stop. */
   | { readonly do: 'stop'; readonly sessionId: SessionId; readonly reason: StopReason }
   /** Say once that a share of the budget is used. */
@@ -42,6 +46,11 @@ export type Decision =
       readonly message: string;
     };
 
+/** What a session asks of the machine on which it works. */
+export type Needs = Pick<SessionDefinition, 'requires' | 'host'>;
+
+export type Wish = Extract<Decision, { do: 'wish' }>;
+
 export type Start = Extract<Decision, { do: 'start' }>;
 
 /** What keeps a session that could start from starting. */
@@ -61,11 +70,15 @@ type HoldReason =
   | 'starting'
   | 'checkout'
   | 'other-group'
-  | 'cache';
+  | 'cache'
+  /** A slot of another machine, which may be free at any time. */
+  | 'host'
+  /** There is no machine on which it could work. */
+  | 'no-host';
 
 /** What is to be seen of the machine and of the model's answers, which the log does not tell. */
 export const seenByRunner: ReadonlySet<string> = new Set<Hold['reason']>([
-  ...(['backoff', 'memory', 'disk', 'files', 'slot', 'starting', 'other-group', 'cache'] as const),
+  ...(['backoff', 'memory', 'disk', 'files', 'slot', 'starting', 'other-group', 'cache', 'host', 'no-host'] as const),
 ]);
 
 /** The gate of the login: while it is closed nothing starts; whoever may `probe` starts one session first. */
@@ -82,6 +95,18 @@ export interface Gate {
 export interface OtherGroups {
   /** One that has a session at work in the repository's checkouts, without a worktree of its own. */
   workingIn(repository: string): GroupId | undefined;
+}
+
+/** The machines of a fleet, as the run sees them. */
+export interface FleetView {
+  /** Slots that wait to be used, by the session for which they were wished. */
+  readonly granted: ReadonlyMap<SessionId, Place>;
+  /** Wished for so long by now that others are not to wait for them any more. */
+  readonly longWished: SessionSet;
+  /** Sessions that may work here at once while others could go elsewhere. */
+  readonly localSlots: number;
+  /** Completes a sentence that says what such a session waits for; without a full stop. */
+  describe(needs: Needs): string;
 }
 
 /** What the decision depends on besides the state: facts of the machine and the moment, gathered by the runner. */
@@ -108,6 +133,11 @@ export interface SchedulingContext {
   readonly slotsMax?: number;
   /** How many more workers memory, disk and open files allow, and what is short when it is not enough. */
   readonly room?: { readonly starts: number; readonly reason: 'memory' | 'disk' | 'files'; readonly message: string };
+  /**
+   * Null = none is set up, and what needs one does not start. Absent = there is no question of one, as in a rehearsal:
+   * everything is done here.
+   */
+  readonly fleet?: FleetView | null;
   /** The disk is so full that what running sessions print may get lost. */
   readonly isDiskLow?: boolean;
   /** The log says that the group runs, and nobody runs it. */

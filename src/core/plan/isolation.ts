@@ -6,6 +6,7 @@
 import type { IsolationMode, SessionId } from '../group.ts';
 import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
+import { mustGo } from './elsewhere.ts';
 import { type Plan, planOf } from './plan.ts';
 
 /** Where the session works, or would work if it were started now. Fixed by its first attempt. */
@@ -16,6 +17,7 @@ export function isolationOf(state: GroupState, id: SessionId): IsolationMode {
   const { isolate, repository } = record.definition;
   if (isolate !== undefined) return isolate;
   if (repository === undefined) return 'none';
+  if (mustGo(state.group.config, record.definition)) return 'worktree';
   return findings(state).usesWorktrees && !buildsInPlace(state, id) ? 'worktree' : 'none';
 }
 
@@ -80,7 +82,8 @@ function usesWorktrees(state: GroupState, plan: Plan): boolean {
     if (record === undefined) continue;
     const { repository, isolate } = record.definition;
     if (repository === undefined) continue;
-    if (record.isolated === true || (isolate === 'worktree' && record.isolated === undefined)) return true;
+    const goes = isolate === undefined && mustGo(state.group.config, record.definition);
+    if (record.isolated === true || ((isolate === 'worktree' || goes) && record.isolated === undefined)) return true;
     if (record.state.status === 'completed' || isolate === 'none') continue;
     open.set(repository, [...(open.get(repository) ?? []), id]);
   }

@@ -83,6 +83,7 @@ export function isHeldBack({ state, queued }: SessionRecord): boolean {
 /** Pauses after which a session is queued again at once. */
 const goesOnByItself: ReadonlySet<PauseReason> = new Set<PauseReason>([
   'interrupted',
+  'host-lost',
   'slice',
   'disk',
   'limit',

@@ -11,9 +11,19 @@ import type { SessionRecord } from '../session-state.ts';
 import type { GroupState } from '../state.ts';
 import type { Verdict } from '../verdict.ts';
 import { groupAdvice, resumeCommand } from './advice.ts';
-import { type BudgetGrant, deservesNewGrant, grantFor, isBudgetExhausted, judgeBudget, ownNotices } from './budget.ts';
-import type { Decision, Hold, SchedulingContext, Start } from './decision.ts';
+import {
+  type BudgetGrant,
+  deservesNewGrant,
+  grantElsewhere,
+  grantFor,
+  isBudgetExhausted,
+  judgeBudget,
+  ownNotices,
+} from './budget.ts';
+import type { Decision, Hold, SchedulingContext, Start, Wish } from './decision.ts';
+import { type LocalRoom, needsOf, type Spot, Spots } from './elsewhere.ts';
 import { checkoutsInUse, isolationOf } from './isolation.ts';
+import { freePlaces, freeSlots, localPlaces, outageWait } from './places.ts';
 import { type Plan, planOf } from './plan.ts';
 import {
   blockerHold,
@@ -60,7 +70,7 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   else decisions.push(...regrants(state, plan, context));
   const blocker = startBlocker(state);
   const next = blocker === null ? nextStarts(state, context, refuse) : nothingNext;
-  decisions.push(...next.starts);
+  decisions.push(...next.starts, ...next.wishes);
   const hold = blocker === null ? next.rest : blockerHold(state, blocker);
   const { wait } = next;
   const goesOn = blocker === null && (wait?.reason !== 'limit' || isSelfEnding(state, 'limit'));
@@ -68,9 +78,17 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   // Others end with a running session, of which we hear anyway.
   if (wait !== null && isSelfEnding(state, wait.reason))
     return { decisions: [...decisions, { do: 'wait', ...wait }], hold, goesOn };
-  if (state.running.size > 0) return { decisions, hold, goesOn };
-  const ends = wait?.reason === 'limit' ? [settleForLimit(context.gate?.untilMs)] : settle(state, plan, blocker);
+  if (state.running.size > 0 || next.wishes.length > 0) return { decisions, hold, goesOn };
+  const ends = wait === null ? settle(state, plan, blocker) : endWaiting(state, plan, wait, context);
   return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };
+}
+
+/** The end of a run in which what `wait` says keeps everything, and nobody who runs can change that. */
+function endWaiting(state: GroupState, plan: Plan, wait: Hold, { gate }: SchedulingContext): Decision[] {
+  if (wait.reason === 'limit') return [settleForLimit(gate?.untilMs)];
+  if (wait.reason === 'no-host')
+    return [{ do: 'settle', status: 'paused', reason: wait.reason, message: wait.message }];
+  return settle(state, plan, null);
 }
 
 function isUndone(decision: Decision): decision is SettleUndone {
@@ -102,10 +120,12 @@ function groupHold(state: GroupState): Verdict {
 /** Waiting for these ends without anybody's help, so the run stays up; for the others a session must end first. */
 function isSelfEnding(state: GroupState, reason: Hold['reason']): boolean {
   if (reason === 'limit') return state.group.config.onLimit !== 'pause';
-  return (
-    reason === 'backoff' || reason === 'memory' || reason === 'disk' || reason === 'files' || reason === 'other-group'
-  );
+  return endsByItself.has(reason);
 }
+
+const endsByItself: ReadonlySet<Hold['reason']> = new Set([
+  ...(['backoff', 'memory', 'disk', 'files', 'other-group', 'host'] as const),
+]);
 
 function decidePausing(state: GroupState, reason: StopReason, { isDiskLow }: SchedulingContext): Decision[] {
   const drained = isDiskLow === true ? stopForDisk(state) : [];
@@ -174,37 +194,47 @@ function regrants(state: GroupState, plan: Plan, { liveUsd, busy }: SchedulingCo
 
 export interface NextStarts {
   readonly starts: Start[];
+  readonly wishes: Wish[];
   /** What keeps the first session that could start, but does not, from starting. */
   readonly wait: Hold | null;
   /** What keeps those that it was not asked of; null = it was asked of all. */
   readonly rest: Hold | null;
 }
 
-const nothingNext: NextStarts = { starts: [], wait: null, rest: null };
+const nothingNext: NextStarts = { starts: [], wishes: [], wait: null, rest: null };
+
+const here: Spot = { at: 'here' };
+/** What is there without a fleet is counted for all at once. */
+const roomForAll: LocalRoom = { places: Number.POSITIVE_INFINITY, wait: null };
 
 /** Starts into free slots, longest remaining chain first. */
 export function nextStarts(state: GroupState, context: SchedulingContext, refuse: Refuse = () => {}): NextStarts {
   const plan = planOf(state);
   if (plan.ready.length === 0) return nothingNext;
   const shut = closedGate(state, context);
-  if (shut !== null) return { starts: [], wait: shut, rest: shut };
+  if (shut !== null) return { starts: [], wishes: [], wait: shut, rest: shut };
   const { places, wait } = freePlaces(state, context);
-  const { isOut = false } = context;
+  const { isOut = false, fleet } = context;
+  const spots = fleet === undefined ? null : new Spots(state, fleet, fleet ? localPlaces(state, context) : roomForAll);
   const known = isOut && hasBegun(state, plan);
   const { shareCheckouts } = state.group.config;
   const inUse = checkoutsInUse(state);
   const warming = warmUps(state, context);
   let held: Hold | null = null;
   const hold = (id: SessionId, why: Hold): void => {
-    held ??= why;
+    // What may end keeps the run up, whatever else can never start.
+    if (held === null || held.reason === 'no-host') held = why;
     refuse(id, why);
   };
   const starts: Start[] = [];
+  const wishes: Wish[] = [];
+  /** Wishes for which a place is kept. */
+  let kept = 0;
   let reserved = 0;
   let delayed = 0;
   let earliestMs = Number.POSITIVE_INFINITY;
   for (let index = plan.ready.length - 1; index >= 0; index -= 1) {
-    if (starts.length >= places) return { starts, wait, rest: wait };
+    if (starts.length + kept >= places) return { starts, wishes, wait, rest: wait };
     const sessionId = plan.ready[index] as SessionId;
     const record = state.sessions.get(sessionId) as SessionRecord;
     if (isDelayed(record, context)) {
@@ -212,37 +242,72 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
       earliestMs = Math.min(earliestMs, record.notBeforeMs as number);
       continue;
     }
-    if (known && record.attempts === 0) {
-      hold(sessionId, outageWait);
-      continue;
-    }
-    const leader = warming.leaderFor(record);
-    if (leader !== null) {
-      hold(sessionId, cacheWait(state, leader));
-      continue;
-    }
     const isolated = isolationOf(state, sessionId) === 'worktree';
-    const { repository } = record.definition;
-    const taken = isolated || repository === undefined ? null : takenCheckout(state, repository, inUse, context);
-    if (taken !== null) {
-      hold(sessionId, taken);
+    const obstacle = obstacleTo(state, record, isolated, { known, warming, inUse, context });
+    if (obstacle !== null) {
+      hold(sessionId, obstacle);
+      continue;
+    }
+    const spot = spots?.of(record, isolated) ?? here;
+    if (spot.at === 'nowhere') {
+      hold(sessionId, spot.hold);
       continue;
     }
     // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
     const sharers = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
-    const slice = record.finished ? nothingToPay : grantFor(state, record, reserved, sharers);
+    const slice = grantOf(state, record, spot, { reserved, sharers });
     if (slice.kind === 'own-dry') continue;
-    if (slice.kind === 'dry') return { starts, wait: moneyWait, rest: moneyWait };
+    if (slice.kind === 'dry') return { starts, wishes, wait: moneyWait, rest: moneyWait };
     const reserveUsd = slice.kind === 'slice' ? { reserveUsd: slice.usd } : {};
-    const where = isolated ? { isolated } : {};
-    starts.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd, ...where });
-    warming.noteStart(record);
     reserved += reserveUsd.reserveUsd ?? 0;
+    if (spot.at === 'wish') {
+      hold(sessionId, spot.hold);
+      wishes.push({ do: 'wish', sessionId, needs: needsOf(record.definition) });
+      if (!fleet?.longWished.has(sessionId)) kept += 1;
+      continue;
+    }
+    const where = { ...(isolated ? { isolated } : {}), ...(spot.at === 'elsewhere' ? { place: spot.place } : {}) };
+    starts.push({ do: 'start', sessionId, kind: attemptKind(record), ...reserveUsd, ...where });
+    spots?.take(spot);
+    warming.noteStart(record);
+    const { repository } = record.definition;
     if (!isolated && repository !== undefined && !shareCheckouts) inUse.add(repository);
   }
-  if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wait: held, rest: null };
+  if (earliestMs === Number.POSITIVE_INFINITY) return { starts, wishes, wait: held, rest: null };
   const message = 'Waiting before the next attempt.';
-  return { starts, wait: { reason: 'backoff', message, until: earliestMs }, rest: null };
+  return { starts, wishes, wait: { reason: 'backoff', message, until: earliestMs }, rest: null };
+}
+
+interface Surroundings {
+  /** In an outage, and some that have begun could ask again. */
+  readonly known: boolean;
+  readonly warming: ReturnType<typeof warmUps>;
+  readonly inUse: ReadonlySet<string>;
+  readonly context: SchedulingContext;
+}
+
+/** What keeps the session from starting anywhere, though there is a place for it. */
+function obstacleTo(
+  state: GroupState,
+  record: SessionRecord,
+  isolated: boolean,
+  { known, warming, inUse, context }: Surroundings,
+): Hold | null {
+  if (known && record.attempts === 0) return outageWait;
+  const leader = warming.leaderFor(record);
+  if (leader !== null) return cacheWait(state, leader);
+  const { repository } = record.definition;
+  return isolated || repository === undefined ? null : takenCheckout(state, repository, inUse, context);
+}
+
+function grantOf(
+  state: GroupState,
+  record: SessionRecord,
+  spot: Spot,
+  { reserved, sharers }: { readonly reserved: number; readonly sharers: number },
+): BudgetGrant {
+  if (record.finished) return nothingToPay;
+  return spot.at === 'here' ? grantFor(state, record, reserved, sharers) : grantElsewhere(state, record, reserved);
 }
 
 /** No backoff is longer; one that seems to be began before the clock was set back. */
@@ -271,11 +336,6 @@ function hasBegun(state: GroupState, plan: Plan): boolean {
     return record.attempts > 0 && !isBudgetExhausted(record);
   });
 }
-
-const outageWait: Hold = {
-  reason: 'backoff',
-  message: 'The API answers nobody; one session at a time asks it again.',
-};
 
 /** Acceptance asks nothing of the model. */
 const nothingToPay: BudgetGrant = { kind: 'unlimited' };
@@ -313,55 +373,6 @@ function closedGate(state: GroupState, { gate, nowMs = 0 }: SchedulingContext): 
     ? `The server throttles requests, which is no usage limit; nothing starts before ${time}, then it goes on.`
     : `A usage limit holds; it is lifted at ${time}, then it goes on.`;
   return { reason: 'limit', message, ...(until > nowMs ? { until } : {}) };
-}
-
-function freeSlots(state: GroupState): number {
-  return Math.max(1, state.group.config.maxConcurrentSessions - state.running.size);
-}
-
-const slotWait: Hold = { reason: 'slot', message: 'All slots are taken.' };
-
-interface FreePlaces {
-  readonly places: number;
-  /** What is short, when it is not simply the work. */
-  readonly wait: Hold | null;
-}
-
-function freePlaces(state: GroupState, context: SchedulingContext): FreePlaces {
-  const slots = Math.min(state.group.config.maxConcurrentSessions, context.slotsMax ?? Number.POSITIVE_INFINITY);
-  if (state.running.size >= slots) return { places: 0, wait: slotWait };
-  let preparing = 0;
-  for (const id of state.running) {
-    const record = state.sessions.get(id) as SessionRecord;
-    if (record.state.status !== 'running') continue;
-    const { identified, accepting } = record.state.attempt;
-    if (!identified && !accepting && !context.inQueue?.has(id)) preparing += 1;
-  }
-  const limits: FreePlaces[] = [
-    { places: slots - state.running.size, wait: slotWait },
-    {
-      places: context.preparingMax - preparing,
-      wait: { reason: 'starting', message: 'Other sessions are still starting up.' },
-    },
-  ];
-  const { room, gate, isOut = false } = context;
-  const asking = isOut ? unanswered(state, context) : 0;
-  if (room) limits.push({ places: room.starts, wait: { reason: room.reason, message: room.message } });
-  if (gate) limits.push({ places: 1, wait: null });
-  if (isOut) limits.push({ places: 1 - asking, wait: outageWait });
-  const tightest = limits.reduce((least, limit) => (limit.places < least.places ? limit : least));
-  return { ...tightest, places: Math.max(0, tightest.places) };
-}
-
-/** Running sessions to which the model has said nothing in this attempt. */
-function unanswered(state: GroupState, { answered, inQueue }: SchedulingContext): number {
-  let count = 0;
-  for (const id of state.running) {
-    const session = state.sessions.get(id)?.state;
-    const isQuiet = answered?.has(id) || inQueue?.has(id);
-    if (session?.status === 'running' && !session.attempt.accepting && !isQuiet) count += 1;
-  }
-  return count;
 }
 
 function attemptKind(record: SessionRecord): AttemptKind {

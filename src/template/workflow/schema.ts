@@ -4,10 +4,23 @@
  */
 
 import type { z as Z } from 'zod';
-import { budgetActions, contextNames, isolationModes, limitActions, permissionModes } from '../../core/group.ts';
+import {
+  budgetActions,
+  contextNames,
+  isolationModes,
+  limitActions,
+  lossActions,
+  permissionModes,
+  whereModes,
+} from '../../core/group.ts';
 import {
   acceptRetriesMax,
   concurrentMax,
+  hostNamePattern,
+  hostNameRule,
+  labelPattern,
+  labelRule,
+  labelsMax,
   memoryMb,
   moneyUsd,
   permissionRules,
@@ -38,6 +51,8 @@ const word = z.string().regex(wordPattern, `expected ${wordRule}`);
 const money = z.number().min(moneyUsd.min).max(moneyUsd.max);
 const duration = aDuration();
 const command = aCommand();
+const label = z.string().regex(labelPattern, `expected ${labelRule}`);
+const hostName = z.string().regex(hostNamePattern, `expected ${hostNameRule}`);
 const anyObject = z.record(z.string(), z.unknown());
 
 const oneOrMore = (what: string) => z.union([z.string(), z.array(z.string()).min(1)], what);
@@ -170,6 +185,8 @@ const session = z
     timeout: duration.optional().describe('Longest wall time of one attempt, such as 30m'),
     stallTimeout: duration.optional().describe('Longest time without any progress, such as 10m'),
     ...bounds,
+    requires: z.array(label).max(labelsMax).optional().describe('Labels of the machine on which it works, such as gpu'),
+    host: hostName.optional().describe('Name of the only machine of the fleet on which it works'),
     ...work,
     expectChanges: z.boolean().optional().describe('Whether a session that changed no file gets a warning'),
   })
@@ -206,6 +223,14 @@ const group = z
       .string()
       .optional()
       .describe('Shell command that gets each end, pause and usage limit of the group as one line of JSON'),
+    where: z
+      .enum(whereModes)
+      .optional()
+      .describe('Whether sessions work here, in the fleet, or in both (any, unless said)'),
+    onLost: z
+      .enum(lossActions)
+      .optional()
+      .describe('When a machine is lost: move its sessions to another one, unless said, or wait for it'),
     ...bounds,
     ...work,
   })

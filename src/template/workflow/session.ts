@@ -219,11 +219,19 @@ function settingsOf(spec: SessionSpec): Settings {
 function boundsOf(
   spec: SessionSpec,
   group: GroupSpec,
-): Pick<SessionDefinition, 'untrusted' | 'memoryBytes' | 'maxProcesses'> {
-  const { untrusted = group.untrusted, memory = group.memory, maxProcesses = group.maxProcesses } = spec;
+): Pick<SessionDefinition, 'untrusted' | 'memoryBytes' | 'maxProcesses' | 'requires' | 'host'> {
+  const {
+    untrusted = group.untrusted,
+    memory = group.memory,
+    maxProcesses = group.maxProcesses,
+    requires,
+    host,
+  } = spec;
   return {
     ...(untrusted === true ? { untrusted } : {}),
     ...(memory === undefined ? {} : { memoryBytes: memory * 1_000_000 }),
     ...(maxProcesses === undefined ? {} : { maxProcesses }),
+    ...(requires === undefined || requires.length === 0 ? {} : { requires }),
+    ...(host === undefined ? {} : { host }),
   };
 }

@@ -1,0 +1,136 @@
+/** Which sessions may work on other machines, which must, and where the next attempt of one is made. */
+import { type Advice, advise } from '../advice.ts';
+import type { Place } from '../event.ts';
+import type { GroupConfig, SessionDefinition } from '../group.ts';
+import { sessionTitle } from '../id.ts';
+import type { SessionRecord } from '../session-state.ts';
+import type { GroupState } from '../state.ts';
+import type { FleetView, Hold, Needs } from './decision.ts';
+
+export function needsOf({ requires, host }: SessionDefinition): Needs {
+  return { ...(requires === undefined ? {} : { requires }), ...(host === undefined ? {} : { host }) };
+}
+
+function isChoosy({ requires, host }: Needs): boolean {
+  return host !== undefined || (requires !== undefined && requires.length > 0);
+}
+
+/** It does not work on this machine, as the session or its group says. */
+export function mustGo({ where }: Pick<GroupConfig, 'where'>, definition: SessionDefinition): boolean {
+  return where === 'fleet' || isChoosy(definition);
+}
+
+/** What this machine still has room for. */
+export interface LocalRoom {
+  /** Attempts that may begin here now. */
+  readonly places: number;
+  /** What is short, when it is none. */
+  readonly wait: Hold | null;
+}
+
+/** Where the next attempt of a session is made. */
+export type Spot =
+  | { readonly at: 'here' }
+  | { readonly at: 'elsewhere'; readonly place: Place }
+  /** Nowhere yet: a slot elsewhere is to be wished for. */
+  | { readonly at: 'wish'; readonly hold: Hold }
+  | { readonly at: 'nowhere'; readonly hold: Hold };
+
+const here: Spot = { at: 'here' };
+
+/** Finds the spots of sessions, one after another in the order in which they are to start. */
+export class Spots {
+  readonly #config: GroupConfig;
+  readonly #fleet: FleetView | null;
+  readonly #room: LocalRoom;
+  /** Attempts that run here, with those found a spot here. */
+  #locals = 0;
+  #begun = 0;
+
+  constructor(state: GroupState, fleet: FleetView | null, room: LocalRoom) {
+    this.#config = state.group.config;
+    this.#fleet = fleet;
+    this.#room = room;
+    for (const id of state.running) if (!isElsewhere(state.sessions.get(id))) this.#locals += 1;
+  }
+
+  /** `isolated`: it works in a worktree. */
+  of(record: SessionRecord, isolated: boolean): Spot {
+    const { definition, finished } = record;
+    const fleet = this.#fleet;
+    // Where nothing but acceptance is left, the work is here.
+    const must = mustGo(this.#config, definition) && finished === undefined;
+    if (must && fleet === null) return { at: 'nowhere', hold: noFleet(definition) };
+    if (must && this.#config.where === 'local') return { at: 'nowhere', hold: keptHere(definition) };
+    if (must && !isolated) return { at: 'nowhere', hold: inPlace(definition) };
+    const may = fleet !== null && isolated && this.#config.where !== 'local' && finished === undefined;
+    if (!may) return this.#here(null);
+    const place = fleet.granted.get(definition.id);
+    if (place !== undefined) return { at: 'elsewhere', place };
+    if (must || this.#locals >= fleet.localSlots) return wish(fleet, definition);
+    return this.#here(() => wish(fleet, definition));
+  }
+
+  /** It starts there, so that the next one finds less room. */
+  take(spot: Spot): void {
+    if (spot.at !== 'here') return;
+    this.#locals += 1;
+    this.#begun += 1;
+  }
+
+  /** `instead`: where it goes when there is no room. */
+  #here(instead: (() => Spot) | null): Spot {
+    if (this.#begun < this.#room.places) return here;
+    if (instead !== null) return instead();
+    return { at: 'nowhere', hold: this.#room.wait ?? busy };
+  }
+}
+
+const busy: Hold = { reason: 'starting', message: 'Other sessions are still starting up.' };
+
+function isElsewhere(record: SessionRecord | undefined): boolean {
+  return record?.state.status === 'running' && record.state.attempt.place !== undefined;
+}
+
+function wish(fleet: FleetView, definition: SessionDefinition): Spot {
+  const message = `It waits for a slot ${wanted(definition)}: ${fleet.describe(needsOf(definition))}.`;
+  return { at: 'wish', hold: { reason: 'host', message } };
+}
+
+function wanted({ requires = [], host }: Needs): string {
+  const labels = requires.length === 0 ? '' : ` with ${requires.join(' and ')}`;
+  if (host !== undefined) return `of the machine ${host}${labels}`;
+  return labels === '' ? 'of another machine' : labels.trim();
+}
+
+function refusal(definition: SessionDefinition, why: string, advice: Advice): Hold {
+  const message = `Session ${sessionTitle(definition.id, definition.name)} is to work ${asked(definition)}, ${why}.`;
+  return { reason: 'no-host', message, advice };
+}
+
+function asked(definition: SessionDefinition): string {
+  const { requires = [], host } = definition;
+  if (host !== undefined) return `on the machine ${host}`;
+  return requires.length === 0 ? 'on another machine' : `on a machine with ${requires.join(' and ')}`;
+}
+
+function noFleet(definition: SessionDefinition): Hold {
+  return refusal(
+    definition,
+    'and no fleet is set up here',
+    advise('Set one up with', ['fleet', 'init', '--redis', 'URL']),
+  );
+}
+
+function keptHere(definition: SessionDefinition): Hold {
+  return refusal(definition, 'and its group works on this machine only', advise('Run it with --where any.'));
+}
+
+function inPlace(definition: SessionDefinition): Hold {
+  const why = 'and without a worktree of its own it can only work in the project folder, which is here';
+  return refusal(
+    definition,
+    why,
+    advise('Give it a worktree with --isolate worktree, or take --requires and --host away.'),
+  );
+}

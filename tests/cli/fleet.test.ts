@@ -26,14 +26,8 @@ beforeEach(() => {
 afterEach(() => user.remove());
 
 describe('without a fleet', () => {
-  test.each([
-    ['fleet', 'join-line'],
-    ['host', 'list'],
-    ['host', 'drain', 'a'],
-    ['host', 'forget', 'a'],
-    ['doctor', '--hosts'],
-  ])('%s %s says how one is made', async (...words) => {
-    const { code, stdout, stderr } = await user.run(...words);
+  test.each(['fleet join-line', 'host list', 'host drain a', 'host forget a', 'doctor --hosts'])('%s', async (line) => {
+    const { code, stdout, stderr } = await user.run(...line.split(' '));
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe(
       'claude-code-agent: There is no fleet here. Make one with: claude-code-agent fleet init --redis URL\n',

@@ -3,6 +3,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  fchmodSync,
   fdatasyncSync,
   fstatSync,
   fsyncSync,
@@ -195,6 +196,7 @@ function writeBytes(path: string, bytes: Uint8Array, options?: Parameters<Files[
   const fd = create(path, options ?? {});
   try {
     writeFully(fd, bytes);
+    if (options?.mode !== undefined) fchmodSync(fd, options.mode);
     if (options?.durable === true) fsyncSync(fd);
   } catch (error) {
     removeQuietly(path);

@@ -61,9 +61,13 @@ export interface Files {
   writeAtomic(path: string, text: string, options?: WriteOptions): void;
   /**
    * Makes a new file, whole or not at all; with `durable` it is fsynced. Throws EEXIST when anything, a link too, has
-   * that name. With `like` it gets the mode, and where we may the owner, of that file.
+   * that name. With `like` it gets the mode, and where we may the owner, of that file; with `mode` that one.
    */
-  writeBytes(path: string, bytes: Uint8Array, options?: WriteOptions & { readonly like?: string }): void;
+  writeBytes(
+    path: string,
+    bytes: Uint8Array,
+    options?: WriteOptions & { readonly like?: string; readonly mode?: number },
+  ): void;
   /** Opens for reading, a FIFO without waiting for its writer; null when nothing is there. */
   openRead(path: string): ReadFile | null;
   /** Opens for appending (created when missing); throws ENXIO for what is no regular file. */

@@ -20,7 +20,7 @@ const blockMs = 1_000;
 const reconnectMs = 500;
 const pieceBytes = 1_000_000;
 const blobSeconds = 3_600;
-export const blobBytesMax = 200 * 1024 * 1024;
+const blobBytesMax = 200 * 1024 * 1024;
 /** Entries of one read. */
 const entriesMax = 500;
 
@@ -211,19 +211,15 @@ export class FleetRedis {
    * large, else as `ask`.
    */
   async putBlob(id: string, bytes: Uint8Array): Promise<Result<Blob>> {
-    if (bytes.length > blobBytesMax) {
-      const megabytes = Math.ceil(bytes.length / 1024 / 1024);
-      const message = `${megabytes} MB would have to be sent to another machine; at most 200 MB can be.`;
-      return fail('usage', message, 'Run the session on this machine, or make what it needs smaller.');
-    }
-    const pieces = Math.max(1, Math.ceil(bytes.length / pieceBytes));
-    for (let piece = 0; piece < pieces; piece += 1) {
+    const blob = blobOf(id, bytes.length);
+    if (!blob.ok) return blob;
+    for (let piece = 0; piece < blob.value.pieces; piece += 1) {
       const key = pieceKey(id, piece);
       const part = bytes.subarray(piece * pieceBytes, (piece + 1) * pieceBytes);
       const put = await this.ask((redis) => redis.set(key, this.seal.seal(key, part), 'EX', blobSeconds));
       if (!put.ok) return put;
     }
-    return ok({ id, pieces, size: bytes.length });
+    return blob;
   }
 
   /** Fails with `gone` when it is not there any more, else as `ask`. */
@@ -284,6 +280,14 @@ export class FleetRedis {
     this.#isClosed = true;
     for (const redis of [this.#main, ...this.#others.values()]) redis.disconnect();
   }
+}
+
+/** What bytes of that size are as a blob. Fails with `usage` when they are too many. */
+export function blobOf(id: string, size: number): Result<Blob> {
+  if (size <= blobBytesMax) return ok({ id, pieces: Math.max(1, Math.ceil(size / pieceBytes)), size });
+  const megabytes = Math.ceil(size / 1024 / 1024);
+  const message = `${megabytes} MB would have to be sent to another machine; at most 200 MB can be.`;
+  return fail('usage', message, 'Run the session on this machine, or make what it needs smaller.');
 }
 
 /** Throws the first error among them. */

@@ -13,7 +13,7 @@ const count = z.number().int().nonnegative();
 const text = z.string();
 
 /** Of a program elsewhere; pids mean something on that machine alone. */
-const identity = z.object({
+export const processIdentity = z.object({
   pid: count,
   startTime: text,
   host: text,
@@ -81,7 +81,7 @@ export const order = z.object({
 });
 export type Order = z.infer<typeof order>;
 
-/** What a runner says about one slot. `n` counts from 1 for each token; what is not above the last one is a repetition. */
+/** What a runner says about one slot. `n` counts from 1 for each token; what is not above the last is a repetition. */
 const slotCommand = z.discriminatedUnion('do', [
   z.object({ do: z.literal('order'), order }),
   /** Nothing is wanted of the slot any more, and what was told by it is here: it is free. */
@@ -106,7 +106,7 @@ export type ToHost = z.infer<typeof toHost>;
 
 /** What is said of an attempt, numbered from 1 for each attempt. */
 const attemptNews = z.discriminatedUnion('say', [
-  z.object({ say: z.literal('started'), process: identity }),
+  z.object({ say: z.literal('started'), process: processIdentity }),
   /** It could not be started, for this reason. */
   z.object({ say: z.literal('refused'), failure }),
   /** What claude printed; `offset` counts from the begin of the attempt. */
@@ -208,3 +208,14 @@ export const placeholders = {
   package: '{{cca:package}}',
   bun: '{{cca:bun}}',
 } as const;
+
+/**
+ * In the path of a parcel's file: claude's name for the folder in which it works, below `claude-config/projects`. Both
+ * ends put in their own (`projectSlug`).
+ */
+export const slugPlaceholder = '{{cca:slug}}';
+
+/** How claude names the folder of conversations held in that folder: a real path, absolute. */
+export function projectSlug(cwd: string): string {
+  return cwd.replace(/[^A-Za-z0-9]/g, '-');
+}

@@ -1,0 +1,370 @@
+/**
+ * The agent of a machine: takes wishes for its free slots, does what signed orders say, tells of it, and renews its
+ * leases. It may be killed at any moment: what it needs to go on lies on the disk, and the guard watches meanwhile.
+ */
+import { errorText, fail, publicFailure, type Result } from '../../core/failure.ts';
+import type { World } from '../../world/world.ts';
+import { hostLabel, toGroupStream, toHostStream } from '../fleet/keys.ts';
+import { Leases } from '../fleet/leases.ts';
+import type { Entry } from '../fleet/redis.ts';
+import { isDrained, registerHost } from '../fleet/registry.ts';
+import { Verifier } from '../fleet/seal.ts';
+import { type HostAbilities, type SlotCommand, type ToGroup, type ToHost, toHost, wireVersion } from '../fleet/wire.ts';
+import { OrderedAttempt } from './attempt.ts';
+import type { AgentContext } from './context.ts';
+import { Fence } from './guard.ts';
+import { readLeases, writeLeases } from './lease-file.ts';
+import { Slot, type SlotRecord } from './slot.ts';
+import { uptimeMs } from './uptime.ts';
+
+const takeMs = 1_000;
+/** Renewals in the time of one lease. */
+const renewals = 6;
+/** For so long a slot is kept for an order. */
+const offeredMs = 30_000;
+const readAgainMs = 200;
+
+type SlotMessage = Extract<ToHost, { kind: 'slot' }>;
+
+interface Held {
+  readonly slot: Slot;
+  attempt: OrderedAttempt | null;
+}
+
+export interface AgentOptions {
+  readonly abilities: () => Promise<Result<HostAbilities>>;
+  /** Starts a guard, which ends at once where there is one. */
+  readonly startGuard: () => void;
+}
+
+export class Agent {
+  readonly #world: World;
+  readonly #context: AgentContext;
+  readonly #options: AgentOptions;
+  readonly #leases: Leases;
+  readonly #verifier: Verifier;
+  readonly #fence: Fence;
+  readonly #labels: readonly string[];
+  readonly #held = new Map<string, Held>();
+  readonly #timers = new Set<() => void>();
+  #abilities: HostAbilities | null = null;
+  #startedAtMs = 0;
+  #isDrained = false;
+  #isTaking = false;
+  #isClosed = false;
+
+  constructor(context: Omit<AgentContext, 'noteLeases'>, options: AgentOptions) {
+    this.#world = context.world;
+    this.#context = { ...context, noteLeases: () => this.#noteLeases() };
+    this.#options = options;
+    const { config, redis } = context;
+    this.#leases = new Leases(context.world, redis, config.leaseMs);
+    this.#verifier = new Verifier(config.runnerKeys);
+    this.#fence = new Fence(context.world, context.paths, context.tell);
+    this.#labels = [...config.labels, hostLabel(config.name)];
+  }
+
+  /** Goes on with what an earlier agent left, then works until `close`. */
+  async run(): Promise<void> {
+    const { redis } = this.#context;
+    this.#watchGuard();
+    this.#recall();
+    redis.onConnect(() => {
+      for (const { attempt } of this.#held.values()) attempt?.sendAgain();
+    });
+    await redis.onWish(() => void this.#take());
+    await this.#renew();
+    for (const { slot, attempt } of this.#held.values()) {
+      attempt?.resume().catch((error) => this.#tellError(slot, error));
+    }
+    this.#every(takeMs, () => this.#take());
+    this.#every(Math.floor(this.#context.config.leaseMs / renewals), () => this.#renew());
+    await this.#listen();
+  }
+
+  /** Lets go of everything: what runs works on, and is ended by the guard unless an agent comes back. */
+  close(): void {
+    this.#isClosed = true;
+    for (const cancel of this.#timers) cancel();
+    for (const { attempt } of this.#held.values()) attempt?.close();
+    this.#context.redis.close();
+  }
+
+  /** Again and again, `ms` after its end. */
+  #every(ms: number, action: () => Promise<void>): void {
+    const cancel = this.#world.clock.after(ms, () => {
+      this.#timers.delete(cancel);
+      action()
+        .catch((error) => this.#context.tell(`The agent had a problem: ${errorText(error)}`))
+        .finally(() => {
+          if (!this.#isClosed) this.#every(ms, action);
+        });
+    });
+    this.#timers.add(cancel);
+  }
+
+  #tellError({ record }: Slot, error: unknown): void {
+    this.#context.tell(`Session ${record.sessionId} could not be gone on with: ${errorText(error)}`);
+  }
+
+  #watchGuard(): void {
+    if (!this.#context.isGuarded()) this.#options.startGuard();
+    this.#every(takeMs, async () => {
+      if (this.#context.isGuarded()) return;
+      this.#options.startGuard();
+      // Until it looks, somebody has to.
+      this.#fence.look();
+    });
+  }
+
+  #recall(): void {
+    const known = new Map(readLeases(this.#world, this.#context.paths).map((lease) => [lease.token, lease.renewedAt]));
+    // Of a lease of which nothing is known here nothing runs either, or the guard has it.
+    for (const slot of Slot.recall(this.#world, this.#context.paths, (token) => known.get(token) ?? 0)) {
+      const attempt = slot.record.order === undefined ? null : new OrderedAttempt(this.#context, slot);
+      this.#held.set(slot.record.token, { slot, attempt });
+    }
+  }
+
+  #noteLeases(): void {
+    const { leaseMs } = this.#context.config;
+    const leases = [...this.#held.values()].flatMap(({ slot }) => {
+      const { record, name: folder, renewedAt } = slot;
+      if (record.order === undefined || record.isOver === true) return [];
+      const { token, groupId, sessionId, order } = record;
+      return [{ attemptId: order.attemptId, token, groupId, sessionId, folder, leaseMs, renewedAt }];
+    });
+    writeLeases(this.#world, this.#context.paths, leases);
+  }
+
+  // Leases.
+
+  async #renew(): Promise<void> {
+    const held = [...this.#held.values()]
+      .filter(({ slot }) => !slot.isLost)
+      .map((one) => ({ ...one, lease: one.slot.record }));
+    const leases = held.map(({ lease }) => lease);
+    const sentAt = uptimeMs(this.#world.files);
+    const renewed = await this.#leases.renew(leases);
+    if (this.#isClosed) return;
+    if (renewed.ok) {
+      for (const { slot, lease } of held) slot.renewedAt = renewed.value.has(lease) ? -1 : sentAt;
+      this.#noteLeases();
+      for (const { slot, attempt } of held) {
+        // It may have been given back meanwhile.
+        if (!slot.isLost || !this.#held.has(slot.record.token)) continue;
+        this.#context.tell(`The lease of session ${slot.record.sessionId} is over.`);
+        if (attempt === null) this.#forget(slot);
+      }
+    }
+    await this.#register();
+  }
+
+  async #register(): Promise<void> {
+    const { redis, config } = this.#context;
+    if (this.#abilities === null) {
+      const able = await this.#options.abilities();
+      if (able.ok) this.#abilities = able.value;
+      else return this.#context.tell(`This machine takes nothing: ${able.failure.message}`);
+    }
+    const drained = await isDrained(redis, config.name);
+    if (drained.ok) this.#isDrained = drained.value;
+    const now = await redis.nowMs();
+    if (!now.ok || this.#isClosed) return;
+    this.#startedAtMs ||= now.value;
+    await registerHost(redis, {
+      name: config.name,
+      labels: config.labels,
+      slots: config.slots,
+      used: this.#used,
+      abilities: this.#abilities,
+      leaseMs: config.leaseMs,
+      since: this.#startedAtMs,
+      seenAt: now.value,
+      isDrained: this.#isDrained,
+      isGuarded: this.#context.isGuarded(),
+      freeDiskBytes: this.#world.files.freeBytes(this.#context.paths.folder),
+    });
+  }
+
+  /** One whose lease is over and of which nothing runs any more takes no slot: its result alone is kept. */
+  get #used(): number {
+    return [...this.#held.values()].filter(({ slot }) => !(slot.isLost && slot.record.isOver === true)).length;
+  }
+
+  // Wishes.
+
+  async #take(): Promise<void> {
+    if (this.#isTaking) return;
+    this.#isTaking = true;
+    try {
+      this.#giveBackUnordered();
+      while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
+    } finally {
+      this.#isTaking = false;
+    }
+  }
+
+  #canTake(): boolean {
+    const isReady = this.#abilities !== null && !this.#isDrained && this.#context.isGuarded();
+    return isReady && this.#used < this.#context.config.slots;
+  }
+
+  async #takeOne(): Promise<boolean> {
+    const { config, redis, paths } = this.#context;
+    const token = `${config.name}:${this.#used + 1}:${this.#world.random.uuid()}`;
+    const sentAt = uptimeMs(this.#world.files);
+    const taken = await this.#leases.take(this.#labels, token);
+    if (!taken.ok || taken.value === null || this.#isClosed) return false;
+    const { labelSet, job, wish } = taken.value;
+    const { groupId, sessionId } = wish;
+    const takenAt = this.#world.clock.now();
+    const record: SlotRecord = { token, labelSet, job, groupId, sessionId, takenAt, lastN: 0 };
+    const abilities = this.#abilities;
+    if (wish.wire !== wireVersion || abilities === null || !Slot.isPossible(record)) {
+      await this.#leases.complete(record);
+      return true;
+    }
+    const slot = Slot.take(this.#world, paths, record, sentAt);
+    this.#held.set(token, { slot, attempt: null });
+    const offer: ToGroup = { kind: 'offer', host: config.name, token, job, sessionId, abilities };
+    const offered = await redis.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(offer))]);
+    // It may have come all the same: then the order finds no slot, and is answered.
+    if (!offered.ok) await this.#free(slot);
+    return offered.ok;
+  }
+
+  /** Whoever wished has gone, or wants it no more. */
+  #giveBackUnordered(): void {
+    const now = this.#world.clock.now();
+    for (const { slot, attempt } of this.#held.values()) {
+      if (attempt === null && Math.abs(now - slot.record.takenAt) >= offeredMs) void this.#free(slot);
+    }
+  }
+
+  async #free(slot: Slot): Promise<void> {
+    this.#forget(slot);
+    // If that is not heard, the lease is over in a while.
+    await this.#leases.complete(slot.record);
+    void this.#take();
+  }
+
+  #forget(slot: Slot): void {
+    this.#held.get(slot.record.token)?.attempt?.close();
+    this.#held.delete(slot.record.token);
+    this.#noteLeases();
+    slot.remove();
+  }
+
+  // What runners say.
+
+  async #listen(): Promise<void> {
+    const { redis, config } = this.#context;
+    const stream = toHostStream(config.name);
+    for (let after = '0'; !this.#isClosed; ) {
+      const read = await redis.read(stream, after);
+      if (this.#isClosed) return;
+      if (!read.ok) {
+        await new Promise<void>((resolve) => this.#timers.add(this.#world.clock.after(readAgainMs, resolve)));
+        continue;
+      }
+      for (const entry of read.value) {
+        try {
+          this.#hear(entry);
+        } catch (error) {
+          this.#context.tell(`A message could not be followed: ${errorText(error)}`);
+        }
+        after = entry.id;
+      }
+      await redis.drop(
+        stream,
+        read.value.map(({ id }) => id),
+      );
+    }
+  }
+
+  #hear({ bytes }: Entry): void {
+    const { tell, config } = this.#context;
+    if (bytes === null) return tell('A message was refused: it is not sealed with the key of the fleet.');
+    const text = this.#verifier.verify(toHostStream(config.name), bytes);
+    if (text === null) return tell('A message was refused: no runner that this machine accepts has signed it.');
+    const message = toHost.safeParse(jsonOf(text));
+    if (!message.success) return tell('A message was refused: this version does not understand it.');
+    if (message.data.kind === 'hello') return this.#greet(message.data.groupId);
+    this.#obey(message.data);
+  }
+
+  /** A runner that has just begun hears of all that is here of its group. */
+  #greet(groupId: string): void {
+    const { config, redis } = this.#context;
+    const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
+    const attempts = own.flatMap(({ slot: { record } }) => {
+      if (record.order === undefined) return [];
+      const { token, sessionId, order } = record;
+      return [{ token, attemptId: order.attemptId, sessionId, isOver: record.isOver === true }];
+    });
+    const here: ToGroup = { kind: 'here', host: config.name, attempts };
+    void redis.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(here))]);
+    for (const { attempt } of own) attempt?.sendAgain();
+  }
+
+  #obey({ token, groupId, n, command }: SlotMessage): void {
+    const held = this.#held.get(token);
+    if (held === undefined || held.slot.record.groupId !== groupId) {
+      if (command.do === 'order') this.#answerStranger(token, groupId, command.order.attemptId);
+      return;
+    }
+    const { slot } = held;
+    // A repetition, by whoever it may be.
+    if (n <= slot.record.lastN) return;
+    if (command.do === 'order') return this.#order(held, n, command.order);
+    slot.note({ lastN: n }, { durable: false });
+    if (command.do === 'release') void this.#release(held);
+    else held.attempt?.command(command);
+  }
+
+  #order(held: Held, n: number, order: Extract<SlotCommand, { do: 'order' }>['order']): void {
+    const { slot } = held;
+    const { groupId, sessionId } = slot.record;
+    const isOther = order.groupId !== groupId || order.sessionId !== sessionId;
+    if (held.attempt !== null || isOther || slot.knows(order.attemptId)) {
+      slot.note({ lastN: n });
+      this.#context.tell(
+        `An order for session ${order.sessionId} was refused: it was done before, or its slot is another's.`,
+      );
+      return;
+    }
+    slot.note({ lastN: n, order });
+    const attempt = new OrderedAttempt(this.#context, slot);
+    held.attempt = attempt;
+    // The guard knows of it before anything of it begins.
+    this.#noteLeases();
+    void attempt.begin().catch((error) => this.#tellError(slot, error));
+  }
+
+  /** Its slot was given back meanwhile, so its runner need not wait until a lease is over that nobody renews. */
+  #answerStranger(token: string, groupId: string, attemptId: string): void {
+    const { config, redis, tell } = this.#context;
+    tell(`An order for group ${groupId} was refused: it names no slot that this machine holds.`);
+    const failure = publicFailure(noSlot);
+    const news = { say: 'refused', failure } as const;
+    const answer: ToGroup = { kind: 'attempt', host: config.name, token, attemptId, n: 1, news };
+    void redis.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(answer))]);
+  }
+
+  /** What still runs of it is ended first. */
+  async #release({ slot, attempt }: Held): Promise<void> {
+    if (attempt !== null && !attempt.isOver) await attempt.end();
+    await this.#free(slot);
+  }
+}
+
+const noSlot = fail('other-host', 'The machine has given the slot back before the order came.', '').failure;
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

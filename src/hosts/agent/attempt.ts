@@ -1,0 +1,394 @@
+/**
+ * One attempt that was ordered: prepared and started once, followed to its end, told of until its runner has all of it.
+ */
+import { join } from 'node:path';
+import { commandEnvironment } from '../../claude/launch/environment.ts';
+import type { ProcessIdentity } from '../../core/event.ts';
+import { errorText, type Failure, fail, publicFailure } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import { delay } from '../../world/clock.ts';
+import type { ExitStatus } from '../../world/world.ts';
+import { blobOf } from '../fleet/redis.ts';
+import type { AttemptNews, Blob, SlotCommand } from '../fleet/wire.ts';
+import type { HostedAttempt, Remains } from '../host.ts';
+import { reap } from '../reap.ts';
+import { type RunningCommand, runShellCommand } from '../shell-command.ts';
+import { snapshotWork } from './checkpoint.ts';
+import type { AgentContext } from './context.ts';
+import { fencedNote } from './guard.ts';
+import { isOver } from './lease-file.ts';
+import { chunkBytes, Outbox } from './outbox.ts';
+import { type AttemptWork, prepareAttempt, recallWork } from './prepare.ts';
+import type { Slot } from './slot.ts';
+import { uptimeMs } from './uptime.ts';
+
+/** Between two checkpoints; a large repository takes its time for one. */
+const checkpointGapMs = 10_000;
+/** A hint tells of most of what is printed. */
+const lookMs = 250;
+const toolResult = '"tool_result"';
+
+export class OrderedAttempt {
+  readonly #context: AgentContext;
+  readonly #slot: Slot;
+  readonly #outbox: Outbox;
+  readonly #hosted: HostedAttempt;
+  readonly #commands = new Map<string, RunningCommand>();
+  #work: AttemptWork | null = null;
+  #stopPreparing: () => void = () => {};
+  /** It must not be started any more. */
+  #isStopped = false;
+  #isClosed = false;
+  #exit: { readonly status: ExitStatus; readonly remains: Remains } | null = null;
+  #isPumping = false;
+  #isAsked = false;
+  #unwatch: () => void = () => {};
+  #cancelLook: () => void = () => {};
+  #lastCheckpointMs = Number.NEGATIVE_INFINITY;
+  #wantsCheckpoint = false;
+  /** The end of the last piece that was looked at for a tool's result. */
+  #tail = '';
+
+  constructor(context: AgentContext, slot: Slot) {
+    this.#context = context;
+    this.#slot = slot;
+    const { order } = slot;
+    this.#hosted = context.host.attempt({
+      sessionId: order.sessionId as SessionId,
+      attemptId: order.attemptId,
+      paths: slot.paths,
+    });
+    this.#outbox = new Outbox(context.world, context.redis, {
+      folder: slot.folder,
+      host: context.config.name,
+      token: slot.record.token,
+      groupId: order.groupId,
+      attemptId: order.attemptId,
+      transcript: slot.paths.transcript,
+      offset: () => slot.record.offset ?? 0,
+      onRoom: () => this.#pump(),
+      tell: context.tell,
+    });
+  }
+
+  get isOver(): boolean {
+    return this.#slot.record.isOver === true;
+  }
+
+  /** The order is noted: does it. */
+  async begin(): Promise<void> {
+    try {
+      await this.#begin();
+    } catch (error) {
+      this.#refuse(fail('internal', `The machine could not start it: ${errorText(error)}.`, '').failure);
+    }
+  }
+
+  async #begin(): Promise<void> {
+    const { world } = this.#context;
+    this.#slot.noteAttempt(this.#slot.order.attemptId);
+    if ((await this.#hosted.endUnlogged()) === 'left') {
+      return this.#refuse(fail('internal', 'An earlier worker of the session would not end.', '').failure);
+    }
+    const prepared = await prepareAttempt(this.#context, this.#slot, {
+      onStop: (stop) => {
+        this.#stopPreparing = stop;
+        if (this.#isStopped) stop();
+      },
+      onWork: (work) => {
+        this.#work = work;
+      },
+    });
+    if (!prepared.ok) return this.#refuse(prepared.failure);
+    const spawn = prepared.value;
+    const slot = this.#slot;
+    if (this.#isStopped || this.#isClosed) return this.#refuse(stopped);
+    const offset = world.files.info(slot.paths.transcript)?.size ?? 0;
+    slot.note({ offset, startedAt: new Date(world.clock.now()).toISOString() });
+    // From here to the spawn nothing is waited for.
+    const lease = { renewedAt: slot.renewedAt, leaseMs: this.#context.config.leaseMs };
+    if (isOver(lease, uptimeMs(world.files)) || !this.#context.isGuarded()) return this.#refuse(unguarded);
+    const started = await this.#hosted.start(spawn, offset);
+    if (!started.ok) return this.#refuse(started.failure);
+    slot.note({ process: started.value });
+    this.#outbox.add({ say: 'started', process: started.value });
+    this.#follow();
+  }
+
+  /** An earlier agent had begun with it. */
+  async resume(): Promise<void> {
+    void this.#outbox.sendAgain();
+    this.#answerLostCommands();
+    const { record } = this.#slot;
+    if (record.isOver === true) return;
+    // It was being prepared: nothing of claude was started, for that is noted before.
+    if (record.startedAt === undefined) {
+      await reap(this.#context.world, this.#slot.order.attemptId, []);
+      await this.begin();
+      return;
+    }
+    const work = recallWork(this.#context, this.#slot);
+    if (work.ok) this.#work = work.value;
+    else this.#context.tell(work.failure.message);
+    const { order } = this.#slot;
+    const found = await this.#hosted.takeOver({
+      id: order.attemptId,
+      number: order.attempt,
+      kind: 'start',
+      offset: record.offset ?? 0,
+      startedAt: record.startedAt,
+      identified: false,
+      ...(record.process === undefined ? {} : { process: record.process as ProcessIdentity }),
+    });
+    if (found.do === 'adopt') {
+      this.#slot.note({ process: found.process });
+      if (!this.#outbox.hasSaid('started')) this.#outbox.add({ say: 'started', process: found.process });
+      this.#follow();
+      return;
+    }
+    // Nobody saw how it ended; of one that was to begin again the runner alone knows what it was told.
+    await this.#onExit({ kind: 'unknown' });
+  }
+
+  #answerLostCommands(): void {
+    const running = join(this.#slot.folder, 'running');
+    for (const id of this.#context.world.files.list(running)) {
+      const output = 'The agent of the machine was started anew while the command ran.';
+      this.#outbox.add({ say: 'ran', id, exitCode: null, signal: null, timedOut: false, output });
+    }
+    this.#context.world.files.remove(running);
+  }
+
+  #refuse(failure: Failure): void {
+    if (this.#isClosed || this.isOver) return;
+    const news = { say: 'refused', failure: publicFailure(this.#isFenced ? unguarded : failure) } as const;
+    // What the set-up printed is worth more than the sentence.
+    void this.#checkpoint().then(() => this.#conclude(news));
+  }
+
+  /** The guard has ended it, or was about to. */
+  get #isFenced(): boolean {
+    return this.#context.world.files.entryKind(fencedNote(this.#context.paths, this.#slot.name)) !== null;
+  }
+
+  #conclude(news: AttemptNews): void {
+    if (this.#isClosed || this.isOver) return;
+    this.#outbox.add(news);
+    this.#slot.note({ isOver: true });
+    this.#context.noteLeases();
+  }
+
+  #follow(): void {
+    const { world } = this.#context;
+    this.#hosted.onExit((status) => void this.#onExit(status));
+    this.#unwatch = world.files.watch(this.#slot.paths.transcript, () => this.#pump());
+    const look = (): void => {
+      this.#pump();
+      this.#cancelLook = world.clock.after(lookMs, look);
+    };
+    look();
+  }
+
+  async #onExit(status: ExitStatus): Promise<void> {
+    if (this.#isClosed) return;
+    let remains: Remains = { leftover: true, limitsHit: [], lastStderrLine: '' };
+    try {
+      remains = await this.#hosted.reap();
+    } catch (error) {
+      this.#context.tell(`What attempt ${this.#slot.order.attemptId} left could not be ended: ${errorText(error)}`);
+    }
+    this.#exit = { status, remains };
+    this.#pump();
+  }
+
+  /** Hands over what was printed, as far as there is room; at the end the rest, the last checkpoint and the end. */
+  #pump(): void {
+    this.#isAsked = true;
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    void this.#pumpAll().finally(() => {
+      this.#isPumping = false;
+    });
+  }
+
+  async #pumpAll(): Promise<void> {
+    while (this.#isAsked && !this.#isClosed && !this.isOver) {
+      this.#isAsked = false;
+      try {
+        const isAllPrinted = this.#takePrinted();
+        if (this.#wantsCheckpoint && this.#exit === null) await this.#checkpointWhenDue();
+        if (this.#exit !== null && isAllPrinted) await this.#tellEnd(this.#exit);
+      } catch (error) {
+        this.#context.tell(`Attempt ${this.#slot.order.attemptId} cannot be told of: ${errorText(error)}`);
+        await delay(this.#context.world.clock, lookMs);
+      }
+    }
+  }
+
+  /** True when the transcript was handed over to its present end. */
+  #takePrinted(): boolean {
+    const { world } = this.#context;
+    const { transcript } = this.#slot.paths;
+    const { offset = 0 } = this.#slot.record;
+    for (;;) {
+      const from = offset + this.#outbox.printed;
+      const bytes = world.files.readBytes(transcript, from, Math.min(chunkBytes, Math.max(1, this.#outbox.room)));
+      if (bytes.length === 0) return true;
+      if (this.#outbox.room === 0) return false;
+      const text = this.#tail + Buffer.from(bytes).toString('latin1');
+      if (text.includes(toolResult)) this.#wantsCheckpoint = true;
+      this.#tail = text.slice(-toolResult.length + 1);
+      this.#outbox.addPrinted(bytes.length);
+    }
+  }
+
+  async #checkpointWhenDue(): Promise<void> {
+    const { clock } = this.#context.world;
+    if (Math.abs(clock.now() - this.#lastCheckpointMs) < checkpointGapMs) return;
+    this.#wantsCheckpoint = false;
+    await this.#checkpoint();
+    this.#lastCheckpointMs = clock.now();
+  }
+
+  async #tellEnd({ status, remains }: { readonly status: ExitStatus; readonly remains: Remains }): Promise<void> {
+    await this.#checkpoint();
+    const fenced = this.#isFenced;
+    const limitsHit = [...remains.limitsHit];
+    const { leftover, lastStderrLine } = remains;
+    this.#conclude({ say: 'ended', status, leftover, limitsHit, lastStderrLine, fenced });
+    this.#release();
+  }
+
+  async #checkpoint(): Promise<void> {
+    const work = this.#work;
+    if (work === null || this.#isClosed) return;
+    const { tell, git } = this.#context;
+    const prints = this.#outbox.printed;
+    const changed = work.files.changed();
+    const files = changed === null ? undefined : this.#keepBlob(Buffer.from(JSON.stringify(changed)));
+    const made = await snapshotWork(git, work.worktree, this.#slot.order.sessionId, work.told);
+    if (!made.ok) tell(`The work of attempt ${this.#slot.order.attemptId} cannot be kept: ${made.failure.message}`);
+    const snapshot = made.ok ? made.value : null;
+    const bundle = snapshot?.bundle == null ? undefined : this.#keepBundle(snapshot.bundle);
+    if ((files === undefined && snapshot === null) || this.#isClosed) return;
+    if (snapshot !== null && (snapshot.bundle === null || bundle !== undefined)) {
+      const { head } = snapshot;
+      work.told = { head, snapshot: snapshot.snapshot };
+    }
+    this.#outbox.add({
+      say: 'checkpoint',
+      prints,
+      ...(files === undefined ? {} : { files }),
+      ...(snapshot === null ? {} : { head: snapshot.head, snapshot: snapshot.snapshot }),
+      ...(bundle === undefined ? {} : { bundle }),
+    });
+  }
+
+  #keepBundle(path: string): Blob | undefined {
+    const { files } = this.#context.world;
+    try {
+      return this.#keepBlob(files.readBytes(path, 0, files.info(path)?.size ?? 0));
+    } finally {
+      files.remove(path);
+    }
+  }
+
+  /** Undefined when it is too large to be sent, which is told to whoever looks after this machine. */
+  #keepBlob(bytes: Uint8Array): Blob | undefined {
+    const { world, tell } = this.#context;
+    const blob = blobOf(world.random.uuid(), bytes.length);
+    if (!blob.ok) {
+      tell(`A checkpoint of attempt ${this.#slot.order.attemptId} is not sent: ${blob.failure.message}`);
+      return undefined;
+    }
+    world.files.writeBytes(this.#outbox.blobPath(blob.value.id), bytes, { durable: true });
+    return blob.value;
+  }
+
+  /** What its runner says. */
+  command(command: Exclude<SlotCommand, { do: 'order' | 'release' }>): void {
+    if (command.do === 'write') this.#hosted.write(command.lines);
+    else if (command.do === 'acknowledge') this.#outbox.acknowledge(command.through);
+    else if (command.do === 'run') this.#run(command);
+    else if (command.do === 'stopRun') this.#commands.get(command.id)?.stop();
+    else this.#plain(command.do);
+  }
+
+  #plain(what: 'endIdle' | 'terminate' | 'halt' | 'goOn' | 'noteOwn' | 'endNow'): void {
+    if (what === 'endNow') void this.end();
+    else if (what === 'endIdle') this.#hosted.endIdle();
+    else if (what === 'noteOwn') this.#hosted.noteOwn();
+    else if (what !== 'terminate') this.#hosted.halt(what === 'halt');
+    else {
+      this.#stop();
+      this.#hosted.terminate();
+    }
+  }
+
+  #stop(): void {
+    this.#isStopped = true;
+    this.#stopPreparing();
+  }
+
+  /** Ends all of it at once; its end is told all the same. */
+  async end(): Promise<void> {
+    this.#stop();
+    for (const command of this.#commands.values()) command.stop();
+    const ended = await this.#hosted.endNow();
+    if (!ended) this.#context.tell(`Something of attempt ${this.#slot.order.attemptId} would not end.`);
+  }
+
+  #run({ id, command, timeoutMs }: Extract<SlotCommand, { do: 'run' }>): void {
+    const { world, env } = this.#context;
+    const { folder, paths, order } = { ...this.#slot, paths: this.#slot.paths, order: this.#slot.order };
+    if (!/^[\w-]{1,64}$/.test(id) || this.#commands.has(id)) return;
+    const note = join(folder, 'running', id);
+    world.files.makeFolder(join(folder, 'running'));
+    world.files.writeAtomic(note, '');
+    const running = runShellCommand(world, {
+      command,
+      cwd: this.#work?.folder ?? paths.worktree,
+      env: commandEnvironment(env, undefined),
+      logFile: join(folder, `run-${id}.log`),
+      timeoutMs,
+      mark: order.attemptId,
+      keeper: paths.subreaper,
+    });
+    this.#commands.set(id, running);
+    const answer = (rest: { exitCode: number | null; timedOut: boolean; output: string }): void => {
+      this.#commands.delete(id);
+      if (this.#isClosed) return;
+      this.#outbox.add({ say: 'ran', id, signal: null, ...rest });
+      world.files.remove(note);
+    };
+    running.ended.then(
+      ({ exitCode, timedOut, tail }) => answer({ exitCode, timedOut, output: tail }),
+      (error) => answer({ exitCode: null, timedOut: false, output: errorText(error) }),
+    );
+  }
+
+  /** Sends again what its runner does not have. */
+  sendAgain(): void {
+    void this.#outbox.sendAgain();
+  }
+
+  #release(): void {
+    this.#unwatch();
+    this.#cancelLook();
+    this.#hosted.leave();
+  }
+
+  /** Lets go of it: what runs works on. */
+  close(): void {
+    this.#isClosed = true;
+    this.#release();
+    this.#outbox.close();
+  }
+}
+
+const stopped = fail('busy', 'The session was stopped while it was being prepared on its machine.', '').failure;
+const unguarded = fail(
+  'other-host',
+  'The machine lost its lease, or its guard does not run, so nothing was started there.',
+  'It is tried again elsewhere; see cca host list.',
+).failure;

@@ -1,0 +1,38 @@
+/** hosts/agent/: the end of a machine that works for others: it takes wishes, does orders and tells of them. What all parts of it need. */
+import type { Abilities } from '../../claude/abilities.ts';
+import type { Result } from '../../core/failure.ts';
+import type { Git } from '../../git/git.ts';
+import type { World } from '../../world/world.ts';
+import type { HostConfig } from '../fleet/fleet-files.ts';
+import type { FleetPaths } from '../fleet/fleet-paths.ts';
+import type { FleetRedis } from '../fleet/redis.ts';
+import type { LocalHost } from '../local-host.ts';
+
+export interface ChosenProgram {
+  /** Absolute path. */
+  readonly program: string;
+  readonly version: string;
+  readonly can: Abilities;
+}
+
+export interface AgentContext {
+  readonly world: World;
+  readonly redis: FleetRedis;
+  readonly config: HostConfig;
+  readonly root: string;
+  readonly paths: FleetPaths;
+  readonly host: LocalHost;
+  readonly git: Git;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly packageRoot: string;
+  /** Absolute path of what stands for Bun in an order's texts. */
+  readonly bun: string;
+  /** Which claude is started now. */
+  readonly claude: () => Promise<Result<ChosenProgram>>;
+  /** One line for people. */
+  readonly tell: (line: string) => void;
+  /** Writes down which attempts hold which leases, before something of them begins. */
+  readonly noteLeases: () => void;
+  /** Somebody ends what has no lease any more. */
+  readonly isGuarded: () => boolean;
+}

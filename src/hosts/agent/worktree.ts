@@ -1,0 +1,192 @@
+/**
+ * The worktree of a session of somebody else: its commits come in bundles into a bare repository of this machine, its
+ * files as they lay on the other one, changed and new ones as such.
+ */
+import { join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { Git } from '../../git/git.ts';
+import { commitOf, longTimeoutMs, runOwn } from '../../git/run-git.ts';
+import type { SessionPaths } from '../../store/paths.ts';
+import { fields, isFlag, isText, parseJson } from '../../store/shape.ts';
+import type { FleetPaths } from '../fleet/fleet-paths.ts';
+import type { FleetRedis } from '../fleet/redis.ts';
+import type { Blob, Order, ShippedWork } from '../fleet/wire.ts';
+
+export interface RemoteWorktree {
+  /** The bare repository. */
+  readonly repository: string;
+  readonly path: string;
+  /** Nothing of the session was here, or not of this repository: ignored files and what `setup` makes are missing. */
+  readonly isNew: boolean;
+}
+
+interface Note {
+  readonly repository: string;
+  readonly isSetUp: boolean;
+}
+const isNote = fields({ repository: isText, isSetUp: isFlag });
+const long = { timeoutMs: longTimeoutMs };
+
+/** Bundles of one repository are taken in one after another. */
+const busy = new Map<string, Promise<unknown>>();
+
+/** Refs of the bare repository that keep what is needed from being cleared away. */
+export const refOf = (sessionId: string, what: 'head' | 'snapshot' | 'base'): string =>
+  `refs/fleet/${sessionId}/${what}`;
+
+/** Fails with `worktree-failed`, with `usage` for an order that is none, and as `getBlob`. */
+export async function layOutWork(
+  git: Git,
+  redis: FleetRedis,
+  fleet: FleetPaths,
+  order: Order,
+  paths: SessionPaths,
+): Promise<Result<RemoteWorktree>> {
+  const { work } = order;
+  const problem = problemWith(work);
+  if (problem !== null) return fail('usage', `The order ${problem}.`, 'Whoever made it is broken: retry the session.');
+  const repository = join(fleet.repositories, `${work.repository}-${order.groupId}`);
+  const before = busy.get(repository);
+  const fetching = (async () => {
+    await before;
+    return fetchWork(git, redis, repository, order);
+  })();
+  busy.set(
+    repository,
+    fetching.catch(() => {}),
+  );
+  const fetched = await fetching;
+  if (!fetched.ok) return fetched;
+  return checkOut(git, repository, order, paths);
+}
+
+function problemWith({ repository, base, head, snapshot, branch }: ShippedWork): string | null {
+  if (!/^[0-9a-f]{1,128}$/.test(repository)) return 'names no repository';
+  if (![base, head, snapshot].every((commit) => /^[0-9a-f]{40,64}$/.test(commit))) return 'names no commits';
+  return /^[A-Za-z0-9_][\w./+-]*$/.test(branch) && !branch.includes('..') ? null : 'names no branch';
+}
+
+async function fetchWork(git: Git, redis: FleetRedis, repository: string, order: Order): Promise<Result<void>> {
+  const { work, sessionId } = order;
+  const { files } = git.world;
+  if (files.entryKind(join(repository, 'HEAD')) === null) {
+    files.makeFolder(repository);
+    const made = await runOwn(git, repository, ['init', '--bare', '--quiet', repository]);
+    if (!made.ok) return made;
+  }
+  const wanted = [work.base, work.head, work.snapshot];
+  for (const bundle of [work.baseBundle, ...(work.bundle === undefined ? [] : [work.bundle])]) {
+    if (await hasAll(git, repository, bundle === work.baseBundle ? [work.base] : wanted)) continue;
+    const taken = await takeBundle(git, redis, repository, bundle);
+    if (!taken.ok) return taken;
+    // What a bundle leans on must hang on a ref.
+    const kept = await keep(git, repository, sessionId, { base: work.base });
+    if (!kept.ok) return kept;
+  }
+  if (!(await hasAll(git, repository, wanted))) {
+    return fail('worktree-failed', 'The bundles of the order do not hold its commits.', 'Retry the session.');
+  }
+  return keep(git, repository, sessionId, { base: work.base, head: work.head, snapshot: work.snapshot });
+}
+
+async function hasAll(git: Git, repository: string, commits: readonly string[]): Promise<boolean> {
+  for (const commit of commits) {
+    const found = await commitOf(git, repository, commit);
+    if (!found.ok || found.value === null) return false;
+  }
+  return true;
+}
+
+async function takeBundle(git: Git, redis: FleetRedis, repository: string, bundle: Blob): Promise<Result<void>> {
+  const got = await redis.getBlob(bundle);
+  if (!got.ok) return got;
+  const { files, random } = git.world;
+  const path = join(repository, `incoming-${random.uuid()}.bundle`);
+  try {
+    files.writeBytes(path, got.value);
+    const taken = await runOwn(git, repository, ['bundle', 'unbundle', path], long);
+    return taken.ok ? ok(undefined) : taken;
+  } finally {
+    files.remove(path);
+  }
+}
+
+async function keep(
+  git: Git,
+  repository: string,
+  sessionId: string,
+  refs: Partial<Record<'base' | 'head' | 'snapshot', string>>,
+): Promise<Result<void>> {
+  for (const [what, commit] of Object.entries(refs)) {
+    const kept = await runOwn(git, repository, ['update-ref', refOf(sessionId, what as keyof typeof refs), commit]);
+    if (!kept.ok) return kept;
+  }
+  return ok(undefined);
+}
+
+async function checkOut(
+  git: Git,
+  repository: string,
+  order: Order,
+  paths: SessionPaths,
+): Promise<Result<RemoteWorktree>> {
+  const { branch, head, snapshot } = order.work;
+  const { files } = git.world;
+  const path = paths.worktree;
+  const known = readNote(git, paths);
+  const isThere = known?.repository === repository && files.entryKind(path) === 'folder';
+  if (isThere) {
+    const steps = [
+      ['symbolic-ref', 'HEAD', `refs/heads/${branch}`],
+      ['reset', '--hard', '--quiet', snapshot],
+      // Ignored files stay: what `setup` has made is there still.
+      ['clean', '-ffd', '--quiet'],
+    ];
+    const reset = await runAll(git, path, steps);
+    if (!reset.ok) return reset;
+  } else {
+    files.remove(path);
+    files.remove(notePath(paths));
+    const steps = [
+      ['worktree', 'prune'],
+      ['worktree', 'add', '--quiet', '--force', '-B', branch, path, snapshot],
+    ];
+    const made = await runAll(git, repository, steps);
+    if (!made.ok) return made;
+    noteWorktree(git, paths, { repository, isSetUp: false });
+  }
+  // What was not committed there is not committed here.
+  const moved = await runOwn(git, path, ['reset', '--mixed', '--quiet', head], long);
+  if (!moved.ok) return moved;
+  return ok({ repository, path, isNew: !isThere || known?.isSetUp !== true });
+}
+
+async function runAll(git: Git, cwd: string, steps: readonly (readonly string[])[]): Promise<Result<void>> {
+  for (const args of steps) {
+    const done = await runOwn(git, cwd, args, long);
+    if (!done.ok) return done;
+  }
+  return ok(undefined);
+}
+
+const notePath = ({ folder }: SessionPaths): string => join(folder, 'remote-worktree.json');
+
+function readNote({ world }: Git, paths: SessionPaths): Note | null {
+  const path = notePath(paths);
+  if (world.files.entryKind(path) !== 'file') return null;
+  try {
+    const note = parseJson(world.files.readText(path) ?? '');
+    return isNote(note) ? (note as Note) : null;
+  } catch {
+    return null;
+  }
+}
+
+function noteWorktree({ world }: Git, paths: SessionPaths, note: Note): void {
+  world.files.writeAtomic(notePath(paths), `${JSON.stringify(note)}\n`, { durable: true });
+}
+
+/** `setup` need not run in it again. */
+export function noteSetUp(git: Git, paths: SessionPaths, { repository }: RemoteWorktree): void {
+  noteWorktree(git, paths, { repository, isSetUp: true });
+}

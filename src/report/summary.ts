@@ -23,7 +23,16 @@ import {
 } from './format.ts';
 import type { LiveView } from './reporter.ts';
 import { safeLine } from './terminal-text.ts';
-import { conditionOf, listTitles, machineName, projectName, sessionTitle, statusTone, troubleWith, withAdvice } from './wording.ts';
+import {
+  conditionOf,
+  listTitles,
+  machineName,
+  projectName,
+  sessionTitle,
+  statusTone,
+  troubleWith,
+  withAdvice,
+} from './wording.ts';
 
 const columns: readonly Column[] = [
   { title: 'SESSION' },

@@ -1,6 +1,6 @@
 /**
- * The agent of this machine as something that stays: two units of `systemd --user` (the agent, and the guard that ends
- * its sessions when the lease is over), or where there is no systemd, processes in the background.
+ * The agent of this machine as something that stays: a unit of `systemd --user`, or where there is none, a process in
+ * the background. It starts its guard itself, as a process that outlives it.
  */
 import { isAbsolute, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -16,12 +16,10 @@ const commandMs = 30_000;
 const lookMs = 50;
 /** The agent connects before it says that it is there. */
 const beginMs = 30_000;
-/** A guard that is told to end ends first what it guards. */
-const endMs = 20_000;
+const endMs = 10_000;
 const logTailBytes = 4_000;
 
 export const agentUnit = 'claude-code-agent-host.service';
-export const guardUnit = 'claude-code-agent-guard.service';
 
 /** What the agent must know of the environment of whoever joined; a unit begins with nearly none. */
 const kept = new RegExp(
@@ -33,31 +31,29 @@ const kept = new RegExp(
     .join('|'),
 );
 
-/** The texts of both units. A login never stands in one: units are read by everybody. */
-export function unitTexts({ env, packageRoot }: Pick<Place, 'env' | 'packageRoot'>): Readonly<Record<string, string>> {
+/** The text of the unit. A login never stands in it. */
+export function unitText({ env, packageRoot }: Pick<Place, 'env' | 'packageRoot'>): string {
   const variables = Object.entries(env).filter(([name, value]) => kept.test(name) && value !== undefined);
   const environment = variables.map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`);
-  const serve = ['host', 'serve'].join(' ');
-  const unit = (what: string, more: string) => `[Unit]
-Description=claude-code-agent, ${what}
+  const command = [quoted(launcherIn(packageRoot), true), ...agentWords].join(' ');
+  return `[Unit]
+Description=claude-code-agent: works for a fleet
 StartLimitIntervalSec=0
 
 [Service]
-ExecStart=${quoted(launcherIn(packageRoot), true)} ${serve}${more}
+ExecStart=${command}
 Restart=always
 RestartSec=2
-# Sessions outlive their agent and their guard, and are taken over by the next one.
+# Sessions and the guard outlive the agent; the next one takes them over.
 KillMode=process
 ${environment.join('\n')}
 
 [Install]
 WantedBy=default.target
 `;
-  return {
-    [agentUnit]: unit('the agent that works for a fleet', ''),
-    [guardUnit]: unit('the guard of the agent', ' --guard'),
-  };
 }
+
+const agentWords = ['host', 'serve'];
 
 /** One word of a unit: specifiers, and in a command line variables, mean something there. */
 function quoted(text: string, isCommand = false): string {
@@ -79,15 +75,14 @@ export async function startAgent(place: Place, root: string): Promise<Result<Sta
   if (!stopped.ok) return stopped;
   const { world } = place;
   if (!(await hasUserUnits(place))) return startInBackground(place, root);
-  const units = unitTexts(place);
   const folder = unitFolder(place);
   try {
     world.files.makeFolder(folder, 'project');
-    for (const [name, text] of Object.entries(units)) world.files.writeAtomic(join(folder, name), text);
+    world.files.writeAtomic(join(folder, agentUnit), unitText(place));
   } catch (error) {
     return { ok: false, failure: systemFailure(folder, error) };
   }
-  for (const words of [['daemon-reload'], ['enable', '--now', guardUnit, agentUnit]]) {
+  for (const words of [['daemon-reload'], ['enable', '--now', agentUnit]]) {
     const done = await systemctl(place, ...words);
     if (!done.ok) return done;
   }
@@ -109,7 +104,7 @@ async function startInBackground(place: Place, root: string): Promise<Result<Sta
   const env = Object.fromEntries(Object.entries(place.env).filter(([, value]) => value !== undefined));
   const spawned = world.processes.spawn({
     program,
-    args: [...args, 'host', 'serve'],
+    args: [...args, ...agentWords],
     cwd: '/',
     env: env as Record<string, string>,
     stdoutFile: log,
@@ -135,16 +130,15 @@ async function untilHeld(world: World, lock: string, isOver: () => boolean | nul
   return false;
 }
 
-/** Ends agent and guard, and takes their units away. What they run is ended by the guard before it ends itself. */
+/** Ends agent and guard, and takes the unit away. What they had started works on. */
 export async function stopAgent(place: Place, root: string): Promise<Result<void>> {
   const { world } = place;
-  const folder = unitFolder(place);
-  const units = [agentUnit, guardUnit].filter((name) => world.files.info(join(folder, name)) !== null);
-  if (units.length > 0 && (await hasUserUnits(place))) {
-    const disabled = await systemctl(place, 'disable', '--now', ...units);
+  const unit = join(unitFolder(place), agentUnit);
+  if (world.files.info(unit) !== null && (await hasUserUnits(place))) {
+    const disabled = await systemctl(place, 'disable', '--now', agentUnit);
     if (!disabled.ok) return disabled;
   }
-  for (const name of units) world.files.remove(join(folder, name));
+  world.files.remove(unit);
   const { agentLock, guardLock } = fleetPaths(root);
   for (const lock of [agentLock, guardLock]) {
     const isGone = await endHolder(world, lock);

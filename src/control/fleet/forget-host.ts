@@ -1,7 +1,12 @@
 /** `host forget`: a machine is no part of the fleet any more, and what it may have spent is booked. */
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { GroupId, SessionId } from '../../core/group.ts';
+import { type AttemptLease, readLeases } from '../../hosts/agent/lease-file.ts';
 import { readAdded, readHost, writeAdded } from '../../hosts/fleet/fleet-files.ts';
-import { fleetPaths } from '../../hosts/fleet/fleet-paths.ts';
+import { type FleetPaths, fleetPaths } from '../../hosts/fleet/fleet-paths.ts';
+import type { AttemptSubject } from '../../hosts/host.ts';
+import { LocalHost } from '../../hosts/local-host.ts';
+import { groupPaths, sessionPaths } from '../../store/paths.ts';
 import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { stopAgent } from './agent-service.ts';
@@ -40,11 +45,20 @@ export async function lookAtHost(place: Place, root: string, name: string): Prom
 
 /** Of this machine: its agent, its guard, and what both keep here. Logins stay: nobody but a person made them. */
 export async function leaveFleet(place: Place, root: string): Promise<Result<void>> {
+  const { world } = place;
+  const working = readLeases(world, fleetPaths(root));
   const stopped = await stopAgent(place, root);
   if (!stopped.ok) return stopped;
+  const local = new LocalHost(world);
+  for (const lease of working) await local.attempt(subjectOf(fleetPaths(root), lease)).endNow();
   const { host, leases, guard, slots, repositories, work } = fleetPaths(root);
-  for (const path of [host, leases, guard, slots, repositories, work]) place.world.files.remove(path);
+  for (const path of [host, leases, guard, slots, repositories, work]) world.files.remove(path);
   return ok(undefined);
+}
+
+function subjectOf({ work }: FleetPaths, { attemptId, groupId, sessionId }: AttemptLease): AttemptSubject {
+  const id = sessionId as SessionId;
+  return { attemptId, sessionId: id, paths: sessionPaths(groupPaths(work, groupId as GroupId), id) };
 }
 
 const undoMs = 120_000;

@@ -64,7 +64,10 @@ export function layoutFor(state: GroupState, columns: number, isDoingBeside: boo
   const time = 7;
   const cost = 7;
   const tokens = columns < 76 ? 0 : 6;
-  const used = [title, project, host, time, cost, tokens].reduce((sum, width) => sum + (width === 0 ? 0 : width + gap), edge);
+  const used = [title, project, host, time, cost, tokens].reduce(
+    (sum, width) => sum + (width === 0 ? 0 : width + gap),
+    edge,
+  );
   const rest = Math.max(0, columns - used);
   const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
   return { gap, title, project, host, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };

@@ -34,7 +34,7 @@ where there is one. Whoever may run groups with the fleet runs commands here. Do
     .option('--foreground', 'run the agent here, until it is interrupted')
     .option('--json', 'one JSON document: {"host", "slots", "labels", "redis"}')
     .addHelpText('after', example)
-    .action((line, given) => context.run(() => join(context, line, given)));
+    .action((line, given) => context.run(() => join(context, command, line, given)));
 }
 
 interface Given {
@@ -46,7 +46,7 @@ interface Given {
   readonly json?: true | undefined;
 }
 
-async function join(context: Context, argument: string, given: Given): Promise<Work> {
+async function join(context: Context, command: Command, argument: string, given: Given): Promise<Work> {
   const root = context.root();
   if (!root.ok) return root;
   const line = await joinLineFrom(context, argument);
@@ -57,7 +57,7 @@ async function join(context: Context, argument: string, given: Given): Promise<W
     const joined = await joinFleet(context, root.value, options);
     if (!joined.ok) return joined;
     say(context, joined.value, undefined, json === true);
-    return serve(context, {});
+    return serve(context, command, {});
   }
   const joined = await whileBusy(context, 'Joining', () => joinAndServe(context, root.value, options));
   if (!joined.ok) return joined;

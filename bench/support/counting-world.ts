@@ -56,6 +56,7 @@ function countedAppend(file: AppendFile, world: CountingWorld): AppendFile {
       world.counts.appends += 1;
       file.append(text);
     },
+    appendBytes: (bytes) => file.appendBytes(bytes),
     sync() {
       if (!world.syncs) return;
       // The first one syncs the folder, too.

@@ -235,7 +235,10 @@ class OpenFile implements AppendFile {
   }
 
   append(text: string): void {
-    const bytes = Buffer.from(text);
+    this.appendBytes(Buffer.from(text));
+  }
+
+  appendBytes(bytes: Uint8Array): void {
     let done = 0;
     try {
       while (done < bytes.length) done += writeSync(this.#fd, bytes, done);

@@ -111,6 +111,8 @@ export interface AppendFile {
   readonly size: number;
   /** Appends the whole text in one call. */
   append(text: string): void;
+  /** The same for bytes that need not be a text. */
+  appendBytes(bytes: Uint8Array): void;
   /** Makes everything appended so far survive a power cut. */
   sync(): void;
   close(): void;

@@ -72,6 +72,7 @@ function journalOnly(world: World): World {
             return file.size;
           },
           append: (text) => file.append(text),
+          appendBytes: (bytes) => file.appendBytes(bytes),
           sync: () => {},
           close: () => file.close(),
         };

@@ -163,17 +163,18 @@ export class VirtualFiles implements Files {
     const file = node;
     const writing = (syscall: string, needsRoom: boolean) => this.writing(syscall, path, needsRoom);
     let size = file.size;
+    const appendBytes = (bytes: Uint8Array): void => {
+      writing('write', true);
+      file.append(bytes, timeline.wall());
+      size += bytes.length;
+      watchers.changed(path);
+    };
     return {
       get size() {
         return size;
       },
-      append(text) {
-        writing('write', true);
-        const bytes = encoder.encode(text);
-        file.append(bytes, timeline.wall());
-        size += bytes.length;
-        watchers.changed(path);
-      },
+      append: (text) => appendBytes(encoder.encode(text)),
+      appendBytes,
       sync() {
         writing('fdatasync', false);
         file.durableSize = file.size;

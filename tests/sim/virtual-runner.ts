@@ -206,6 +206,7 @@ export class VirtualRunner {
           this.machine.checks.tells(path, text);
           if (this.#lives()) file.append(text);
         },
+        appendBytes: (bytes) => void (this.#lives() && file.appendBytes(bytes)),
         sync: () => void (this.#lives() && file.sync()),
         close: () => file.close(),
       };
@@ -222,6 +223,9 @@ export class VirtualRunner {
         if (!this.#pass('before-append', this.#batch)) return;
         file.append(text);
         if (!this.#pass('after-append', this.#batch)) return;
+      },
+      appendBytes: () => {
+        throw new Error('The log consists of lines');
       },
       sync: () => {
         if (!this.#lives()) return;
@@ -372,7 +376,7 @@ export class VirtualRunner {
 
 const none = new Uint8Array(0);
 
-const deadFile: AppendFile = { size: 0, append: () => {}, sync: () => {}, close: () => {} };
+const deadFile: AppendFile = { size: 0, append: () => {}, appendBytes: () => {}, sync: () => {}, close: () => {} };
 
 const resultMark = new TextEncoder().encode('"type":"result"');
 

@@ -138,6 +138,7 @@ function watchedAppend(file: AppendFile, path: string, moments: Moments): Append
       file.append(text);
       for (const type of pending) moments.reach(`before sync ${type}`);
     },
+    appendBytes: (bytes) => file.appendBytes(bytes),
     sync() {
       file.sync();
       for (const type of pending) moments.reach(`after log ${type}`);

@@ -133,6 +133,13 @@ function faultyAppend(file: AppendFile, path: string, attempt: Attempt): AppendF
         () => file.append(text),
         () => file.append(text.slice(0, text.length / 2)),
       ),
+    appendBytes: (bytes) =>
+      attempt(
+        'append',
+        path,
+        () => file.appendBytes(bytes),
+        () => file.appendBytes(bytes.subarray(0, bytes.length / 2)),
+      ),
     sync: () => attempt('sync', path, () => file.sync()),
     close: () => file.close(),
   };

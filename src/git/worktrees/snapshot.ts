@@ -1,0 +1,115 @@
+/**
+ * All that lies in a worktree as a commit on top of its HEAD, made without touching its index; and the way back: a
+ * worktree made to look like such a commit, with what was not committed uncommitted again. Ignored files are no part.
+ */
+import { join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { Workspace } from '../../core/group.ts';
+import type { Git } from '../git.ts';
+import { gitDirOf } from '../repository.ts';
+import { askOwn, commitOf, identityOptions, longTimeoutMs, runOwn } from '../run-git.ts';
+
+const long = { timeoutMs: longTimeoutMs };
+
+/** Full ids of commits. */
+export interface Snapshot {
+  readonly head: string;
+  /** HEAD itself where all is committed. */
+  readonly snapshot: string;
+}
+
+/** Fails with `worktree-failed`. */
+export async function snapshotOf(git: Git, path: string): Promise<Result<Snapshot>> {
+  const head = await runOwn(git, path, ['rev-parse', '--verify', 'HEAD']);
+  if (!head.ok) return head;
+  const commit = head.value.trim();
+  const tree = await treeOf(git, path, commit);
+  if (!tree.ok) return tree;
+  const committed = await runOwn(git, path, ['rev-parse', '--verify', `${commit}^{tree}`]);
+  if (!committed.ok) return committed;
+  if (committed.value.trim() === tree.value) return ok({ head: commit, snapshot: commit });
+  const identity = await identityOptions(git, path);
+  if (!identity.ok) return identity;
+  const args = ['commit-tree', '-p', commit, '-m', 'Files of a session as they lay there', tree.value];
+  const made = await runOwn(git, path, [...identity.value, ...args]);
+  return made.ok ? ok({ head: commit, snapshot: made.value.trim() }) : made;
+}
+
+/** Of all files but the ignored ones. */
+async function treeOf(git: Git, path: string, head: string): Promise<Result<string>> {
+  const gitDir = gitDirOf(git.world.files, path);
+  if (gitDir === null) return fail('worktree-failed', `${path} is no worktree.`, 'See git worktree list.');
+  // Kept from one snapshot to the next: what has not changed since is not read again.
+  const call = { ...long, variables: { GIT_INDEX_FILE: join(gitDir, 'cca-snapshot-index') } };
+  if (git.world.files.entryKind(call.variables.GIT_INDEX_FILE) === null) {
+    const read = await runOwn(git, path, ['read-tree', head], call);
+    if (!read.ok) return read;
+  }
+  // What vanishes meanwhile, or cannot be read, is no reason to keep back all others.
+  const added = await askOwn(git, path, ['add', '--all', '--ignore-errors'], call);
+  if (!added.ok) return added;
+  const tree = await runOwn(git, path, ['write-tree'], call);
+  return tree.ok ? ok(tree.value.trim()) : tree;
+}
+
+export interface Applying {
+  readonly workspace: Pick<Workspace, 'path' | 'branch'>;
+  /** What it was when the other end got it. */
+  readonly known: Snapshot;
+  readonly wanted: Snapshot;
+  /** Names a commit while the worktree is on its way to it: it is gone on with after a crash, whatever lies there. */
+  readonly markRef: string;
+}
+
+/**
+ * Makes the worktree and its branch what the snapshot says. Fails with `worktree-failed`, and has changed nothing, when
+ * they are something else by now than what is known.
+ */
+export async function applySnapshot(
+  git: Git,
+  { workspace: { path, branch }, known, wanted, markRef }: Applying,
+): Promise<Result<void>> {
+  const mark = await commitOf(git, path, markRef);
+  if (!mark.ok) return mark;
+  if (mark.value !== wanted.snapshot) {
+    const now = await snapshotOf(git, path);
+    if (!now.ok) return now;
+    const isDone = await areSame(git, path, now.value, wanted);
+    if (!isDone.ok || isDone.value) return isDone.ok ? ok(undefined) : isDone;
+    const isKnown = await areSame(git, path, now.value, known);
+    if (!isKnown.ok) return isKnown;
+    if (!isKnown.value) return changedMeanwhile(path, branch);
+  }
+  const steps = [
+    ['update-ref', markRef, wanted.snapshot],
+    ['symbolic-ref', 'HEAD', `refs/heads/${branch}`],
+    ['read-tree', '--reset', '-u', wanted.snapshot],
+    ['clean', '-ffd', '--quiet'],
+    ['reset', '--mixed', '--quiet', wanted.head],
+    ['update-ref', '-d', markRef],
+  ];
+  for (const args of steps) {
+    const done = await runOwn(git, path, args, long);
+    if (!done.ok) return done;
+  }
+  return ok(undefined);
+}
+
+/** The same commit below, and the same files. */
+async function areSame(git: Git, path: string, one: Snapshot, other: Snapshot): Promise<Result<boolean>> {
+  if (one.head !== other.head) return ok(false);
+  const trees = await runOwn(git, path, ['rev-parse', `${one.snapshot}^{tree}`, `${other.snapshot}^{tree}`]);
+  if (!trees.ok) return trees;
+  const [first, second] = trees.value.trim().split('\n');
+  return ok(first === second);
+}
+
+function changedMeanwhile(path: string, branch: string): Result<never> {
+  const message =
+    `The worktree ${path} was changed here while the session worked on another machine, so its work there is not ` +
+    `put over that.`;
+  const next =
+    `What it has made is kept as refs/claude-code-agent/…/checkpoint: bring both together on ${branch}, then retry ` +
+    'the session.';
+  return fail('worktree-failed', message, next);
+}

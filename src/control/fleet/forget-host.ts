@@ -1,9 +1,11 @@
 /** `host forget`: a machine is no part of the fleet any more, and what it may have spent is booked. */
+import { join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { GroupId, SessionId } from '../../core/group.ts';
 import { type AttemptLease, readLeases } from '../../hosts/agent/lease-file.ts';
 import { readAdded, readHost, writeAdded } from '../../hosts/fleet/fleet-files.ts';
 import { type FleetPaths, fleetPaths } from '../../hosts/fleet/fleet-paths.ts';
+import { forgetHost } from '../../hosts/fleet/registry.ts';
 import type { AttemptSubject } from '../../hosts/host.ts';
 import { LocalHost } from '../../hosts/local-host.ts';
 import { groupPaths, sessionPaths } from '../../store/paths.ts';
@@ -11,6 +13,7 @@ import { shellWord } from '../path-argument.ts';
 import type { Place } from '../place.ts';
 import { stopAgent } from './agent-service.ts';
 import { dropHost, isLost, listHosts, unknownHost } from './hosts.ts';
+import { withRedis } from './init.ts';
 import { lastLine, Remote } from './ssh.ts';
 
 /** What is known before it is done, for the question. */
@@ -43,16 +46,25 @@ export async function lookAtHost(place: Place, root: string, name: string): Prom
   return ok({ name, isHere: false, ssh, used: host === undefined || isLost(host) ? undefined : host.used });
 }
 
-/** Of this machine: its agent, its guard, and what both keep here. Logins stay: nobody but a person made them. */
-export async function leaveFleet(place: Place, root: string): Promise<Result<void>> {
+/** What a machine keeps that is none of its work for others. */
+const staying: readonly string[] = ['fleet.json', 'added.json', 'logins'];
+
+/** Of this machine: its agent, its guard, what works, and what they keep here; logins stay. */
+export async function leaveFleet(place: Place, root: string): Promise<Result<undefined>> {
   const { world } = place;
-  const working = readLeases(world, fleetPaths(root));
+  const paths = fleetPaths(root);
+  const host = readHost(world.files, root);
+  const working = readLeases(world, paths);
   const stopped = await stopAgent(place, root);
   if (!stopped.ok) return stopped;
   const local = new LocalHost(world);
-  for (const lease of working) await local.attempt(subjectOf(fleetPaths(root), lease)).endNow();
-  const { host, leases, guard, slots, repositories, work } = fleetPaths(root);
-  for (const path of [host, leases, guard, slots, repositories, work]) world.files.remove(path);
+  for (const lease of working) await local.attempt(subjectOf(paths, lease)).endNow();
+  const { value: config } = host.ok ? host : { value: undefined };
+  // Where Redis does not answer, the fleet hears nothing of this machine any more and takes it for lost.
+  if (config !== undefined) await withRedis(world, config, (redis) => forgetHost(redis, config.name));
+  for (const name of world.files.list(paths.folder)) {
+    if (!staying.includes(name)) world.files.remove(join(paths.folder, name));
+  }
   return ok(undefined);
 }
 
@@ -64,7 +76,7 @@ function subjectOf({ work }: FleetPaths, { attemptId, groupId, sessionId }: Atte
 const undoMs = 120_000;
 
 /** The value: what could not be undone there. */
-export async function forgetHost(place: Place, root: string, { name }: ToForget): Promise<Result<string | undefined>> {
+export async function takeOut(place: Place, root: string, { name }: ToForget): Promise<Result<string | undefined>> {
   const { world } = place;
   const added = readAdded(world.files, root);
   if (!added.ok) return added;

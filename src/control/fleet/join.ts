@@ -1,13 +1,22 @@
 /** `host join`: this machine works for a fleet from now on. */
+import { findClaude } from '../../claude/launch/program.ts';
+import { versionOf } from '../../claude/launch/program-file.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';
 import { type HostConfig, readHost, writeHost } from '../../hosts/fleet/fleet-files.ts';
 import { parseJoinLine } from '../../hosts/fleet/join-line.ts';
 import { loginNames, readLogin } from '../../hosts/fleet/login-files.ts';
 import { withoutPassword } from '../../hosts/fleet/redis.ts';
+import { listHosts } from '../../hosts/fleet/registry.ts';
+import { delay } from '../../world/clock.ts';
 import type { Place } from '../place.ts';
-import { type Started, startAgent } from './agent-service.ts';
+import { agentUnit, type Started, startAgent } from './agent-service.ts';
 import { withRedis } from './init.ts';
+
+const gitMs = 20_000;
+const lookMs = 200;
+/** The agent asks claude for its version first. */
+const listedMs = 30_000;
 
 export interface JoinOptions {
   readonly line: string;
@@ -39,6 +48,8 @@ export async function joinFleet(place: Place, root: string, given: JoinOptions):
   const slots = given.slots ?? Math.min(world.machine.cores, slotsMax);
   const login = checkLogin(place, root, given.login);
   if (!login.ok) return login;
+  const programs = await checkPrograms(place);
+  if (!programs.ok) return programs;
   const reached = await withRedis(world, ticket.value, (redis) => redis.nowMs());
   if (!reached.ok) return reached;
   const host: HostConfig = {
@@ -61,7 +72,36 @@ export async function joinAndServe(
   const joined = await joinFleet(place, root, given);
   if (!joined.ok) return joined;
   const started = await startAgent(place, root);
-  return started.ok ? ok({ ...joined.value, started: started.value }) : started;
+  if (!started.ok) return started;
+  const isThere = await untilListed(place, joined.value.host);
+  if (isThere) return ok({ ...joined.value, started: started.value });
+  const next = started.value.as === 'unit' ? `journalctl --user -u ${agentUnit}` : started.value.log;
+  return fail('timeout', 'The agent was started, but the fleet does not hear of it.', `See what it says: ${next}`);
+}
+
+/** Its agent says so itself as soon as it can take sessions. */
+async function untilListed({ world }: Place, host: HostConfig): Promise<boolean> {
+  const seen = await withRedis(world, host, async (redis) => {
+    for (let waited = 0; waited < listedMs; waited += lookMs) {
+      const hosts = await listHosts(redis);
+      const own = hosts.ok ? hosts.value.find(({ name }) => name === host.name) : undefined;
+      if (own?.isGuarded === true && own.silentMs < own.leaseMs) return ok(true);
+      await delay(world.clock, lookMs);
+    }
+    return ok(false);
+  });
+  return seen.ok && seen.value;
+}
+
+/** Without them nothing could ever be started here. */
+async function checkPrograms({ world, env, packageRoot }: Place): Promise<Result<void>> {
+  const claude = findClaude(world, env, { packageRoot });
+  const version = claude.ok ? await versionOf(world, claude.value.program, env) : claude;
+  if (!version.ok) return version;
+  const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
+  const git = await world.processes.run({ program: 'git', args: ['--version'], cwd: '/', env: path, timeoutMs: gitMs });
+  if (git.ok && git.value.exitCode === 0) return ok(undefined);
+  return fail('usage', 'There is no git on this machine.', 'Install git: sessions work in worktrees.');
 }
 
 export function checkHostName(name: string): Result<string> {

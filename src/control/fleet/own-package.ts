@@ -67,7 +67,8 @@ async function bunArchive(place: Place, folder: string): Promise<Result<Uint8Arr
 }
 
 async function pack(place: Place, archive: string, what: readonly string[]): Promise<Result<Uint8Array>> {
-  const packed = await run(place, 'tar', ['-czf', archive, ...what], bundleMs);
+  // Most of it is Bun, which takes long to be made much smaller.
+  const packed = await run(place, 'tar', ['--use-compress-program=gzip -1', '-cf', archive, ...what], bundleMs);
   return packed.ok ? ok(place.world.files.readBytes(archive, 0, archiveBytesMax)) : packed;
 }
 

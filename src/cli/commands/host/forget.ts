@@ -1,7 +1,7 @@
 /** `host forget`: takes a machine out of the fleet, here or on the machine itself, and books what it may have spent. */
 import type { Command } from '@commander-js/extra-typings';
 import { whileBusy } from '../../../control/busy.ts';
-import { forgetHost, leaveFleet, lookAtHost, type ToForget } from '../../../control/fleet/forget-host.ts';
+import { leaveFleet, lookAtHost, type ToForget, takeOut } from '../../../control/fleet/forget-host.ts';
 import { bookHeld, type HeldGroup, heldBy } from '../../../control/fleet/held-money.ts';
 import { ok } from '../../../core/failure.ts';
 import { formatMoney, plural } from '../../../report/format.ts';
@@ -44,7 +44,7 @@ async function forget(context: Context, name: string, { yes, json }: Given): Pro
     return ok(exitCode.done);
   }
   const forgetting = async () =>
-    host.value.isHere ? leaveFleet(context, root.value) : forgetHost(context, root.value, host.value);
+    host.value.isHere ? leaveFleet(context, root.value) : takeOut(context, root.value, host.value);
   const forgotten = await whileBusy(context, `Taking ${name} out`, forgetting);
   if (!forgotten.ok) return forgotten;
   if (forgotten.value !== undefined) {

@@ -54,7 +54,7 @@ describe('the tree', () => {
   test('nothing is left over', () => expect(rules.checkLeftovers(all)).toEqual([]));
   test('no path of one machine', () => expect(rules.checkMachinePaths(texts)).toEqual([]));
   test('commands are advised as data, and nothing looks for them in sentences', () => {
-    const program = src.find(({ path }) => path === 'src/cli/program.ts')?.text ?? '';
+    const program = src.find(({ path }) => path === 'src/cli/entries.ts')?.text ?? '';
     expect(commandsInTexts(src, program)).toEqual([]);
   });
   test('no test is switched off', () => expect(rules.checkTestSwitches(tests)).toEqual([]));

@@ -26,6 +26,17 @@ export const families: Readonly<Record<string, Family>> = {
   $ ${programName} template render code-review --var file_path=src/main.ts
   $ ${programName} template init .claude-code-agent/templates`,
   },
+  fleet: {
+    summary: 'let several machines work on the sessions of groups',
+    example: `  $ ${programName} fleet init --redis redis://127.0.0.1:6379
+  $ ${programName} host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a`,
+  },
+  host: {
+    summary: 'add, look at and take out the machines of a fleet',
+    example: `  $ ${programName} host add gpu1 --ssh me@gpu1 --slots 8 --label gpu --login team-a
+  $ ${programName} host list
+  $ ${programName} host forget gpu1`,
+  },
   faber: {
     summary: 'carry a FABER run through its phases, sessions and machines',
     example: `  $ ${programName} faber start --work-id 258

@@ -72,6 +72,8 @@ export interface SessionProgress extends SessionFigures {
   readonly why?: string;
   readonly phase?: 'preparing' | 'working' | 'accepting';
   readonly dependsOn?: readonly SessionId[];
+  /** The machine of its last attempt, or of the next; absent when no other one ever had to do with it. */
+  readonly host?: string;
   /** Sessions that must complete first. */
   readonly waitsFor?: readonly SessionId[];
   /** Whom its verdict names, unless that is whom it waits for. */
@@ -162,6 +164,7 @@ function sessionProgress(
       : verdictFields(state, record, verdicts(record))),
     ...(now?.slot === undefined ? {} : slotExplanation(state, now.slot)),
     ...(definition.dependsOn.length > 0 ? { dependsOn: definition.dependsOn } : {}),
+    ...(record.host === undefined ? {} : { host: record.host }),
     ...(now?.currentTool === undefined ? {} : { currentTool: now.currentTool }),
     ...(now?.lastText === undefined ? {} : { lastText: now.lastText }),
     ...(now?.retry === undefined ? {} : { retry: now.retry }),

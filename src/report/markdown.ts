@@ -58,12 +58,14 @@ function headOf(state: GroupState, model: ReportModel): string {
 
 function sessionRows({ sessions }: ReportModel): string {
   if (sessions.length === 0) return 'No sessions.';
+  const isFleet = sessions.some(({ host }) => host !== undefined);
   const rows = sessions.slice(0, rowsMax).map((session) => {
     const { title, status, reason, blockedBy, work, attempts, costUsd, estimated, durationMs } = session;
     const why = blockedBy === undefined ? reason : 'blocked';
     const tried = attempts.length > 0;
     const cells = [
       escapeMarkdown(title, 40),
+      ...(isFleet ? [escapeMarkdown(session.host ?? 'here', 63)] : []),
       why === undefined ? status : `${status} (${escapeMarkdown(why, 40)})`,
       work === undefined ? '' : `+${work.insertions} −${work.deletions} in ${plural(work.files, 'file')}`,
       escapeMarkdown(branchText(session), 90),
@@ -73,7 +75,11 @@ function sessionRows({ sessions }: ReportModel): string {
     return `| ${cells.join(' | ')} |`;
   });
   const hidden = sessions.length - rows.length;
-  const head = ['| Session | Status | Changes | Branch | Time | Cost |', '| --- | --- | --- | --- | ---: | ---: |'];
+  const [host, line] = isFleet ? [' Host |', ' --- |'] : ['', ''];
+  const head = [
+    `| Session |${host} Status | Changes | Branch | Time | Cost |`,
+    `| --- |${line} --- | --- | --- | ---: | ---: |`,
+  ];
   return [...head, ...rows, ...(hidden > 0 ? ['', `And ${plural(hidden, 'further session')}.`] : [])].join('\n');
 }
 

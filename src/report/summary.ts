@@ -23,11 +23,21 @@ import {
 } from './format.ts';
 import type { LiveView } from './reporter.ts';
 import { safeLine } from './terminal-text.ts';
-import { conditionOf, listTitles, projectName, sessionTitle, statusTone, troubleWith, withAdvice } from './wording.ts';
+import {
+  conditionOf,
+  listTitles,
+  machineName,
+  projectName,
+  sessionTitle,
+  statusTone,
+  troubleWith,
+  withAdvice,
+} from './wording.ts';
 
 const columns: readonly Column[] = [
   { title: 'SESSION' },
   { title: 'PROJECT', spare: 4 },
+  { title: 'HOST' },
   { title: 'STATUS' },
   { title: 'REASON' },
   { title: 'GOES ON AT' },
@@ -98,6 +108,7 @@ function sessionRow(record: SessionRecord, { live, verdicts }: Seen, nowMs: numb
   return [
     sessionTitle(definition.id, definition.name),
     projectName(definition.projectPath),
+    machineName(record),
     { text: status, tone: statusTone(status) },
     { text: reason, tone: statusTone(reason) },
     until === undefined ? '' : formatMoment(new Date(until).toISOString(), nowMs),
@@ -146,11 +157,21 @@ export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts
       const message = safeLine(withAdvice(words.message, words.advice), sentenceColumnsMax);
       lines.push(`${style(tone, title)}  ${record.state.status}: ${message}`);
     }
+    if (record.lost !== undefined) lines.push(`${style('warn', title)}  ${heldWords(record)}`);
     for (const warning of record.warnings) {
       lines.push(`${style('warn', title)}  warning: ${safeLine(warning.message, sentenceColumnsMax)}`);
     }
   }
   return lines;
+}
+
+/** What a machine that was lost may have cost, until somebody knows. */
+function heldWords({ lost = [], usage: { heldUsd } }: SessionRecord): string {
+  const hosts = [...new Set(lost.map(({ place }) => place.host))];
+  const names = safeLine(hosts.join(', '), 200);
+  const money = heldUsd === undefined ? 'nothing' : `up to ${formatMoney(heldUsd)}`;
+  const told = `lost: nothing is heard of ${names}; ${money} that it may have spent is held until it comes back`;
+  return adviceText(advise(`${told}, or is booked with`, ...hosts.map((host) => ['host', 'forget', host])));
 }
 
 /** A group that needs somebody pauses with the words of the session that does. */

@@ -1,6 +1,7 @@
 /** Words that several reports share: how a session is called, what colour a status has, who waits for whom. */
 import { basename } from 'node:path';
 import { type Advice, adviceText } from '../core/advice.ts';
+import { thisMachine } from '../core/event.ts';
 import { allDependentsOf } from '../core/graph.ts';
 import type { SessionId } from '../core/group.ts';
 import { sessionTitle as titleInFull } from '../core/id.ts';
@@ -21,6 +22,12 @@ export function sessionTitle(id: SessionId, name: string | undefined): string {
 }
 
 /** The title of a session of this group; of one that was removed meanwhile only the number is known. */
+/** The machine of its last attempt, or of the next one; empty when no other machine ever had to do with it. */
+export function machineName({ host }: Pick<SessionRecord, 'host'>): string {
+  if (host === undefined) return '';
+  return host === thisMachine ? 'here' : safeLine(host, 63);
+}
+
 export function titleOf(state: GroupState, id: SessionId): string {
   return sessionTitle(id, state.sessions.get(id)?.definition.name);
 }

@@ -80,6 +80,12 @@ export function processesText({ maxProcesses }: SessionDefinition): string | und
   return `at most ${maxProcesses.toLocaleString('en-US')} processes and threads at once, claude’s own included`;
 }
 
+/** On which machines it works; undefined when any will do. */
+export function machineText({ requires = [], host }: SessionDefinition): string | undefined {
+  const having = requires.length === 0 ? '' : `one that has ${requires.map((label) => safeLine(label, 63)).join(', ')}`;
+  return host === undefined ? having || undefined : safeLine(host, 63);
+}
+
 /** A script of several lines is shown as what it is. */
 function commandText(command: string): string {
   return safeLine(command.includes('\n') ? JSON.stringify(command) : command, commandColumnsMax);

@@ -43,6 +43,8 @@ export interface SessionSummary {
   readonly cost?: number;
   readonly estimated?: true;
   readonly dependsOn?: readonly SessionId[];
+  /** Of its last attempt, or of the next; absent when no other machine ever had to do with it. */
+  readonly host?: string;
 }
 
 export interface GroupMeta extends GroupDefinition {
@@ -90,6 +92,8 @@ export interface SessionMeta extends SessionDefinition {
   readonly durationMs: number;
   readonly turns: number;
   readonly attempts: number;
+  /** That of its last attempt, or of the next; `host` is the only one that may be. */
+  readonly machine?: string;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
   /** While its worktree exists. */
   readonly workspace?: Workspace;
@@ -144,6 +148,7 @@ function sessionSummary(record: SessionRecord): SessionSummary {
     cost: record.usage.costUsd,
     ...present({ estimated: record.usage.estimated }),
     ...(dependsOn.length > 0 ? { dependsOn } : {}),
+    ...present({ host: record.host }),
   };
 }
 
@@ -171,6 +176,7 @@ export function sessionMeta(record: SessionRecord): SessionMeta {
     durationMs: usage.durationMs,
     turns: usage.turns,
     attempts: record.attempts,
+    ...present({ machine: record.host }),
     warnings: record.warnings,
     ...present({ workspace: record.workspace, mergedInto: record.mergedInto }),
   };

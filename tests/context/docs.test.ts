@@ -18,7 +18,7 @@ test('every command it shows is one of the program', () => {
     groups.includes(group),
   );
   expect(new Set(named.map(([, group]) => group))).toEqual(new Set(groups));
-  const program = readFileSync(join(packageRoot, 'src/cli/program.ts'), 'utf8');
+  const program = readFileSync(join(packageRoot, 'src/cli/entries.ts'), 'utf8');
   const commands = new Set([...program.matchAll(/path: '([a-z]+ [a-z-]+)'/g)].map(([, path]) => path));
   for (const [, group, name] of named) expect(commands).toContain(`${group} ${name}`);
 });

@@ -8,7 +8,7 @@ export interface AdviceSite {
   readonly words: readonly string[];
 }
 
-const family = '(?:group|session|template|doctor|stop|run|faber|cpm|handover|hook|init|try|logs|ls|rm)';
+const family = '(?:group|session|template|doctor|stop|run|faber|cpm|handover|hook|init|try|logs|ls|rm|fleet|host)';
 const opening = new RegExp(`(?:\\[|\\bsee\\()\\s*'${family}'`, 'g');
 /** Lists of other words: context systems, actions, hooks, fields of a workflow, rows of the dashboard. */
 const noCommand = new RegExp(
@@ -80,7 +80,7 @@ function partsOf(inside: string): string[] {
 
 /** Where the name of a command may stand in a text of the sources: what it is for. */
 const named: Readonly<Record<string, RegExp>> = {
-  'src/cli/program.ts': /path: '/,
+  'src/cli/entries.ts': /path: '/,
   'src/cli/families.ts': /\$ \$\{programName\}/,
   'src/template/workflow/schema.ts': /\.describe\(/,
   // What scripts have always found in `group show --json`; `why` stands beside it.

@@ -16,6 +16,7 @@ Example:
   $ claude-code-agent doctor
   $ claude-code-agent doctor --claude
   $ claude-code-agent doctor --worktrees
+  $ claude-code-agent doctor --hosts
   $ claude-code-agent doctor --json | jq '.checks[] | select(.level != "ok")'`;
 
 const marks: Readonly<Record<FindingLevel, { readonly word: string; readonly tone: Tone }>> = {
@@ -30,6 +31,7 @@ export function define(command: Command, context: Context): void {
     .option('--claude', 'try the installed claude now, against the scripted API and at no cost, and nothing else')
     .option('--worktrees', 'look for worktrees and branches that sessions left behind, and for nothing else')
     .option('--fix', 'with --worktrees: remove those that hold nothing that could be lost; branches stay')
+    .option('--hosts', 'look at the machines of the fleet, and at nothing else')
     .option('--json', 'one JSON document')
     .addHelpText('after', example)
     .action((given) => context.run(() => examine(context, given)));
@@ -39,24 +41,39 @@ interface Given {
   readonly claude?: true | undefined;
   readonly worktrees?: true | undefined;
   readonly fix?: true | undefined;
+  readonly hosts?: true | undefined;
   readonly json?: true | undefined;
 }
 
-async function examine(context: Context, { claude, worktrees, fix, json }: Given): Promise<Work> {
+async function examine(context: Context, { claude, worktrees, fix, hosts, json }: Given): Promise<Work> {
   if (fix && !worktrees) {
     return fail('usage', '--fix removes worktrees only.', 'Give it together with --worktrees.');
   }
-  if (claude && worktrees) return fail('usage', 'Two things are to be looked at.', 'Give --claude or --worktrees.');
+  if ([claude, worktrees, hosts].filter(Boolean).length > 1) {
+    return fail('usage', 'Two things are to be looked at.', 'Give one of --claude, --worktrees and --hosts.');
+  }
   const root = context.root();
   if (claude) return root.ok ? (await import('../trial-table.ts')).tryNow(context, root.value, json === true) : root;
-  if (worktrees && !root.ok) return root;
-  const findings = await whileBusy(context, worktrees ? 'Looking at worktrees' : 'Checking this machine', () =>
-    worktrees && root.ok ? checkWorktrees(context, root.value, fix === true) : checkAll(context, root),
-  );
+  if ((worktrees || hosts) && !root.ok) return root;
+  const found =
+    hosts && root.ok ? await askHosts(context, root.value) : ok(await lookHere(context, root, { worktrees, fix }));
+  if (!found.ok) return found;
+  const findings = found.value;
   const isBroken = findings.some(({ level }) => level === 'broken');
   if (json === true) context.stdout.line(safeJson({ ok: !isBroken, checks: findings }, 2));
   else for (const finding of findings) for (const line of describe(context, finding)) context.stdout.line(line);
   return ok(isBroken ? exitCode.failed : exitCode.done);
+}
+
+async function askHosts(context: Context, root: string): Promise<Result<Finding[]>> {
+  const { checkHosts } = await import('../../control/check/hosts.ts');
+  return whileBusy(context, 'Asking the fleet', () => checkHosts(context, root));
+}
+
+function lookHere(context: Context, root: Result<string>, { worktrees, fix }: Given): Promise<Finding[]> {
+  return whileBusy(context, worktrees ? 'Looking at worktrees' : 'Checking this machine', () =>
+    worktrees && root.ok ? checkWorktrees(context, root.value, fix === true) : checkAll(context, root),
+  );
 }
 
 async function checkAll(context: Context, root: Result<string>): Promise<Finding[]> {

@@ -6,6 +6,8 @@ import {
   type GroupConfig,
   type LimitAction,
   limitActions,
+  type WhereMode,
+  whereModes,
 } from '../../core/group.ts';
 import {
   parseConcurrent,
@@ -61,6 +63,11 @@ export const options = {
   respectDependencies: () => new Option('--respect-dependencies', 'start a session after its dependencies (default)'),
   shareCheckouts: () =>
     new Option('--share-checkouts', 'sessions without a worktree may work in one checkout at the same time'),
+  where: () =>
+    new Option(
+      '--where <machines>',
+      'on which machines sessions work: this one, those of the fleet, or any (default, once there is a fleet)',
+    ).choices(whereModes),
   noRespectDependencies: () => new Option('--no-respect-dependencies', 'ignore dependencies'),
 } as const;
 
@@ -86,6 +93,7 @@ export function withGroupOptions<Args extends unknown[], Given extends Record<st
     .addOption(options.noPauseOnError())
     .addOption(options.shareCheckouts())
     .addOption(options.acceptClaude())
+    .addOption(options.where())
     .option('--template <name>', 'prompt or config template for sessions that name none')
     .option('--config-template <name>', 'config template that all sessions inherit');
 }
@@ -106,13 +114,14 @@ export interface ConfigOptions {
   readonly respectDependencies?: boolean | undefined;
   readonly shareCheckouts?: true | undefined;
   readonly acceptClaude?: string | undefined;
+  readonly where?: WhereMode | undefined;
 }
 
 /** Only what was given. */
 export function configOf(given: ConfigOptions): Partial<GroupConfig> {
   const { concurrent, model, maxBudgetUsd, onBudgetExceeded, warningThreshold, errorThreshold } = given;
   const { pauseOnError, respectDependencies, onLimit, warmCache, minFreeMemory, shareCheckouts, acceptClaude } = given;
-  const { commandsAtOnce } = given;
+  const { commandsAtOnce, where } = given;
   return {
     ...(model === undefined ? {} : { model }),
     ...(maxBudgetUsd === undefined ? {} : { maxBudgetUsd }),
@@ -128,5 +137,6 @@ export function configOf(given: ConfigOptions): Partial<GroupConfig> {
     ...(respectDependencies === undefined ? {} : { respectDependencies }),
     ...(shareCheckouts === undefined ? {} : { shareCheckouts }),
     ...(acceptClaude === undefined ? {} : { acceptClaude }),
+    ...(where === undefined ? {} : { where }),
   };
 }

@@ -10,8 +10,13 @@ import {
   concurrentMax,
   contextSystems,
   durationMs,
+  hostNamePattern,
+  hostNameRule,
   isMoneyUsd,
   isWhole,
+  labelPattern,
+  labelRule,
+  labelsMax,
   lineProblem,
   memoryMb,
   moneyUsd,
@@ -22,6 +27,7 @@ import {
   retriesMax,
   sessionNameLengthMax,
   sessionNamePattern,
+  slotsMax,
   thresholdMax,
   wordPattern,
   wordRule,
@@ -179,4 +185,28 @@ export function parseWorkId(text: string): string {
   const id = text.replace(/^#/, '');
   if (plainNamePattern.test(id)) return id;
   throw new InvalidArgumentError(`It must have ${plainNameRule}, such as 258 or ABC-12.`);
+}
+
+/** What a session asks of a machine; may be given several times. */
+export function parseLabel(text: string, before: readonly string[] | false = []): readonly string[] {
+  if (!labelPattern.test(text)) throw new InvalidArgumentError(`It must have ${labelRule}.`);
+  const labels = collect(text, before);
+  if (labels.length > labelsMax) throw new InvalidArgumentError(`At most ${labelsMax} labels can be given.`);
+  return labels;
+}
+
+/** The name of a machine. */
+export function parseHostName(text: string): string {
+  if (hostNamePattern.test(text)) return text;
+  throw new InvalidArgumentError(`It must have ${hostNameRule}.`);
+}
+
+/** Seconds for which a machine may work without an answer; the value is in milliseconds. */
+export function parseLease(text: string): number {
+  return parseWhole(text, 3_600, 2) * 1_000;
+}
+
+/** Sessions that a machine may run at once. */
+export function parseSlots(text: string): number {
+  return parseWhole(text, slotsMax);
 }

@@ -35,6 +35,7 @@ export function withRunOptions<Args extends unknown[]>(command: Command<Args>) {
     .addOption(options.noWarmCache())
     .addOption(options.minFreeMemory())
     .addOption(options.acceptClaude())
+    .addOption(options.where())
     .option('--rehearse [script]', 'use the scripted API on this machine: no account, no cost')
     .option('--dry-run', 'show what would be done and what it may cost; start nothing')
     .option('--prompts', 'with --dry-run: show what each session will be told')

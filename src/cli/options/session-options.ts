@@ -8,6 +8,8 @@ import {
   collect,
   parseContext,
   parseDuration,
+  parseHostName,
+  parseLabel,
   parseMaxProcesses,
   parseMemory,
   parseMoney,
@@ -57,7 +59,15 @@ export function withSessionOptions<Args extends unknown[], Given extends Record<
       "processes and threads that it may have at once, claude's own included; at least 64",
       parseMaxProcesses,
     );
-  return withConfigOptions(withWorkOptions(described));
+  return withConfigOptions(withWorkOptions(withMachineOptions(described)));
+}
+
+function withMachineOptions<Args extends unknown[], Given extends Record<string, unknown>>(
+  command: Command<Args, Given>,
+) {
+  return command
+    .option('--requires <label>', 'work only on a machine of the fleet that has it; may be repeated', parseLabel)
+    .option('--host <name>', 'work only on this machine of the fleet', parseHostName);
 }
 
 /** What is named and meant alike on the command line and for a new session. */

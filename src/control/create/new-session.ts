@@ -45,6 +45,9 @@ export interface NewSessionOptions extends Omit<TaskOptions, 'claudeMdTemplate'>
   readonly untrusted?: boolean | undefined;
   readonly memoryBytes?: number | undefined;
   readonly maxProcesses?: number | undefined;
+  /** Labels, and the name, of the machine on which it works. */
+  readonly requires?: readonly string[] | undefined;
+  readonly host?: string | undefined;
   /** Where it works, and how its work is checked. */
   readonly work?: GivenWork | undefined;
   /** What is generated into its config dir. */
@@ -137,7 +140,7 @@ export async function draftOf(
     return fail('usage', '--settings-override has no effect with --no-generate-settings.', 'Leave one of them out.');
   }
   const { name, model, maxBudgetUsd, permissionMode, allowedTools, context: systems } = given;
-  const { retries, timeoutMs, stallTimeoutMs, untrusted, memoryBytes, maxProcesses } = given;
+  const { retries, timeoutMs, stallTimeoutMs, untrusted, memoryBytes, maxProcesses, requires, host } = given;
   const definition = {
     ...(kept === undefined ? {} : omit(kept, [...saidAnew, ...(isWorkKept ? [] : workKeys)])),
     ...(name === undefined ? {} : { name }),
@@ -156,6 +159,8 @@ export async function draftOf(
     ...(untrusted === true ? { untrusted: true as const } : {}),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(maxProcesses === undefined ? {} : { maxProcesses }),
+    ...(requires === undefined ? {} : { requires: [...new Set(requires)] }),
+    ...(host === undefined ? {} : { host }),
     ...work.value.settings,
     createdAt: kept?.createdAt ?? new Date(place.world.clock.now()).toISOString(),
   };

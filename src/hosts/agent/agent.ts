@@ -126,11 +126,12 @@ export class Agent {
     }
   }
 
+  /** What is to be ended without a lease. */
   #noteLeases(): void {
     const { leaseMs } = this.#context.config;
     const leases = [...this.#held.values()].flatMap(({ slot }) => {
       const { record, name: folder, renewedAt } = slot;
-      if (record.order === undefined || record.isOver === true) return [];
+      if (record.order === undefined || record.isOver === true || record.order.waits === true) return [];
       const { token, groupId, sessionId, order } = record;
       return [{ attemptId: order.attemptId, token, groupId, sessionId, folder, leaseMs, renewedAt }];
     });
@@ -284,14 +285,19 @@ export class Agent {
   }
 
   #hear({ bytes }: Entry): void {
-    const { tell, config } = this.#context;
-    if (bytes === null) return tell('A message was refused: it is not sealed with the key of the fleet.');
-    const text = this.#verifier.verify(toHostStream(config.name), bytes);
-    if (text === null) return tell('A message was refused: no runner that this machine accepts has signed it.');
+    const heard = this.#believed(bytes);
+    if (typeof heard === 'string') this.#context.tell(`A message was refused: ${heard}.`);
+    else if (heard.kind === 'hello') this.#greet(heard.groupId);
+    else this.#obey(heard);
+  }
+
+  /** A text says why it is not. */
+  #believed(bytes: Uint8Array | null): ToHost | string {
+    if (bytes === null) return 'it is not sealed with the key of the fleet';
+    const text = this.#verifier.verify(toHostStream(this.#context.config.name), bytes);
+    if (text === null) return 'no runner that this machine accepts has signed it';
     const message = toHost.safeParse(jsonOf(text));
-    if (!message.success) return tell('A message was refused: this version does not understand it.');
-    if (message.data.kind === 'hello') return this.#greet(message.data.groupId);
-    this.#obey(message.data);
+    return message.success ? message.data : 'this version does not understand it';
   }
 
   /** A runner that has just begun hears of all that is here of its group. */
@@ -318,7 +324,10 @@ export class Agent {
     const { slot } = held;
     // A repetition, by whoever it may be.
     if (n <= slot.record.lastN) return;
-    if (command.do === 'order') return this.#order(held, n, command.order);
+    if (command.do === 'order') {
+      this.#order(held, n, command.order);
+      return;
+    }
     slot.note({ lastN: n }, { durable: false });
     if (command.do === 'release') void this.#release(held);
     else held.attempt?.command(command);

@@ -10,7 +10,7 @@ import { delay } from '../../world/clock.ts';
 import type { ExitStatus } from '../../world/world.ts';
 import { blobOf } from '../fleet/redis.ts';
 import type { AttemptNews, Blob, SlotCommand } from '../fleet/wire.ts';
-import type { Remains } from '../host.ts';
+import type { Remains, TakeOver } from '../host.ts';
 import type { LocalAttempt } from '../local-attempt.ts';
 import { reap } from '../reap.ts';
 import { type RunningCommand, runShellCommand } from '../shell-command.ts';
@@ -29,6 +29,8 @@ const checkpointGapMs = 10_000;
 const lookMs = 250;
 const toolResult = '"tool_result"';
 
+type AttemptCommand = Exclude<SlotCommand, { do: 'order' | 'release' }>;
+
 export class OrderedAttempt {
   readonly #context: AgentContext;
   readonly #slot: Slot;
@@ -36,6 +38,8 @@ export class OrderedAttempt {
   readonly #hosted: LocalAttempt;
   readonly #commands = new Map<string, RunningCommand>();
   #work: AttemptWork | null = null;
+  /** What was said while it is not known whether it lives; null = that is known. */
+  #early: AttemptCommand[] | null = null;
   #stopPreparing: () => void = () => {};
   /** It must not be started any more. */
   #isStopped = false;
@@ -136,24 +140,35 @@ export class OrderedAttempt {
     const work = recallWork(this.#context, this.#slot);
     if (work.ok) this.#work = work.value;
     else this.#context.tell(work.failure.message);
-    const { order } = this.#slot;
-    const found = await this.#hosted.takeOver({
-      id: order.attemptId,
-      number: order.attempt,
-      kind: 'start',
-      offset: record.offset ?? 0,
-      startedAt: record.startedAt,
-      identified: false,
-      ...(record.process === undefined ? {} : { process: record.process as ProcessIdentity }),
-    });
+    const found = await this.#takeOver(record.startedAt);
     if (found.do === 'adopt') {
       this.#slot.note({ process: found.process });
       if (!this.#outbox.hasSaid('started')) this.#outbox.add({ say: 'started', process: found.process });
       this.#follow();
-      return;
     }
+    this.#hearEarly();
     // Nobody saw how it ended; of one that was to begin again the runner alone knows what it was told.
-    await this.#onExit({ kind: 'unknown' });
+    if (found.do !== 'adopt') await this.#onExit({ kind: 'unknown' });
+  }
+
+  #hearEarly(): void {
+    const early = this.#early ?? [];
+    this.#early = null;
+    for (const command of early) this.command(command);
+  }
+
+  #takeOver(startedAt: string): Promise<TakeOver> {
+    const { order, record } = this.#slot;
+    this.#early = [];
+    return this.#hosted.takeOver({
+      id: order.attemptId,
+      number: order.attempt,
+      kind: 'start',
+      offset: record.offset ?? 0,
+      startedAt,
+      identified: false,
+      ...(record.process === undefined ? {} : { process: record.process as ProcessIdentity }),
+    });
   }
 
   #answerLostCommands(): void {
@@ -169,7 +184,9 @@ export class OrderedAttempt {
     if (this.#isClosed || this.isOver) return;
     const news = { say: 'refused', failure: publicFailure(this.#isFenced ? unguarded : failure) } as const;
     // What the set-up printed is worth more than the sentence.
-    void this.#checkpoint().then(() => this.#conclude(news));
+    void this.#checkpoint()
+      .catch((error) => this.#context.tell(`A checkpoint cannot be made: ${errorText(error)}`))
+      .then(() => this.#conclude(news));
   }
 
   /** The guard has ended it, or was about to. */
@@ -312,8 +329,9 @@ export class OrderedAttempt {
   }
 
   /** What its runner says. */
-  command(command: Exclude<SlotCommand, { do: 'order' | 'release' }>): void {
-    if (command.do === 'write') this.#hosted.write(command.lines);
+  command(command: AttemptCommand): void {
+    if (this.#early !== null) this.#early.push(command);
+    else if (command.do === 'write') this.#hosted.write(command.lines);
     else if (command.do === 'acknowledge') this.#outbox.acknowledge(command.through);
     else if (command.do === 'run') this.#run(command);
     else if (command.do === 'stopRun') this.#commands.get(command.id)?.stop();

@@ -4,6 +4,7 @@ import { checkAbilities } from '../../claude/abilities.ts';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { workerSettings } from '../../claude/launch/settings.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { Snapshot } from '../../git/worktrees/snapshot.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { Files, SpawnOptions } from '../../world/world.ts';
@@ -11,7 +12,7 @@ import { linkFailure } from '../../world/write-failure.ts';
 import { type Order, parcel, projectSlug } from '../fleet/wire.ts';
 import { checkLimits, limitsOf } from '../limits.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
-import { SessionFiles, type ToldWork } from './checkpoint.ts';
+import { SessionFiles } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fillIn, layOut, type Places } from './lay-out.ts';
 import { environmentFor } from './login.ts';
@@ -32,7 +33,7 @@ export interface AttemptWork {
   /** claude's working directory. */
   readonly folder: string;
   readonly files: SessionFiles;
-  told: ToldWork;
+  told: Snapshot;
 }
 
 /** Fails with what keeps the attempt from being started, which is told to its runner. */

@@ -235,6 +235,8 @@ function configLines({ definition, model, workspace, claudeSessionIds }: Session
     ['session', definition.id],
     ['description', definition.description],
     ['project', definition.projectPath],
+    ['requires', definition.requires?.join(', ')],
+    ['only on', definition.host],
     ['model', definition.model ?? model],
     ['permissions', definition.permissionMode],
     ['tools', definition.allowedTools?.join(', ')],

@@ -10,7 +10,7 @@ import type { GroupState } from '../../core/state.ts';
 import type { Verdict } from '../../core/verdict.ts';
 import { fitMoney, formatClock, formatCount, formatDuration, inputTokens, plural, type Tone } from '../format.ts';
 import { plainWords } from '../transcript/markdown.ts';
-import { listTitles, projectName, titleOf, withLocalTimes } from '../wording.ts';
+import { listTitles, machineName, projectName, titleOf, withLocalTimes } from '../wording.ts';
 import { type Cell, foreign, padded, plainWidths, type Row, rowOf } from './cells.ts';
 import type { Glyphs } from './glyphs.ts';
 import { type Lane, placeSessions } from './order.ts';
@@ -24,6 +24,7 @@ export interface Layout {
   readonly gap: number;
   readonly title: number;
   readonly project: number;
+  readonly host: number;
   readonly time: number;
   readonly cost: number;
   readonly tokens: number;
@@ -58,25 +59,38 @@ export function layoutFor(state: GroupState, columns: number, isDoingBeside: boo
   const isWide = columns >= 110;
   const title = Math.min(wanted.title, isWide ? 34 : columns >= 76 ? 20 : 18);
   const project = columns < 76 ? 0 : Math.min(wanted.project, isWide ? 20 : 10);
+  const host = columns < 76 ? 0 : hostColumns(state, isWide ? 16 : 8);
   const gap = isWide ? 2 : 1;
   const time = 7;
   const cost = 7;
   const tokens = columns < 76 ? 0 : 6;
-  const used = [title, project, time, cost, tokens].reduce((sum, width) => sum + (width === 0 ? 0 : width + gap), edge);
+  const used = [title, project, host, time, cost, tokens].reduce(
+    (sum, width) => sum + (width === 0 ? 0 : width + gap),
+    edge,
+  );
   const rest = Math.max(0, columns - used);
   const tool = columns >= 150 ? Math.floor((rest - gap) * 0.45) : rest;
-  return { gap, title, project, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
+  return { gap, title, project, host, time, cost, tokens, tool, words: rest === tool ? 0 : rest - gap - tool };
 }
 
 function narrowLayout({ title }: Widest, columns: number, isDoingBeside: boolean): Layout {
   const [gap, figures] = [1, 7];
-  const layout = { gap, project: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
+  const layout = { gap, project: 0, host: 0, time: 0, cost: figures, tokens: 0, tool: 0, words: 0 };
   const room = Math.max(0, columns - edge - figures - 2 * gap);
   if (isDoingBeside) return { ...layout, title: Math.max(0, room - figures - gap), time: figures };
   const titled = Math.min(title, room - doingColumnsMin);
   // Who it is comes first.
   if (titled < titleColumnsMin) return { ...layout, title: room };
   return { ...layout, title: titled, tool: room - titled };
+}
+
+/** None where no other machine ever had to do with the group. */
+function hostColumns({ sessions }: GroupState, most: number): number {
+  let width = 0;
+  for (const record of sessions.values()) {
+    if (record.host !== undefined) width = Math.max(width, 'HOST'.length, machineName(record).length);
+  }
+  return Math.min(most, width);
 }
 
 interface Widest {
@@ -115,6 +129,7 @@ export function columnTitles(layout: Layout, { columns, glyphs }: Terminal, { do
     ' '.repeat(edge),
     column(layout, title('SESSION', 'name'), layout.title),
     column(layout, 'PROJECT', layout.project),
+    column(layout, 'HOST', layout.host),
     column(layout, title('TIME', 'time'), layout.time, 'right'),
     column(layout, title('COST', 'cost'), layout.cost, 'right'),
     column(layout, 'TOKENS', layout.tokens, 'right'),
@@ -163,6 +178,7 @@ export function sessionRow(
         ...(sign.isLoud ? { tone: sign.tone } : {}),
       },
       { text: column(layout, plainWidths(projectName(definition.projectPath)), layout.project), tone: 'dim' },
+      { text: column(layout, machineName(record), layout.host), tone: 'dim' },
       { text: column(layout, isTried ? formatDuration(usage.durationMs) : '', layout.time, 'right') },
       {
         text: column(
@@ -331,6 +347,8 @@ const waitWords: Readonly<Record<string, string>> = {
   memory: 'waits for free memory',
   disk: 'waits for free disk space',
   files: 'waits for open files to be closed',
+  host: 'waits for a machine',
+  'no-host': 'no machine may run it',
 };
 
 /** Absent where it is plain from the head. */

@@ -14,7 +14,7 @@ import type { GroupStatus, SessionStatus } from '../../core/status.ts';
 import type { Verdicts } from '../../core/verdict.ts';
 import { budgetReport, type ModelBudget } from '../budget.ts';
 import { nextSteps } from '../summary.ts';
-import { sessionTitle, troubleWith } from '../wording.ts';
+import { machineName, sessionTitle, troubleWith } from '../wording.ts';
 import { type AttemptHistory, type History, historyOf, type SessionHistory } from './history.ts';
 import { conditionText, noteText } from './notes.ts';
 import { type Span, subtract, union } from './spans.ts';
@@ -74,6 +74,8 @@ export interface ReportSession {
   readonly name?: string;
   readonly description: string;
   readonly projectPath: string;
+  /** The machine of its last attempt; absent when no other one ever had to do with it. */
+  readonly host?: string;
   readonly status: SessionStatus;
   /** As in GroupProgress: why it is where it is. */
   readonly reason?: string;
@@ -304,7 +306,7 @@ function reportSessions(
   });
 }
 
-function definitionOf({ definition, model }: SessionRecord) {
+function definitionOf({ definition, model, host }: SessionRecord) {
   const { id, name, description, projectPath, dependsOn, maxBudgetUsd, prompt } = definition;
   return {
     id,
@@ -312,6 +314,7 @@ function definitionOf({ definition, model }: SessionRecord) {
     ...optional({ name, model: model ?? definition.model, limitUsd: maxBudgetUsd }),
     description,
     projectPath,
+    ...(host === undefined ? {} : { host: machineName({ host }) }),
     dependsOn,
     prompt,
   };

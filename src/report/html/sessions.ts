@@ -64,6 +64,7 @@ const heads = [
 type Titles = ReadonlyMap<SessionId, string>;
 
 function sessionTable({ sessions }: ReportModel, titles: Titles): Markup {
+  const isFleet = sessions.some(({ host }) => host !== undefined);
   const dearest = sessions.reduce((max, { costUsd }) => Math.max(max, costUsd), 0);
   const rows = sessions.map((session) => {
     const { id, title, status, reason, blockedBy, attempts, costUsd, estimated, tokens } = session;
@@ -74,6 +75,7 @@ function sessionTable({ sessions }: ReportModel, titles: Titles): Markup {
       { class: isFine(session) ? 'fine' : undefined },
       el('td', { class: 'words' }, el('a', { href: `#${anchorOf(id)}` }, foreign(title))),
       el('td', { class: 'words' }, foreign(projectName(session.projectPath))),
+      isFleet ? el('td', { class: 'words' }, foreign(session.host ?? 'here')) : null,
       el('td', {}, pill(blockedBy === undefined ? status : 'blocked', blockedBy === undefined ? reason : undefined)),
       el('td', { class: 'words' }, foreign(after)),
       numberCell(tried ? attempts.length : ''),
@@ -85,7 +87,7 @@ function sessionTable({ sessions }: ReportModel, titles: Titles): Markup {
       el('td', {}, changesText(session)),
     );
   });
-  return table(heads, rows);
+  return table(isFleet ? heads.toSpliced(2, 0, { title: 'Host' }) : heads, rows);
 }
 
 /** How dear a session was beside the dearest. */

@@ -12,8 +12,8 @@ const drainMs = 500;
 
 /**
  * Fails as `spawn` does, but a missing program is `not-found`: it need not be claude. `exitCode` is null when a signal
- * ended the program, the one of the timeout included. The program has no terminal, and no input but what is given, so it
- * cannot ask anybody anything.
+ * ended the program, the one of the timeout included. The program has no terminal, and no input but what is given, so
+ * it cannot ask anybody anything.
  */
 export async function runProgram(options: RunOptions): Promise<Result<RunOutput>> {
   const program = locateProgram(options.program, options.cwd, options.env);

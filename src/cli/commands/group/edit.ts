@@ -28,6 +28,7 @@ const without: Readonly<Record<string, readonly [keyof GroupConfig, string]>> = 
   'min-free-memory': ['minFreeMemoryBytes', 'the default'],
   'share-checkouts': ['shareCheckouts', 'one session at a time in a checkout'],
   'accept-claude': ['acceptClaude', 'no version of claude whose trial failed'],
+  where: ['where', 'on any machine, once there is a fleet'],
 };
 
 export function define(command: Command, context: Context): void {

@@ -96,5 +96,14 @@ function settings(config: LoadedGroup['state']['group']['config']): string {
     ...(config.acceptClaude === undefined ? [] : [`uses claude ${config.acceptClaude} whatever its trial says`]),
     ...(config.minFreeMemoryBytes === undefined ? [] : [`keeps ${config.minFreeMemoryBytes / 1_000_000} MB free`]),
     ...(config.respectDependencies ? [] : ['dependencies ignored']),
+    ...whereWords(config),
   ].join(', ');
+}
+
+function whereWords({ where, onLost }: LoadedGroup['state']['group']['config']): string[] {
+  const words = { local: 'on this machine only', fleet: 'on machines of the fleet only', any: 'on any machine' };
+  return [
+    ...(where === undefined ? [] : [words[where]]),
+    ...(onLost === 'wait' ? ['waits for a machine that is lost'] : []),
+  ];
 }

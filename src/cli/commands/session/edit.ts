@@ -36,6 +36,8 @@ const without: Readonly<Record<string, readonly [Removable | 'dependsOn', string
   untrusted: ['untrusted', 'the project is trusted'],
   memory: ['memoryBytes', 'no limit'],
   'max-processes': ['maxProcesses', 'no limit'],
+  requires: ['requires', 'on any machine that may work for the group'],
+  host: ['host', 'on any machine that may work for the group'],
   'expect-changes': ['expectChanges', 'no warning when no file was changed'],
 };
 

@@ -1,0 +1,87 @@
+/** `host list`: the machines of the fleet, and how they stand. */
+import type { Command } from '@commander-js/extra-typings';
+import { whileBusy } from '../../../control/busy.ts';
+import { type FleetHost, isLost, listHosts } from '../../../control/fleet/hosts.ts';
+import { commandText } from '../../../core/advice.ts';
+import { ok } from '../../../core/failure.ts';
+import { type Cell, formatAge, formatDuration, formatTable } from '../../../report/format.ts';
+import { safeJson, safeLine } from '../../../report/terminal-text.ts';
+import type { Context, Work } from '../../context.ts';
+import { exitCode } from '../../exit-code.ts';
+
+const example = `
+Example:
+  $ claude-code-agent host list
+  $ claude-code-agent host list --json | jq '.hosts[] | select(.state == "ready") | .name'`;
+
+export function define(command: Command, context: Context): void {
+  command
+    .description('Lists the machines of the fleet: what they have, how much of it is in use, and how they stand.')
+    .option('--json', 'one JSON document: {"hosts": [{"name", "state", "labels", "slots", "used", …}]}')
+    .addHelpText('after', example)
+    .action(({ json }) => context.run(() => list(context, json === true)));
+}
+
+async function list(context: Context, json: boolean): Promise<Work> {
+  const root = context.root();
+  if (!root.ok) return root;
+  const hosts = await whileBusy(context, 'Asking the fleet', () => listHosts(context, root.value));
+  if (!hosts.ok) return hosts;
+  if (json) context.stdout.line(safeJson({ hosts: hosts.value.map(plain) }, 2));
+  else if (hosts.value.length === 0) {
+    const command = commandText(['host', 'add', 'NAME', '--ssh', 'USER@HOST']);
+    context.stderr.line(`No machine has joined. Add one with: ${command}`);
+  } else for (const line of table(context, hosts.value)) context.stdout.line(line);
+  return ok(exitCode.done);
+}
+
+/** One word for how it stands. */
+function stateOf(host: FleetHost): 'ready' | 'draining' | 'lost' | 'unguarded' {
+  if (isLost(host)) return 'lost';
+  if (host.isDrained) return 'draining';
+  return host.isGuarded ? 'ready' : 'unguarded';
+}
+
+const tones = { ready: 'good', draining: 'warn', lost: 'bad', unguarded: 'bad' } as const;
+
+function plain(host: FleetHost): object {
+  const { name, labels, slots, used, load = null, abilities, leaseMs, since, seenAt } = host;
+  const { logins, version, claudeVersion } = abilities;
+  const at = (ms: number) => new Date(ms).toISOString();
+  const more = { load, logins, version, claudeVersion, leaseMs, since: at(since), heard: at(seenAt) };
+  return { name, state: stateOf(host), labels, slots, used, free: Math.max(0, slots - used), ...more };
+}
+
+function table({ stdout }: Context, hosts: readonly FleetHost[]): string[] {
+  const columns = [
+    { title: 'HOST' },
+    { title: 'STATE' },
+    { title: 'USED', align: 'right' },
+    { title: 'FREE', align: 'right' },
+    { title: 'LOAD', align: 'right' },
+    { title: 'LOGIN' },
+    { title: 'VERSION' },
+    { title: 'CLAUDE' },
+    { title: 'LEASE', align: 'right' },
+    { title: 'SINCE', align: 'right' },
+    { title: 'LABELS' },
+  ] as const;
+  const rows = hosts.map((host): Cell[] => {
+    const state = stateOf(host);
+    const { logins, version, claudeVersion } = host.abilities;
+    return [
+      host.name,
+      { text: state, tone: tones[state] },
+      String(host.used),
+      String(Math.max(0, host.slots - host.used)),
+      host.load?.toFixed(1) ?? '-',
+      safeLine(logins.join(' ') || '-', 30),
+      safeLine(version, 20),
+      safeLine(claudeVersion || 'none', 20),
+      formatDuration(host.leaseMs),
+      formatAge(host.seenAt + host.silentMs - host.since),
+      safeLine(host.labels.join(' '), 60),
+    ];
+  });
+  return formatTable(columns, rows, stdout.style);
+}

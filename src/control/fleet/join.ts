@@ -1,0 +1,138 @@
+/** `host join`: this machine works for a fleet from now on. */
+import { findClaude } from '../../claude/launch/program.ts';
+import { versionOf } from '../../claude/launch/program-file.ts';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import { hostNamePattern, hostNameRule, labelPattern, labelRule, slotsMax } from '../../core/values.ts';
+import { type HostConfig, readHost, writeHost } from '../../hosts/fleet/fleet-files.ts';
+import { parseJoinLine } from '../../hosts/fleet/join-line.ts';
+import { loginNames, readLogin } from '../../hosts/fleet/login-files.ts';
+import { withoutPassword } from '../../hosts/fleet/redis.ts';
+import { listHosts } from '../../hosts/fleet/registry.ts';
+import { delay } from '../../world/clock.ts';
+import type { Place } from '../place.ts';
+import { agentUnit, type Started, startAgent } from './agent-service.ts';
+import { withRedis } from './init.ts';
+
+const gitMs = 20_000;
+const lookMs = 200;
+/** The agent asks claude for its version first. */
+const listedMs = 30_000;
+
+export interface JoinOptions {
+  readonly line: string;
+  /** Absent = the name by which this machine joined before, else its own. */
+  readonly name?: string | undefined;
+  /** Absent = as many as there are cores. */
+  readonly slots?: number | undefined;
+  readonly labels: readonly string[];
+  readonly login?: string | undefined;
+}
+
+export interface Joined {
+  readonly host: HostConfig;
+  /** Without its password. */
+  readonly redis: string;
+}
+
+/** Writes down what this machine does for whom; nothing unless all of it is right and Redis answers. */
+export async function joinFleet(place: Place, root: string, given: JoinOptions): Promise<Result<Joined>> {
+  const { world } = place;
+  const ticket = parseJoinLine(given.line);
+  if (!ticket.ok) return ticket;
+  const before = readHost(world.files, root);
+  if (!before.ok) return before;
+  const name = checkHostName(given.name ?? before.value?.name ?? world.machine.host);
+  if (!name.ok) return name;
+  const labels = checkLabels(given.labels);
+  if (!labels.ok) return labels;
+  const slots = given.slots ?? Math.min(world.machine.cores, slotsMax);
+  const login = checkLogin(place, root, given.login);
+  if (!login.ok) return login;
+  const programs = await checkPrograms(place);
+  if (!programs.ok) return programs;
+  const reached = await withRedis(world, ticket.value, (redis) => redis.nowMs());
+  if (!reached.ok) return reached;
+  const host: HostConfig = {
+    ...ticket.value,
+    name: name.value,
+    slots,
+    labels: labels.value,
+    ...(given.login === undefined ? {} : { login: given.login }),
+  };
+  const written = writeHost(world.files, root, host);
+  return written.ok ? ok({ host, redis: withoutPassword(host.redis) }) : written;
+}
+
+/** The same with an agent that stays. */
+export async function joinAndServe(
+  place: Place,
+  root: string,
+  given: JoinOptions,
+): Promise<Result<Joined & { readonly started: Started }>> {
+  const joined = await joinFleet(place, root, given);
+  if (!joined.ok) return joined;
+  const started = await startAgent(place, root);
+  if (!started.ok) return started;
+  const isThere = await untilListed(place, joined.value.host);
+  if (isThere) return ok({ ...joined.value, started: started.value });
+  const next = started.value.as === 'unit' ? `journalctl --user -u ${agentUnit}` : started.value.log;
+  return fail('timeout', 'The agent was started, but the fleet does not hear of it.', `See what it says: ${next}`);
+}
+
+/** Its agent says so itself as soon as it can take sessions. */
+async function untilListed({ world }: Place, host: HostConfig): Promise<boolean> {
+  const seen = await withRedis(world, host, async (redis) => {
+    for (let waited = 0; waited < listedMs; waited += lookMs) {
+      const hosts = await listHosts(redis);
+      const own = hosts.ok ? hosts.value.find(({ name }) => name === host.name) : undefined;
+      if (own?.isGuarded === true && own.silentMs < own.leaseMs) return ok(true);
+      await delay(world.clock, lookMs);
+    }
+    return ok(false);
+  });
+  return seen.ok && seen.value;
+}
+
+/** Without them nothing could ever be started here. */
+async function checkPrograms({ world, env, packageRoot }: Place): Promise<Result<void>> {
+  const claude = findClaude(world, env, { packageRoot });
+  const version = claude.ok ? await versionOf(world, claude.value.program, env) : claude;
+  if (!version.ok) return version;
+  const path = { PATH: env.PATH ?? '', HOME: env.HOME ?? '' };
+  const git = await world.processes.run({ program: 'git', args: ['--version'], cwd: '/', env: path, timeoutMs: gitMs });
+  if (git.ok && git.value.exitCode === 0) return ok(undefined);
+  return fail('usage', 'There is no git on this machine.', 'Install git: sessions work in worktrees.');
+}
+
+export function checkHostName(name: string): Result<string> {
+  if (hostNamePattern.test(name) && name !== 'any') return ok(name);
+  return fail(
+    'usage',
+    `${JSON.stringify(name)} is no name of a machine: ${hostNameRule}.`,
+    'Give another one with --name.',
+  );
+}
+
+/** Each once, in the order of the alphabet. */
+export function checkLabels(labels: readonly string[]): Result<string[]> {
+  const wrong = labels.find((label) => !labelPattern.test(label));
+  if (wrong === undefined) return ok([...new Set(labels)].toSorted());
+  return fail(
+    'usage',
+    `${JSON.stringify(wrong)} is no label: ${labelRule}.`,
+    'Give each label with a --label of its own.',
+  );
+}
+
+function checkLogin({ world }: Place, root: string, name: string | undefined): Result<void> {
+  if (name === undefined) return ok(undefined);
+  const login = readLogin(world.files, root, name);
+  if (!login.ok) return login;
+  if (login.value !== undefined) return ok(undefined);
+  const known = loginNames(world.files, root);
+  const next =
+    known.length > 0
+      ? `There are: ${known.join(', ')}.`
+      : `Make ${root}/fleet/logins/${name}.env, for you alone (chmod 600), with a line such as ANTHROPIC_API_KEY=…`;
+  return fail('not-found', `This machine holds no login ${JSON.stringify(name)}.`, next);
+}

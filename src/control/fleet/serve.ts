@@ -1,0 +1,40 @@
+/** `host serve`: the agent of this machine, or its guard, until it is told to end. */
+import type { Result } from '../../core/failure.ts';
+import { startAside } from '../../world/aside.ts';
+import { ownCommand } from '../../world/own-program.ts';
+import type { Place } from '../place.ts';
+import { onSignal } from '../signals.ts';
+
+export interface ServeOptions {
+  readonly isGuard: boolean;
+  /** Of this program. */
+  readonly version: string;
+}
+
+/** Fails with `usage` where the machine belongs to no fleet, with `busy` where one runs already. */
+export async function serveFleet(
+  place: Place,
+  root: string,
+  { isGuard, version }: ServeOptions,
+): Promise<Result<void>> {
+  const { world, env, packageRoot } = place;
+  const tell = (line: string) => place.notes.line(line);
+  let unsubscribe = (): void => {};
+  const told = {
+    onSignal: (action: () => void) => {
+      unsubscribe = onSignal(world.clock, action);
+    },
+  };
+  try {
+    if (isGuard) {
+      const { serveGuard } = await import('../../hosts/agent/guard.ts');
+      return await serveGuard(world, { root, tell, ...told });
+    }
+    const { serveHost } = await import('../../hosts/agent/serve.ts');
+    const startGuard = () =>
+      startAside(ownCommand('main', packageRoot), { args: ['host', 'serve', '--guard'], cwd: '/', env });
+    return await serveHost(world, { root, callerEnv: env, packageRoot, version, startGuard, tell, ...told });
+  } finally {
+    unsubscribe();
+  }
+}

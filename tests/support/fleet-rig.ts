@@ -1,0 +1,354 @@
+/**
+ * A fleet of one machine on this one: a real redis-server, an agent and a guard as processes of their own with a data
+ * root of their own, and a runner that says and hears exactly what a test wants, signed and sealed as a real one.
+ */
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { attemptMark } from '../../src/claude/launch/environment.ts';
+import type { GroupId, SessionId } from '../../src/core/group.ts';
+import { type HostConfig, writeHost } from '../../src/hosts/fleet/fleet-files.ts';
+import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { toGroupStream, toHostStream } from '../../src/hosts/fleet/keys.ts';
+import { Leases } from '../../src/hosts/fleet/leases.ts';
+import { FleetRedis } from '../../src/hosts/fleet/redis.ts';
+import { newFleetKeys, Signer } from '../../src/hosts/fleet/seal.ts';
+import type { AttemptNews, Blob, Order, ParcelFile, SlotCommand, ToGroup } from '../../src/hosts/fleet/wire.ts';
+import { groupPaths, type SessionPaths, sessionPaths } from '../../src/store/paths.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { basePath, makeTempFolder, until, unwrap } from '../world/rig.ts';
+import { groupId, sid } from './core-events.ts';
+import { type RedisServer, startRedis } from './redis-server.ts';
+
+export const world = createRealWorld();
+
+/** Does what its second argument says, as a shell; a version and a help are all that it has of claude. */
+const claude = `#!/bin/sh
+case "$1" in
+  --version) echo '2.1.331 (Claude Code)' ;;
+  --help) echo 'no options' ;;
+  run) exec sh -c "$2" ;;
+esac
+`;
+
+export type Offer = Extract<ToGroup, { kind: 'offer' }>;
+export type Told<S extends AttemptNews['say']> = Extract<AttemptNews, { say: S }>;
+
+interface RigOptions {
+  readonly leaseMs?: number;
+  readonly slots?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly redis?: readonly string[];
+  readonly config?: Partial<HostConfig>;
+}
+
+export interface OrderOptions {
+  readonly script: string;
+  readonly files?: readonly ParcelFile[];
+  readonly attemptId?: string;
+  readonly change?: Partial<Order>;
+  /** Of the project at that moment; absent = as it was when the rig was made. */
+  readonly work?: Order['work'];
+}
+
+export class FleetRig {
+  readonly temp: ReturnType<typeof makeTempFolder>;
+  readonly server: RedisServer;
+  readonly redis: FleetRedis;
+  readonly leases: Leases;
+  readonly root: string;
+  readonly keys = newFleetKeys();
+  readonly leaseMs: number;
+  /** All that came, in its order, repetitions too. */
+  readonly heard: ToGroup[] = [];
+  /** Attempts of which nothing is acknowledged. */
+  readonly silent = new Set<string>();
+  #env: Readonly<Record<string, string>>;
+  #agent: Bun.Subprocess | null = null;
+  #n = new Map<string, number>();
+  #attempts = 0;
+  #isOpen = true;
+  #listening: Promise<void> = Promise.resolve();
+  #acknowledged = new Map<string, number>();
+  readonly #born: number[] = [];
+
+  private constructor(
+    temp: FleetRig['temp'],
+    server: RedisServer,
+    redis: FleetRedis,
+    keys: FleetRig['keys'],
+    leaseMs: number,
+  ) {
+    [this.temp, this.server, this.redis, this.keys, this.leaseMs] = [temp, server, redis, keys, leaseMs];
+    this.root = join(temp.path, 'machine');
+    this.leases = new Leases(world, redis, leaseMs);
+    this.#env = {};
+  }
+
+  static async open({ leaseMs = 3_000, slots = 2, env = {}, redis: options = [], config = {} }: RigOptions = {}) {
+    const temp = makeTempFolder();
+    const server = await startRedis(temp.path, options);
+    const keys = newFleetKeys();
+    const redis = unwrap(await FleetRedis.open(world, { redis: server.url, sealingKey: keys.sealingKey }));
+    const rig = new FleetRig(temp, server, redis, keys, leaseMs);
+    const program = join(temp.path, 'claude');
+    writeFileSync(program, claude);
+    chmodSync(program, 0o755);
+    const home = join(temp.path, 'home');
+    mkdirSync(home);
+    rig.#env = { PATH: basePath, HOME: home, CLAUDE_CODE_AGENT_CLAUDE: program, ANTHROPIC_API_KEY: 'test-key', ...env };
+    unwrap(
+      writeHost(world.files, rig.root, {
+        version: 1,
+        redis: server.url,
+        sealingKey: keys.sealingKey,
+        leaseMs,
+        runnerKeys: [keys.publicKey],
+        name: 'one',
+        slots,
+        labels: ['gpu'],
+        ...config,
+      }),
+    );
+    rig.#makeProject();
+    rig.#listening = rig.#listen();
+    return rig;
+  }
+
+  readonly group = groupId;
+
+  // The machine.
+
+  startAgent(env: Readonly<Record<string, string>> = {}): void {
+    const command = [
+      process.execPath,
+      '--no-install',
+      join(import.meta.dir, 'fleet-machine-main.ts'),
+      'agent',
+      this.root,
+    ];
+    this.#agent = Bun.spawn(command, {
+      env: { ...this.#env, ...env },
+      stdio: ['ignore', 'ignore', Bun.file(join(this.temp.path, 'agent.stderr'))],
+    });
+  }
+
+  async killAgent(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    this.#agent?.kill(signal);
+    await this.#agent?.exited;
+  }
+
+  /** What the agent has told people. */
+  told(): string {
+    const path = join(this.root, 'agent.log');
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
+  }
+
+  guardPid(): number | null {
+    return world.locks.holder(fleetPaths(this.root).guardLock)?.identity.pid ?? null;
+  }
+
+  async killGuard(): Promise<void> {
+    const pid = this.guardPid();
+    if (pid === null) return;
+    process.kill(pid, 'SIGKILL');
+    await until(() => this.guardPid() === null);
+  }
+
+  paths(session: SessionId = sid(1)): SessionPaths {
+    return sessionPaths(groupPaths(fleetPaths(this.root).work, groupId as GroupId), session);
+  }
+
+  slotFolders(): string[] {
+    return readdirSync(fleetPaths(this.root).slots);
+  }
+
+  living(attemptId: string): number[] {
+    return world.processes.findMarked(attemptMark, attemptId).map(({ pid }) => pid);
+  }
+
+  // The project.
+
+  get project(): string {
+    return join(this.temp.path, 'project');
+  }
+
+  git(...args: string[]): string {
+    return this.gitIn(this.project, ...args);
+  }
+
+  gitIn(cwd: string, ...args: string[]): string {
+    const identity = ['-c', 'user.name=T', '-c', 'user.email=t@localhost', '-c', 'commit.gpgSign=false'];
+    const ran = Bun.spawnSync(['git', ...identity, ...args], {
+      cwd,
+      env: { PATH: basePath, HOME: join(this.temp.path, 'home') },
+    });
+    if (!ran.success) throw new Error(`git ${args.join(' ')}: ${ran.stderr.toString()}`);
+    return ran.stdout.toString().trim();
+  }
+
+  #makeProject(): void {
+    mkdirSync(this.project);
+    this.git('init', '--quiet', '--initial-branch=main');
+    writeFileSync(join(this.project, 'kept.txt'), 'kept\n');
+    writeFileSync(join(this.project, '.gitignore'), 'ignored/\n');
+    this.git('add', '--all');
+    this.git('commit', '--quiet', '-m', 'first');
+  }
+
+  /** The project as it lies there: what is committed, and what is not. */
+  async shipWork(): Promise<Order['work']> {
+    const base = this.git('rev-list', '--max-parents=0', 'HEAD');
+    const head = this.git('rev-parse', 'HEAD');
+    this.git('add', '--all');
+    const tree = this.git('write-tree');
+    this.git('reset', '--quiet');
+    const isClean = tree === this.git('rev-parse', 'HEAD^{tree}');
+    const snapshot = isClean ? head : this.git('commit-tree', '-p', head, '-m', 'snapshot', tree);
+    this.git('update-ref', 'refs/test/snapshot', snapshot);
+    this.git('update-ref', 'refs/test/base', base);
+    const baseBundle = await this.#bundle('refs/test/base');
+    const delta = snapshot === base ? {} : { bundle: await this.#bundle('refs/test/snapshot', `^${base}`) };
+    return { repository: 'abc123', base, baseBundle, head, snapshot, branch: 'cca/group/001-one', ...delta };
+  }
+
+  async #bundle(...revisions: string[]): Promise<Blob> {
+    const path = join(this.temp.path, 'bundle');
+    this.git('bundle', 'create', '--quiet', path, ...revisions);
+    return unwrap(await this.redis.putBlob(crypto.randomUUID(), readFileSync(path)));
+  }
+
+  // The runner.
+
+  async #listen(): Promise<void> {
+    const stream = toGroupStream(groupId);
+    for (let after = '0'; this.#isOpen; ) {
+      const read = await this.redis.read(stream, after);
+      if (!read.ok) {
+        await Bun.sleep(20);
+        continue;
+      }
+      for (const { id, bytes } of read.value) {
+        after = id;
+        const message = JSON.parse(Buffer.from(bytes ?? []).toString()) as ToGroup;
+        this.heard.push(message);
+        if (message.kind === 'attempt' && !this.silent.has(message.attemptId)) await this.#acknowledge(message);
+      }
+      await this.redis.drop(
+        stream,
+        read.value.map(({ id }) => id),
+      );
+    }
+  }
+
+  async #acknowledge({ token, attemptId, n }: Extract<ToGroup, { kind: 'attempt' }>): Promise<void> {
+    if (n <= (this.#acknowledged.get(attemptId) ?? 0)) return;
+    this.#acknowledged.set(attemptId, n);
+    await this.say(token, { do: 'acknowledge', through: n });
+  }
+
+  /** Wishes for a slot and waits until it gets one. */
+  async offer(session: SessionId = sid(1), labels: readonly string[] = ['gpu']): Promise<Offer> {
+    const before = this.heard.length;
+    unwrap(await this.leases.wish({ groupId, sessionId: session, wire: 1 }, { labels, priority: 1 }));
+    return until(
+      () => this.heard.slice(before).find((one) => one.kind === 'offer' && one.sessionId === session) as Offer,
+    );
+  }
+
+  async say(token: string, command: SlotCommand, signer = new Signer(this.keys.signingKey)): Promise<void> {
+    const n = (this.#n.get(token) ?? 0) + 1;
+    this.#n.set(token, n);
+    await this.sendSigned({ kind: 'slot', token, groupId, n, command }, signer);
+  }
+
+  async sendSigned(message: unknown, signer = new Signer(this.keys.signingKey)): Promise<void> {
+    const stream = toHostStream('one');
+    // A server that is just away is asked again; what was said twice is taken in once.
+    for (;;) {
+      const sent = await this.redis.send(stream, [signer.sign(stream, JSON.stringify(message))]);
+      if (sent.ok) return;
+      await Bun.sleep(20);
+    }
+  }
+
+  newAttempt(): string {
+    this.#attempts += 1;
+    return `${process.pid}-${crypto.randomUUID()}-${this.#attempts}`;
+  }
+
+  async makeOrder(options: OrderOptions, session: SessionId = sid(1)): Promise<Order> {
+    const { script, files = [], attemptId = this.newAttempt(), work = await this.shipWork(), change = {} } = options;
+    const blob = unwrap(await this.redis.putBlob(crypto.randomUUID(), Buffer.from(JSON.stringify({ files }))));
+    const place = { groupId, sessionId: session, cwd: 'worktree', files: blob, work };
+    return { attemptId, attempt: 1, args: ['run', script], untrusted: false, ...place, ...change };
+  }
+
+  /** Gets a slot and has something started on it. */
+  async start(
+    options: OrderOptions,
+    session: SessionId = sid(1),
+  ): Promise<{ token: string; attemptId: string; order: Order }> {
+    const { token } = await this.offer(session);
+    const order = await this.makeOrder(options, session);
+    await this.say(token, { do: 'order', order });
+    return { token, attemptId: order.attemptId, order };
+  }
+
+  /** What was said of the attempt, each number once. */
+  news(attemptId: string): AttemptNews[] {
+    const byN = new Map<number, AttemptNews>();
+    for (const message of this.heard)
+      if (message.kind === 'attempt' && message.attemptId === attemptId && !byN.has(message.n))
+        byN.set(message.n, message.news);
+    return [...byN].toSorted(([a], [b]) => a - b).map(([, news]) => news);
+  }
+
+  async hear<S extends AttemptNews['say']>(attemptId: string, say: S): Promise<Told<S>> {
+    return until(() => this.news(attemptId).find((news) => news.say === say) as Told<S> | undefined);
+  }
+
+  /** What it printed, as far as it has come here: pieces must join without a gap. */
+  printed(attemptId: string): string {
+    let all = Buffer.alloc(0);
+    for (const news of this.news(attemptId)) {
+      if (news.say !== 'printed') continue;
+      if (news.offset !== all.length) throw new Error(`a piece at ${news.offset} comes after ${all.length} bytes`);
+      all = Buffer.concat([all, Buffer.from(news.data, 'base64')]);
+    }
+    return all.toString();
+  }
+
+  /** The pid that it printed behind that. */
+  async pidOf(attemptId: string, text: string): Promise<number> {
+    const found = await until(() => new RegExp(`^${text} (\\d+)$`, 'm').exec(this.printed(attemptId))?.[1] ?? null);
+    this.#born.push(Number(found));
+    return Number(found);
+  }
+
+  async blob(blob: Blob): Promise<Uint8Array> {
+    return unwrap(await this.redis.getBlob(blob));
+  }
+
+  async close(): Promise<void> {
+    this.#isOpen = false;
+    await this.killAgent();
+    await this.killGuard();
+    const attempts = new Set(this.heard.flatMap((one) => (one.kind === 'attempt' ? [one.attemptId] : [])));
+    for (const id of attempts) for (const pid of this.living(id)) kill(pid);
+    for (const pid of this.#born) kill(pid);
+    this.redis.close();
+    await this.#listening;
+    await this.server.kill();
+    this.temp.remove();
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}
+
+export const isAlive = (pid: number): boolean => world.processes.identify(pid) !== null;

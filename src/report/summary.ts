@@ -167,7 +167,7 @@ export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts
 
 /** What a machine that was lost may have cost, until somebody knows. */
 function heldWords({ lost = [], usage: { heldUsd } }: SessionRecord): string {
-  const hosts = [...new Set(lost.map(({ place }) => place.host))];
+  const hosts = [...new Set(lost.flatMap(({ attempt }) => attempt.place?.host ?? []))];
   const names = safeLine(hosts.join(', '), 200);
   const money = heldUsd === undefined ? 'nothing' : `up to ${formatMoney(heldUsd)}`;
   const told = `lost: nothing is heard of ${names}; ${money} that it may have spent is held until it comes back`;

@@ -1,10 +1,12 @@
 /** What an attempt has cost in all, by what its machine told when it was there again. */
+import { type KeptMessage, keptMessages } from '../claude/conversation.ts';
 import { parseLine } from '../claude/messages.ts';
 import { emptyStream, foldMessage } from '../claude/stream.ts';
 import { usageWithUnseen } from '../claude/unseen-cost.ts';
 import type { PriceTable, Usage } from '../core/group.ts';
 import { LineSplitter } from '../core/line-splitter.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import { lateConversations } from '../hosts/fleet/late.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { baseFinder } from './attempt/worker-options.ts';
@@ -38,8 +40,12 @@ export function lateUsage(world: World, { record, attempt, paths, path, prices }
   const rest = splitter.rest();
   if (rest !== null) take(rest);
   const startedAtMs = Date.parse(attempt.startedAt);
-  // Its conversation stayed on the machine, so what it printed is all there is.
-  const kept = () => [];
+  // Some of its conversation came before the machine was lost, the rest with what came late.
+  const folders = [paths.config, lateConversations(paths, attempt.id)];
+  const kept = (ids: readonly string[]): KeptMessage[] => {
+    const all = folders.flatMap((folder) => keptMessages(world, folder, new Set(ids), prices));
+    return [...new Map(all.map((message) => [message.id, message])).values()];
+  };
   const { identified: isIdentified, reservedUsd } = attempt;
   const durationMs = record.lost?.find((one) => one.attempt.id === attempt.id)?.usage.durationMs ?? 0;
   return usageWithUnseen(

@@ -82,6 +82,10 @@ export interface FleetGround {
 export interface MachineOptions {
   readonly slots?: number;
   readonly labels?: readonly string[];
+  /** Besides that of all. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Port of loopback by which it reaches Redis; absent = its own. */
+  readonly redisPort?: number;
 }
 
 export interface GroundOptions {
@@ -124,12 +128,14 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
   const { publicKey, signingKey } = keys;
   written(writeFleet(world.files, group.root, { ...common, publicKey, signingKey }));
   const machines: Record<string, Machine> = {};
-  const addMachine = (name: string, { slots = 2, labels = [] }: MachineOptions): Machine => {
+  const addMachine = (name: string, options: MachineOptions): Machine => {
+    const { slots = 2, labels = [], redisPort = server.port } = options;
     const root = join(group.folder, `machine ${name}`);
     const home = join(group.folder, `home ${name}`);
     mkdirSync(home, { recursive: true });
-    written(writeHost(world.files, root, { ...common, runnerKeys: [publicKey], name, slots, labels: [...labels] }));
-    const machine = new Machine(root, { PATH: process.env.PATH ?? '', HOME: home, ...env });
+    const way = { ...common, redis: `redis://127.0.0.1:${redisPort}` };
+    written(writeHost(world.files, root, { ...way, runnerKeys: [publicKey], name, slots, labels: [...labels] }));
+    const machine = new Machine(root, { PATH: process.env.PATH ?? '', HOME: home, ...env, ...options.env });
     machines[name] = machine;
     machine.start();
     return machine;

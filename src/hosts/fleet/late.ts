@@ -1,13 +1,16 @@
 /**
- * An attempt whose machine was lost, and is there again. What it printed goes to a file of its own, so that it can be
- * counted what it has cost; of all else nothing is taken in, for the session has gone on without it.
+ * An attempt whose machine was lost, and is there again. What it printed, and what claude has kept of its conversation,
+ * goes to files of its own, so that it can be counted what it has cost; of all else nothing is taken in, for the session
+ * has gone on without it.
  */
+import { basename, join } from 'node:path';
 import type { Place } from '../../core/event.ts';
 import type { Git } from '../../git/git.ts';
 import type { SessionPaths } from '../../store/paths.ts';
-import { keepPrinted, latePath, PrintedFile } from './mirror.ts';
+import type { BlobStore } from './link.ts';
+import { keepPrinted, latePath, PrintedFile, readParcel } from './mirror.ts';
 import { type NewsHandler, NewsInOrder } from './news-in-order.ts';
-import type { AttemptNews } from './wire.ts';
+import type { AttemptNews, Blob } from './wire.ts';
 
 export interface LateOptions {
   readonly attemptId: string;
@@ -22,16 +25,20 @@ export interface LateOptions {
 export class LateAttempt {
   readonly place: Place;
   readonly #options: LateOptions;
+  readonly #git: Git;
+  readonly #blobs: BlobStore;
   readonly #printed: PrintedFile;
   readonly #news: NewsInOrder;
 
-  constructor(git: Git, options: LateOptions, rest: Pick<NewsHandler, 'acknowledge' | 'later'>) {
+  constructor(git: Git, blobs: BlobStore, options: LateOptions, rest: Pick<NewsHandler, 'acknowledge' | 'later'>) {
     this.place = options.place;
     this.#options = options;
+    this.#git = git;
+    this.#blobs = blobs;
     const { paths, attemptId, offset } = options;
     keepPrinted(git, paths, attemptId, offset);
     this.#printed = new PrintedFile(git, latePath(paths, attemptId), 0);
-    const takeIn = async (news: AttemptNews) => this.#takeIn(news);
+    const takeIn = (news: AttemptNews) => this.#takeIn(news);
     this.#news = new NewsInOrder({ ...rest, takeIn, sync: () => this.#printed.sync() }, null);
   }
 
@@ -44,7 +51,8 @@ export class LateAttempt {
     this.#news.hear(n, news, taken);
   }
 
-  #takeIn(news: AttemptNews): boolean {
+  async #takeIn(news: AttemptNews): Promise<boolean> {
+    if (news.say === 'checkpoint') return news.files === undefined || (await this.#keepConversation(news.files));
     if (news.say === 'printed') return this.#printed.take(news.offset, Buffer.from(news.data, 'base64'));
     if (news.say !== 'ended' && news.say !== 'refused') return true;
     const { paths, attemptId, onEnd } = this.#options;
@@ -52,4 +60,25 @@ export class LateAttempt {
     onEnd(latePath(paths, attemptId));
     return true;
   }
+
+  /** Each part by itself, under the name of where it begins: a part that comes again replaces itself. */
+  async #keepConversation(blob: Blob): Promise<boolean> {
+    const sent = await readParcel(this.#blobs, blob);
+    // What is gone for good leaves the rest, and a figure that may be a little too low is marked as an estimate.
+    if (!sent.ok) return sent.failure.reason !== 'timeout';
+    const { files } = this.#git.world;
+    const { paths, attemptId } = this.#options;
+    for (const { path, offset = 0, data } of sent.value.files) {
+      if (!path.startsWith('claude-config/projects/') || !path.endsWith('.jsonl')) continue;
+      const folder = join(lateConversations(paths, attemptId), 'projects', String(offset));
+      files.makeFolder(folder);
+      files.writeBytes(join(folder, basename(path)), Buffer.from(data, 'base64'), { durable: true });
+    }
+    return true;
+  }
+}
+
+/** Holds what claude kept of the conversations of a lost attempt, as a config dir does. */
+export function lateConversations({ folder }: SessionPaths, attemptId: string): string {
+  return join(folder, `conversations.late-${attemptId}`);
 }

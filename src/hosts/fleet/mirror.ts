@@ -13,7 +13,7 @@ import type { SessionPaths } from '../../store/paths.ts';
 import { layOut, type Places } from '../agent/lay-out.ts';
 import type { BlobStore } from './link.ts';
 import { workRefs } from './ship-work.ts';
-import { type AttemptNews, type Blob, parcel } from './wire.ts';
+import { type AttemptNews, type Blob, type Parcel, parcel } from './wire.ts';
 
 type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
 
@@ -94,20 +94,14 @@ export class Mirror {
   }
 
   async #takeFiles(blob: Blob): Promise<Result<void>> {
-    const bytes = await this.#blobs.getBlob(blob);
-    if (!bytes.ok) return bytes;
+    const sent = await readParcel(this.#blobs, blob);
+    if (!sent.ok) return sent;
     const places = this.#options.places();
     if (places === undefined) return ok(undefined);
-    let sent: ReturnType<typeof parcel.parse>;
-    try {
-      sent = parcel.parse(JSON.parse(Buffer.from(bytes.value).toString()));
-    } catch {
-      return fail('usage', 'The files of a checkpoint cannot be read.', 'Upgrade the older of the two programs.');
-    }
     const { files } = this.#git.world;
-    const laidOut = layOut(files, sent, places);
+    const laidOut = layOut(files, sent.value, places);
     if (!laidOut.ok) return laidOut;
-    for (const { path } of sent.files) {
+    for (const { path } of sent.value.files) {
       if (!path.endsWith('.jsonl')) continue;
       const file = files.openAppend(join(places.session, path.replace('{{cca:slug}}', places.slug)));
       file.sync();
@@ -165,6 +159,17 @@ export class Mirror {
         });
     if (applied.ok) await forgetRefs(git, repository, Object.values(refs));
     return applied;
+  }
+}
+
+/** Fails with `gone` or `usage` when the files of a checkpoint can never be had, else as `BlobStore.getBlob`. */
+export async function readParcel(blobs: BlobStore, blob: Blob): Promise<Result<Parcel>> {
+  const bytes = await blobs.getBlob(blob);
+  if (!bytes.ok) return bytes;
+  try {
+    return ok(parcel.parse(JSON.parse(Buffer.from(bytes.value).toString())));
+  } catch {
+    return fail('usage', 'The files of a checkpoint cannot be read.', 'Upgrade the older of the two programs.');
   }
 }
 

@@ -4,6 +4,7 @@
  * or counted twice, and the cap holds all the time.
  */
 import { afterEach, expect, type test } from 'bun:test';
+import { cpSync, rmSync } from 'node:fs';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { GroupEvent } from '../../src/core/event.ts';
 import type { Step } from '../../src/rehearsal/script.ts';
@@ -65,6 +66,7 @@ async function begin(): Promise<RunningGroup> {
     leaseMs,
     machines: {},
     env: common,
+    redis: ['appendonly yes', 'appendfsync everysec'],
     config: { where: 'fleet', maxBudgetUsd: cap, maxConcurrentSessions: 10 },
   });
   proxy = await startProxy(ground.server.port);
@@ -154,4 +156,42 @@ partitionTest(
     expect(attempts()).toHaveLength(1);
   },
   180_000,
+);
+
+partitionTest(
+  'Redis is killed and started again at once: nothing happens to the session',
+  async () => {
+    const run = await begin();
+    const count = of('one').length;
+    await ground.server.kill();
+    await ground.server.restart();
+    await until(() => of('one').length >= count + 12);
+    await expectWhole(run);
+    expect(of('two')).toEqual([]);
+    expect(attempts()).toHaveLength(1);
+  },
+  180_000,
+);
+
+partitionTest(
+  'Redis comes back as it was before the session began: nothing is asked twice at one time, no cent is lost',
+  async () => {
+    const run = await begin();
+    // As it would be restored from a backup: it knows of no lease.
+    const { folder } = ground.server;
+    await ground.server.kill();
+    cpSync(folder, `${folder} later`, { recursive: true });
+    rmSync(`${folder}/appendonlydir`, { recursive: true });
+    await ground.server.restart();
+    // The machine hears that its lease is over, stops, and tells what there was.
+    await run.event('session_resumed');
+    const begun = asked.length;
+    await until(() => asked.length >= begun + 3);
+    await expectWhole(run);
+    // Whichever machine got it: those of an attempt lie together.
+    const froms = asked.map(({ from }) => from);
+    const turns = froms.filter((from, index) => from !== froms[index - 1]);
+    expect(turns.length).toBeLessThanOrEqual(attempts().length);
+  },
+  240_000,
 );

@@ -95,6 +95,8 @@ export interface GroundOptions {
   readonly leaseMs?: number;
   readonly config?: Partial<GroupConfig>;
   readonly files?: Readonly<Record<string, string>>;
+  /** Lines of the configuration of Redis. */
+  readonly redis?: readonly string[];
 }
 
 /** All sessions work in one repository. The agents are started. */
@@ -122,7 +124,7 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
       repository = join(folder, 'projects', 'app', '.git');
     },
   });
-  const server = await startRedis(group.folder);
+  const server = await startRedis(group.folder, options.redis);
   const keys = newFleetKeys();
   const common = { version: 1 as const, redis: server.url, sealingKey: keys.sealingKey, leaseMs };
   const { publicKey, signingKey } = keys;

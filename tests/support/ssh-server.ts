@@ -1,6 +1,6 @@
 /**
- * An sshd of the tests' own, on a free port of loopback with keys of its own, in which whoever logs in has a home of the
- * tests. Where none is installed, tests that need one are skipped, and so counted.
+ * An sshd of the tests' own, on a free port of loopback with keys of its own, in which whoever logs in has a home of
+ * the tests. Where none is installed, tests that need one are skipped, and so counted.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

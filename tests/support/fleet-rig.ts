@@ -114,6 +114,8 @@ export class FleetRig {
     return rig;
   }
 
+  readonly group = groupId;
+
   // The machine.
 
   startAgent(env: Readonly<Record<string, string>> = {}): void {

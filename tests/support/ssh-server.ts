@@ -4,12 +4,13 @@
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from './redis-server.ts';
+import { freePort, orFailure } from './redis-server.ts';
 
 const program = Bun.which('sshd') ?? ['/usr/sbin/sshd'].find((path) => existsSync(path)) ?? null;
 const client = Bun.which('ssh');
 
-export const hasSshd = program !== null && client !== null && Bun.which('ssh-keygen') !== null;
+const isThere = program !== null && client !== null && Bun.which('ssh-keygen') !== null;
+export const hasSshd = orFailure('sshd', isThere);
 
 export interface SshServer {
   /** What `--ssh` takes. */

@@ -29,7 +29,11 @@ export async function forgetRefs(git: Git, repository: string, refs: readonly st
 export async function makeBundle(
   git: Git,
   repository: string,
-  { refs, without, folder }: { readonly refs: readonly string[]; readonly without: readonly string[]; readonly folder: string },
+  {
+    refs,
+    without,
+    folder,
+  }: { readonly refs: readonly string[]; readonly without: readonly string[]; readonly folder: string },
 ): Promise<Result<string | null>> {
   const revisions = [...refs, ...without.map((commit) => `^${commit}`)];
   const counted = await runOwn(git, repository, ['rev-list', '--count', ...revisions], long);

@@ -126,11 +126,12 @@ export class Agent {
     }
   }
 
+  /** What is to be ended without a lease. */
   #noteLeases(): void {
     const { leaseMs } = this.#context.config;
     const leases = [...this.#held.values()].flatMap(({ slot }) => {
       const { record, name: folder, renewedAt } = slot;
-      if (record.order === undefined || record.isOver === true) return [];
+      if (record.order === undefined || record.isOver === true || record.order.waits === true) return [];
       const { token, groupId, sessionId, order } = record;
       return [{ attemptId: order.attemptId, token, groupId, sessionId, folder, leaseMs, renewedAt }];
     });

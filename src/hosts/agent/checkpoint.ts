@@ -5,14 +5,14 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
-import { askOwn, commitOf, identityOptions, longTimeoutMs, runOwn } from '../../git/run-git.ts';
+import { runOwn } from '../../git/run-git.ts';
+import { keepCommit, keepingRef, makeBundle } from '../../git/worktrees/bundles.ts';
+import { type Snapshot, snapshotOf } from '../../git/worktrees/snapshot.ts';
 import type { Files } from '../../world/world.ts';
 import { type Parcel, type ParcelFile, slugPlaceholder } from '../fleet/wire.ts';
 import { type Places, takeOut } from './lay-out.ts';
 import { isOwn } from './own-files.ts';
-import { refOf } from './worktree.ts';
 
-const long = { timeoutMs: longTimeoutMs };
 const conversations = 'claude-config/projects/';
 
 /** Of a file: when it is the same again, nothing was written to it. */
@@ -110,73 +110,35 @@ function textOf(bytes: Uint8Array): string | null {
   }
 }
 
-/** What of the worktree the other end has. */
-export interface ToldWork {
-  readonly head: string;
-  readonly snapshot: string;
-}
-
-export interface WorkSnapshot extends ToldWork {
+export interface WorkSnapshot extends Snapshot {
   /** Path of a bundle of what is new; null when the other end has all of it. */
   readonly bundle: string | null;
 }
 
 /**
- * Commits of the worktree, and a commit on top of them of all its files but the ignored ones, made without touching its
- * index. Null when nothing is new. Fails with `worktree-failed`.
+ * Commits of the worktree, and a commit on top of them of all its files but the ignored ones. Null when nothing is new.
+ * Fails with `worktree-failed`.
  */
 export async function snapshotWork(
   git: Git,
-  worktree: { readonly path: string; readonly repository: string },
+  { path, repository }: { readonly path: string; readonly repository: string },
   sessionId: string,
-  told: ToldWork,
+  told: Snapshot,
 ): Promise<Result<WorkSnapshot | null>> {
-  const { path, repository } = worktree;
-  const found = await commitOf(git, path, 'HEAD');
-  if (!found.ok) return found;
-  const head = found.value ?? told.head;
-  const made = await commitFiles(git, path, head, told);
+  const made = await snapshotOf(git, path);
   if (!made.ok) return made;
-  const snapshot = made.value;
-  if (head === told.head && snapshot === told.snapshot) return ok(null);
-  const refs = { head, snapshot } as const;
-  for (const what of ['head', 'snapshot'] as const) {
-    const kept = await runOwn(git, repository, ['update-ref', refOf(sessionId, what), refs[what]]);
+  const { head, snapshot } = made.value;
+  if (head === told.head) {
+    const trees = await runOwn(git, path, ['rev-parse', `${snapshot}^{tree}`, `${told.snapshot}^{tree}`]);
+    if (!trees.ok) return trees;
+    const [now, before] = trees.value.trim().split('\n');
+    if (now === before) return ok(null);
+  }
+  const refs = [keepingRef(sessionId, 'head'), keepingRef(sessionId, 'snapshot')] as const;
+  for (const [ref, commit] of [[refs[0], head] as const, [refs[1], snapshot] as const]) {
+    const kept = await keepCommit(git, repository, ref, commit);
     if (!kept.ok) return kept;
   }
-  const names = [refOf(sessionId, 'head'), refOf(sessionId, 'snapshot')];
-  const known = [`^${told.head}`, `^${told.snapshot}`];
-  const counted = await runOwn(git, repository, ['rev-list', '--count', ...names, ...known]);
-  if (!counted.ok) return counted;
-  if (counted.value.trim() === '0') return ok({ head, snapshot, bundle: null });
-  const bundle = join(repository, `outgoing-${git.world.random.uuid()}.bundle`);
-  const bundled = await runOwn(git, repository, ['bundle', 'create', '--quiet', bundle, ...names, ...known], long);
-  return bundled.ok ? ok({ head, snapshot, bundle }) : bundled;
-}
-
-/** The head itself when all is committed; the commit told last when the files are the same still. */
-async function commitFiles(git: Git, path: string, head: string, told: ToldWork): Promise<Result<string>> {
-  const gitDir = await runOwn(git, path, ['rev-parse', '--absolute-git-dir']);
-  if (!gitDir.ok) return gitDir;
-  const index = join(gitDir.value.trim(), 'fleet-index');
-  const call = { ...long, variables: { GIT_INDEX_FILE: index } };
-  if (git.world.files.entryKind(index) === null) {
-    const read = await runOwn(git, path, ['read-tree', head], call);
-    if (!read.ok) return read;
-  }
-  // Files that vanish meanwhile, or cannot be read, are no reason to keep back all others.
-  const added = await askOwn(git, path, ['add', '--all', '--ignore-errors'], call);
-  if (!added.ok) return added;
-  const tree = await runOwn(git, path, ['write-tree'], call);
-  if (!tree.ok) return tree;
-  for (const commit of [head, ...(told.head === head ? [told.snapshot] : [])]) {
-    const same = await runOwn(git, path, ['rev-parse', '--verify', '--quiet', `${commit}^{tree}`]);
-    if (same.ok && same.value.trim() === tree.value.trim()) return ok(commit);
-  }
-  const identity = await identityOptions(git, path);
-  if (!identity.ok) return identity;
-  const message = 'Files of a session as they lay there';
-  const args = [...identity.value, 'commit-tree', '-p', head, '-m', message, tree.value.trim()];
-  const made = await runOwn(git, path, args);
-  return made.ok ? ok(made.value.trim()) : made;
+  const bundle = await makeBundle(git, repository, { refs, without: [told.head, told.snapshot], folder: repository });
+  return bundle.ok ? ok({ head, snapshot, bundle: bundle.value }) : bundle;
 }

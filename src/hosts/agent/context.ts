@@ -1,4 +1,7 @@
-/** hosts/agent/: the end of a machine that works for others: it takes wishes, does orders and tells of them. What all parts of it need. */
+/**
+ * hosts/agent/: the end of a machine that works for others: it takes wishes, does orders and tells of them. This file:
+ * what all parts of it need.
+ */
 import type { Abilities } from '../../claude/abilities.ts';
 import type { Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';

@@ -92,7 +92,7 @@ export class Fence {
     } catch (error) {
       this.#tell(`Attempt ${attemptId} could not be ended: ${String(error)}`);
     }
-    // Again and again until the agent has taken note: one that was halted just before it started something goes on then.
+    // Again until the agent has taken note: one that was halted just before it started something goes on then.
     this.#world.clock.after(againMs, () => this.#ended.delete(attemptId));
   }
 

@@ -3,13 +3,14 @@ import { dirname, join } from 'node:path';
 import { checkAbilities } from '../../claude/abilities.ts';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
+import type { Snapshot } from '../../git/worktrees/snapshot.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import type { SpawnOptions } from '../../world/world.ts';
 import { linkFailure } from '../../world/write-failure.ts';
 import { type Order, parcel, projectSlug } from '../fleet/wire.ts';
 import { checkLimits, limitsOf } from '../limits.ts';
 import { commandFailure, runShellCommand } from '../shell-command.ts';
-import { SessionFiles, type ToldWork } from './checkpoint.ts';
+import { SessionFiles } from './checkpoint.ts';
 import type { AgentContext } from './context.ts';
 import { fillIn, layOut, type Places } from './lay-out.ts';
 import { environmentFor } from './login.ts';
@@ -30,7 +31,7 @@ export interface AttemptWork {
   /** claude's working directory. */
   readonly folder: string;
   readonly files: SessionFiles;
-  told: ToldWork;
+  told: Snapshot;
 }
 
 /** Fails with what keeps the attempt from being started, which is told to its runner. */

@@ -5,12 +5,13 @@
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Git } from '../../git/git.ts';
-import { commitOf, longTimeoutMs, runOwn } from '../../git/run-git.ts';
+import { longTimeoutMs, runOwn } from '../../git/run-git.ts';
+import { hasCommits, keepCommit, keepingRef, takeBundle } from '../../git/worktrees/bundles.ts';
 import type { SessionPaths } from '../../store/paths.ts';
 import { fields, isFlag, isText, parseJson } from '../../store/shape.ts';
 import type { FleetPaths } from '../fleet/fleet-paths.ts';
 import type { FleetRedis } from '../fleet/redis.ts';
-import type { Blob, Order, ShippedWork } from '../fleet/wire.ts';
+import type { Order, ShippedWork } from '../fleet/wire.ts';
 
 export interface RemoteWorktree {
   /** The bare repository. */
@@ -29,10 +30,6 @@ const long = { timeoutMs: longTimeoutMs };
 
 /** Bundles of one repository are taken in one after another. */
 const busy = new Map<string, Promise<unknown>>();
-
-/** Refs of the bare repository that keep what is needed from being cleared away. */
-export const refOf = (sessionId: string, what: 'head' | 'snapshot' | 'base'): string =>
-  `refs/fleet/${sessionId}/${what}`;
 
 /** Fails with `worktree-failed`, with `usage` for an order that is none, and as `getBlob`. */
 export async function layOutWork(
@@ -75,50 +72,23 @@ async function fetchWork(git: Git, redis: FleetRedis, repository: string, order:
     if (!made.ok) return made;
   }
   const wanted = [work.base, work.head, work.snapshot];
+  const keep = (what: 'base' | 'head' | 'snapshot') =>
+    keepCommit(git, repository, keepingRef(sessionId, what), work[what]);
   for (const bundle of [work.baseBundle, ...(work.bundle === undefined ? [] : [work.bundle])]) {
-    if (await hasAll(git, repository, bundle === work.baseBundle ? [work.base] : wanted)) continue;
-    const taken = await takeBundle(git, redis, repository, bundle);
+    if (await hasCommits(git, repository, bundle === work.baseBundle ? [work.base] : wanted)) continue;
+    const got = await redis.getBlob(bundle);
+    if (!got.ok) return got;
+    const taken = await takeBundle(git, repository, got.value, repository);
     if (!taken.ok) return taken;
     // What a bundle leans on must hang on a ref.
-    const kept = await keep(git, repository, sessionId, { base: work.base });
+    const kept = await keep('base');
     if (!kept.ok) return kept;
   }
-  if (!(await hasAll(git, repository, wanted))) {
+  if (!(await hasCommits(git, repository, wanted))) {
     return fail('worktree-failed', 'The bundles of the order do not hold its commits.', 'Retry the session.');
   }
-  return keep(git, repository, sessionId, { base: work.base, head: work.head, snapshot: work.snapshot });
-}
-
-async function hasAll(git: Git, repository: string, commits: readonly string[]): Promise<boolean> {
-  for (const commit of commits) {
-    const found = await commitOf(git, repository, commit);
-    if (!found.ok || found.value === null) return false;
-  }
-  return true;
-}
-
-async function takeBundle(git: Git, redis: FleetRedis, repository: string, bundle: Blob): Promise<Result<void>> {
-  const got = await redis.getBlob(bundle);
-  if (!got.ok) return got;
-  const { files, random } = git.world;
-  const path = join(repository, `incoming-${random.uuid()}.bundle`);
-  try {
-    files.writeBytes(path, got.value);
-    const taken = await runOwn(git, repository, ['bundle', 'unbundle', path], long);
-    return taken.ok ? ok(undefined) : taken;
-  } finally {
-    files.remove(path);
-  }
-}
-
-async function keep(
-  git: Git,
-  repository: string,
-  sessionId: string,
-  refs: Partial<Record<'base' | 'head' | 'snapshot', string>>,
-): Promise<Result<void>> {
-  for (const [what, commit] of Object.entries(refs)) {
-    const kept = await runOwn(git, repository, ['update-ref', refOf(sessionId, what as keyof typeof refs), commit]);
+  for (const what of ['base', 'head', 'snapshot'] as const) {
+    const kept = await keep(what);
     if (!kept.ok) return kept;
   }
   return ok(undefined);

@@ -1,6 +1,6 @@
 /**
  * Slots of machines as BullMQ jobs: a job is a wish for a slot, and its lock is the lease of whoever took it. The work
- * itself is none of BullMQ's business, so it never repeats, stalls or fails one of them. The only file that knows BullMQ.
+ * itself is none of BullMQ's business, so it never repeats, stalls or fails one of them. No other file knows BullMQ.
  */
 import type { Queue, Worker } from 'bullmq';
 import { ok, type Result } from '../../core/failure.ts';

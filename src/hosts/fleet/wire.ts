@@ -78,6 +78,8 @@ export const order = z.object({
   untrusted: z.boolean(),
   memoryBytes: count.optional(),
   processesMax: count.optional(),
+  /** It is not ended when its lease is over: its runner waits for it however long that takes. */
+  waits: z.boolean().optional(),
 });
 export type Order = z.infer<typeof order>;
 
@@ -99,7 +101,7 @@ export type SlotCommand = z.infer<typeof slotCommand>;
 /** From a runner to a machine. */
 export const toHost = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('slot'), token: text, groupId: text, n: count, command: slotCommand }),
-  /** A runner of the group has begun: it wants to hear of all its attempts there, and what is not acknowledged again. */
+  /** A runner of the group has begun: it wants to hear of its attempts there, and again what is not acknowledged. */
   z.object({ kind: z.literal('hello'), groupId: text }),
 ]);
 export type ToHost = z.infer<typeof toHost>;

@@ -111,7 +111,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(starts()).toHaveLength(1);
   });
 
-  test('while Redis does not answer, the machine ends what runs when its lease is over, and tells it later', async () => {
+  test('while Redis does not answer, the machine ends what has no lease, and tells it later', async () => {
     await open(3_000);
     const { attemptId } = await rig.start({ script: works });
     const pid = await rig.pidOf(attemptId, 'pid');
@@ -120,6 +120,19 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     await rig.server.restart();
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ fenced: true });
     expect(rig.printed(attemptId)).toBe(`{"type":"assistant"}\npid ${pid}\n`);
+  });
+
+  test('what its runner waits for is not ended with its lease', async () => {
+    await open(3_000);
+    const { token, attemptId } = await rig.start({ script: works, change: { waits: true } });
+    const pid = await rig.pidOf(attemptId, 'pid');
+    await rig.server.kill();
+    const cutAt = uptimeMs(world.files);
+    await until(() => uptimeMs(world.files) > cutAt + rig.leaseMs + 1_500);
+    expect(isAlive(pid)).toBe(true);
+    await rig.server.restart();
+    await rig.say(token, { do: 'write', lines: 'end' });
+    expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
   });
 
   test('a lease that Redis knows no more is over at once', async () => {

@@ -1,4 +1,4 @@
-/** Promises: streams and blobs through a real Redis are whole, sealed and bounded, and every refusal has its sentence. */
+/** Promises: streams and blobs through a real Redis are whole, sealed and bounded; every refusal has its sentence. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { checkAddress, FleetRedis, withoutPassword } from '../../../src/hosts/fleet/redis.ts';
 import { newFleetKeys } from '../../../src/hosts/fleet/seal.ts';

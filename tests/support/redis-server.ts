@@ -12,7 +12,8 @@ export const hasRedis = orFailure('redis-server', program !== null);
 
 /** Where the tests of a fleet must run, what they need must be there. */
 export function orFailure(name: string, isThere: boolean): boolean {
-  if (!isThere && process.env.TEST_FLEET === '1') throw new Error(`There is no ${name}, which the tests of a fleet need`);
+  if (!isThere && process.env.TEST_FLEET === '1')
+    throw new Error(`There is no ${name}, which the tests of a fleet need`);
   return isThere;
 }
 

@@ -327,7 +327,8 @@ export class Agent {
       this.#order(held, n, command.order);
       return;
     }
-    slot.note({ lastN: n }, { durable: false });
+    // To hear it twice does no harm, and nothing comes as often.
+    if (command.do !== 'acknowledge') slot.note({ lastN: n }, { durable: false });
     if (command.do === 'release') void this.#release(held);
     else held.attempt?.command(command);
   }

@@ -45,7 +45,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   if (!read.ok) return read;
   const config = read.value;
   if (config === undefined) {
-    const next = advise('Take the line that `cca fleet join-line` prints, then', ['host', 'join', 'LINE']);
+    const next = advise('Get the join line from whoever has made the fleet', ['host', 'join', 'LINE']);
     return fail('usage', 'This machine belongs to no fleet.', next);
   }
   try {

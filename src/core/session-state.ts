@@ -1,13 +1,5 @@
 /** What is known of one session at run time: a part of GroupState, changed by reduce-session.ts. */
-import type {
-  AttemptIntent,
-  InheritedFrom,
-  PauseReason,
-  Place,
-  ProcessIdentity,
-  StopReason,
-  Warning,
-} from './event.ts';
+import type { AttemptIntent, InheritedFrom, PauseReason, ProcessIdentity, StopReason, Warning } from './event.ts';
 import type { SessionFailure } from './failure.ts';
 import { roundUsd, type SessionDefinition, type Usage, type Work, type Workspace } from './group.ts';
 
@@ -30,8 +22,7 @@ export interface Attempt extends AttemptIntent {
 
 /** An attempt on a machine that was lost, until it is known what it has cost. */
 export interface LostAttempt {
-  readonly attemptId: string;
-  readonly place: Place;
+  readonly attempt: Attempt;
   /** As it is counted now, with what is held. */
   readonly usage: Usage;
 }

@@ -56,6 +56,18 @@ export async function copyIncluded(git: Git, workspace: Workspace, from: string)
   }
 }
 
+/**
+ * Paths, from the top of the worktree, of the regular files there that its `.worktreeinclude` names. Fails with
+ * `worktree-failed`.
+ */
+export async function namedByProject(git: Git, top: string): Promise<Result<readonly string[]>> {
+  const { files } = git.world;
+  const list = join(top, listName);
+  if (files.entryKind(list) !== 'file' || (files.info(list)?.size ?? 0) > listBytesMax) return ok([]);
+  const named = await namedFiles(git, top, list);
+  return named.ok ? ok(named.value.wanted.filter((path) => files.entryKind(join(top, path)) === 'file')) : named;
+}
+
 /** Why a file that is named is not copied; one that is there already needs no word. */
 type Obstacle = 'there' | 'link' | 'special' | 'repository' | 'way' | 'not-ignored';
 

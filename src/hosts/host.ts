@@ -4,11 +4,12 @@
  * one of the runner or another. All of it may be far away, so what must be waited for is a promise.
  */
 import type { ProcessIdentity } from '../core/event.ts';
-import type { Result } from '../core/failure.ts';
+import type { Failure, Result } from '../core/failure.ts';
 import type { SessionId } from '../core/group.ts';
 import type { Attempt } from '../core/session-state.ts';
 import type { SessionPaths } from '../store/paths.ts';
 import type { ExitStatus, LimitKind, SpawnOptions } from '../world/world.ts';
+import type { CommandEnd } from './shell-command.ts';
 
 /** Which attempt, and where the files of its session lie. */
 export interface AttemptSubject {
@@ -35,6 +36,15 @@ export type TakeOver =
   /** It is gone: what it printed decides. `wasInterrupted`: it spoke only while it was being ended as `restart`. */
   | { readonly do: 'finalizeDead'; readonly signalled: boolean; readonly wasInterrupted: boolean };
 
+/**
+ * How it ended. `fenced`: its machine ended it, because nobody could reach that any more. `lost`: nothing is heard of
+ * the machine, nothing of the attempt runs there any more, and what it did last is not known here.
+ */
+export type AttemptEnd =
+  | ExitStatus
+  | { readonly kind: 'fenced'; readonly host: string }
+  | { readonly kind: 'lost'; readonly host: string };
+
 /** What was found when all of an attempt was ended. */
 export interface Remains {
   /** Something of it would not end. */
@@ -42,6 +52,14 @@ export interface Remains {
   readonly limitsHit: readonly LimitKind[];
   /** The last line on stderr, often the only explanation of an end without a result. */
   readonly lastStderrLine: string;
+  /** Why what it did is not in its worktree here. */
+  readonly failure?: Failure;
+}
+
+/** A command of the user's in the place where an attempt worked. */
+export interface HostedCommand {
+  readonly ended: Promise<CommandEnd>;
+  stop(): void;
 }
 
 /**
@@ -52,12 +70,15 @@ export interface Remains {
 export interface HostedAttempt {
   /** Ends a worker of the session that the log does not know; `left` when it would not end. To be asked before all. */
   endUnlogged(): Promise<'none' | 'ended' | 'left'>;
-  /** Starts the process. `offset`: bytes of the transcript before it. Fails as `Processes.spawn`. */
+  /**
+   * Starts the process. `offset`: bytes of the transcript before it. Fails as `Processes.spawn`, and with `other-host`
+   * when its machine does not start it, so that it has cost nothing and may be tried on another one.
+   */
   start(spawn: SpawnOptions, offset: number): Promise<Result<ProcessIdentity>>;
   /** Judges what an earlier runner left of it, and follows or ends that. */
   takeOver(attempt: Attempt): Promise<TakeOver>;
   /** Calls `action` once when the process has ended and all it printed is in the transcript. */
-  onExit(action: (status: ExitStatus) => void): void;
+  onExit(action: (status: AttemptEnd) => void): void;
   /** It can be written to. */
   readonly listens: boolean;
   /** One line for its input, or several with newlines between; the last newline is added. */

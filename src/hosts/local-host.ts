@@ -2,7 +2,7 @@
 import type { SessionId } from '../core/group.ts';
 import type { GroupState } from '../core/state.ts';
 import type { World } from '../world/world.ts';
-import type { AttemptSubject, Host, HostedAttempt } from './host.ts';
+import type { AttemptSubject, Host } from './host.ts';
 import { LateSearch } from './late-search.ts';
 import { LocalAttempt } from './local-attempt.ts';
 
@@ -23,7 +23,7 @@ export class LocalHost implements Host {
     this.#late = late === undefined ? null : new LateSearch(world, late.log, late.onLeftover);
   }
 
-  attempt(subject: AttemptSubject): HostedAttempt {
+  attempt(subject: AttemptSubject): LocalAttempt {
     const late = this.#late;
     const searchLater = late === null ? undefined : (id: string) => late.add(subject.sessionId, id);
     return new LocalAttempt(this.#world, { ...subject, ...(searchLater === undefined ? {} : { searchLater }) });

@@ -2,6 +2,7 @@
 import type { EventBody, PauseReason, Warning } from '../core/event.ts';
 import type { SessionFailureReason } from '../core/failure.ts';
 import { defaultAcceptRetries, defaultRetries, noUsage, type SessionId, type Usage } from '../core/group.ts';
+import { heldOf } from '../core/plan/lost-attempts.ts';
 import { isAnswered } from '../core/plan/warm-cache.ts';
 import type { Attempt, SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
@@ -29,6 +30,11 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
   const record = state.sessions.get(fact.sessionId);
   // Of an attempt that is over; the session may have been removed since.
   if (fact.kind === 'leftover') return record === undefined ? [] : [warn(fact.sessionId, leftoverWarning())];
+  if (fact.kind === 'booked') {
+    const { sessionId, attemptId, usage } = fact;
+    const isAwaited = record?.lost?.some((one) => one.attempt.id === attemptId) === true;
+    return isAwaited ? [{ type: 'session_booked', sessionId, attemptId, usage }] : [];
+  }
   if (record?.state.status !== 'running' || record.state.attempt.id !== fact.attemptId) return [];
   const { attempt } = record.state;
   switch (fact.kind) {
@@ -38,6 +44,11 @@ export function eventsOf(state: GroupState, fact: WorkerFact, context: FactConte
       return identifiedEvents(record, attempt, fact);
     case 'isolated':
       return isolatedEvents(fact);
+    case 'host-lost': {
+      const { sessionId, attemptId, host, knownUsd } = fact;
+      const held = attempt.accepting === undefined ? heldOf(attempt, knownUsd) : 0;
+      return [{ type: 'session_host_lost', sessionId, attemptId, host, held }];
+    }
     case 'judged':
       return judgedEvents(record, attempt, fact);
     case 'ended':
@@ -199,6 +210,13 @@ function completedEvent(
 export function notStarted(sessionId: SessionId, attempt: Attempt): EventBody {
   const message = 'It was being started when its runner ended, and by now a usage limit holds.';
   return { type: 'session_paused', sessionId, attemptId: attempt.id, reason: 'interrupted', message, usage: noUsage };
+}
+
+/** The end of an attempt that was to begin on another machine, which has not heard of it. */
+export function neverBegun(sessionId: SessionId, { id: attemptId }: Attempt): WorkerFact {
+  const message = 'It had not been begun on its machine when its runner ended.';
+  const outcome = { status: 'paused', reason: 'interrupted', message, warnings: [] } as const;
+  return { kind: 'ended', sessionId, attemptId, outcome, usage: noUsage, progressed: false, unread: [] };
 }
 
 /** Milliseconds before the second attempt; each further one waits four times as long. */

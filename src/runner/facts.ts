@@ -25,6 +25,10 @@ export type WorkerNews =
   | { readonly kind: 'answered' }
   /** The worker said something; what it does now may look different. */
   | { readonly kind: 'activity' }
+  /** Nothing is heard of its machine any more; its end follows. */
+  | { readonly kind: 'host-lost'; readonly host: string; readonly knownUsd: number }
+  /** Its machine, which had been lost, has told all of it. */
+  | { readonly kind: 'booked'; readonly usage: Usage }
   /** Found after the attempt was over: something of it lives on and cannot be ended. */
   | { readonly kind: 'leftover' }
   /** The process is gone, its transcript read to the end, and nothing of it is left. */
@@ -43,6 +47,8 @@ export type WorkerFact = { readonly sessionId: SessionId; readonly attemptId: st
 export type Fact =
   | WorkerFact
   | { readonly kind: 'signal'; readonly signal: RunnerSignal }
+  /** A slot of another machine was granted, or what is known of machines has changed. */
+  | { readonly kind: 'placed' }
   /** There may be a new request. */
   | { readonly kind: 'wake' }
   /** A fixed time has passed. */

@@ -23,8 +23,9 @@ import { overdueEvents } from './attempt/watchdog.ts';
 import { Worker } from './attempt/worker.ts';
 import { workerOptions } from './attempt/worker-options.ts';
 import { decisionEvents, runningAttempt } from './decision-events.ts';
+import { Elsewhere, type OpenFleet } from './elsewhere.ts';
 import { assertLog, endWorkers } from './end-workers.ts';
-import { eventsOf, notStarted } from './fact-events.ts';
+import { eventsOf, neverBegun, notStarted } from './fact-events.ts';
 import type { Fact, RunnerSignal, WorkerFact } from './facts.ts';
 import { haltWorkers, isFreezeOver } from './freeze.ts';
 import { LiveBoard } from './live-board.ts';
@@ -39,6 +40,8 @@ export interface GroupRunnerOptions extends SurroundingsOptions {
   readonly run: RunInfo;
   readonly reporter: Reporter;
   readonly preparer: AttemptPreparer;
+  /** As in ElsewhereOptions. */
+  readonly openFleet?: OpenFleet | null;
 }
 
 /** How a run ended for the process that carried it. */
@@ -57,6 +60,7 @@ export class GroupRunner {
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
   readonly #surroundings: SchedulerInputs;
+  readonly #elsewhere: Elsewhere;
   /** Attempts whose silence was noticed. */
   readonly #noticed = new Set<string>();
   #inbox: Fact[] = [];
@@ -80,11 +84,17 @@ export class GroupRunner {
     const verdicts = (record: SessionRecord) => this.#surroundings.verdictOn(writer.state, record);
     this.#board = new LiveBoard(world, { writer, reporter, workers: this.#workers, slots, verdicts });
     const needs = { ...options.preparer.forCommands, slots };
-    this.#acceptances = new Acceptances(world, { paths: options.writer.paths, needs, enqueue: this.enqueue });
+    const { paths } = writer;
+    const elsewhere = (id: SessionId) => this.#elsewhere.runnerOf(id);
+    this.#acceptances = new Acceptances(world, { paths, needs, elsewhere, enqueue: this.enqueue });
     const onLeftover = (sessionId: SessionId, attemptId: string) =>
       this.enqueue({ kind: 'leftover', sessionId, attemptId });
     this.#host = new LocalHost(world, { log: options.writer, onLeftover });
-    this.#surroundings = new SchedulerInputs(world, options, this.#workers);
+    this.#elsewhere = new Elsewhere(world, {
+      ...(options.openFleet === undefined ? {} : { openFleet: options.openFleet }),
+      ...{ paths, workers: this.#workers, enqueue: this.enqueue, state: () => writer.state },
+    });
+    this.#surroundings = new SchedulerInputs(world, options, this.#workers, this.#elsewhere.sight);
   }
 
   /** Puts a fact into the inbox. Never does anything else, so it may be called from anywhere. */
@@ -106,6 +116,7 @@ export class GroupRunner {
     if (events.length === 0) return events;
     for (const event of events) {
       this.#reporter.event(event, this.#writer.state, this.#board.live);
+      this.#elsewhere.tell(event);
       if ('sessionId' in event && event.sessionId !== undefined) this.#board.forget(event.sessionId);
     }
     if (events.some(({ type }) => type === 'session_added' || type === 'session_removed')) this.#slots.rank();
@@ -118,6 +129,7 @@ export class GroupRunner {
   async run(): Promise<RunEnd> {
     try {
       this.#watchRequests();
+      this.#elsewhere.begin();
       await this.#takeOverUnfinished();
       for (;;) {
         const facts = this.#inbox;
@@ -147,6 +159,7 @@ export class GroupRunner {
       this.#acceptances.leave();
       this.#board.close();
       await this.#host.finish();
+      await this.#elsewhere.close();
     }
   }
 
@@ -267,6 +280,7 @@ export class GroupRunner {
     if (this.#isOver && !this.#host.isIdle) return false;
     this.#settled = this.#isOver;
     this.#recordAndAct(decisionEvents(this.#world, this.#writer.paths, this.#writer.state, decisions));
+    this.#elsewhere.want(decisions);
     return decisions.some((decision) => decision.do !== 'wait' && decision.do !== 'wish');
   }
 
@@ -311,8 +325,12 @@ export class GroupRunner {
     }
   }
 
-  readonly #hosted = (sessionId: SessionId, attemptId: string): HostedAttempt =>
-    this.#host.attempt({ sessionId, attemptId, paths: sessionPaths(this.#writer.paths, sessionId) });
+  readonly #hosted = (sessionId: SessionId, attemptId: string): HostedAttempt => {
+    const session = this.#writer.state.sessions.get(sessionId)?.state;
+    const attempt = session?.status === 'running' && session.attempt.id === attemptId ? session.attempt : undefined;
+    if (attempt?.place !== undefined) return this.#elsewhere.attempt(sessionId, attempt, attempt.place);
+    return this.#host.attempt({ sessionId, attemptId, paths: sessionPaths(this.#writer.paths, sessionId) });
+  };
 
   /** The worker of the session's running attempt. */
   #newWorker(sessionId: SessionId, hosted: HostedAttempt, idleMs = 0): Worker {
@@ -335,36 +353,50 @@ export class GroupRunner {
       return;
     }
     const worker = this.#newWorker(sessionId, this.#hosted(sessionId, attempt.id));
-    const isolated = (workspace: Workspace, notes: readonly string[]) =>
+    const isolated = (workspace: Workspace, notes: readonly string[]) => {
+      this.#elsewhere.noteWorkspace(attempt.id, workspace);
       this.enqueue({ kind: 'isolated', sessionId, attemptId: attempt.id, workspace, notes });
-    void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop }));
+    };
+    const { place } = attempt;
+    const elsewhere = place === undefined ? {} : { elsewhere: this.#elsewhere.abilitiesOf(place) };
+    void worker.begin((onStop) => this.#preparer.prepare({ state, record, attempt, isolated, onStop, ...elsewhere }));
   }
 
   /** Attempts that an earlier runner logged as running: follow, start again, or read what they left. */
   async #takeOverUnfinished(): Promise<void> {
     for (const sessionId of [...this.#writer.state.running]) {
       const attempt = runningAttempt(this.#writer.state, sessionId);
+      const { place } = attempt;
+      const remote = place === undefined ? null : this.#elsewhere.attempt(sessionId, attempt, place, true);
       if (attempt.accepting !== undefined) {
+        remote?.recallPlace();
         this.#acceptances.begin(this.#writer.state, sessionId, { isTakenOver: true });
         continue;
       }
-      const hosted = this.#hosted(sessionId, attempt.id);
-      const found = await hosted.takeOver(attempt);
-      if (found.do === 'restart') {
-        if (this.#surroundings.isLimited) this.#recordAndAct([notStarted(sessionId, attempt)]);
-        else this.#startAgain(sessionId, attempt);
-        continue;
-      }
-      const wasInterrupted = found.do === 'finalizeDead' && found.wasInterrupted;
-      this.#adopted.set(attempt.id, { stopBegun: wasInterrupted || attempt.stopping !== undefined });
-      const worker = this.#newWorker(sessionId, hosted, found.do === 'adopt' ? found.silentMs : 0);
-      if (found.do === 'adopt') {
-        worker.adopt(found.process, attempt.stopping, found.signalled);
-        // An earlier runner may have died while it had everything frozen.
-        worker.halt(false);
-      } else {
-        void worker.finalizeDead(attempt.stopping ?? (wasInterrupted ? 'signal' : undefined), found.signalled);
-      }
+      // A machine that is not to be reached keeps nobody else waiting.
+      if (remote !== null) void this.#takeOver(sessionId, attempt, remote);
+      else await this.#takeOver(sessionId, attempt, this.#hosted(sessionId, attempt.id));
+    }
+  }
+
+  async #takeOver(sessionId: SessionId, attempt: Attempt, hosted: HostedAttempt): Promise<void> {
+    const found = await hosted.takeOver(attempt);
+    if (found.do === 'restart') {
+      if (attempt.place !== undefined) this.enqueue(neverBegun(sessionId, attempt));
+      else if (this.#surroundings.isLimited) this.#recordAndAct([notStarted(sessionId, attempt)]);
+      else this.#startAgain(sessionId, attempt);
+      return;
+    }
+    const wasInterrupted = found.do === 'finalizeDead' && found.wasInterrupted;
+    this.#adopted.set(attempt.id, { stopBegun: wasInterrupted || attempt.stopping !== undefined });
+    const worker = this.#newWorker(sessionId, hosted, found.do === 'adopt' ? found.silentMs : 0);
+    if (found.do === 'adopt') {
+      const { stopping } = runningAttempt(this.#writer.state, sessionId);
+      worker.adopt(found.process, stopping, found.signalled);
+      // An earlier runner may have died while it had everything frozen.
+      worker.halt(false);
+    } else {
+      void worker.finalizeDead(attempt.stopping ?? (wasInterrupted ? 'signal' : undefined), found.signalled);
     }
   }
 

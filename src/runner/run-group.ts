@@ -2,9 +2,10 @@
  * `group run` from the lock to the last summary. The flow: take the group's lock and log (store/group-writer), check
  * whether it may run (run-start), then the loop (group-runner) with one worker per attempt (worker).
  */
+import { join } from 'node:path';
 import { attemptMark } from '../claude/launch/attempt-mark.ts';
 import type { ProcessIdentity, RunInfo } from '../core/event.ts';
-import { fail, type Result } from '../core/failure.ts';
+import { fail, ok, type Result } from '../core/failure.ts';
 import type { GroupConfig, GroupId, SessionId } from '../core/group.ts';
 import { chainOf } from '../core/plan/plan.ts';
 import type { GroupState } from '../core/state.ts';
@@ -21,6 +22,7 @@ import type { RunnerSignal } from './facts.ts';
 import { GroupRunner } from './group-runner.ts';
 import { gateKey, openLimitGate, rehearsalGateKey } from './limit-gate.ts';
 import { preloadModules, restMs } from './on-demand.ts';
+import type { LinkFleet } from './open-fleet.ts';
 import { correctUsage } from './recount.ts';
 import { startEvents } from './run-start.ts';
 import { sightOf } from './sight.ts';
@@ -97,7 +99,10 @@ async function runOpened(
   };
   const { overrides, retryFailed, only } = options;
   const sight = sightOf(world, writer.paths);
-  const events = startEvents(writer.state, { run, overrides, retryFailed, sight, ...(only ? { only } : {}) });
+  const fleet = await fleetOf(world, options);
+  if (!fleet.ok) return { kind: 'refused', failure: fleet.failure };
+  const hasFleet = fleet.value !== null;
+  const events = startEvents(writer.state, { run, overrides, retryFailed, sight, hasFleet, ...(only ? { only } : {}) });
   if (!events.ok) return { kind: 'refused', failure: events.failure };
   if (events.value.length === 0) return { kind: 'already-completed', state: writer.state };
   const corrected = correctUsage(world, writer, true);
@@ -116,12 +121,15 @@ async function runOpened(
     ...(rehearsalUrl ? { rehearsalUrl: rehearsalUrl.value } : {}),
     ...(options.claude ? { claude: options.claude } : {}),
   });
+  const linked = await fleet.value?.(options.groupId);
+  if (linked?.ok === false) return { kind: 'refused', failure: linked.failure };
   const runner = new GroupRunner(world, {
     writer,
     run,
     reporter: options.reporter,
     preparer,
     slots,
+    ...(options.rehearsal ? {} : { openFleet: linked?.value ?? null }),
     root: options.root,
     gate: openLimitGate(world, { root: options.root, key: gateKeyFor(options), runId }),
     checkouts: new Checkouts(world, options.root, options.groupId, runId, attemptMark in options.callerEnv),
@@ -140,6 +148,14 @@ async function runOpened(
   }
   await options.rehearsal?.stop(writer.paths);
   return settledResult(writer.state);
+}
+
+/** Null = none is set up here, or there is no question of one. Whoever has none loads nothing of it. */
+async function fleetOf(world: World, options: RunGroupOptions): Promise<Result<LinkFleet | null>> {
+  const { root, rehearsal, callerEnv, packageRoot } = options;
+  if (rehearsal !== undefined || world.files.info(join(root, 'fleet', 'fleet.json')) === null) return ok(null);
+  const { readFleetHere } = await import('./open-fleet.ts');
+  return readFleetHere(world, { root, callerEnv, packageRoot });
 }
 
 function gateKeyFor({ rehearsal, groupId, callerEnv }: RunGroupOptions): string {

@@ -14,6 +14,8 @@ export interface StartOptions {
   /** Only these sessions are to start; failed ones among them are tried again. */
   readonly only?: readonly SessionId[];
   readonly sight: Sight;
+  /** The machines of a fleet can be asked. */
+  readonly hasFleet?: boolean;
 }
 
 /** What can be said from here of what another runner started. */
@@ -43,7 +45,7 @@ export function startEvents(state: GroupState, options: StartOptions): Result<Ev
     return refuseFailed(state, failed);
   const mixed = refuseMixing(state, options.run);
   if (mixed) return mixed;
-  const foreign = refuseForeignWorkers(state, options.run.runner, options.sight);
+  const foreign = refuseForeignWorkers(state, options.run.runner, options.sight) ?? refuseWithoutFleet(state, options);
   if (foreign) return foreign;
   const config = { ...state.group.config, ...options.overrides };
   const isChanged = JSON.stringify(config) !== JSON.stringify(state.group.config);
@@ -115,6 +117,8 @@ export function refuseForeignWorkers(
 ): ReturnType<typeof fail> | null {
   for (const id of state.running) {
     const session = state.sessions.get(id)?.state;
+    // What is in the fleet is asked there.
+    if (session?.status === 'running' && session.attempt.place !== undefined) continue;
     const process = session?.status === 'running' ? session.attempt.process : undefined;
     if (process !== undefined && sight.lives(process)) continue;
     if (process !== undefined && process.host !== self.host) {
@@ -124,6 +128,19 @@ export function refuseForeignWorkers(
       return fail('other-host', `${begun} on the machine ${host} and may still be running there.`, next);
     }
     if (isHidden(state, id, self, sight)) return refuseHidden(state.group.id);
+  }
+  return null;
+}
+
+/** What is in the fleet can only be gone on with where that can be asked. */
+function refuseWithoutFleet(state: GroupState, { hasFleet = false }: StartOptions): ReturnType<typeof fail> | null {
+  if (hasFleet) return null;
+  for (const id of state.running) {
+    const session = state.sessions.get(id)?.state;
+    const host = session?.status === 'running' ? session.attempt.place?.host : undefined;
+    if (host === undefined) continue;
+    const message = `A session of group ${state.group.id} works on the machine ${host} of a fleet that is not set up here.`;
+    return fail('other-host', message, 'Run the command where the fleet is set up.');
   }
   return null;
 }

@@ -2,7 +2,14 @@
 
 import type { EventBody } from '../core/event.ts';
 import type { SessionId, SessionSet } from '../core/group.ts';
-import { type Decision, type Gate, loggedContext, type SchedulingContext } from '../core/plan/decision.ts';
+import {
+  type Decision,
+  type FleetView,
+  type Gate,
+  loggedContext,
+  type SchedulingContext,
+} from '../core/plan/decision.ts';
+import { isElsewhere } from '../core/plan/elsewhere.ts';
 import { planOf } from '../core/plan/plan.ts';
 import { decide } from '../core/plan/schedule.ts';
 import { verdictsOf } from '../core/plan/verdicts.ts';
@@ -36,6 +43,9 @@ export interface SurroundingsOptions {
   readonly slots: CommandSlots;
 }
 
+/** See SchedulingContext.fleet. */
+export type FleetSight = (() => FleetView | null) | undefined;
+
 export class SchedulerInputs {
   readonly #world: World;
   readonly #gate: LimitGate;
@@ -43,6 +53,7 @@ export class SchedulerInputs {
   readonly #checkouts: Checkouts;
   readonly #slots: CommandSlots;
   readonly #workers: Workers;
+  readonly #fleet: FleetSight;
   /** Milliseconds since the model answered anybody in this run, also one that has ended since; Infinity = nobody. */
   #unservedMs = Number.POSITIVE_INFINITY;
   /** The last answer, ms since 1970. */
@@ -51,13 +62,19 @@ export class SchedulerInputs {
   /** Milliseconds since the outage was noticed; null = there is none. */
   #outMs: number | null = null;
 
-  constructor(world: World, { root, gate, checkouts, slots }: SurroundingsOptions, workers: Workers) {
+  constructor(
+    world: World,
+    { root, gate, checkouts, slots }: SurroundingsOptions,
+    workers: Workers,
+    fleet: FleetSight,
+  ) {
     this.#world = world;
     this.#gate = gate;
     this.#room = watchRoom(world, root);
     this.#checkouts = checkouts;
     this.#slots = slots;
     this.#workers = workers;
+    this.#fleet = fleet;
   }
 
   /**
@@ -135,7 +152,7 @@ export class SchedulerInputs {
     const nowMs = this.#world.clock.now();
     const gate = this.#gateFor(state, nowMs);
     const waiting = planOf(state).ready.length > 0;
-    const room = waiting ? this.#room.forStarts(state.group.config, this.#starting()) : undefined;
+    const room = waiting ? this.#room.forStarts(state.group.config, this.#starting(state)) : undefined;
     return {
       preparingMax: 2 * this.#world.machine.cores,
       inQueue: { has: (id) => this.#slots.isWaiting(id) },
@@ -150,13 +167,16 @@ export class SchedulerInputs {
       ...(room === undefined ? {} : { room }),
       ...(state.running.size > 0 && this.#room.isDiskLow() ? { isDiskLow: true } : {}),
       others: this.#checkouts.others,
+      ...(this.#fleet === undefined ? {} : { fleet: this.#fleet() }),
     };
   }
 
-  /** Workers that have printed nothing yet. */
-  #starting(): number {
+  /** Workers on this machine that have printed nothing yet. */
+  #starting({ sessions }: GroupState): number {
     let starting = 0;
-    for (const { worker } of this.#workers.values()) if (!worker.stream.sawInit) starting += 1;
+    for (const [id, { worker }] of this.#workers) {
+      if (!worker.stream.sawInit && !isElsewhere(sessions.get(id))) starting += 1;
+    }
     return starting;
   }
 

@@ -295,13 +295,13 @@ describe('money', () => {
       if (what === 'lose') log.loseHost(id, lost(usage(spent), heldOf(record.state.attempt, spent)));
       if (what === 'end') log.pause(id, usage(spent), 'interrupted');
     } else if (record.lost?.[0] !== undefined && what === 'book') {
-      const { attemptId: attempt, usage: counted } = record.lost[0];
+      const { attempt, usage: counted } = record.lost[0];
       // A machine cannot have spent more than was reserved, nor less than it had told.
       const least = counted.costUsd - (counted.heldUsd ?? 0);
       log.add({
         type: 'session_booked',
         sessionId: id,
-        attemptId: attempt,
+        attemptId: attempt.id,
         usage: usage(roundUsd(least + (counted.heldUsd ?? 0) * share)),
       });
     } else if (record.usage.heldUsd !== undefined && what === 'settle') {

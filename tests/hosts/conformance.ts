@@ -8,10 +8,10 @@ import { attemptMark, tmpVariable } from '../../src/claude/launch/environment.ts
 import type { ProcessIdentity } from '../../src/core/event.ts';
 import type { SessionId } from '../../src/core/group.ts';
 import type { Attempt } from '../../src/core/session-state.ts';
-import type { AttemptSubject, Host, HostedAttempt } from '../../src/hosts/host.ts';
+import type { AttemptEnd, AttemptSubject, Host, HostedAttempt } from '../../src/hosts/host.ts';
 import { groupPaths, sessionPaths } from '../../src/store/paths.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
-import type { ExitStatus, SpawnOptions } from '../../src/world/world.ts';
+import type { SpawnOptions } from '../../src/world/world.ts';
 import { groupId, sid } from '../support/core-events.ts';
 import { basePath, makeTempFolder, until, unwrap } from '../world/rig.ts';
 
@@ -79,7 +79,7 @@ async function named(text: string): Promise<ProcessIdentity> {
   return identity;
 }
 
-const exitOf = (hosted: HostedAttempt): Promise<ExitStatus> => new Promise((resolve) => hosted.onExit(resolve));
+const exitOf = (hosted: HostedAttempt): Promise<AttemptEnd> => new Promise((resolve) => hosted.onExit(resolve));
 const lives = (identity: ProcessIdentity): boolean => world.processes.isAlive(identity);
 const isHalted = ({ pid }: ProcessIdentity): boolean =>
   Bun.spawnSync(['ps', '-o', 'stat=', '-p', String(pid)])

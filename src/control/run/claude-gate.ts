@@ -91,7 +91,7 @@ function toBeRun(
 ): SessionId[] | null {
   const run = { id: '', runner: world.machine.self };
   const sight = sightOf(world, groupPaths(root, groupId));
-  const begins = startEvents(state, { run, overrides: config, retryFailed, sight, ...(only ? { only } : {}) });
+  const begins = startEvents(state, { run, overrides: config, retryFailed, sight, hasFleet: true, ...(only ? { only } : {}) });
   if (!begins.ok || begins.value.length === 0) return null;
   const retried = begins.value.flatMap((event) => (event.type === 'group_resumed' ? event.retry : []));
   return [...state.sessions.keys()].filter((id) => {

@@ -88,7 +88,8 @@ export class Spots {
 
 const busy: Hold = { reason: 'starting', message: 'Other sessions are still starting up.' };
 
-function isElsewhere(record: SessionRecord | undefined): boolean {
+/** Its running attempt is on another machine. */
+export function isElsewhere(record: SessionRecord | undefined): boolean {
   return record?.state.status === 'running' && record.state.attempt.place !== undefined;
 }
 

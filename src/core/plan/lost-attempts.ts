@@ -35,14 +35,13 @@ export function heldOf({ reservedUsd = 0 }: Attempt, knownUsd: number): number {
 }
 
 /** The attempt is over, with this usage, and its machine was lost. */
-export function noteLost(record: SessionRecord, { id: attemptId, place, isLost }: Attempt, usage: Usage): void {
-  if (!isLost || place === undefined) return;
-  record.lost = [...(record.lost ?? []), { attemptId, place, usage }];
+export function noteLost(record: SessionRecord, attempt: Attempt, usage: Usage): void {
+  if (attempt.isLost) record.lost = [...(record.lost ?? []), { attempt, usage }];
 }
 
 /** What was known and held of the attempt becomes what it has cost. Throws IllegalEvent when none was lost. */
 function bookAttempt(state: GroupState, record: SessionRecord, attemptId: string, usage: Usage): void {
-  const counted = record.lost?.find((one) => one.attemptId === attemptId);
+  const counted = record.lost?.find(({ attempt }) => attempt.id === attemptId);
   if (counted === undefined) throw new IllegalEvent(`session ${record.definition.id} lost no attempt ${attemptId}`);
   state.usage = exchanged(state.usage, counted.usage, usage);
   record.usage = exchanged(record.usage, counted.usage, usage);

@@ -306,8 +306,9 @@ export class Agent {
     const own = [...this.#held.values()].filter(({ slot }) => slot.record.groupId === groupId);
     const attempts = own.flatMap(({ slot: { record } }) => {
       if (record.order === undefined) return [];
-      const { token, sessionId, order } = record;
-      return [{ token, attemptId: order.attemptId, sessionId, isOver: record.isOver === true }];
+      const { token, sessionId, order, lastN } = record;
+      const acknowledged = this.#held.get(token)?.attempt?.acknowledged ?? 0;
+      return [{ token, attemptId: order.attemptId, sessionId, isOver: record.isOver === true, lastN, acknowledged }];
     });
     const here: ToGroup = { kind: 'here', host: config.name, attempts };
     void redis.send(toGroupStream(groupId), [Buffer.from(JSON.stringify(here))]);

@@ -10,7 +10,8 @@ import { delay } from '../../world/clock.ts';
 import type { ExitStatus } from '../../world/world.ts';
 import { blobOf } from '../fleet/redis.ts';
 import type { AttemptNews, Blob, SlotCommand } from '../fleet/wire.ts';
-import type { HostedAttempt, Remains, TakeOver } from '../host.ts';
+import type { Remains, TakeOver } from '../host.ts';
+import type { LocalAttempt } from '../local-attempt.ts';
 import { reap } from '../reap.ts';
 import { type RunningCommand, runShellCommand } from '../shell-command.ts';
 import { snapshotWork } from './checkpoint.ts';
@@ -34,7 +35,7 @@ export class OrderedAttempt {
   readonly #context: AgentContext;
   readonly #slot: Slot;
   readonly #outbox: Outbox;
-  readonly #hosted: HostedAttempt;
+  readonly #hosted: LocalAttempt;
   readonly #commands = new Map<string, RunningCommand>();
   #work: AttemptWork | null = null;
   /** What was said while it is not known whether it lives; null = that is known. */
@@ -73,6 +74,11 @@ export class OrderedAttempt {
       onRoom: () => this.#pump(),
       tell: context.tell,
     });
+  }
+
+  /** Number of the last news that its runner has. */
+  get acknowledged(): number {
+    return this.#outbox.acknowledged;
   }
 
   get isOver(): boolean {

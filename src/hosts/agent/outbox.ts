@@ -96,6 +96,11 @@ export class Outbox {
     return this.#printed;
   }
 
+  /** Number of the last news that the other end has. */
+  get acknowledged(): number {
+    return this.#kept[0] === undefined ? this.#lastN : this.#kept[0].n - 1;
+  }
+
   hasSaid(say: AttemptNews['say']): boolean {
     return this.#said.has(say);
   }

@@ -2,10 +2,12 @@
 import { dirname, join } from 'node:path';
 import { checkAbilities } from '../../claude/abilities.ts';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
+import { workerSettings } from '../../claude/launch/settings.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import type { Snapshot } from '../../git/worktrees/snapshot.ts';
+import type { SessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
-import type { SpawnOptions } from '../../world/world.ts';
+import type { Files, SpawnOptions } from '../../world/world.ts';
 import { linkFailure } from '../../world/write-failure.ts';
 import { type Order, parcel, projectSlug } from '../fleet/wire.ts';
 import { checkLimits, limitsOf } from '../limits.ts';
@@ -95,6 +97,7 @@ async function prepare(
   // Those that git ignores: what lies there is the session's own already.
   const included = layOut(world.files, { files: inWorktree }, places, { keep: true });
   if (!included.ok) return included;
+  restateEnvironment(world.files, paths, env.value);
   work.value.files.noteAll();
   onWork(work.value);
   if (made.value.isNew) {
@@ -114,6 +117,17 @@ async function prepare(
     ...(limits === undefined ? {} : { limits }),
   };
   return ok(spawn);
+}
+
+/** What beats a project's settings states the environment of the machine on which it was written. */
+function restateEnvironment(
+  files: Files,
+  { workerSettings: path }: SessionPaths,
+  env: Readonly<Record<string, string>>,
+) {
+  const settings: unknown = JSON.parse(files.readText(path) ?? '{}');
+  const restated = { ...(settings as object), env: workerSettings(env).env };
+  files.writeAtomic(path, `${JSON.stringify(restated, null, 2)}\n`);
 }
 
 async function parcelOf({ redis }: AgentContext, order: Order) {

@@ -195,7 +195,17 @@ export const toGroup = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('here'),
     host: text,
-    attempts: z.array(z.object({ token: text, attemptId: text, sessionId: text, isOver: z.boolean() })),
+    attempts: z.array(
+      z.object({
+        token: text,
+        attemptId: text,
+        sessionId: text,
+        isOver: z.boolean(),
+        /** Number of the last command that was taken in, and of the last news that were acknowledged. */
+        lastN: count,
+        acknowledged: count,
+      }),
+    ),
   }),
 ]);
 export type ToGroup = z.infer<typeof toGroup>;

@@ -8,6 +8,7 @@ import { ok, type Result, type SessionFailure } from '../../core/failure.ts';
 import { defaultCommandTimeoutMs, type Work, type Workspace } from '../../core/group.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { Git } from '../../git/git.ts';
+import type { HostedCommand } from '../../hosts/host.ts';
 import { gatherProcesses, reap } from '../../hosts/reap.ts';
 import { commandFailure, type RunningCommand, runShellCommand } from '../../hosts/shell-command.ts';
 import type { SessionPaths } from '../../store/paths.ts';
@@ -22,7 +23,7 @@ export type Verdict = { readonly warnings: readonly Warning[] } & (
   | { readonly status: 'rejected'; readonly message: string; readonly output: string; readonly logFile: string }
   /** It could not be judged. */
   | { readonly status: 'failed'; readonly failure: SessionFailure }
-  | { readonly status: 'stopped'; readonly reason: StopReason }
+  | { readonly status: 'stopped'; readonly reason: StopReason | 'host-lost' }
 );
 
 export interface AcceptanceOptions {
@@ -35,6 +36,8 @@ export interface AcceptanceOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly git: Git;
   readonly slots: CommandSlots;
+  /** Runs the command on the machine where the session worked; absent = that is this one. */
+  readonly elsewhere?: (command: string, timeoutMs: number) => HostedCommand;
   /** Contract: only enqueues; called once. */
   readonly report: (verdict: Verdict) => void;
 }
@@ -61,7 +64,7 @@ export class Acceptance {
   readonly #warnings: Warning[] = [];
   #command: RunningCommand | null = null;
   #withdraw = (): void => {};
-  #stopped: StopReason | null = null;
+  #stopped: StopReason | 'host-lost' | null = null;
   #over = false;
 
   constructor(world: World, options: AcceptanceOptions) {
@@ -194,13 +197,34 @@ export class Acceptance {
     const onStop = (withdraw: () => void): void => {
       this.#withdraw = withdraw;
     };
-    const command = { sessionId, command: 'accept', onStop } as const;
+    // Elsewhere it takes no room here.
+    const isLight = this.#options.elsewhere !== undefined;
+    const command = { sessionId, command: 'accept', isLight, onStop } as const;
     return (await slots.take(command, () => this.#runCommand(accept))) ?? ok(null);
+  }
+
+  /** As #runCommand. What the command leaves there is left there. */
+  async #runElsewhere(accept: string, run: NonNullable<AcceptanceOptions['elsewhere']>) {
+    const { acceptTimeoutMs = defaultCommandTimeoutMs } = this.#options.record.definition;
+    const running = run(accept, acceptTimeoutMs);
+    this.#command = { ...running, abandon: () => {}, halt: () => {} };
+    const end = await running.ended;
+    this.#command = null;
+    if (end.unstarted !== undefined) {
+      this.#stopped ??= 'host-lost';
+      return ok(null);
+    }
+    const log = this.#world.files.openAppend(this.#options.paths.acceptLog);
+    log.append(`$ ${accept}\n${end.tail}\n`);
+    log.close();
+    const message = commandFailure('The acceptance command', accept, end, acceptTimeoutMs);
+    return ok(end.ok ? null : { message, output: end.tail });
   }
 
   /** Null when it succeeded. Fails when its worktree cannot be looked at or tidied. */
   async #runCommand(accept: string): Promise<Result<Rejection | null>> {
-    const { record, paths, env, attemptId, git } = this.#options;
+    const { record, paths, env, attemptId, git, elsewhere } = this.#options;
+    if (elsewhere !== undefined) return this.#runElsewhere(accept, elsewhere);
     const { acceptTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
     const worktree = record.workspace?.path;
     const before = worktree === undefined ? ok([]) : await (await leavings()).untrackedFiles(git, worktree);

@@ -6,7 +6,7 @@ import { type GroupPaths, sessionPaths } from '../../store/paths.ts';
 import { fillPrompt } from '../../template/fill-references.ts';
 import type { World } from '../../world/world.ts';
 import type { Fact } from '../facts.ts';
-import { Acceptance } from './acceptance.ts';
+import { Acceptance, type AcceptanceOptions } from './acceptance.ts';
 import type { AttemptPreparer } from './attempt-setup.ts';
 import type { CommandSlots } from './command-slots.ts';
 
@@ -16,6 +16,8 @@ const passing: ReadonlySet<StopReason> = new Set(['timeout', 'stall', 'slice', '
 export interface AcceptancesOptions {
   readonly paths: GroupPaths;
   readonly needs: AttemptPreparer['forCommands'] & { readonly slots: CommandSlots };
+  /** As in AcceptanceOptions, of the session's running attempt. */
+  readonly elsewhere?: (sessionId: SessionId) => AcceptanceOptions['elsewhere'];
   /** Contract: only enqueues. */
   readonly enqueue: (fact: Fact) => void;
 }
@@ -36,12 +38,14 @@ export class Acceptances {
     if (record?.state.status !== 'running' || record.state.attempt.accepting === undefined) return;
     const { id: attemptId, stopping } = record.state.attempt;
     const { paths, needs, enqueue } = this.#options;
+    const elsewhere = this.#options.elsewhere?.(sessionId);
     const acceptance = new Acceptance(this.#world, {
       record,
       attemptId,
       task: () => fillPrompt(record.definition, state, sessionPaths(paths, sessionId).inputs).prompt,
       paths: sessionPaths(paths, sessionId),
       ...needs,
+      ...(elsewhere === undefined ? {} : { elsewhere }),
       report: (verdict) => {
         this.#running.delete(sessionId);
         enqueue({ kind: 'judged', sessionId, attemptId, verdict });

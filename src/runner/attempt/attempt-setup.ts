@@ -80,7 +80,10 @@ export interface AttemptPreparer {
   readonly forCommands: { readonly env: Environment; readonly git: Git };
 }
 
-export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'>;
+export type PrepareInput = Pick<WorkplaceInput, 'state' | 'record' | 'attempt' | 'isolated' | 'onStop'> & {
+  /** It is made on another machine, whose claude can do this; that one has a program and a login of its own. */
+  readonly elsewhere?: Abilities;
+};
 
 /** A preparer for one run: the program is looked for and the login checked once, before the first start. */
 export function createPreparer(world: World, options: PreparerOptions): AttemptPreparer {
@@ -94,13 +97,16 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
   return {
     forCommands: { env: commandEnv, git },
     prepare: async (input) => {
-      const { record, state } = input;
-      const chosen = await claude.choose(state.group.config.acceptClaude, record.definition.projectPath);
+      const { record, state, elsewhere } = input;
+      const chosen =
+        elsewhere === undefined
+          ? await claude.choose(state.group.config.acceptClaude, record.definition.projectPath)
+          : ok({ program: 'claude', can: elsewhere });
       if (!chosen.ok) return chosen;
       const { program, can = {} } = chosen.value;
       const able = checkAbilities(wantedOf(options, record), can);
       if (!able.ok) return able;
-      const limitable = checkLimits(record.definition, world.processes);
+      const limitable = elsewhere === undefined ? checkLimits(record.definition, world.processes) : ok(undefined);
       if (!limitable.ok) return limitable;
       const paths = sessionPaths(options.paths, record.definition.id);
       try {
@@ -108,22 +114,27 @@ export function createPreparer(world: World, options: PreparerOptions): AttemptP
         if (link !== undefined) return { ok: false, failure: linkFailure(link) };
         const isNew = world.files.makeFolder(paths.config);
         const env = environment(world, options, paths, input);
-        const found = await workplaces.placeFor({ ...input, paths, env: commandEnv });
+        const found = await workplaces.placeFor({
+          ...input,
+          paths,
+          env: commandEnv,
+          isElsewhere: elsewhere !== undefined,
+        });
         if (!found.ok) return found;
         const { folder, loss } = found.value;
         const settings = checkProjectSettings(world, folder, env);
         if (!settings.ok) return settings;
-        // The key of a rehearsal is ours, and asking takes as long as starting a session.
-        login ??=
-          options.rehearsalUrl === undefined && claude.isLoggedIn !== true
-            ? askLogin(world, options, { program, env, folder })
-            : Promise.resolve(ok(null));
+        // The key of a rehearsal is ours, asking takes as long as starting a session, and who pays for what is done
+        // elsewhere is known there.
+        const asks = options.rehearsalUrl === undefined && claude.isLoggedIn !== true && elsewhere === undefined;
+        if (asks) login ??= askLogin(world, options, { program, env, folder });
+        const known = asks ? (login as Promise<Result<unknown>>) : Promise.resolve(ok(null));
         const systems = contextOf(record.definition);
         const place = { folder, ...(loss === undefined ? {} : { loss }) };
         const subject: Subject = { ...input, ...place, systems, paths, program, can, env, templates, isNew };
         const launch = prepareFiles(world, options, subject);
         // What was written by now is the session's own; its project is told of it when it can be started.
-        const loggedIn = await login;
+        const loggedIn = await known;
         // Trouble with our own files says nothing about the login.
         if (!loggedIn.ok && loggedIn.failure.reason === 'write-failed') login = null;
         if (!loggedIn.ok) return loggedIn;
@@ -194,7 +205,7 @@ function environment(
   world: World,
   options: PreparerOptions,
   paths: SessionPaths,
-  { record, attempt }: PrepareInput,
+  { record, attempt, elsewhere }: PrepareInput,
 ): Environment {
   const home = homeOfRehearsal(options);
   if (options.rehearsalUrl !== undefined) {
@@ -203,12 +214,14 @@ function environment(
     world.files.writeAtomic(join(home, '.gitconfig'), rehearsalIdentity);
   }
   world.files.makeFolder(paths.tmp);
+  // What is elsewhere has the environment of its machine.
+  const caller = elsewhere === undefined ? options.callerEnv : {};
   const env = workerEnvironment({
-    caller: options.callerEnv,
+    caller,
     attemptId: attempt.id,
     configDir: paths.config,
     tmpDir: paths.tmp,
-    login: chooseLogin(options.callerEnv),
+    login: chooseLogin(caller),
     ...wantedOf(options, record),
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
@@ -249,7 +262,11 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
       shared: [...claudeMd.map(({ text }) => text), ...contextInstructions(systems, claudeSessionId)],
       rules: contextRules(systems),
     },
-    settings: { base, hooks: ownHooks(options.packageRoot, systems), allow: ownPermissions(systems) },
+    settings: {
+      base,
+      hooks: ownHooks(options.packageRoot, systems, subject.elsewhere !== undefined),
+      allow: ownPermissions(systems),
+    },
     files,
     mcp,
   });

@@ -3,7 +3,8 @@ import type { Outcome } from '../../claude/outcome.ts';
 import { adviceText, commandText } from '../../core/advice.ts';
 import type { StopReason, Warning } from '../../core/event.ts';
 import { errorText, type Failure, type SessionFailure, type SessionFailureReason } from '../../core/failure.ts';
-import type { GroupId, Usage } from '../../core/group.ts';
+import { type GroupId, roundUsd, type Usage } from '../../core/group.ts';
+import type { AttemptEnd } from '../../hosts/host.ts';
 import { errorCode } from '../../world/system-error.ts';
 import type { LimitKind } from '../../world/world.ts';
 
@@ -37,6 +38,32 @@ export function sessionFailure({ reason, message, next, nextInPlace }: Failure):
 
 export function pausedBeforeStart(reason: StopReason): Outcome {
   return { status: 'paused', reason, message: 'Paused before claude was started.', warnings: [] };
+}
+
+/** Nothing was begun on the machine that was to do so, so that another one may; null for any other trouble. */
+export function notBegun({ reason, message }: Failure): Outcome | null {
+  return reason === 'other-host' ? { status: 'paused', reason: 'interrupted', message, warnings: [] } : null;
+}
+
+/** Its machine was lost, or ended it because nobody could reach that any more; null when it ended by itself. */
+export function cutShort(end: AttemptEnd, hasResult: boolean): Outcome | null {
+  if (end.kind === 'lost') {
+    const message = `Nothing is heard of the machine ${end.host} any more; it goes on from what had come back by then.`;
+    return { status: 'paused', reason: 'host-lost', message, warnings: [] };
+  }
+  if (end.kind !== 'fenced' || hasResult) return null;
+  const message = `The machine ${end.host} could not be reached, and ended it.`;
+  return { status: 'paused', reason: 'host-lost', message, warnings: [] };
+}
+
+/** All that it may have cost besides what is known is held: what is told of it may come late, or never. */
+export function withAllHeld(usage: Usage, reservedUsd: number | undefined): Usage {
+  const { heldUsd: held = 0, estimated: _, ...rest } = usage;
+  const known = roundUsd(usage.costUsd - held);
+  // Without a cap nothing says how much that is.
+  if (reservedUsd === undefined) return usage;
+  const heldUsd = Math.max(0, roundUsd(reservedUsd - known));
+  return { ...rest, costUsd: roundUsd(known + heldUsd), ...(heldUsd > 0 ? { heldUsd } : {}) };
 }
 
 /** A worker was found at work that the log does not know, and ended; the next attempt goes on with its conversation. */
@@ -91,6 +118,11 @@ export const leftoverWarning = (): Warning => ({
 /** The same outcome with a note of the money that is held for the attempt, if any is. */
 export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId): Outcome {
   if (heldUsd === undefined) return outcome;
+  if (outcome.status === 'paused' && outcome.reason === 'host-lost') {
+    const about = `Up to $${heldUsd.toFixed(2)} that it may have cost besides are held until its machine is there again`;
+    const message = `${outcome.message} ${about}, or you decide. See: ${commandText(['group', 'budget', groupId])}`;
+    return { ...outcome, message };
+  }
   const message =
     'The machine went down, or what the session had written was lost, while it worked, or claude named figures that ' +
     `cannot be true. Up to $${heldUsd.toFixed(2)} that it may have cost besides are counted until you decide. ` +

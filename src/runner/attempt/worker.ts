@@ -13,19 +13,22 @@ import { judge, type Outcome } from '../../claude/outcome.ts';
 import { type AttemptStream, emptyStream, foldMessage, isSuccess } from '../../claude/stream.ts';
 import { usageWithUnseen } from '../../claude/unseen-cost.ts';
 import type { ProcessIdentity, StopReason } from '../../core/event.ts';
-import type { HostedAttempt } from '../../hosts/host.ts';
+import type { AttemptEnd, HostedAttempt } from '../../hosts/host.ts';
 import { patiently } from '../../hosts/reap.ts';
 import { delay } from '../../world/clock.ts';
-import type { ExitStatus, World } from '../../world/world.ts';
+import type { World } from '../../world/world.ts';
 import type { WorkerNews } from '../facts.ts';
 import { MessageQueue } from '../message-queue.ts';
 import type { Preparation } from './launch.ts';
 import {
+  cutShort,
   failedToStart,
+  notBegun,
   pausedBeforeStart,
   strayEnded,
   strayLeft,
   unexpectedEnd,
+  withAllHeld,
   withHeld,
   withLeftovers,
   withLimitsHit,
@@ -71,6 +74,8 @@ export class Worker {
   /** What is read now was written while another runner, or none, was there: nobody knows when. */
   #isHistory = false;
   #over = false;
+  /** Its machine is lost, and nobody knows what it did there last. */
+  #isLost = false;
 
   constructor(world: World, hosted: HostedAttempt, options: WorkerOptions) {
     this.#world = world;
@@ -107,7 +112,7 @@ export class Worker {
     const started = await this.#hosted.start(launch.value.spawn, this.#options.offset);
     // Whoever let go of it meanwhile lets go of what was started, too.
     if (this.#over) return this.#hosted.leave();
-    if (!started.ok) return this.#end(failedToStart(started.failure));
+    if (!started.ok) return this.#end(notBegun(started.failure) ?? failedToStart(started.failure));
     this.#prompt = launch.value.prompt;
     this.#said.omit(launch.value.prompt);
     this.#follow();
@@ -329,7 +334,7 @@ export class Worker {
     this.#hosted.write(usageRequest(String(this.#requests)));
   }
 
-  async #finish(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<void> {
+  async #finish(exit: AttemptEnd, found: 'watched' | 'after-crash'): Promise<void> {
     const unread = await this.#readToEnd();
     if (this.#over) return;
     this.#over = true;
@@ -337,6 +342,7 @@ export class Worker {
     try {
       const outcome = await this.#conclude(exit, found);
       if (unread !== null) return this.#report(unexpectedEnd(unread));
+      this.#isLost = exit.kind === 'lost';
       // Nobody saw a worker die that is found dead; the last thing it wrote is the best we know.
       const { transcript } = this.#options.paths;
       this.#report(outcome, found === 'after-crash' ? this.#world.files.info(transcript)?.mtimeMs : undefined);
@@ -360,8 +366,12 @@ export class Worker {
   }
 
   /** Ends what is left of the worker, whatever could be read of it, and judges it. */
-  async #conclude(exit: ExitStatus, found: 'watched' | 'after-crash'): Promise<Outcome> {
-    const { leftover, limitsHit, lastStderrLine } = await this.#hosted.reap();
+  async #conclude(end: AttemptEnd, found: 'watched' | 'after-crash'): Promise<Outcome> {
+    const { leftover, limitsHit, lastStderrLine, failure } = await this.#hosted.reap();
+    if (failure !== undefined) return failedToStart(failure);
+    const cut = cutShort(end, this.stream.lastResult !== undefined);
+    if (cut !== null) return cut;
+    const exit = end.kind === 'lost' || end.kind === 'fenced' ? ({ kind: 'unknown' } as const) : end;
     const { paths, expectHook, expectStructured } = this.#options;
     const seen = {
       isCutOff: await patiently(this.#world, () => isCutOff(this.#world, paths.config, this.stream)),
@@ -383,7 +393,8 @@ export class Worker {
 
   #report(outcome: Outcome, endedAtMs = this.#world.clock.now()): void {
     const durationMs = Math.max(0, Math.round(endedAtMs - this.#options.startedAtMs));
-    const usage = usageWithUnseen({ ...this.#options, stream: this.stream, isInTurn: this.#inTurn }, durationMs);
+    const seen = usageWithUnseen({ ...this.#options, stream: this.stream, isInTurn: this.#inTurn }, durationMs);
+    const usage = this.#isLost ? withAllHeld(seen, this.#options.reservedUsd) : seen;
     const rest = { progressed: this.stream.toolsDone > 0, unread: this.#said.unread };
     this.#emit({
       kind: 'ended',

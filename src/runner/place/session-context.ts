@@ -9,7 +9,7 @@ import type { ContextName, SessionDefinition } from '../../core/group.ts';
 import { sessionUuid } from '../../core/id.ts';
 import type { SessionRecord } from '../../core/session-state.ts';
 import type { SessionPaths } from '../../store/paths.ts';
-import { ownCommand } from '../../world/own-program.ts';
+import { launcherIn, ownCommand } from '../../world/own-program.ts';
 import type { World } from '../../world/world.ts';
 
 /** In the order in which the model reads them. FABER, too: a session may begin a run itself. */
@@ -27,8 +27,9 @@ const spoken = {
 } as const satisfies Record<HookEvent, string>;
 
 /** The session's own task first, then each system: the model reads them in this order. */
-export function ownHooks(packageRoot: string, systems: readonly ContextName[]): OwnHook[] {
-  const own = ownCommand('hook', packageRoot);
+export function ownHooks(packageRoot: string, systems: readonly ContextName[], isElsewhere = false): OwnHook[] {
+  // Nobody knows in what form the program is there, but for what starts any of them.
+  const own = isElsewhere ? { program: launcherIn(packageRoot), args: ['hook'] } : ownCommand('hook', packageRoot);
   const hook = (event: HookEvent, system: string): OwnHook => ({
     event,
     program: { ...own, args: [...own.args, system, spoken[event]] },

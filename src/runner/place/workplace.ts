@@ -15,6 +15,8 @@ export interface WorkplaceInput {
   readonly env: Readonly<Record<string, string>>;
   /** Told as soon as the worktree exists, also when its set-up fails afterwards. */
   readonly isolated: (workspace: Workspace, notes: readonly string[]) => void;
+  /** The attempt is made on another machine: its set-up is run there. */
+  readonly isElsewhere?: boolean;
   /** Takes what ends early what is being prepared now. */
   readonly onStop: (stop: () => void) => void;
 }

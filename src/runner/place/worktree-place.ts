@@ -89,7 +89,7 @@ const besideFaber =
 export async function setUp(
   world: World,
   git: Git,
-  { record, attempt, paths, env, isolated, onStop }: WorkplaceInput,
+  { record, attempt, paths, env, isolated, isElsewhere, onStop }: WorkplaceInput,
   { workspace, isNew, notes, slots }: Made & { readonly slots: CommandSlots },
 ): Promise<Result<Workplace>> {
   const { setup, setupTimeoutMs = defaultCommandTimeoutMs, projectPath } = record.definition;
@@ -107,6 +107,7 @@ export async function setUp(
   const place = { folder: workspace.folder, ...(loss === undefined ? {} : { loss }) };
   if (isSetUp) return ok(place);
   if (!copied.ok) return copied;
+  if (isElsewhere) return ok(place);
   if (setup !== undefined) {
     const { folder: cwd } = workspace;
     const options = {

@@ -1,0 +1,381 @@
+/**
+ * The machines of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts that
+ * are there. Nothing here decides; whoever does is told whenever something has changed.
+ */
+import type { Abilities } from '../../claude/abilities.ts';
+import type { Place } from '../../core/event.ts';
+import { assert } from '../../core/failure.ts';
+import type { SessionId } from '../../core/group.ts';
+import type { FleetView, Needs, Wish } from '../../core/plan/decision.ts';
+import type { Attempt } from '../../core/session-state.ts';
+import type { Git } from '../../git/git.ts';
+import type { World } from '../../world/world.ts';
+import { hostLabel } from './keys.ts';
+import { LateAttempt, type LateOptions } from './late.ts';
+import type { WishPlace } from './leases.ts';
+import type { FleetLink } from './link.ts';
+import { LossClock } from './loss.ts';
+import { Mirror } from './mirror.ts';
+import { placesHere } from './order.ts';
+import type { RegisteredHost } from './registry.ts';
+import { RemoteAttempt } from './remote-attempt.ts';
+import type { RemoteSubject, Sender } from './remote-subject.ts';
+import { WorkShipper } from './ship-work.ts';
+import { type HostAbilities, type SlotCommand, type ToGroup, wireVersion } from './wire.ts';
+import { describeHosts } from './words.ts';
+
+const tickMs = 1_000;
+/** A machine takes a slot back after 30 seconds without an order. */
+const offerMsMax = 20_000;
+/** Others wait no longer for one that nobody grants. */
+const longWishMs = 5_000;
+const listMs = 5_000;
+/** A newer runner counts on from what the machine has heard; until it knows that it says nothing. */
+interface Speech {
+  n: number | null;
+  readonly unsaid: SlotCommand[];
+}
+
+interface Wished {
+  readonly needs: Needs;
+  readonly sinceMs: number;
+  /** Undefined until the engine has it. */
+  place?: WishPlace;
+  isWithdrawn?: true;
+}
+
+interface Offer {
+  readonly place: Place;
+  readonly abilities: HostAbilities;
+  readonly sinceMs: number;
+}
+
+interface Watched {
+  readonly attempt: RemoteAttempt;
+  readonly clock: LossClock;
+}
+
+export interface FleetOptions {
+  readonly groupId: string;
+  readonly leaseMs: number;
+  readonly git: Git;
+  readonly packageRoot: string;
+  /** Sessions that may work here at once while others could go elsewhere. */
+  readonly localSlots: number;
+  /** Something has changed. Contract: only enqueues. */
+  readonly onChange: () => void;
+  /** The machine of the attempt is lost; its worker hears of it by `onExit`, after this. */
+  readonly onLost: (sessionId: SessionId, attemptId: string, host: string) => void;
+}
+
+export type RemoteInput = Pick<
+  RemoteSubject,
+  'sessionId' | 'attemptId' | 'paths' | 'place' | 'number' | 'offset' | 'definition' | 'waits' | 'workspace'
+>;
+
+export class Fleet {
+  readonly #world: World;
+  readonly #link: FleetLink;
+  readonly #options: FleetOptions;
+  readonly #shipper: WorkShipper;
+  readonly #wished = new Map<SessionId, Wished>();
+  readonly #offers = new Map<SessionId, Offer>();
+  /** By token. */
+  readonly #attempts = new Map<string, Watched>();
+  readonly #late = new Map<string, LateAttempt>();
+  readonly #abilities = new Map<string, HostAbilities>();
+  readonly #speeches = new Map<string, Speech>();
+  readonly #timers = new Set<() => void>();
+  #hosts: readonly RegisteredHost[] | null = null;
+  /** Counted, so that neither a jump of the clock nor a machine that slept makes a lease seem over. */
+  #nowMs = 0;
+  #isLooking = false;
+  #isClosed = false;
+
+  constructor(world: World, link: FleetLink, options: FleetOptions) {
+    this.#world = world;
+    this.#link = link;
+    this.#options = options;
+    this.#shipper = new WorkShipper(options.git, link.blobs);
+    link.listen((message, taken) => this.#hear(message, taken));
+    void this.#list();
+    this.#everyTick();
+  }
+
+  // What decide is told, and what it decided.
+
+  get view(): FleetView {
+    const granted = new Map([...this.#offers].map(([id, { place }]) => [id, place] as const));
+    const isLong = (id: SessionId): boolean => {
+      const wished = this.#wished.get(id);
+      return wished !== undefined && this.#nowMs - wished.sinceMs >= longWishMs;
+    };
+    const describe = (needs: Needs): string => describeHosts(this.#hosts, needs);
+    return { granted, longWished: { has: isLong }, localSlots: this.#options.localSlots, describe };
+  }
+
+  /** These are all that are wanted now. Slots that nobody wants any more are given back. */
+  want(wishes: readonly Wish[]): void {
+    const wanted = new Map(wishes.map(({ sessionId, needs }, index) => [sessionId, { needs, priority: index + 1 }]));
+    for (const [sessionId, wished] of this.#wished) {
+      const now = wanted.get(sessionId);
+      if (now !== undefined && JSON.stringify(now.needs) === JSON.stringify(wished.needs)) wanted.delete(sessionId);
+      else this.#withdraw(sessionId, wished);
+    }
+    for (const [sessionId, offer] of this.#offers) this.#giveBack(sessionId, offer);
+    for (const [sessionId, { needs, priority }] of wanted) void this.#wish(sessionId, needs, priority);
+  }
+
+  async #wish(sessionId: SessionId, needs: Needs, priority: number): Promise<void> {
+    const wished: Wished = { needs, sinceMs: this.#nowMs };
+    this.#wished.set(sessionId, wished);
+    const labels = [...(needs.requires ?? []), ...(needs.host === undefined ? [] : [hostLabel(needs.host)])];
+    const placed = await this.#link.wish(sessionId, labels, priority);
+    if (placed.ok) {
+      wished.place = placed.value;
+      if (wished.isWithdrawn || this.#isClosed) void this.#link.withdraw(placed.value);
+      return;
+    }
+    // Whoever still wants it wishes anew.
+    if (this.#wished.get(sessionId) === wished) this.#wished.delete(sessionId);
+    this.#later(tickMs, this.#options.onChange);
+  }
+
+  #withdraw(sessionId: SessionId, wished: Wished): void {
+    this.#wished.delete(sessionId);
+    wished.isWithdrawn = true;
+    if (wished.place !== undefined) void this.#link.withdraw(wished.place);
+  }
+
+  #giveBack(sessionId: SessionId, { place }: Offer): void {
+    this.#offers.delete(sessionId);
+    this.#release(place);
+  }
+
+  /** The session's attempt has been decided for that slot, so it is nobody else's from now on. */
+  take(sessionId: SessionId): void {
+    this.#offers.delete(sessionId);
+  }
+
+  /** What the claude of that machine can do; empty when nothing is known. */
+  abilitiesOf({ token }: Place): Abilities {
+    const { forwardsSubagents, limitsUntrusted, limitsMemory } = this.#abilities.get(token) ?? {};
+    return {
+      ...(forwardsSubagents === undefined ? {} : { forwardsSubagents }),
+      ...(limitsUntrusted === undefined ? {} : { untrusted: limitsUntrusted }),
+      ...(limitsMemory === undefined ? {} : { toolMemory: limitsMemory }),
+    };
+  }
+
+  // Attempts.
+
+  /** The attempt in its slot; the same one for all who ask. */
+  attempt(input: RemoteInput): RemoteAttempt {
+    const { token } = input.place;
+    const known = this.#attempts.get(token)?.attempt;
+    if (known !== undefined) return known;
+    const { git, packageRoot, groupId } = this.#options;
+    const { blobs } = this.#link;
+    const subject: RemoteSubject = { ...input, git, packageRoot, groupId, blobs, shipper: this.#shipper };
+    const places = () => {
+      const workspace = input.workspace();
+      return workspace === undefined ? undefined : placesHere(this.#world.files, subject, workspace.folder);
+    };
+    const mirror = new Mirror(git, blobs, { ...input, places });
+    const attempt = new RemoteAttempt(subject, this.#senderFor(input.place), mirror);
+    this.#attempts.set(token, { attempt, clock: new LossClock(this.#options.leaseMs) });
+    return attempt;
+  }
+
+  /** One that an earlier runner began: nothing is said to it before it is known what it has heard. */
+  recall(input: RemoteInput): RemoteAttempt {
+    this.#speeches.set(input.place.token, { n: null, unsaid: [] });
+    return this.attempt(input);
+  }
+
+  /** Nothing is wanted of the slot any more. */
+  over({ place }: Attempt): void {
+    if (place === undefined) return;
+    const watched = this.#attempts.get(place.token);
+    this.#attempts.delete(place.token);
+    // What a lost one says later is taken in by whoever waits for it.
+    if (watched === undefined || watched.attempt.isLost) return;
+    this.#release(place);
+  }
+
+  /** Takes in what a lost attempt says when its machine is there again, until `booked`. */
+  awaitLate(options: LateOptions): void {
+    const { place } = options;
+    if (this.#late.has(place.token)) return;
+    this.#speeches.set(place.token, { n: null, unsaid: [] });
+    const { say, later } = this.#senderFor(place);
+    const acknowledge = (through: number) => say({ do: 'acknowledge', through });
+    const again = (action: () => void) => later(tickMs, action);
+    this.#late.set(place.token, new LateAttempt(this.#options.git, options, { acknowledge, later: again }));
+    this.hello(place.host);
+  }
+
+  /** What the lost attempt has cost is on record. */
+  booked({ token }: Place): void {
+    const late = this.#late.get(token);
+    if (late === undefined) return;
+    this.#late.delete(token);
+    this.#release(late.place);
+  }
+
+  /** Asks a machine what it has of the group. */
+  hello(host: string): void {
+    this.#link.send(host, { kind: 'hello', groupId: this.#options.groupId });
+  }
+
+  #senderFor(place: Place): Sender {
+    return {
+      say: (command) => this.#say(place, command),
+      goOnFrom: (lastN) => this.#goOnFrom(place, lastN),
+      hello: () => this.hello(place.host),
+      later: (ms, action) => this.#later(ms, action),
+    };
+  }
+
+  #say(place: Place, command: SlotCommand): void {
+    const { token, host } = place;
+    const speech = this.#speeches.get(token) ?? { n: 0, unsaid: [] };
+    this.#speeches.set(token, speech);
+    if (speech.n === null) {
+      speech.unsaid.push(command);
+      return;
+    }
+    speech.n += 1;
+    const { groupId } = this.#options;
+    this.#link.send(host, { kind: 'slot', token, groupId, n: speech.n, command });
+  }
+
+  #goOnFrom(place: Place, lastN: number): void {
+    const speech = this.#speeches.get(place.token);
+    if (speech?.n !== null) return;
+    speech.n = lastN;
+    for (const command of speech.unsaid.splice(0)) this.#say(place, command);
+  }
+
+  #release(place: Place): void {
+    this.#say(place, { do: 'release' });
+    this.#speeches.delete(place.token);
+    this.#abilities.delete(place.token);
+  }
+
+  // What machines say.
+
+  #hear(message: ToGroup, taken: () => void): void {
+    switch (message.kind) {
+      case 'offer':
+        this.#onOffer(message);
+        taken();
+        return;
+      case 'attempt': {
+        const { token, n, news } = message;
+        const watched = this.#attempts.get(token);
+        const hearer = watched === undefined || watched.attempt.isLost ? this.#late.get(token) : watched.attempt;
+        // Of what is over nobody asks any more.
+        if (hearer === undefined) taken();
+        else hearer.hear(n, news, taken);
+        return;
+      }
+      case 'here':
+        this.#onHere(message);
+        taken();
+        return;
+    }
+  }
+
+  #onOffer({ host, token, job, sessionId, abilities }: Extract<ToGroup, { kind: 'offer' }>): void {
+    const wished = this.#wished.get(sessionId);
+    const place: Place = { host, token, job: `${wished?.place?.labelSet ?? ''}/${job}` };
+    const isWanted = wished?.place?.job === job && abilities.wire === wireVersion;
+    if (!isWanted) {
+      // It may be the answer to a wish of an earlier runner, or one that was taken back too late.
+      if (!this.#attempts.has(token)) this.#release(place);
+      return;
+    }
+    this.#wished.delete(sessionId);
+    this.#offers.set(sessionId, { place, abilities, sinceMs: this.#nowMs });
+    this.#abilities.set(token, abilities);
+    this.#options.onChange();
+  }
+
+  #onHere({ host, attempts }: Extract<ToGroup, { kind: 'here' }>): void {
+    const there = new Map(attempts.map((one) => [one.token, one]));
+    for (const [token, { attempt }] of this.#attempts) {
+      if (attempt.subject.place.host === host) attempt.greeted(there.get(token) ?? null);
+    }
+    for (const [token, { lastN, acknowledged }] of there) {
+      const late = this.#late.get(token);
+      if (late !== undefined) this.#goOnFrom(late.place, lastN);
+      late?.greeted(acknowledged);
+      if (late !== undefined || this.#attempts.has(token)) continue;
+      // Its end is on record, and the runner that put it there was gone before it could say so.
+      const place = { host, token, job: '' };
+      this.#speeches.set(token, { n: lastN, unsaid: [] });
+      this.#release(place);
+    }
+  }
+
+  // Time.
+
+  #later(ms: number, action: () => void): void {
+    const cancel = this.#world.clock.after(ms, () => {
+      this.#timers.delete(cancel);
+      if (!this.#isClosed) action();
+    });
+    this.#timers.add(cancel);
+  }
+
+  #everyTick(): void {
+    this.#later(tickMs, () => {
+      this.#nowMs += tickMs;
+      for (const [sessionId, offer] of this.#offers) {
+        if (this.#nowMs - offer.sinceMs >= offerMsMax) this.#giveBack(sessionId, offer);
+      }
+      if (this.#nowMs % listMs === 0) void this.#list();
+      void this.#look();
+      this.#everyTick();
+    });
+  }
+
+  async #list(): Promise<void> {
+    const listed = await this.#link.hosts();
+    if (listed.ok) this.#hosts = listed.value;
+  }
+
+  async #look(): Promise<void> {
+    const watched = [...this.#attempts.values()].filter(({ attempt }) => attempt.isUnderWay);
+    if (this.#isLooking || watched.length === 0) return;
+    this.#isLooking = true;
+    const seen = await this.#link.look(watched.map(({ attempt }) => wishPlaceOf(attempt.subject.place)));
+    this.#isLooking = false;
+    if (this.#isClosed) return;
+    for (const [index, { attempt, clock }] of watched.entries()) {
+      if (!attempt.isUnderWay) continue;
+      if (seen === null) clock.notSeen();
+      else if (clock.seen(this.#nowMs, seen.left[index] ?? null, seen.server) && !attempt.subject.waits) {
+        const { sessionId, attemptId, place } = attempt.subject;
+        this.#options.onLost(sessionId, attemptId, place.host);
+        attempt.lose();
+      }
+    }
+  }
+
+  /** What was wished for and not used is given back; what runs works on. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.want([]);
+    this.#isClosed = true;
+    for (const cancel of this.#timers) cancel();
+    await this.#link.close();
+  }
+}
+
+function wishPlaceOf({ job }: Place): WishPlace {
+  const at = job.lastIndexOf('/');
+  assert(at >= 0, `${job} names no job of a queue`);
+  return { labelSet: job.slice(0, at), job: job.slice(at + 1) };
+}

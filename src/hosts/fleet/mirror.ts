@@ -1,0 +1,184 @@
+/**
+ * What lies here of an attempt on another machine: its transcript, its conversation and files, and its work, each as far
+ * as it has come. All of it is on the disk before the other end is told so.
+ */
+import { dirname, join } from 'node:path';
+import { fail, ok, type Result } from '../../core/failure.ts';
+import type { SessionId, Workspace } from '../../core/group.ts';
+import type { Git } from '../../git/git.ts';
+import { commitOf } from '../../git/run-git.ts';
+import { forgetRefs, hasCommits, keepCommit, takeBundle } from '../../git/worktrees/bundles.ts';
+import { applySnapshot } from '../../git/worktrees/snapshot.ts';
+import type { SessionPaths } from '../../store/paths.ts';
+import { layOut, type Places } from '../agent/lay-out.ts';
+import type { BlobStore } from './link.ts';
+import { workRefs } from './ship-work.ts';
+import { type AttemptNews, type Blob, parcel } from './wire.ts';
+
+type Checkpoint = Extract<AttemptNews, { say: 'checkpoint' }>;
+
+export interface MirrorOptions {
+  readonly sessionId: SessionId;
+  readonly paths: SessionPaths;
+  /** Bytes of the transcript before the attempt. */
+  readonly offset: number;
+  /** Of this machine; absent while it has no worktree. */
+  readonly places: () => Places | undefined;
+  readonly workspace: () => Workspace | undefined;
+}
+
+/** Appends what comes of a transcript to a file, each byte once. */
+export class PrintedFile {
+  readonly #git: Git;
+  readonly #path: string;
+  readonly #offset: number;
+  #isUnsynced = false;
+
+  /** `offset`: bytes of the file before the attempt. */
+  constructor(git: Git, path: string, offset: number) {
+    this.#git = git;
+    this.#path = path;
+    this.#offset = offset;
+  }
+
+  /** False when something before it is missing; then nothing is taken. */
+  take(offset: number, bytes: Uint8Array): boolean {
+    const { files } = this.#git.world;
+    const have = Math.max(0, (files.info(this.#path)?.size ?? 0) - this.#offset);
+    if (offset > have) return false;
+    const rest = bytes.subarray(have - offset);
+    if (rest.length === 0) return true;
+    const file = files.openAppend(this.#path);
+    file.appendBytes(rest);
+    file.close();
+    this.#isUnsynced = true;
+    return true;
+  }
+
+  /** What was taken survives a power cut. */
+  sync(): void {
+    if (!this.#isUnsynced) return;
+    const file = this.#git.world.files.openAppend(this.#path);
+    file.sync();
+    file.close();
+    this.#isUnsynced = false;
+  }
+}
+
+export class Mirror {
+  readonly printed: PrintedFile;
+  readonly #git: Git;
+  readonly #blobs: BlobStore;
+  readonly #options: MirrorOptions;
+
+  constructor(git: Git, blobs: BlobStore, options: MirrorOptions) {
+    this.#git = git;
+    this.#blobs = blobs;
+    this.#options = options;
+    this.printed = new PrintedFile(git, options.paths.transcript, options.offset);
+  }
+
+  /**
+   * Files go to where they belong at once, work is only kept. Fails when it cannot be had now, or not be written; with
+   * `gone` when it can never be had: the next checkpoint may bring it.
+   */
+  async checkpoint({ files, head, snapshot, bundle }: Checkpoint): Promise<Result<void>> {
+    if (files !== undefined) {
+      const laidOut = await this.#takeFiles(files);
+      if (!laidOut.ok) return laidOut;
+    }
+    if (head === undefined || snapshot === undefined) return ok(undefined);
+    const kept = await this.#keepWork({ head, snapshot }, bundle);
+    if (!kept.ok) return kept;
+    return ok(undefined);
+  }
+
+  async #takeFiles(blob: Blob): Promise<Result<void>> {
+    const bytes = await this.#blobs.getBlob(blob);
+    if (!bytes.ok) return bytes;
+    const places = this.#options.places();
+    if (places === undefined) return ok(undefined);
+    let sent: ReturnType<typeof parcel.parse>;
+    try {
+      sent = parcel.parse(JSON.parse(Buffer.from(bytes.value).toString()));
+    } catch {
+      return fail('usage', 'The files of a checkpoint cannot be read.', 'Upgrade the older of the two programs.');
+    }
+    const { files } = this.#git.world;
+    const laidOut = layOut(files, sent, places);
+    if (!laidOut.ok) return laidOut;
+    for (const { path } of sent.files) {
+      if (!path.endsWith('.jsonl')) continue;
+      const file = files.openAppend(join(places.session, path.replace('{{cca:slug}}', places.slug)));
+      file.sync();
+      file.close();
+    }
+    return ok(undefined);
+  }
+
+  async #keepWork({ head, snapshot }: { head: string; snapshot: string }, bundle: Blob | undefined) {
+    const workspace = this.#options.workspace();
+    if (workspace === undefined) return ok(undefined);
+    const { repository } = workspace;
+    const git = this.#git;
+    if (bundle !== undefined && !(await hasCommits(git, repository, [head, snapshot]))) {
+      const bytes = await this.#blobs.getBlob(bundle);
+      if (!bytes.ok) return bytes;
+      const { tmp } = this.#options.paths;
+      git.world.files.makeFolder(tmp);
+      const taken = await takeBundle(git, repository, bytes.value, tmp);
+      if (!taken.ok) return taken;
+    }
+    const refs = workRefs(this.#options.sessionId);
+    for (const [ref, commit] of [
+      [refs.head, head],
+      [refs.checkpoint, snapshot],
+    ] as const) {
+      const kept = await keepCommit(git, repository, ref, commit);
+      if (!kept.ok) return kept;
+    }
+    return ok(undefined);
+  }
+
+  /** The attempt is over: its work becomes that of the worktree here, and of its branch. Fails with `worktree-failed`. */
+  async settle(): Promise<Result<void>> {
+    const workspace = this.#options.workspace();
+    if (workspace === undefined) return ok(undefined);
+    const git = this.#git;
+    const { repository } = workspace;
+    const refs = workRefs(this.#options.sessionId);
+    const commits: Record<string, string | null> = {};
+    for (const [name, ref] of Object.entries(refs)) {
+      const commit = await commitOf(git, repository, ref);
+      if (!commit.ok) return commit;
+      commits[name] = commit.value;
+    }
+    const { sentHead, sent, head, checkpoint } = commits;
+    if (sentHead == null || sent == null || head == null || checkpoint == null) return ok(undefined);
+    const applied = await applySnapshot(git, {
+      workspace,
+      known: { head: sentHead, snapshot: sent },
+      wanted: { head, snapshot: checkpoint },
+      markRef: refs.applying,
+    });
+    if (applied.ok) await forgetRefs(git, repository, Object.values(refs));
+    return applied;
+  }
+}
+
+/** Name of the file for what an attempt printed that was not known when its machine was lost. */
+export function latePath({ folder }: SessionPaths, attemptId: string): string {
+  return join(folder, `transcript.late-${attemptId}.jsonl`);
+}
+
+/**
+ * What the attempt has printed so far, in a file of its own that the rest is appended to: the transcript goes on with
+ * the next attempt.
+ */
+export function keepPrinted({ world: { files } }: Git, paths: SessionPaths, attemptId: string, offset: number): void {
+  const path = latePath(paths, attemptId);
+  if (files.entryKind(path) !== null) return;
+  const size = files.info(paths.transcript)?.size ?? 0;
+  files.writeBytes(path, files.readBytes(paths.transcript, offset, Math.max(0, size - offset)), { durable: true });
+  files.syncFolder(dirname(path));
+}

@@ -1,0 +1,107 @@
+/** What is heard of one attempt, taken in one after another by its numbers, in whatever order it comes, and once. */
+import type { AttemptNews } from './wire.ts';
+
+interface Told {
+  readonly news: AttemptNews;
+  readonly taken: () => void;
+}
+
+export interface NewsHandler {
+  /** False when it cannot be taken in now, and has to be tried again. */
+  takeIn(news: AttemptNews): Promise<boolean>;
+  /** What was taken in is made to survive a power cut. */
+  sync(): void;
+  acknowledge(through: number): void;
+  /** Calls `action` after a while. */
+  later(action: () => void): void;
+}
+
+export class NewsInOrder {
+  readonly #handler: NewsHandler;
+  readonly #waiting = new Map<number, Told>();
+  /** The last that was taken in; null = an earlier runner may have taken in some. */
+  #lastN: number | null;
+  #isTaking = false;
+  #isStopped = false;
+
+  constructor(handler: NewsHandler, lastN: number | null) {
+    this.#handler = handler;
+    this.#lastN = lastN;
+  }
+
+  /** Nothing is known of what came before, until `goOnFrom`. */
+  forget(): void {
+    this.#lastN = null;
+  }
+
+  /** Up to this number everything was taken in. */
+  goOnFrom(n: number): void {
+    this.#lastN ??= n;
+    void this.#takeAll();
+  }
+
+  hear(n: number, news: AttemptNews, taken: () => void): void {
+    if (this.#isStopped) return;
+    if (this.#lastN !== null && n <= this.#lastN) {
+      taken();
+      this.#handler.acknowledge(this.#lastN);
+      return;
+    }
+    this.#waiting.set(n, { news, taken });
+    void this.#takeAll();
+  }
+
+  /** It is sent again, and until then it counts as not heard. */
+  drop(news: AttemptNews): void {
+    for (const [n, told] of this.#waiting) {
+      if (told.news !== news) continue;
+      this.#waiting.delete(n);
+      told.taken();
+    }
+  }
+
+  /** Nothing more is taken in; the value is what waits. */
+  stop(): [n: number, news: AttemptNews, taken: () => void][] {
+    this.#isStopped = true;
+    return [...this.#waiting].map(([n, { news, taken }]) => [n, news, taken]);
+  }
+
+  async #takeAll(): Promise<void> {
+    if (this.#isTaking) return;
+    this.#isTaking = true;
+    try {
+      while (await this.#takeNext());
+    } finally {
+      this.#isTaking = false;
+    }
+  }
+
+  async #takeNext(): Promise<boolean> {
+    if (this.#lastN === null || this.#isStopped) return false;
+    const first = this.#lastN;
+    const batch = this.#batchAfter(first);
+    if (batch.length === 0) return false;
+    for (const { news } of batch) {
+      if (await this.#handler.takeIn(news)) continue;
+      if (!this.#isStopped) this.#handler.later(() => void this.#takeAll());
+      return false;
+    }
+    this.#handler.sync();
+    this.#lastN = first + batch.length;
+    for (let n = first + 1; n <= this.#lastN; n += 1) this.#waiting.delete(n);
+    for (const { taken } of batch) taken();
+    this.#handler.acknowledge(this.#lastN);
+    return true;
+  }
+
+  /** What was printed in a row is made safe at once; anything else goes by itself. */
+  #batchAfter(first: number): Told[] {
+    const batch: Told[] = [];
+    for (let n = first + 1; ; n += 1) {
+      const told = this.#waiting.get(n);
+      if (told === undefined) return batch;
+      if (told.news.say !== 'printed') return batch.length > 0 ? batch : [told];
+      batch.push(told);
+    }
+  }
+}

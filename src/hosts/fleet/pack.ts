@@ -1,0 +1,73 @@
+/** The folder of a session as a parcel for another machine, with what differs between machines taken out. */
+import { join } from 'node:path';
+import type { SessionPaths } from '../../store/paths.ts';
+import type { Files } from '../../world/world.ts';
+import { type Places, takeOut } from '../agent/lay-out.ts';
+import { isOwn } from '../agent/own-files.ts';
+import { type Parcel, type ParcelFile, slugPlaceholder } from './wire.ts';
+
+const conversations = 'claude-config/projects/';
+
+/** Of no use elsewhere: what tells of this machine's folders, and what people read here. */
+const leftHere: ReadonlySet<string> = new Set([
+  ...['worktree', 'handover.json', 'handover-copies.json', 'before.txt', 'accept-before.txt'],
+  ...['setup.log', 'accept.log'],
+]);
+
+/** Nothing that is read through a link. `included`: paths, from the top of the worktree, of files that go along. */
+export function packSession(
+  files: Files,
+  { folder }: Pick<SessionPaths, 'folder'>,
+  places: Places,
+  included: readonly string[],
+): Parcel {
+  const session = pathsIn(files, folder).map((path) => packFile(files, folder, path, places));
+  const ignored = included.map((path) => {
+    const bytes = bytesOf(files, join(folder, 'worktree', path));
+    return { path: `worktree/${path}`, mode: 0o600, isText: false, data: bytes.toString('base64') };
+  });
+  return { files: [...session, ...ignored] };
+}
+
+function packFile(files: Files, folder: string, path: string, places: Places): ParcelFile {
+  const bytes = bytesOf(files, join(folder, path));
+  // A conversation stays as it is to the byte: the model has read it like that.
+  const text = path.startsWith(conversations) ? null : textOf(bytes);
+  const data = text === null ? bytes : Buffer.from(takeOut(text, places));
+  const own = `${conversations}${places.slug}/`;
+  const to = path.startsWith(own) ? `${conversations}${slugPlaceholder}/${path.slice(own.length)}` : path;
+  return { path: to, mode: 0o600, isText: text !== null, data: data.toString('base64') };
+}
+
+function bytesOf(files: Files, path: string): Buffer {
+  return Buffer.from(files.readBytes(path, 0, files.info(path)?.size ?? 0));
+}
+
+function isLeft(path: string): boolean {
+  return leftHere.has(path) || path.startsWith('transcript.late-') || isOwn(path);
+}
+
+function pathsIn(files: Files, top: string): string[] {
+  const found: string[] = [];
+  const open = [''];
+  for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
+    for (const name of files.list(join(top, folder))) {
+      const path = folder === '' ? name : `${folder}/${name}`;
+      if (isLeft(path)) continue;
+      const kind = files.entryKind(join(top, path));
+      if (kind === 'folder') open.push(path);
+      else if (kind === 'file') found.push(path);
+    }
+  }
+  return found.toSorted();
+}
+
+/** Null when it is no text. */
+function textOf(bytes: Uint8Array): string | null {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return text.includes('\0') ? null : text;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,159 @@
+/** The part of a run that is on other machines: its attempts there, what was lost, and what comes late. */
+import type { Abilities } from '../claude/abilities.ts';
+import { type GroupEvent, type Place, thisMachine } from '../core/event.ts';
+import type { SessionId, Workspace } from '../core/group.ts';
+import type { Decision, FleetView, Wish } from '../core/plan/decision.ts';
+import type { Attempt, LostAttempt, SessionRecord } from '../core/session-state.ts';
+import type { GroupState } from '../core/state.ts';
+import type { Fleet, FleetOptions } from '../hosts/fleet/fleet.ts';
+import type { RemoteAttempt } from '../hosts/fleet/remote-attempt.ts';
+import type { HostedCommand } from '../hosts/host.ts';
+import { type GroupPaths, sessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import type { Worker } from './attempt/worker.ts';
+import type { Fact } from './facts.ts';
+import { lateUsage } from './late-usage.ts';
+
+/** Makes the fleet of a run, which tells by these what has changed. */
+export type OpenFleet = (told: Pick<FleetOptions, 'onChange' | 'onLost'>) => Fleet;
+
+export interface ElsewhereOptions {
+  /** Null = no fleet is set up here; absent = there is no question of one, as in a rehearsal. */
+  readonly openFleet?: OpenFleet | null;
+  readonly paths: GroupPaths;
+  readonly state: () => GroupState;
+  readonly workers: ReadonlyMap<SessionId, { readonly worker: Worker }>;
+  /** Contract: only enqueues. */
+  readonly enqueue: (fact: Fact) => void;
+}
+
+export class Elsewhere {
+  /** As in SchedulingContext. */
+  readonly sight: (() => FleetView | null) | undefined;
+  readonly #world: World;
+  readonly #options: ElsewhereOptions;
+  readonly #fleet: Fleet | null;
+  /** Worktrees that are not on record yet, by attempt. */
+  readonly #made = new Map<string, Workspace>();
+  /** Attempts that have or had a slot, by their ids. */
+  readonly #placed = new Map<string, Attempt>();
+
+  constructor(world: World, options: ElsewhereOptions) {
+    this.#world = world;
+    this.#options = options;
+    const { openFleet, enqueue } = options;
+    const onChange = (): void => enqueue({ kind: 'placed' });
+    const onLost = (sessionId: SessionId, attemptId: string, host: string): void => {
+      const knownUsd = options.workers.get(sessionId)?.worker.stream.costUsd ?? 0;
+      enqueue({ kind: 'host-lost', sessionId, attemptId, host, knownUsd });
+    };
+    const fleet = openFleet ? openFleet({ onChange, onLost }) : null;
+    this.#fleet = fleet;
+    this.sight = openFleet === undefined ? undefined : () => fleet?.view ?? null;
+  }
+
+  /** Asks the machines on which sessions have worked what is there still. */
+  begin(): void {
+    const { state } = this.#options;
+    const hosts = new Set<string>();
+    for (const record of state().sessions.values()) {
+      if (record.host !== undefined && record.host !== thisMachine) hosts.add(record.host);
+      for (const lost of record.lost ?? []) this.#awaitLate(record, lost);
+    }
+    for (const host of hosts) this.#fleet?.hello(host);
+  }
+
+  /** What was decided is on record, and what is not used of it is given back. */
+  want(decisions: readonly Decision[]): void {
+    this.#fleet?.want(decisions.filter((decision): decision is Wish => decision.do === 'wish'));
+  }
+
+  abilitiesOf(place: Place): Abilities {
+    return this.#fleet?.abilitiesOf(place) ?? {};
+  }
+
+  /** The attempt in its place; `isRecalled`: an earlier runner has begun it. */
+  attempt(sessionId: SessionId, attempt: Attempt, place: Place, isRecalled = false): RemoteAttempt {
+    const fleet = this.#fleet;
+    this.#placed.set(attempt.id, attempt);
+    if (fleet === null) throw new Error(`Internal error: ${place.host} is not to be reached without a fleet`);
+    const { paths, state } = this.#options;
+    const { definition } = state().sessions.get(sessionId) as SessionRecord;
+    const input = {
+      sessionId,
+      attemptId: attempt.id,
+      paths: sessionPaths(paths, sessionId),
+      place,
+      number: attempt.number,
+      offset: attempt.offset,
+      definition,
+      waits: state().group.config.onLost === 'wait',
+      workspace: () => this.#made.get(attempt.id) ?? state().sessions.get(sessionId)?.workspace,
+    };
+    return isRecalled ? fleet.recall(input) : fleet.attempt(input);
+  }
+
+  noteWorkspace(attemptId: string, workspace: Workspace): void {
+    this.#made.set(attemptId, workspace);
+  }
+
+  /** Runs a command where the session's running attempt worked; undefined when that is this machine. */
+  runnerOf(sessionId: SessionId): ((command: string, timeoutMs: number) => HostedCommand) | undefined {
+    const session = this.#options.state().sessions.get(sessionId)?.state;
+    if (session?.status !== 'running' || session.attempt.place === undefined) return undefined;
+    const { attempt } = session;
+    const place = session.attempt.place;
+    return (command, timeoutMs) => this.attempt(sessionId, attempt, place).run(command, timeoutMs);
+  }
+
+  /** Slots are given back once it is on record what became of their attempts. */
+  tell(event: GroupEvent): void {
+    const fleet = this.#fleet;
+    if (fleet === null) return;
+    switch (event.type) {
+      case 'session_starting':
+        if (event.attempt.place !== undefined) fleet.take(event.sessionId);
+        return;
+      case 'session_completed':
+      case 'session_failed':
+      case 'session_paused': {
+        const { sessionId, attemptId } = event;
+        const placed = this.#placed.get(attemptId);
+        if (placed === undefined) return;
+        fleet.over(placed);
+        this.#placed.delete(attemptId);
+        this.#made.delete(attemptId);
+        const record = this.#options.state().sessions.get(sessionId);
+        const lost = record?.lost?.find(({ attempt }) => attempt.id === attemptId);
+        if (record !== undefined && lost !== undefined) this.#awaitLate(record, lost);
+        return;
+      }
+      case 'session_booked': {
+        const place = this.#placed.get(event.attemptId)?.place;
+        this.#placed.delete(event.attemptId);
+        if (place !== undefined) fleet.booked(place);
+        return;
+      }
+    }
+  }
+
+  #awaitLate(record: SessionRecord, { attempt }: LostAttempt): void {
+    const { place, id: attemptId, offset } = attempt;
+    if (place === undefined) return;
+    this.#placed.set(attemptId, attempt);
+    const { definition } = record;
+    const { id: sessionId } = definition;
+    const paths = sessionPaths(this.#options.paths, sessionId);
+    const onEnd = (path: string): void => {
+      const { config } = this.#options.state().group;
+      const usage = lateUsage(this.#world, { record, attempt, paths, path, prices: config.prices ?? {} });
+      this.#options.enqueue({ kind: 'booked', sessionId, attemptId, usage });
+    };
+    this.#fleet?.awaitLate({ attemptId, place, paths, offset, onEnd });
+  }
+
+  /** Gives back what was not used; what runs works on. */
+  async close(): Promise<void> {
+    await this.#fleet?.close();
+  }
+}

@@ -1,0 +1,52 @@
+/** What an attempt has cost in all, by what its machine told when it was there again. */
+import { parseLine } from '../claude/messages.ts';
+import { emptyStream, foldMessage } from '../claude/stream.ts';
+import { usageWithUnseen } from '../claude/unseen-cost.ts';
+import type { PriceTable, Usage } from '../core/group.ts';
+import { LineSplitter } from '../core/line-splitter.ts';
+import type { Attempt, SessionRecord } from '../core/session-state.ts';
+import type { SessionPaths } from '../store/paths.ts';
+import type { World } from '../world/world.ts';
+import { baseFinder } from './attempt/worker-options.ts';
+
+export interface LateInput {
+  readonly record: SessionRecord;
+  readonly attempt: Attempt;
+  readonly paths: SessionPaths;
+  /** File with all that it printed. */
+  readonly path: string;
+  readonly prices: PriceTable;
+}
+
+const chunkBytes = 1024 * 1024;
+
+export function lateUsage(world: World, { record, attempt, paths, path, prices }: LateInput): Usage {
+  const stream = emptyStream(prices, baseFinder(world, paths, record, attempt));
+  const splitter = new LineSplitter();
+  let isInTurn = false;
+  const take = (line: string): void => {
+    const message = parseLine(line);
+    foldMessage(stream, message);
+    if (message.kind === 'init' || message.kind === 'result') isInTurn = message.kind === 'init';
+  };
+  for (let at = 0; ; ) {
+    const chunk = world.files.readBytes(path, at, chunkBytes);
+    if (chunk.length === 0) break;
+    at += chunk.length;
+    for (const line of splitter.push(chunk)) take(line);
+  }
+  const rest = splitter.rest();
+  if (rest !== null) take(rest);
+  const startedAtMs = Date.parse(attempt.startedAt);
+  // Its conversation stayed on the machine, so what it printed is all there is.
+  const kept = () => [];
+  const { identified: isIdentified, reservedUsd } = attempt;
+  const durationMs = record.lost?.find((one) => one.attempt.id === attempt.id)?.usage.durationMs ?? 0;
+  return usageWithUnseen(
+    {
+      ...{ stream, isInTurn, isIdentified, startedAtMs, kept, machineWentDown: false },
+      ...(reservedUsd === undefined ? {} : { reservedUsd }),
+    },
+    durationMs,
+  );
+}

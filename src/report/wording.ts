@@ -30,7 +30,7 @@ export function machineName({ host }: Pick<SessionRecord, 'host'>): string {
 
 /** Machines that were lost while it worked there, and have not told since what that has cost. */
 export function lostHosts({ lost = [] }: Pick<SessionRecord, 'lost'>): string[] {
-  return [...new Set(lost.map(({ place }) => place.host))];
+  return [...new Set(lost.flatMap(({ attempt }) => attempt.place?.host ?? []))];
 }
 
 export function titleOf(state: GroupState, id: SessionId): string {

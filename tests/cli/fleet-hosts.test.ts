@@ -7,10 +7,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { startScriptedApi } from '../../src/rehearsal/scripted-api.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
+import { claudeBinary } from '../support/claude-binary.ts';
 import { until } from '../support/cli.ts';
 import { hasRedis, type RedisServer, startRedis } from '../support/redis-server.ts';
 import { hasSshd, type SshServer, startSshd } from '../support/ssh-server.ts';
+import { noteTried } from '../support/tried.ts';
 import { User } from './user.ts';
 
 const { locks, processes } = createRealWorld();
@@ -95,6 +98,59 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
     expect(files).toEqual([]);
     expect((await user.run('host', 'forget', 'one', '--yes')).stderr).toContain('There is no machine "one"');
   }, 120_000);
+
+  test.skipIf(claudeBinary === undefined)(
+    'a group runs on a machine that was added, with the login that was sent to it once and goes nowhere else',
+    async () => {
+      const write = { file_path: '{{project}}/made.md', content: 'Made by a session.\n' };
+      const steps = [{ tool: 'Write', input: write }, { text: 'Done.' }];
+      const api = startScriptedApi({ script: { version: 1, sessions: { '*': { steps } } }, nameOf: () => 'api' });
+      try {
+        const bin = pathWith('git', 'bun');
+        symlinkSync(claudeBinary ?? '', join(bin, 'claude'));
+        await open(bin);
+        user.env.ANTHROPIC_BASE_URL = api.url;
+        expect((await add('--slots', '2', '--label', 'gpu', '--login', 'team-a')).code).toBe(0);
+        const login = readFileSync(join(fleetPaths(machineRoot()).logins, 'team-a.env'), 'utf8');
+        expect(login).toBe(`ANTHROPIC_API_KEY=${secret}\nANTHROPIC_BASE_URL=${api.url}\n`);
+        user.env.CLAUDE_CODE_AGENT_CLAUDE = claudeBinary ?? '';
+        noteTried(user.data, claudeBinary ?? '');
+        const project = newProject();
+        const group = await user.ok('group', 'create', 'there', '--max-budget-usd', '5', '--where', 'fleet');
+        const session = ['--project', project, '--name', 'api', '--isolate', 'worktree', '--requires', 'gpu'];
+        await user.ok('session', 'add', group, '--prompt', 'A prompt that nobody reads on its way.', ...session);
+        const { code, stderr, stdout } = await user.run('group', 'run', group, '--output', 'text');
+        expect([code, stderr, stdout.includes('goes to one')]).toEqual([0, '', true]);
+        expect(await user.json('group', 'show', group)).toMatchObject({
+          sessions: [{ host: 'one', status: 'completed' }],
+        });
+        expect(await user.ok('group', 'diff', group)).toContain('Made by a session.');
+        const sent = readdirSync(server.folder, { recursive: true, encoding: 'utf8' })
+          .filter((name) => name.includes('.aof'))
+          .map((name) => join(server.folder, name))
+          .filter((path) => statSync(path).isFile())
+          .map((path) => readFileSync(path, 'latin1'))
+          .join();
+        expect(sent.length).toBeGreaterThan(1_000);
+        for (const text of [secret, 'nobody reads', 'Made by', 'made.md']) expect(sent.includes(text)).toBe(false);
+        expect((await user.run('host', 'forget', 'one', '-y')).code).toBe(0);
+      } finally {
+        await api.stop();
+      }
+    },
+    120_000,
+  );
+
+  function newProject(): string {
+    const project = user.project('p');
+    const git = (...words: string[]) =>
+      Bun.spawnSync(['git', '-c', 'user.name=T', '-c', 'user.email=t@x', ...words], { cwd: project });
+    git('init', '--quiet', '-b', 'main');
+    writeFileSync(join(project, 'a.txt'), 'a\n');
+    git('add', '--all');
+    git('commit', '--quiet', '-m', 'first');
+    return project;
+  }
 
   test('done again it puts this version there and keeps one agent', async () => {
     await open(pathWith('git', 'claude', 'bun'));

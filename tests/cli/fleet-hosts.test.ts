@@ -155,6 +155,7 @@ describe.skipIf(!hasRedis || !hasSshd)('with redis-server and sshd', () => {
   test('done again it puts this version there and keeps one agent', async () => {
     await open(pathWith('git', 'claude', 'bun'));
     expect((await add('--slots', '1')).code).toBe(0);
+    expect(await user.ok('complete', '--', 'host', 'forget', '')).toContain('one\t');
     const [lock = ''] = locksOf(machineRoot());
     const before = locks.holder(lock)?.identity;
     const again = await add('--slots', '3');
@@ -254,6 +255,42 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const { code, stderr } = await user.run('host', 'add', 'one', '--ssh', 'me@there', '--login', 'team-a');
     expect([code, stderr.includes('logins/team-a.env (chmod 600)')]).toEqual([2, true]);
   });
+
+  test('where there is systemd --user, the agent is a unit that needs nothing else, and is taken away again', async () => {
+    const bin = pathWith('claude');
+    const unit = join(user.home, '.config', 'systemd', 'user', 'claude-code-agent-host.service');
+    // Starts and ends what stands in the unit, as systemd would.
+    const systemctl = `#!/bin/sh
+echo "$*" >>"$HOME/calls"
+unit="$HOME/.config/systemd/user/claude-code-agent-host.service"
+case "$2" in
+  enable)
+    { sed -n 's/^Environment=/export /p' "$unit"; sed -n 's/^ExecStart=/exec /p' "$unit"; } >"$HOME/started.sh"
+    env -i HOME="$HOME" sh "$HOME/started.sh" >"$HOME/journal" 2>&1 &
+    echo $! >"$HOME/pid" ;;
+  disable) kill "$(cat "$HOME/pid")" ;;
+esac
+`;
+    writeFileSync(join(bin, 'systemctl'), systemctl, { mode: 0o755 });
+    writeFileSync(join(bin, 'loginctl'), '#!/bin/sh\necho no\n', { mode: 0o755 });
+    user.env.PATH = `${bin}:${user.env.PATH}`;
+    user.env.CLAUDE_CODE_AGENT_CLAUDE = join(bin, 'claude');
+    const joined = await user.run('host', 'join', await user.ok('fleet', 'join-line'), '--name', 'four');
+    expect(joined).toMatchObject({ code: 0, stderr: expect.stringContaining('loginctl enable-linger') });
+    const text = readFileSync(unit, 'utf8');
+    for (const line of ['Restart=always', 'KillMode=process', 'WantedBy=default.target']) expect(text).toContain(line);
+    expect(text).not.toContain(secret);
+    expect(await user.ok('host', 'list')).toMatch(/^four +ready /m);
+    expect((await user.run('host', 'forget', 'four', '--yes')).code).toBe(0);
+    expect(existsSync(unit)).toBe(false);
+    const calls = readFileSync(join(user.home, 'calls'), 'utf8').trim().split('\n');
+    expect(calls.filter((call) => !call.endsWith('show-environment'))).toEqual([
+      '--user daemon-reload',
+      '--user enable --now claude-code-agent-host.service',
+      '--user disable --now claude-code-agent-host.service',
+    ]);
+    for (const lock of locksOf(user.data)) expect(locks.holder(lock)).toBeNull();
+  }, 60_000);
 
   test('a machine joins by itself, in the foreground too, and leaves again', async () => {
     user.env.CLAUDE_CODE_AGENT_CLAUDE = join(pathWith('claude'), 'claude');

@@ -185,6 +185,9 @@ export class Agent {
       isDrained: this.#isDrained,
       isGuarded: this.#context.isGuarded(),
       freeDiskBytes: this.#world.files.freeBytes(this.#context.paths.folder),
+      load: loadOf(this.#world),
+      ownClockAt: this.#world.clock.now(),
+      ...(config.login === undefined ? {} : { login: config.login }),
     });
   }
 
@@ -378,4 +381,9 @@ function jsonOf(text: string): unknown {
   } catch {
     return null;
   }
+}
+
+/** Processes that wanted a core, on the mean of the last minute. */
+function loadOf({ files }: World): number {
+  return Number.parseFloat(files.readText('/proc/loadavg') ?? '0');
 }

@@ -15,6 +15,7 @@ import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
 import { readLeases, writeLeases } from './lease-file.ts';
 import { Slot, type SlotRecord } from './slot.ts';
+import { sweep } from './sweep.ts';
 import { uptimeMs } from './uptime.ts';
 
 const takeMs = 1_000;
@@ -23,6 +24,7 @@ const renewals = 6;
 /** For so long a slot is kept for an order. */
 const offeredMs = 30_000;
 const readAgainMs = 200;
+const sweepMs = 24 * 60 * 60_000;
 
 type SlotMessage = Extract<ToHost, { kind: 'slot' }>;
 
@@ -73,13 +75,20 @@ export class Agent {
       for (const { attempt } of this.#held.values()) attempt?.sendAgain();
     });
     await redis.onWish(() => void this.#take());
+    this.#sweep();
     await this.#renew();
     for (const { slot, attempt } of this.#held.values()) {
       attempt?.resume().catch((error) => this.#tellError(slot, error));
     }
     this.#every(takeMs, () => this.#take());
     this.#every(Math.floor(this.#context.config.leaseMs / renewals), () => this.#renew());
+    this.#every(sweepMs, async () => this.#sweep());
     await this.#listen();
+  }
+
+  #sweep(): void {
+    const inUse = [...this.#held.values()].map(({ slot }) => slot.paths.folder);
+    sweep(this.#world, this.#context.paths, new Set(inUse));
   }
 
   /** Lets go of everything: what runs works on, and is ended by the guard unless an agent comes back. */
@@ -185,10 +194,16 @@ export class Agent {
       isDrained: this.#isDrained,
       isGuarded: this.#context.isGuarded(),
       freeDiskBytes: this.#world.files.freeBytes(this.#context.paths.folder),
-      load: loadOf(this.#world),
+      ...this.#load(),
+      home: this.#context.home,
       ownClockAt: this.#world.clock.now(),
       ...(config.login === undefined ? {} : { login: config.login }),
     });
+  }
+
+  #load(): { readonly load?: number } {
+    const load = Number.parseFloat(this.#world.files.readText('/proc/loadavg') ?? '');
+    return Number.isFinite(load) ? { load } : {};
   }
 
   /** One whose lease is over and of which nothing runs any more takes no slot: its result alone is kept. */
@@ -381,9 +396,4 @@ function jsonOf(text: string): unknown {
   } catch {
     return null;
   }
-}
-
-/** Processes that wanted a core, on the mean of the last minute. */
-function loadOf({ files }: World): number {
-  return Number.parseFloat(files.readText('/proc/loadavg') ?? '0');
 }

@@ -154,13 +154,15 @@ export class Mirror {
       commits[name] = commit.value;
     }
     const { sentHead, sent, head, checkpoint } = commits;
-    if (sentHead == null || sent == null || head == null || checkpoint == null) return ok(undefined);
-    const applied = await applySnapshot(git, {
-      workspace,
-      known: { head: sentHead, snapshot: sent },
-      wanted: { head, snapshot: checkpoint },
-      markRef: refs.applying,
-    });
+    const isChanged = sentHead != null && sent != null && head != null && checkpoint != null;
+    const applied = !isChanged
+      ? ok(undefined)
+      : await applySnapshot(git, {
+          workspace,
+          known: { head: sentHead, snapshot: sent },
+          wanted: { head, snapshot: checkpoint },
+          markRef: refs.applying,
+        });
     if (applied.ok) await forgetRefs(git, repository, Object.values(refs));
     return applied;
   }

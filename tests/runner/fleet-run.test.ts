@@ -1,0 +1,194 @@
+/**
+ * Promises: sessions of a group work on other machines as they do here; when one of these burns they go on elsewhere, in
+ * the same conversation, on their branches, with what they had not committed, and the money is counted once.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Attempt } from '../../src/core/session-state.ts';
+import { git } from '../git/repository.ts';
+import { type Invocation, type Rig, startRig } from '../support/fake-claude-rig.ts';
+import { type FleetGround, type GroundOptions, openGround } from '../support/fleet-ground.ts';
+import type { SessionSketch } from '../support/group-fixture.ts';
+import { hasRedis } from '../support/redis-server.ts';
+
+let rig: Rig;
+let ground: FleetGround;
+beforeAll(async () => {
+  rig = await startRig();
+});
+afterAll(() => rig.stop());
+afterEach(async () => {
+  await ground.close();
+});
+
+const fleetTest = test.if(hasRedis);
+const inFleet = { where: 'fleet', maxBudgetUsd: 20, maxConcurrentSessions: 10 } as const;
+
+async function open(sketches: readonly SessionSketch[], options: Partial<GroundOptions> = {}): Promise<FleetGround> {
+  ground = await openGround(sketches, {
+    machines: { one: {}, two: {} },
+    env: rig.env,
+    ...options,
+    config: { ...inFleet, ...options.config },
+  });
+  return ground;
+}
+
+async function begin(name: string): Promise<Invocation> {
+  const fake = await rig.nextFor(ground.group.claudeId(name));
+  await fake.prompt();
+  await fake.init();
+  return fake;
+}
+
+const record = (name: string) => {
+  const found = ground.group.state().sessions.get(ground.group.id(name));
+  if (found === undefined) throw new Error(`no session ${name}`);
+  return found;
+};
+const project = () => ground.group.project('app');
+
+fleetTest('three sessions work on two machines, and their work is on their branches here', async () => {
+  await open([{ name: 'a' }, { name: 'b' }, { name: 'c', after: ['a'] }]);
+  const run = ground.group.run(rig.env);
+  for (const name of ['a', 'b']) {
+    const fake = await begin(name);
+    expect(fake.hello.cwd).toContain('/machine ');
+    writeFileSync(join(fake.hello.cwd, `${name}.txt`), `${name}\n`);
+    await fake.succeed(0.1);
+  }
+  const last = await begin('c');
+  expect(readFileSync(join(last.hello.cwd, 'a.txt'), 'utf8')).toBe('a\n');
+  await last.succeed(0.1);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(ground.group.state().usage.costUsd).toBe(0.3);
+  for (const name of ['a', 'b']) {
+    const { workspace } = record(name);
+    expect(git(project(), 'show', `${workspace?.branch}:${name}.txt`)).toBe(`${name}`);
+    expect(readFileSync(join(workspace?.path ?? '', `${name}.txt`), 'utf8')).toBe(`${name}\n`);
+  }
+  const moves = ground.group.events().filter(({ type }) => type === 'session_moved');
+  expect(moves).toHaveLength(3);
+  expect(git(project(), 'for-each-ref', 'refs/claude-code-agent')).toBe('');
+});
+
+const toolResult = { type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't', content: 'ok' }] } };
+const checkpointOf = (name: string) =>
+  join(project(), '.git', 'refs', 'claude-code-agent', ground.group.id(name), 'checkpoint');
+
+/** In the middle of a tool's work, with a file that is not committed, and a checkpoint of that. */
+async function inMidTool(name: string): Promise<Invocation> {
+  const fake = await begin(name);
+  git(fake.hello.cwd, 'commit', '--allow-empty', '--quiet', '-m', 'on the machine');
+  writeFileSync(join(fake.hello.cwd, 'two.txt'), 'uncommitted\n');
+  await fake.print(toolResult);
+  await until(() => existsSync(checkpointOf(name)));
+  return fake;
+}
+
+const attemptOf = (name: string): Attempt => {
+  const { state } = record(name);
+  if (state.status !== 'running') throw new Error(`${name} does not run`);
+  return state.attempt;
+};
+
+fleetTest(
+  'a machine that burns is told of, and the session goes on elsewhere with what it had',
+  async () => {
+    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 2_000 });
+    const run = ground.group.run(rig.env);
+    const first = await inMidTool('a');
+    const { id } = attemptOf('a');
+    const second = ground.addMachine('two', {});
+    await ground.machines.one?.burn([id]);
+    expect(await run.event('session_host_lost')).toMatchObject({ host: 'one', attemptId: id, held: 2 });
+    const again = await rig.nextFor(ground.group.claudeId('a'));
+    expect(again.hello.cwd).toStartWith(second.root);
+    expect(await again.prompt()).toContain('do a');
+    expect(readFileSync(join(again.hello.cwd, 'two.txt'), 'utf8')).toBe('uncommitted\n');
+    expect(git(again.hello.cwd, 'log', '-1', '--format=%s')).toBe('on the machine');
+    expect(git(again.hello.cwd, 'status', '--porcelain')).toBe('?? two.txt');
+    expect(ground.group.state().usage).toMatchObject({ costUsd: 2, heldUsd: 2 });
+    await again.init();
+    await again.succeed(0.25);
+    expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+    const moves = ground.group.events().flatMap((event) => (event.type === 'session_moved' ? [event] : []));
+    expect(moves).toMatchObject([{ to: 'one' }, { from: 'one', to: 'two' }]);
+    expect(git(project(), 'show', `${record('a').workspace?.branch}:two.txt`)).toBe('uncommitted');
+    expect(first.hasEnded).toBe(true);
+  },
+  120_000,
+);
+
+fleetTest(
+  'late books: what a machine that is there again tells replaces what was held',
+  async () => {
+    await open([{ name: 'a' }], { machines: { one: {} }, leaseMs: 2_000 });
+    const run = ground.group.run(rig.env);
+    const first = await inMidTool('a');
+    const { id } = attemptOf('a');
+    // The agent alone: the guard ends the rest.
+    await ground.machines.one?.killAgent();
+    await run.event('session_paused');
+    expect(first.hasEnded).toBe(true);
+    expect(record('a').usage).toMatchObject({ costUsd: 2, heldUsd: 2 });
+    ground.machines.one?.start();
+    expect(await run.event('session_booked')).toMatchObject({ attemptId: id });
+    expect(record('a').usage.heldUsd).toBeUndefined();
+    const again = await begin('a');
+    expect(readFileSync(join(again.hello.cwd, 'two.txt'), 'utf8')).toBe('uncommitted\n');
+    await again.succeed(0.25);
+    await run.result;
+    expect(ground.group.state().usage.costUsd).toBe(0.25);
+  },
+  120_000,
+);
+
+fleetTest('a later runner goes on with what runs on other machines', async () => {
+  await open([{ name: 'a' }]);
+  const run = ground.group.run(rig.env);
+  const fake = await inMidTool('a');
+  run.signal('SIGHUP');
+  expect(await run.result).toMatchObject({ kind: 'left' });
+  await fake.print(toolResult);
+  const later = ground.group.run(rig.env);
+  await later.event('session_adopted');
+  await fake.succeed(0.25);
+  expect(await later.result).toMatchObject({ kind: 'settled', status: 'completed' });
+  expect(ground.group.state().usage.costUsd).toBe(0.25);
+  expect(record('a').attempts).toBe(1);
+});
+
+fleetTest('the acceptance command runs where the work was done', async () => {
+  const accept = 'pwd > where.txt; test -f done.txt';
+  await open([{ name: 'a', fields: { accept, acceptRetries: 1 } }], { machines: { one: {} } });
+  const run = ground.group.run(rig.env);
+  const first = await begin('a');
+  await first.succeed(0.1);
+  expect(await run.event('session_paused')).toMatchObject({ reason: 'not-accepted' });
+  expect(readFileSync(join(first.hello.cwd, 'where.txt'), 'utf8').trim()).toBe(first.hello.cwd);
+  const second = await begin('a');
+  writeFileSync(join(second.hello.cwd, 'done.txt'), '');
+  await second.succeed(0.1);
+  expect(await run.result).toMatchObject({ kind: 'settled', status: 'completed' });
+});
+
+fleetTest('what a user says and asks for reaches a session elsewhere', async () => {
+  await open([{ name: 'a' }]);
+  const run = ground.group.run(rig.env);
+  const fake = await inMidTool('a');
+  const sessionId = ground.group.id('a');
+  await run.ask({ kind: 'say', sessionId, text: 'Also this.' });
+  expect(await fake.prompt()).toBe('Also this.');
+  await run.ask({ kind: 'pause-session', sessionId });
+  const asked = await fake.control('interrupt');
+  await fake.print({ type: 'control_response', response: { subtype: 'success', request_id: asked } });
+  expect(await run.event('session_paused')).toMatchObject({ reason: 'user' });
+  expect(readFileSync(join(record('a').workspace?.path ?? '', 'two.txt'), 'utf8')).toBe('uncommitted\n');
+  await run.result;
+});
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await Bun.sleep(20);
+}

@@ -1,0 +1,159 @@
+/**
+ * A group that runs with a fleet: a real redis-server, and machines that are an agent and a guard each, processes of
+ * their own with data roots of their own. The claude on them is what the environment says.
+ */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { attemptMark } from '../../src/claude/launch/environment.ts';
+import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
+import { writeFleet, writeHost } from '../../src/hosts/fleet/fleet-files.ts';
+import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { newFleetKeys } from '../../src/hosts/fleet/seal.ts';
+import { createRealWorld } from '../../src/world/real-world.ts';
+import { Repository } from '../git/repository.ts';
+import { until } from './cli.ts';
+import { type GroupFixture, makeGroup, type SessionSketch } from './group-fixture.ts';
+import { type RedisServer, startRedis } from './redis-server.ts';
+
+const world = createRealWorld();
+
+/** A machine that works for others. */
+export class Machine {
+  readonly root: string;
+  readonly #env: Readonly<Record<string, string>>;
+  #agent: Bun.Subprocess | null = null;
+
+  constructor(root: string, env: Readonly<Record<string, string>>) {
+    this.root = root;
+    this.#env = env;
+  }
+
+  start(): void {
+    const main = join(import.meta.dir, 'fleet-machine-main.ts');
+    this.#agent = Bun.spawn([process.execPath, '--no-install', main, 'agent', this.root], {
+      env: this.#env,
+      stdio: ['ignore', 'ignore', Bun.file(join(this.root, 'agent.stderr'))],
+    });
+  }
+
+  async killAgent(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    this.#agent?.kill(signal);
+    await this.#agent?.exited;
+  }
+
+  get #guard(): number | null {
+    return world.locks.holder(fleetPaths(this.root).guardLock)?.identity.pid ?? null;
+  }
+
+  async killGuard(): Promise<void> {
+    const pid = this.#guard;
+    if (pid === null) return;
+    process.kill(pid, 'SIGKILL');
+    await until(() => this.#guard === null);
+  }
+
+  /** What the agent and the guard have told people. */
+  told(): string {
+    const logs = ['agent.log', 'guard.log', 'agent.stderr'].map((name) => join(this.root, name)).filter(existsSync);
+    return logs.map((path) => readFileSync(path, 'utf8')).join('');
+  }
+
+  /** All of it at once, as when the machine is switched off; `attemptIds`: what it works on. */
+  async burn(attemptIds: readonly string[]): Promise<void> {
+    this.#agent?.kill('SIGKILL');
+    const guard = this.#guard;
+    if (guard !== null) process.kill(guard, 'SIGKILL');
+    for (const id of attemptIds) {
+      for (const { pid } of world.processes.findMarked(attemptMark, id)) process.kill(pid, 'SIGKILL');
+    }
+    await this.#agent?.exited;
+  }
+}
+
+export interface FleetGround {
+  readonly group: GroupFixture;
+  readonly server: RedisServer;
+  readonly machines: Readonly<Record<string, Machine>>;
+  /** A further one, which is started. */
+  addMachine(name: string, options: MachineOptions): Machine;
+  close(): Promise<void>;
+}
+
+export interface MachineOptions {
+  readonly slots?: number;
+  readonly labels?: readonly string[];
+}
+
+export interface GroundOptions {
+  readonly machines: Readonly<Record<string, MachineOptions>>;
+  /** Of the agents. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly leaseMs?: number;
+  readonly config?: Partial<GroupConfig>;
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+/** All sessions work in one repository. The agents are started. */
+export async function openGround(sketches: readonly SessionSketch[], options: GroundOptions): Promise<FleetGround> {
+  const { leaseMs = 3_000, env, config = {}, files = {} } = options;
+  let repository = '';
+  const fields: Partial<SessionDefinition> = {
+    isolate: 'worktree',
+    get repository() {
+      return repository;
+    },
+  };
+  const all = sketches.map((sketch) => ({
+    ...sketch,
+    project: 'app',
+    fields: Object.assign(copy(fields), sketch.fields),
+  }));
+  const group = makeGroup(all, config, {
+    beforeSessions: (folder) => {
+      new Repository(join(folder, 'projects', 'app')).commit({
+        'base.txt': 'base\n',
+        '.gitignore': 'ignored\n',
+        ...files,
+      });
+      repository = join(folder, 'projects', 'app', '.git');
+    },
+  });
+  const server = await startRedis(group.folder);
+  const keys = newFleetKeys();
+  const common = { version: 1 as const, redis: server.url, sealingKey: keys.sealingKey, leaseMs };
+  const { publicKey, signingKey } = keys;
+  written(writeFleet(world.files, group.root, { ...common, publicKey, signingKey }));
+  const machines: Record<string, Machine> = {};
+  const addMachine = (name: string, { slots = 2, labels = [] }: MachineOptions): Machine => {
+    const root = join(group.folder, `machine ${name}`);
+    const home = join(group.folder, `home ${name}`);
+    mkdirSync(home, { recursive: true });
+    written(writeHost(world.files, root, { ...common, runnerKeys: [publicKey], name, slots, labels: [...labels] }));
+    const machine = new Machine(root, { PATH: process.env.PATH ?? '', HOME: home, ...env });
+    machines[name] = machine;
+    machine.start();
+    return machine;
+  };
+  for (const [name, one] of Object.entries(options.machines)) addMachine(name, one);
+  return {
+    ...{ group, server, machines, addMachine },
+    close: async () => {
+      const attempts = group.events().flatMap((event) => (event.type === 'session_starting' ? [event.attempt.id] : []));
+      for (const machine of Object.values(machines)) {
+        await machine.burn(attempts);
+        await machine.killGuard();
+      }
+      await server.kill();
+      group.remove();
+    },
+  };
+}
+
+/** With its getters. */
+function copy<T extends object>(value: T): T {
+  return Object.defineProperties({}, Object.getOwnPropertyDescriptors(value)) as T;
+}
+
+function written(result: { readonly ok: boolean }): void {
+  if (!result.ok) throw new Error(`it cannot be written: ${JSON.stringify(result)}`);
+}

@@ -29,10 +29,10 @@ beforeEach(async () => {
   server = await startRedis(user.folder, ['appendonly yes']);
 });
 afterEach(async () => {
-  for (const root of [user.data, machineRoot()]) {
-    for (const lock of locksOf(root)) {
-      const holder = locks.holder(lock);
-      if (holder !== null) processes.signal(holder.identity, 'SIGKILL');
+  for (const lock of [user.data, machineRoot(), join(user.folder, 'there', 'data')].flatMap(locksOf)) {
+    for (let holder = locks.holder(lock); holder !== null; holder = locks.holder(lock)) {
+      processes.signal(holder.identity, 'SIGKILL');
+      await Bun.sleep(10);
     }
   }
   await server.kill();
@@ -316,6 +316,10 @@ esac
     expect(joined).toMatchObject({ code: 0, stdout: expect.stringContaining('This machine works as two') });
     expect(joined.stdout + joined.stderr).not.toContain(line);
     expect(await user.ok('host', 'list')).toMatch(/^two +ready .* gpu$/m);
+    // Another one may not be called so while it lives.
+    const taken = await user.run('host', 'join', line, '--name', 'two');
+    expect([taken.code, taken.stderr.includes('Another machine of the fleet is called two')]).toEqual([2, true]);
+    expect(existsSync(fleetPaths(user.data).host)).toBe(false);
     const left = await user.runWith({ env }, 'host', 'forget', 'two', '--yes');
     expect(left).toMatchObject({ code: 0, stdout: 'two is out of the fleet.\n' });
     expect(await user.json('host', 'list')).toEqual({ hosts: [] });

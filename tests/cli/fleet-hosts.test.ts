@@ -256,7 +256,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect([code, stderr.includes('logins/team-a.env (chmod 600)')]).toEqual([2, true]);
   });
 
-  test('where there is systemd --user, the agent is a unit that needs nothing else, and is taken away again', async () => {
+  test('where there is systemd --user, the agent is a unit that needs no more, and is taken away again', async () => {
     const bin = pathWith('claude');
     const unit = join(user.home, '.config', 'systemd', 'user', 'claude-code-agent-host.service');
     // Starts and ends what stands in the unit, as systemd would.

@@ -162,7 +162,15 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       const can = { forwardsSubagents: true, limitsUntrusted: false, limitsMemory: false, logins: ['team-a'] };
       const abilities = { wire: wireVersion, version: '1.2.3', claudeVersion: '2.1.0', ...can };
       const state = { since: seenAt - 60_000, seenAt, isDrained: false, isGuarded: true, leaseMs: 8_000 };
-      const has = { labels: ['gpu'], slots: 4, used: 1, abilities, load: 0.5, freeDiskBytes: 50_000_000_000, login: 'team-a' };
+      const has = {
+        labels: ['gpu'],
+        slots: 4,
+        used: 1,
+        abilities,
+        load: 0.5,
+        freeDiskBytes: 50_000_000_000,
+        login: 'team-a',
+      };
       unwrap(await registerHost(redis, { name, ...has, ...state, ...more }));
     }
 

@@ -48,7 +48,16 @@ function plain(host: FleetHost): object {
   const { name, labels, slots, used, load = null, abilities, leaseMs, since, seenAt } = host;
   const { logins, version, claudeVersion } = abilities;
   const at = (ms: number) => new Date(ms).toISOString();
-  const more = { load, logins, login: host.login ?? null, version, claudeVersion, leaseMs, since: at(since), heard: at(seenAt) };
+  const more = {
+    load,
+    logins,
+    login: host.login ?? null,
+    version,
+    claudeVersion,
+    leaseMs,
+    since: at(since),
+    heard: at(seenAt),
+  };
   return { name, state: stateOf(host), labels, slots, used, free: Math.max(0, slots - used), ...more };
 }
 

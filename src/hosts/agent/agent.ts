@@ -52,7 +52,7 @@ export class Agent {
   #abilities: HostAbilities | null = null;
   #startedAtMs = 0;
   #isDrained = false;
-  #isTaking = false;
+  #taking: Promise<void> | null = null;
   #isClosed = false;
 
   constructor(context: Omit<AgentContext, 'noteLeases'>, options: AgentOptions) {
@@ -92,10 +92,12 @@ export class Agent {
   }
 
   /** Lets go of everything: what runs works on, and is ended by the guard unless an agent comes back. */
-  close(): void {
+  async close(): Promise<void> {
     this.#isClosed = true;
     for (const cancel of this.#timers) cancel();
     for (const { attempt } of this.#held.values()) attempt?.close();
+    // A wish that is just being taken is given back, or it would be lost until its lease is over.
+    await this.#taking;
     this.#context.redis.close();
   }
 
@@ -213,15 +215,18 @@ export class Agent {
 
   // Wishes.
 
-  async #take(): Promise<void> {
-    if (this.#isTaking) return;
-    this.#isTaking = true;
-    try {
-      this.#giveBackUnordered();
-      while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
-    } finally {
-      this.#isTaking = false;
-    }
+  #take(): Promise<void> {
+    this.#taking ??= this.#takeAll()
+      .catch((error) => this.#context.tell(`No wish could be taken: ${errorText(error)}`))
+      .finally(() => {
+        this.#taking = null;
+      });
+    return this.#taking;
+  }
+
+  async #takeAll(): Promise<void> {
+    this.#giveBackUnordered();
+    while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
   }
 
   #canTake(): boolean {
@@ -234,7 +239,11 @@ export class Agent {
     const token = `${config.name}:${this.#used + 1}:${this.#world.random.uuid()}`;
     const sentAt = uptimeMs(this.#world.files);
     const taken = await this.#leases.take(this.#labels, token);
-    if (!taken.ok || taken.value === null || this.#isClosed) return false;
+    if (!taken.ok || taken.value === null) return false;
+    if (this.#isClosed) {
+      await this.#leases.complete(taken.value);
+      return false;
+    }
     const { labelSet, job, wish } = taken.value;
     const { groupId, sessionId } = wish;
     const takenAt = this.#world.clock.now();
@@ -257,7 +266,8 @@ export class Agent {
   #giveBackUnordered(): void {
     const now = this.#world.clock.now();
     for (const { slot, attempt } of this.#held.values()) {
-      if (attempt === null && Math.abs(now - slot.record.takenAt) >= offeredMs) void this.#free(slot);
+      const isLate = attempt === null && Math.abs(now - slot.record.takenAt) >= offeredMs;
+      if (isLate) this.#free(slot).catch((error) => this.#tellError(slot, error));
     }
   }
 
@@ -348,7 +358,7 @@ export class Agent {
     }
     // To hear it twice does no harm, and nothing comes as often.
     if (command.do !== 'acknowledge') slot.note({ lastN: n }, { durable: false });
-    if (command.do === 'release') void this.#release(held);
+    if (command.do === 'release') this.#release(held).catch((error) => this.#tellError(slot, error));
     else held.attempt?.command(command);
   }
 

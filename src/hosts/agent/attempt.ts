@@ -359,7 +359,7 @@ export class OrderedAttempt {
   async end(): Promise<void> {
     this.#stop();
     for (const command of this.#commands.values()) command.stop();
-    const ended = await this.#hosted.endNow();
+    const ended = await this.#hosted.endNow().catch(() => false);
     if (!ended) this.#context.tell(`Something of attempt ${this.#slot.order.attemptId} would not end.`);
   }
 

@@ -87,7 +87,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   try {
     await Promise.race([told.promise, working]);
   } finally {
-    agent.close();
+    await agent.close();
     lock.release();
   }
   return ok(undefined);

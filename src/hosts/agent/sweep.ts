@@ -1,7 +1,7 @@
 /** What sessions of others left on this machine, removed when none of them came back for long. */
 import { join } from 'node:path';
 import type { GroupId } from '../../core/group.ts';
-import { isGroupId } from '../../core/id.ts';
+import { isGroupId, isSessionId } from '../../core/id.ts';
 import { groupPaths, groupsFolder } from '../../store/paths.ts';
 import type { World } from '../../world/world.ts';
 import type { FleetPaths } from '../fleet/fleet-paths.ts';
@@ -17,7 +17,10 @@ export function sweep({ files, clock }: World, fleet: FleetPaths, inUse: Readonl
       const orderedAtMs = files.info(join(folder, 'order.json'))?.mtimeMs ?? 0;
       return inUse.has(folder) || Math.abs(clock.now() - orderedAtMs) < keptMs;
     };
-    const folders = files.list(group.sessions).map((name) => `${group.sessions}/${name}`);
+    const folders = files
+      .list(group.sessions)
+      .filter(isSessionId)
+      .map((name) => `${group.sessions}/${name}`);
     const kept = folders.filter(isKept);
     for (const folder of folders) if (!kept.includes(folder)) files.remove(folder);
     if (kept.length > 0) continue;

@@ -44,8 +44,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       files,
     });
     const started = await rig.hear(attemptId, 'started');
-    expect(rig.living(attemptId)).toContain(started.process.pid);
+    await until(() => rig.living(attemptId).includes(started.process.pid));
     await rig.say(token, { do: 'write', lines: 'one\ntwo' });
+    // What is repeated, by whoever it may be, is heard once.
+    const repeated = { kind: 'slot', token, groupId: rig.group, n: 2, command: { do: 'write', lines: 'one\ntwo' } };
+    for (const message of [repeated, { ...repeated, n: 1 }]) await rig.sendSigned(message);
     await rig.say(token, { do: 'write', lines: 'end' });
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
     const { folder, worktree, config } = rig.paths();

@@ -74,7 +74,7 @@ async function storeWork(): Promise<void> {
     return { type: 'session_starting', sessionId, attempt } as EventBody;
   };
   const lost = { sessionId: web, attemptId: 'attempt-gpu2' };
-  const usage = { ...noUsage, costUsd: 1, estimated: true as const, heldUsd: 0.75 };
+  const usage = { ...noUsage, costUsd: 1, heldUsd: 0.75 };
   const bodies: EventBody[] = [
     { type: 'group_started', run: { id: 'a-run', runner: world.machine.self, asksBase: true } },
     { type: 'session_moved', sessionId: api, to: 'gpu1' } as EventBody,
@@ -122,11 +122,18 @@ test('all that shows a group tells on which machines its sessions work, and what
   expect(readFileSync(page, 'utf8')).toMatch(/<th[^>]*>Host<\/th>/);
 });
 
-test('host forget books what is held for a machine', async () => {
+test('what host forget books for a machine is spent, and marked as an estimate', async () => {
   await storeWork();
-  const { heldBy } = await import('../../src/control/fleet/held-money.ts');
+  const { bookHeld, heldBy } = await import('../../src/control/fleet/held-money.ts');
   const { createPlace } = await import('../../src/control/own-place.ts');
   const place = createPlace({ env: user.env, cwd: () => user.folder, note: () => {} });
   expect(heldBy(place, user.data, 'gpu1')).toEqual([]);
-  expect(heldBy(place, user.data, 'gpu2')).toMatchObject([{ groupId: group, usd: 0.75 }]);
+  const [held] = heldBy(place, user.data, 'gpu2');
+  if (held === undefined) throw new Error('nothing is held');
+  expect(held).toMatchObject({ groupId: group, usd: 0.75 });
+  expect((await bookHeld(place, held)).ok).toBe(true);
+  expect(heldBy(place, user.data, 'gpu2')).toEqual([]);
+  const table = await user.ok('group', 'show', group);
+  expect(table).toMatch(/^002 web .* ~\$1\.00/m);
+  expect(table).not.toContain('is held');
 });

@@ -293,7 +293,9 @@ function settleEvents({ group }: GroupState, record: SessionRecord, isSpent: boo
     return fail('usage', `Nothing is held for session ${sessionId}.`, next);
   }
   const costUsd = isSpent ? usage.costUsd : Math.max(0, roundUsd(usage.costUsd - heldUsd));
-  return ok([{ type: 'session_cost_settled', sessionId, usage: { ...usage, costUsd } }]);
+  // What a lost machine may have cost at most is no figure of claude's.
+  const mark = isSpent && record.lost !== undefined ? { estimated: true as const } : {};
+  return ok([{ type: 'session_cost_settled', sessionId, usage: { ...usage, costUsd, ...mark } }]);
 }
 
 function sayEvents(

@@ -139,7 +139,8 @@ function refuseWithoutFleet(state: GroupState, { hasFleet = false }: StartOption
     const session = state.sessions.get(id)?.state;
     const host = session?.status === 'running' ? session.attempt.place?.host : undefined;
     if (host === undefined) continue;
-    const message = `A session of group ${state.group.id} works on the machine ${host} of a fleet that is not set up here.`;
+    const where = `on the machine ${host} of a fleet that is not set up here`;
+    const message = `A session of group ${state.group.id} works ${where}.`;
     return fail('other-host', message, 'Run the command where the fleet is set up.');
   }
   return null;

@@ -1,6 +1,6 @@
 /**
- * Promises: sessions of a group work on other machines as they do here; when one of these burns they go on elsewhere, in
- * the same conversation, on their branches, with what they had not committed, and the money is counted once.
+ * Promises: sessions of a group work on other machines as they do here; when one of these burns they go on elsewhere,
+ * in the same conversation, on their branches, with what they had not committed, and the money is counted once.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

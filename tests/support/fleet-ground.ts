@@ -2,12 +2,13 @@
  * A group that runs with a fleet: a real redis-server, and machines that are an agent and a guard each, processes of
  * their own with data roots of their own. The claude on them is what the environment says.
  */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attemptMark } from '../../src/claude/launch/environment.ts';
 import type { GroupConfig, SessionDefinition } from '../../src/core/group.ts';
 import { writeFleet, writeHost } from '../../src/hosts/fleet/fleet-files.ts';
 import { fleetPaths } from '../../src/hosts/fleet/fleet-paths.ts';
+import { loginText } from '../../src/hosts/fleet/login-files.ts';
 import { newFleetKeys } from '../../src/hosts/fleet/seal.ts';
 import { createRealWorld } from '../../src/world/real-world.ts';
 import { Repository } from '../git/repository.ts';
@@ -20,11 +21,13 @@ const world = createRealWorld();
 /** A machine that works for others. */
 export class Machine {
   readonly root: string;
+  readonly home: string;
   readonly #env: Readonly<Record<string, string>>;
   #agent: Bun.Subprocess | null = null;
 
-  constructor(root: string, env: Readonly<Record<string, string>>) {
+  constructor(root: string, home: string, env: Readonly<Record<string, string>>) {
     this.root = root;
+    this.home = home;
     this.#env = env;
   }
 
@@ -92,6 +95,8 @@ export interface GroundOptions {
   readonly machines: Readonly<Record<string, MachineOptions>>;
   /** Of the agents. */
   readonly env: Readonly<Record<string, string>>;
+  /** Variables of a login that each machine holds; absent = that of the environment. */
+  readonly login?: Readonly<Record<string, string>>;
   readonly leaseMs?: number;
   readonly config?: Partial<GroupConfig>;
   readonly files?: Readonly<Record<string, string>>;
@@ -101,7 +106,7 @@ export interface GroundOptions {
 
 /** All sessions work in one repository. The agents are started. */
 export async function openGround(sketches: readonly SessionSketch[], options: GroundOptions): Promise<FleetGround> {
-  const { leaseMs = 3_000, env, config = {}, files = {} } = options;
+  const { leaseMs = 3_000, env, config = {}, files = {}, login } = options;
   let repository = '';
   const fields: Partial<SessionDefinition> = {
     isolate: 'worktree',
@@ -135,9 +140,16 @@ export async function openGround(sketches: readonly SessionSketch[], options: Gr
     const root = join(group.folder, `machine ${name}`);
     const home = join(group.folder, `home ${name}`);
     mkdirSync(home, { recursive: true });
-    const way = { ...common, redis: `redis://127.0.0.1:${redisPort}` };
-    written(writeHost(world.files, root, { ...way, runnerKeys: [publicKey], name, slots, labels: [...labels] }));
-    const machine = new Machine(root, { PATH: process.env.PATH ?? '', HOME: home, ...env, ...options.env });
+    const own = login === undefined ? {} : { login: 'team-a' };
+    const redis = `redis://127.0.0.1:${redisPort}`;
+    const config = { ...common, redis, runnerKeys: [publicKey], name, slots, labels: [...labels], ...own };
+    written(writeHost(world.files, root, config));
+    if (login !== undefined) {
+      const { logins } = fleetPaths(root);
+      mkdirSync(logins, { recursive: true });
+      writeFileSync(join(logins, 'team-a.env'), loginText(login), { mode: 0o600 });
+    }
+    const machine = new Machine(root, home, { PATH: process.env.PATH ?? '', HOME: home, ...env, ...options.env });
     machines[name] = machine;
     machine.start();
     return machine;

@@ -1,6 +1,6 @@
 /**
- * The machines of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts that
- * are there. Nothing here decides; whoever does is told whenever something has changed.
+ * The machines of a fleet for one run of one group: wishes for slots, the slots that were granted, and the attempts
+ * that are there. Nothing here decides; whoever does is told whenever something has changed.
  */
 import type { Abilities } from '../../claude/abilities.ts';
 import type { Place } from '../../core/event.ts';

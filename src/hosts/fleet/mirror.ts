@@ -1,6 +1,6 @@
 /**
- * What lies here of an attempt on another machine: its transcript, its conversation and files, and its work, each as far
- * as it has come. All of it is on the disk before the other end is told so.
+ * What lies here of an attempt on another machine: its transcript, its conversation and files, and its work, each as
+ * far as it has come. All of it is on the disk before the other end is told so.
  */
 import { dirname, join } from 'node:path';
 import { fail, ok, type Result } from '../../core/failure.ts';
@@ -134,7 +134,7 @@ export class Mirror {
     return ok(undefined);
   }
 
-  /** The attempt is over: its work becomes that of the worktree here, and of its branch. Fails with `worktree-failed`. */
+  /** The attempt is over: its work becomes that of the worktree and branch here. Fails with `worktree-failed`. */
   async settle(): Promise<Result<void>> {
     const workspace = this.#options.workspace();
     if (workspace === undefined) return ok(undefined);

@@ -22,6 +22,9 @@ export class NewsInOrder {
   /** The last that was taken in; null = an earlier runner may have taken in some. */
   #lastN: number | null;
   #isTaking = false;
+  #isAsked = false;
+  /** What could not be taken in is left alone for a while. */
+  #isResting = false;
   #isStopped = false;
 
   constructor(handler: NewsHandler, lastN: number | null) {
@@ -67,23 +70,32 @@ export class NewsInOrder {
   }
 
   async #takeAll(): Promise<void> {
+    // What comes while the last look ends must not wait for the next.
+    this.#isAsked = true;
     if (this.#isTaking) return;
     this.#isTaking = true;
     try {
-      while (await this.#takeNext());
+      while (this.#isAsked) {
+        this.#isAsked = false;
+        while (await this.#takeNext());
+      }
     } finally {
       this.#isTaking = false;
     }
   }
 
   async #takeNext(): Promise<boolean> {
-    if (this.#lastN === null || this.#isStopped) return false;
+    if (this.#lastN === null || this.#isStopped || this.#isResting) return false;
     const first = this.#lastN;
     const batch = this.#batchAfter(first);
     if (batch.length === 0) return false;
     for (const { news } of batch) {
       if (await this.#handler.takeIn(news)) continue;
-      if (!this.#isStopped) this.#handler.later(() => void this.#takeAll());
+      this.#isResting = true;
+      this.#handler.later(() => {
+        this.#isResting = false;
+        void this.#takeAll();
+      });
       return false;
     }
     this.#handler.sync();

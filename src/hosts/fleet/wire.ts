@@ -183,6 +183,12 @@ export const hostEntry = z.object({
   /** Mean number of processes that want to run, and bytes. */
   load: z.number().optional(),
   freeDiskBytes: count.optional(),
+  /** Tells machines apart that were given the same name. */
+  home: text.optional(),
+  /** The moment of `seenAt` by its own clock. */
+  ownClockAt: count.optional(),
+  /** The login of sessions that name none. */
+  login: text.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
 

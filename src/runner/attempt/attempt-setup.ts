@@ -27,7 +27,7 @@ import { checkLimits, limitsOf } from '../../hosts/limits.ts';
 import { type GroupPaths, type SessionPaths, sessionPaths } from '../../store/paths.ts';
 import { systemFailure } from '../../store/system-failure.ts';
 import { fillPrompt, type InputFile } from '../../template/fill-references.ts';
-import type { World } from '../../world/world.ts';
+import type { SpawnOptions, World } from '../../world/world.ts';
 import { linkFailure } from '../../world/write-failure.ts';
 import { frozenTemplates, generatedConfig, permissionModeOf, type TemplateStore } from '../place/generated-config.ts';
 import {
@@ -307,12 +307,21 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(can.forwardsSubagents ? { forwardsSubagents: true } : {}),
     rehearsal: options.rehearsalUrl !== undefined,
   });
+  return ok({ spawn: { program, args, cwd: folder, env, ...heldBy(world, options, subject) }, prompt });
+}
+
+/** Where its process reads and writes, and what holds it. */
+function heldBy(
+  world: World,
+  options: PreparerOptions,
+  { record, attempt, paths }: Subject,
+): Omit<SpawnOptions, 'program' | 'args' | 'cwd' | 'env'> {
   const { fifo, transcript, stderr } = paths;
   // Before claude asks the model anything more, it is on the disk what the last answer cost.
   const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const limits = limitsOf(record.definition, world.processes);
   const held = { keeper: options.paths.subreaper, contained: attempt.id, ...(limits === undefined ? {} : { limits }) };
-  return ok({ spawn: { program, args, cwd: folder, env, ...streams, ...held }, prompt });
+  return { ...streams, ...held };
 }
 
 /** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */

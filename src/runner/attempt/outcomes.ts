@@ -119,7 +119,7 @@ export const leftoverWarning = (): Warning => ({
 export function withHeld(outcome: Outcome, { heldUsd }: Usage, groupId: GroupId): Outcome {
   if (heldUsd === undefined) return outcome;
   if (outcome.status === 'paused' && outcome.reason === 'host-lost') {
-    const about = `Up to $${heldUsd.toFixed(2)} that it may have cost besides are held until its machine is there again`;
+    const about = `Up to $${heldUsd.toFixed(2)} that it may have cost besides are held until that is there again`;
     const message = `${outcome.message} ${about}, or you decide. See: ${commandText(['group', 'budget', groupId])}`;
     return { ...outcome, message };
   }

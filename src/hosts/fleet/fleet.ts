@@ -211,7 +211,10 @@ export class Fleet {
     const { say, later } = this.#senderFor(place);
     const acknowledge = (through: number) => say({ do: 'acknowledge', through });
     const again = (action: () => void) => later(tickMs, action);
-    this.#late.set(place.token, new LateAttempt(this.#options.git, this.#link.blobs, options, { acknowledge, later: again }));
+    this.#late.set(
+      place.token,
+      new LateAttempt(this.#options.git, this.#link.blobs, options, { acknowledge, later: again }),
+    );
     this.hello(place.host);
   }
 

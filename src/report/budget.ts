@@ -16,7 +16,7 @@ import type { SessionRecord } from '../core/session-state.ts';
 import type { GroupState } from '../core/state.ts';
 import { type Cell, type Column, formatCount, formatMoney, formatTable, type Style } from './format.ts';
 import { safeLine } from './terminal-text.ts';
-import { estimateNote, rehearsalNote, sessionTitle, statusTone } from './wording.ts';
+import { estimateNote, lostHosts, rehearsalNote, sessionTitle, statusTone } from './wording.ts';
 
 /** Amounts in US dollars. `estimated` = not claude's own figure: a lower bound, but for what is held or was booked. */
 interface Spent {
@@ -34,6 +34,8 @@ export interface SessionBudget extends Spent {
   readonly reservedUsd: number;
   /** The session's own cap. */
   readonly limitUsd?: number;
+  /** Machines that were lost while it worked there, and have not told since what that has cost. */
+  readonly lostHosts?: readonly string[];
 }
 
 export interface ModelBudget extends ModelUsage {
@@ -109,6 +111,7 @@ function sessionBudget(record: SessionRecord, now: Usage): SessionBudget {
     ...spentOf(addUsage(record.usage, now)),
     reservedUsd: roundUsd(heldBy(record, now)),
     ...(maxBudgetUsd === undefined ? {} : { limitUsd: maxBudgetUsd }),
+    ...(record.lost === undefined ? {} : { lostHosts: lostHosts(record) }),
   };
 }
 
@@ -165,17 +168,24 @@ export function budgetLines(report: BudgetReport, style: Style): string[] {
 }
 
 /** Why it is held, and what a person can say about it. */
-function heldLines(groupId: GroupId, { id, name }: Pick<SessionBudget, 'id' | 'name'>, heldUsd: number): string[] {
+function heldLines(groupId: GroupId, session: Omit<SessionBudget, 'heldUsd'>, heldUsd: number): string[] {
+  const { id, name, lostHosts: lost } = session;
   const title = sessionTitle(id, name);
   const { free, book } = settleCommands(groupId, id);
   const held = `Held: ${formatMoney(heldUsd)} by session ${title}, counted as spent.`;
-  return [
-    `${held} The machine went down while it worked, and what`,
-    'it was just being answered is on no disk; or claude named figures that cannot be true. The bill of your account',
-    'tells what it was.',
-    `  it is spent: ${commandText(book)}`,
-    `  it is not:   ${commandText(free)}`,
-  ];
+  const why =
+    lost === undefined
+      ? [
+          `${held} The machine went down while it worked, and what`,
+          'it was just being answered is on no disk; or claude named figures that cannot be true. The bill of your account',
+          'tells what it was.',
+        ]
+      : [
+          `${held} Nothing is heard any more of`,
+          `${safeLine(lost.join(', '), 200)}, where it worked. When it comes back it tells what that was; else the bill`,
+          'of your account does.',
+        ];
+  return [...why, `  it is spent: ${commandText(book)}`, `  it is not:   ${commandText(free)}`];
 }
 
 function sessionRows({ sessions, removedUsd }: BudgetReport): Cell[][] {

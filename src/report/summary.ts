@@ -26,6 +26,7 @@ import { safeLine } from './terminal-text.ts';
 import {
   conditionOf,
   listTitles,
+  lostHosts,
   machineName,
   projectName,
   sessionTitle,
@@ -166,8 +167,9 @@ export function troubleLines(state: GroupState, style: Style, verdicts: Verdicts
 }
 
 /** What a machine that was lost may have cost, until somebody knows. */
-function heldWords({ lost = [], usage: { heldUsd } }: SessionRecord): string {
-  const hosts = [...new Set(lost.flatMap(({ attempt }) => attempt.place?.host ?? []))];
+function heldWords(record: SessionRecord): string {
+  const hosts = lostHosts(record);
+  const { heldUsd } = record.usage;
   const names = safeLine(hosts.join(', '), 200);
   const money = heldUsd === undefined ? 'nothing' : `up to ${formatMoney(heldUsd)}`;
   const told = `lost: nothing is heard of ${names}; ${money} that it may have spent is held until it comes back`;

@@ -28,6 +28,11 @@ export function machineName({ host }: Pick<SessionRecord, 'host'>): string {
   return host === thisMachine ? 'here' : safeLine(host, 63);
 }
 
+/** Machines that were lost while it worked there, and have not told since what that has cost. */
+export function lostHosts({ lost = [] }: Pick<SessionRecord, 'lost'>): string[] {
+  return [...new Set(lost.flatMap(({ attempt }) => attempt.place?.host ?? []))];
+}
+
 export function titleOf(state: GroupState, id: SessionId): string {
   return sessionTitle(id, state.sessions.get(id)?.definition.name);
 }

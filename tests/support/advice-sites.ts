@@ -14,6 +14,8 @@ const opening = new RegExp(`(?:\\[|\\bsee\\()\\s*'${family}'`, 'g');
 const noCommand = new RegExp(
   [
     /^\s*'(?:cpm|faber|handover)', '(?:cpm|faber|handover)'/,
+    /^'host', 'on any machine/,
+    /^'session', 'package', 'bun'|^'init', '--bare'/,
     /^'stop', 'warn'|^'hook'$|^'(?:session|template)', definition\./,
     /^'group'(?:, '(?:template|configTemplate|onEvent)')?$/,
   ]

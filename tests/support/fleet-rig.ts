@@ -48,6 +48,7 @@ export interface OrderOptions {
   readonly change?: Partial<Order>;
   /** Of the project at that moment; absent = as it was when the rig was made. */
   readonly work?: Order['work'];
+  readonly branch?: string;
 }
 
 export class FleetRig {
@@ -277,7 +278,8 @@ export class FleetRig {
   }
 
   async makeOrder(options: OrderOptions, session: SessionId = sid(1)): Promise<Order> {
-    const { script, files = [], attemptId = this.newAttempt(), work = await this.shipWork(), change = {} } = options;
+    const { script, files = [], attemptId = this.newAttempt(), branch = 'cca/group/001-one', change = {} } = options;
+    const work = { ...(options.work ?? (await this.shipWork())), branch };
     const blob = unwrap(await this.redis.putBlob(crypto.randomUUID(), Buffer.from(JSON.stringify({ files }))));
     const place = { groupId, sessionId: session, cwd: 'worktree', files: blob, work };
     return { attemptId, attempt: 1, args: ['run', script], untrusted: false, ...place, ...change };

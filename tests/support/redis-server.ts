@@ -8,7 +8,14 @@ import { join } from 'node:path';
 
 const program = Bun.which('redis-server');
 
-export const hasRedis = program !== null;
+export const hasRedis = orFailure('redis-server', program !== null);
+
+/** Where the tests of a fleet must run, what they need must be there. */
+export function orFailure(name: string, isThere: boolean): boolean {
+  if (!isThere && process.env.TEST_FLEET === '1')
+    throw new Error(`There is no ${name}, which the tests of a fleet need`);
+  return isThere;
+}
 
 export interface RedisServer {
   readonly url: string;
@@ -55,6 +62,25 @@ async function start(config: string, folder: string, port: number): Promise<Bun.
     await Bun.sleep(10);
   }
   return child;
+}
+
+/** One that has a configuration of its own, with TLS alone; what is returned ends it. */
+export async function startRedisWith(folder: string, config: string): Promise<() => Promise<void>> {
+  const log = join(folder, 'log');
+  const child = Bun.spawn([program ?? 'redis-server', config], {
+    cwd: folder,
+    stdin: 'ignore',
+    stdout: Bun.file(log),
+    stderr: 'ignore',
+  });
+  while (!readFileSync(log, 'utf8').includes('Ready to accept connections')) {
+    if (child.exitCode !== null) throw new Error(`redis-server ended: ${readFileSync(log, 'utf8')}`);
+    await Bun.sleep(10);
+  }
+  return async () => {
+    child.kill('SIGKILL');
+    await child.exited;
+  };
 }
 
 /** Also one that asks for a password answers. */

@@ -1,15 +1,16 @@
 /**
- * An sshd of the tests' own, on a free port of loopback with keys of its own, in which whoever logs in has a home of the
- * tests. Where none is installed, tests that need one are skipped, and so counted.
+ * An sshd of the tests' own, on a free port of loopback with keys of its own, in which whoever logs in has a home of
+ * the tests. Where none is installed, tests that need one are skipped, and so counted.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePort } from './redis-server.ts';
+import { freePort, orFailure } from './redis-server.ts';
 
 const program = Bun.which('sshd') ?? ['/usr/sbin/sshd'].find((path) => existsSync(path)) ?? null;
 const client = Bun.which('ssh');
 
-export const hasSshd = program !== null && client !== null && Bun.which('ssh-keygen') !== null;
+const isThere = program !== null && client !== null && Bun.which('ssh-keygen') !== null;
+export const hasSshd = orFailure('sshd', isThere);
 
 export interface SshServer {
   /** What `--ssh` takes. */

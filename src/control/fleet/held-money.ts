@@ -21,7 +21,7 @@ export function heldBy(place: Place, root: string, host: string): HeldGroup[] {
     if (!group.ok) return [];
     const { sessions } = group.value.state;
     return [...sessions.values()].flatMap((record) => {
-      const isThere = (record.lost ?? []).some(({ attempt }) => attempt.place?.host === host);
+      const isThere = record.lost?.some(({ attempt }) => attempt.place?.host === host) === true;
       const usd = record.usage.heldUsd ?? 0;
       return isThere && usd > 0 ? [{ groupId: id, sessionId: record.definition.id, usd }] : [];
     });

@@ -15,6 +15,7 @@ import type { AgentContext } from './context.ts';
 import { Fence } from './guard.ts';
 import { readLeases, writeLeases } from './lease-file.ts';
 import { Slot, type SlotRecord } from './slot.ts';
+import { sweep } from './sweep.ts';
 import { uptimeMs } from './uptime.ts';
 
 const takeMs = 1_000;
@@ -23,6 +24,7 @@ const renewals = 6;
 /** For so long a slot is kept for an order. */
 const offeredMs = 30_000;
 const readAgainMs = 200;
+const sweepMs = 24 * 60 * 60_000;
 
 type SlotMessage = Extract<ToHost, { kind: 'slot' }>;
 
@@ -50,7 +52,7 @@ export class Agent {
   #abilities: HostAbilities | null = null;
   #startedAtMs = 0;
   #isDrained = false;
-  #isTaking = false;
+  #taking: Promise<void> | null = null;
   #isClosed = false;
 
   constructor(context: Omit<AgentContext, 'noteLeases'>, options: AgentOptions) {
@@ -73,20 +75,29 @@ export class Agent {
       for (const { attempt } of this.#held.values()) attempt?.sendAgain();
     });
     await redis.onWish(() => void this.#take());
+    this.#sweep();
     await this.#renew();
     for (const { slot, attempt } of this.#held.values()) {
       attempt?.resume().catch((error) => this.#tellError(slot, error));
     }
     this.#every(takeMs, () => this.#take());
     this.#every(Math.floor(this.#context.config.leaseMs / renewals), () => this.#renew());
+    this.#every(sweepMs, async () => this.#sweep());
     await this.#listen();
   }
 
+  #sweep(): void {
+    const inUse = [...this.#held.values()].map(({ slot }) => slot.paths.folder);
+    sweep(this.#world, this.#context.paths, new Set(inUse));
+  }
+
   /** Lets go of everything: what runs works on, and is ended by the guard unless an agent comes back. */
-  close(): void {
+  async close(): Promise<void> {
     this.#isClosed = true;
     for (const cancel of this.#timers) cancel();
     for (const { attempt } of this.#held.values()) attempt?.close();
+    // A wish that is just being taken is given back, or it would be lost until its lease is over.
+    await this.#taking;
     this.#context.redis.close();
   }
 
@@ -185,7 +196,14 @@ export class Agent {
       isDrained: this.#isDrained,
       isGuarded: this.#context.isGuarded(),
       freeDiskBytes: this.#world.files.freeBytes(this.#context.paths.folder),
+      ...this.#load(),
+      home: this.#context.home,
     });
+  }
+
+  #load(): { readonly load?: number } {
+    const load = Number.parseFloat(this.#world.files.readText('/proc/loadavg') ?? '');
+    return Number.isFinite(load) ? { load } : {};
   }
 
   /** One whose lease is over and of which nothing runs any more takes no slot: its result alone is kept. */
@@ -195,15 +213,18 @@ export class Agent {
 
   // Wishes.
 
-  async #take(): Promise<void> {
-    if (this.#isTaking) return;
-    this.#isTaking = true;
-    try {
-      this.#giveBackUnordered();
-      while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
-    } finally {
-      this.#isTaking = false;
-    }
+  #take(): Promise<void> {
+    this.#taking ??= this.#takeAll()
+      .catch((error) => this.#context.tell(`No wish could be taken: ${errorText(error)}`))
+      .finally(() => {
+        this.#taking = null;
+      });
+    return this.#taking;
+  }
+
+  async #takeAll(): Promise<void> {
+    this.#giveBackUnordered();
+    while (!this.#isClosed && this.#canTake() && (await this.#takeOne()));
   }
 
   #canTake(): boolean {
@@ -216,7 +237,11 @@ export class Agent {
     const token = `${config.name}:${this.#used + 1}:${this.#world.random.uuid()}`;
     const sentAt = uptimeMs(this.#world.files);
     const taken = await this.#leases.take(this.#labels, token);
-    if (!taken.ok || taken.value === null || this.#isClosed) return false;
+    if (!taken.ok || taken.value === null) return false;
+    if (this.#isClosed) {
+      await this.#leases.complete(taken.value);
+      return false;
+    }
     const { labelSet, job, wish } = taken.value;
     const { groupId, sessionId } = wish;
     const takenAt = this.#world.clock.now();
@@ -239,7 +264,8 @@ export class Agent {
   #giveBackUnordered(): void {
     const now = this.#world.clock.now();
     for (const { slot, attempt } of this.#held.values()) {
-      if (attempt === null && Math.abs(now - slot.record.takenAt) >= offeredMs) void this.#free(slot);
+      const isLate = attempt === null && Math.abs(now - slot.record.takenAt) >= offeredMs;
+      if (isLate) this.#free(slot).catch((error) => this.#tellError(slot, error));
     }
   }
 
@@ -328,8 +354,9 @@ export class Agent {
       this.#order(held, n, command.order);
       return;
     }
-    slot.note({ lastN: n }, { durable: false });
-    if (command.do === 'release') void this.#release(held);
+    // To hear it twice does no harm, and nothing comes as often.
+    if (command.do !== 'acknowledge') slot.note({ lastN: n }, { durable: false });
+    if (command.do === 'release') this.#release(held).catch((error) => this.#tellError(slot, error));
     else held.attempt?.command(command);
   }
 

@@ -3,6 +3,7 @@
  */
 import { join } from 'node:path';
 import { commandEnvironment } from '../../claude/launch/environment.ts';
+import { advise } from '../../core/advice.ts';
 import type { ProcessIdentity } from '../../core/event.ts';
 import { errorText, type Failure, fail, publicFailure } from '../../core/failure.ts';
 import type { SessionId } from '../../core/group.ts';
@@ -358,7 +359,7 @@ export class OrderedAttempt {
   async end(): Promise<void> {
     this.#stop();
     for (const command of this.#commands.values()) command.stop();
-    const ended = await this.#hosted.endNow();
+    const ended = await this.#hosted.endNow().catch(() => false);
     if (!ended) this.#context.tell(`Something of attempt ${this.#slot.order.attemptId} would not end.`);
   }
 
@@ -414,5 +415,5 @@ const stopped = fail('busy', 'The session was stopped while it was being prepare
 const unguarded = fail(
   'other-host',
   'The machine lost its lease, or its guard does not run, so nothing was started there.',
-  'It is tried again elsewhere; see cca host list.',
+  advise('It may be tried again elsewhere', ['host', 'list']),
 ).failure;

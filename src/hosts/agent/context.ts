@@ -24,6 +24,8 @@ export interface AgentContext {
   readonly config: HostConfig;
   readonly root: string;
   readonly paths: FleetPaths;
+  /** Tells this data root on this machine from any other. */
+  readonly home: string;
   readonly host: LocalHost;
   readonly git: Git;
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -3,6 +3,7 @@
 import { workerEnvironment } from '../../claude/launch/environment.ts';
 import { chooseLogin } from '../../claude/launch/login.ts';
 import { loginVariables, managedVariables, proxyVariables, restatedVariables } from '../../claude/launch/variables.ts';
+import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { quoted } from '../../core/id.ts';
 import type { SessionPaths } from '../../store/paths.ts';
@@ -58,7 +59,7 @@ function withLogin(files: Files, root: string, env: Environment, name: string | 
   const login = readLogin(files, root, name);
   if (!login.ok) return { ok: false, failure: { ...login.failure, reason: 'not-logged-in' } };
   if (login.value === undefined) {
-    const next = 'Put it there with cca host add, or name one that the machine has: cca host list shows them.';
+    const next = advise('Name one that it has', ['host', 'list']);
     return fail('not-logged-in', `The machine has no login ${quoted(name)}.`, next);
   }
   return ok({ ...Object.fromEntries(Object.entries(env).filter(([key]) => !ofLogins.has(key))), ...login.value });

@@ -6,10 +6,11 @@ import { advise } from '../../core/advice.ts';
 import { fail, ok, type Result } from '../../core/failure.ts';
 import { ownCommand } from '../../world/own-program.ts';
 import type { World } from '../../world/world.ts';
-import { readHost } from '../fleet/fleet-files.ts';
+import { type HostConfig, readHost } from '../fleet/fleet-files.ts';
 import { fleetPaths } from '../fleet/fleet-paths.ts';
 import { loginNames } from '../fleet/login-files.ts';
 import { FleetRedis } from '../fleet/redis.ts';
+import { listHosts } from '../fleet/registry.ts';
 import { type HostAbilities, wireVersion } from '../fleet/wire.ts';
 import { LocalHost } from '../local-host.ts';
 import { Agent } from './agent.ts';
@@ -45,7 +46,7 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   if (!read.ok) return read;
   const config = read.value;
   if (config === undefined) {
-    const next = advise('Take the line that `cca fleet join-line` prints, then', ['host', 'join', 'LINE']);
+    const next = advise('Get the join line from whoever has made the fleet', ['host', 'join', 'LINE']);
     return fail('usage', 'This machine belongs to no fleet.', next);
   }
   try {
@@ -62,9 +63,16 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
     lock.release();
     return redis;
   }
+  const home = `${world.machine.bootId} ${root}`;
+  const free = await checkName(redis.value, config, home);
+  if (!free.ok) {
+    redis.value.close();
+    lock.release();
+    return free;
+  }
   const claude = () => chooseClaude(world, options);
   const context: Omit<AgentContext, 'noteLeases'> = {
-    ...{ world, config, root, paths, packageRoot, tell, claude },
+    ...{ world, config, root, paths, home, packageRoot, tell, claude },
     redis: redis.value,
     host: new LocalHost(world),
     git: { world, env: callerEnv },
@@ -79,10 +87,19 @@ export async function serveHost(world: World, options: ServeOptions): Promise<Re
   try {
     await Promise.race([told.promise, working]);
   } finally {
-    agent.close();
+    await agent.close();
     lock.release();
   }
   return ok(undefined);
+}
+
+/** Two machines of one name would take each other's messages. What is not known now is no reason to wait. */
+async function checkName(redis: FleetRedis, { name, leaseMs }: HostConfig, home: string): Promise<Result<void>> {
+  const hosts = await listHosts(redis);
+  const other = hosts.ok ? hosts.value.find((host) => host.name === name) : undefined;
+  if (other?.home === undefined || other.home === home || other.silentMs > leaseMs) return ok(undefined);
+  const next = advise('Give this one another name', ['host', 'join', 'LINE', '--name', 'NAME']);
+  return fail('duplicate', `Another machine of the fleet is called ${name}, and works.`, next);
 }
 
 const helpTimeoutMs = 20_000;

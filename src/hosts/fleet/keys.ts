@@ -31,8 +31,3 @@ export function labelsOf(labelSet: string): string[] {
 }
 
 export const queueName = (labelSet: string): string => `slots-${labelSet}`;
-
-/** A label or the name of a machine: it becomes part of a name in Redis, and `any` and `+` mean something there. */
-export function isLabel(text: string): boolean {
-  return /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/.test(text) && text !== any;
-}

@@ -183,6 +183,8 @@ export const hostEntry = z.object({
   /** Mean number of processes that want to run, and bytes. */
   load: z.number().optional(),
   freeDiskBytes: count.optional(),
+  /** Tells machines apart that were given the same name. */
+  home: text.optional(),
 });
 export type HostEntry = z.infer<typeof hostEntry>;
 

@@ -1,10 +1,18 @@
 /** Promises: a machine does what a signed order says, once, and its runner hears all of it. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { drainHost, listHosts, type RegisteredHost, resumeHost } from '../../../src/hosts/fleet/registry.ts';
+import { fleetPaths } from '../../../src/hosts/fleet/fleet-paths.ts';
+import {
+  drainHost,
+  listHosts,
+  type RegisteredHost,
+  registerHost,
+  resumeHost,
+} from '../../../src/hosts/fleet/registry.ts';
 import { newFleetKeys, Signer } from '../../../src/hosts/fleet/seal.ts';
 import type { Parcel } from '../../../src/hosts/fleet/wire.ts';
+import { sid } from '../../support/core-events.ts';
 import { FleetRig } from '../../support/fleet-rig.ts';
 import { hasRedis } from '../../support/redis-server.ts';
 import { until, unwrap } from '../../world/rig.ts';
@@ -22,7 +30,7 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
   let rig: FleetRig;
 
   beforeEach(async () => {
-    rig = await FleetRig.open();
+    rig = await FleetRig.open({ leaseMs: 12_000, redis: ['appendonly yes'] });
     rig.startAgent();
   });
   afterEach(() => rig.close());
@@ -36,8 +44,11 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
       files,
     });
     const started = await rig.hear(attemptId, 'started');
-    expect(rig.living(attemptId)).toContain(started.process.pid);
+    await until(() => rig.living(attemptId).includes(started.process.pid));
     await rig.say(token, { do: 'write', lines: 'one\ntwo' });
+    // What is repeated, by whoever it may be, is heard once.
+    const repeated = { kind: 'slot', token, groupId: rig.group, n: 2, command: { do: 'write', lines: 'one\ntwo' } };
+    for (const message of [repeated, { ...repeated, n: 1 }]) await rig.sendSigned(message);
     await rig.say(token, { do: 'write', lines: 'end' });
     expect(await rig.hear(attemptId, 'ended')).toMatchObject({ status: { kind: 'exited', code: 3 }, fenced: false });
     const { folder, worktree, config } = rig.paths();
@@ -48,7 +59,9 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     expect(rig.gitIn(worktree, 'branch', '--show-current')).toBe('cca/group/001-one');
     await rig.say(token, { do: 'release' });
     await until(() => rig.slotFolders().length === 0);
-    expect(await rig.redis.client.keys('cca:slots-gpu:*:lock')).toEqual([]);
+    const offer = rig.heard.find((one) => one.kind === 'offer');
+    const place = { labelSet: 'gpu', job: offer?.job ?? '' };
+    while (unwrap(await rig.leases.stateOf(place)) !== 'gone') await Bun.sleep(5);
   });
 
   test('what was made comes back as files and commits, what was not committed too', async () => {
@@ -184,6 +197,69 @@ describe.skipIf(!hasRedis)('with redis-server', () => {
     const unordered = await rig.offer();
     await rig.say(unordered.token, { do: 'release' });
     await until(() => rig.slotFolders().length === 0);
+  });
+
+  test('neither prompt, files nor login are to be read in Redis or in what it writes to its disk', async () => {
+    const files = [text('prompt.md', 'a secret prompt')];
+    const { token, attemptId } = await rig.start({
+      script: `cat ../prompt.md; echo a secret file >new; ${echo}`,
+      files,
+    });
+    await until(() => rig.printed(attemptId).includes('a secret prompt'));
+    await rig.say(token, { do: 'write', lines: 'a secret word' });
+    await until(() => rig.printed(attemptId).includes('a secret word'));
+    await rig.say(token, { do: 'write', lines: 'end' });
+    await rig.hear(attemptId, 'ended');
+    const written = readdirSync(join(rig.server.folder, 'appendonlydir'))
+      .map((name) => readFileSync(join(rig.server.folder, 'appendonlydir', name), 'latin1'))
+      .join('');
+    expect(written).toContain('cca:h:one');
+    for (const secret of ['secret', 'test-key', Buffer.from('a secret prompt').toString('base64')]) {
+      expect(written).not.toContain(secret);
+    }
+  });
+
+  test('a machine with the name of another one that works is refused; the same one may come back', async () => {
+    await rig.offer();
+    const { home } = unwrap(await listHosts(rig.redis))[0] ?? {};
+    expect(home).toContain(rig.root);
+    await rig.killAgent();
+    const [entry] = unwrap(await listHosts(rig.redis));
+    if (entry === undefined) throw new Error('the machine is not listed');
+    const { nowMs } = unwrap(await rig.redis.health());
+    unwrap(await registerHost(rig.redis, { ...entry, home: 'another', seenAt: nowMs + 60_000 }));
+    rig.startAgent();
+    await until(() => rig.told().includes('Another machine of the fleet is called one, and works.'));
+    unwrap(await registerHost(rig.redis, { ...entry, seenAt: nowMs + 60_000 }));
+    rig.startAgent();
+    await rig.offer();
+  });
+
+  test('what no session came back for in two weeks is removed, and nothing else', async () => {
+    const [old, kept] = [
+      await rig.start({ script: 'exit 0' }),
+      await rig.start({ script: 'exit 0', branch: 'b' }, sid(2)),
+    ];
+    for (const { token, attemptId } of [old, kept]) {
+      await rig.hear(attemptId, 'ended');
+      await rig.say(token, { do: 'release' });
+    }
+    await until(() => rig.slotFolders().length === 0);
+    await rig.killAgent('SIGTERM');
+    const age = (session = sid(1)): void => {
+      const past = new Date(Date.now() - 15 * 24 * 60 * 60_000);
+      utimesSync(join(rig.paths(session).folder, 'order.json'), past, past);
+    };
+    const repositories = (): string[] => readdirSync(fleetPaths(rig.root).repositories);
+    age();
+    rig.startAgent();
+    await rig.offer();
+    expect([existsSync(rig.paths(sid(1)).folder), existsSync(rig.paths(sid(2)).worktree)]).toEqual([false, true]);
+    expect(repositories()).toHaveLength(1);
+    await rig.killAgent();
+    age(sid(2));
+    rig.startAgent();
+    await until(() => repositories().length === 0);
   });
 
   test('a drained machine takes nothing new until it is resumed, and tells so', async () => {

@@ -1,4 +1,4 @@
-/** Promises: a checkpoint tells what is new since the last one: whole lines of a conversation, other files as they are. */
+/** Promises: a checkpoint tells what is new since the last: whole lines of a conversation, other files as they are. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -40,7 +40,7 @@ test('texts get the paths of this machine, other bytes stay, and a conversation 
     0o700, 0o600,
   ]);
   expect(takeOut(fillIn(all, places), places)).toBe(all);
-  expect(projectSlug('/work/a.b/ü_1')).toBe('-work-a-b---1');
+  expect(projectSlug('/srv/a.b/ü_1')).toBe('-srv-a-b---1');
 });
 
 test('laid out again it is the same, and a piece goes to its place in what is there', () => {

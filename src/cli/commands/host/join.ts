@@ -19,7 +19,7 @@ const lineBytesMax = 100_000;
 
 const example = `
 Example:
-  $ claude-code-agent host join 'cca-join:…' --slots 8 --label gpu --login team-a
+  $ claude-code-agent host join cca-join:eyJ2... --slots 8 --label gpu --login team-a
   $ claude-code-agent host join - --foreground <join-line.txt`;
 
 export function define(command: Command, context: Context): void {

@@ -17,7 +17,7 @@ Example:
 export function define(command: Command, context: Context): void {
   command
     .description('Lists the machines of the fleet: what they have, how much of it is in use, and how they stand.')
-    .option('--json', 'one JSON document: {"hosts": [{"name", "state", "labels", "slots", "used", …}]}')
+    .option('--json', 'one JSON document: {"hosts": [{"name", "state", "labels", "slots", "used", ...}]}')
     .addHelpText('after', example)
     .action(({ json }) => context.run(() => list(context, json === true)));
 }

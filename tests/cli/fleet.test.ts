@@ -51,6 +51,12 @@ describe('without a fleet', () => {
     expect(existsSync(join(user.data, 'fleet'))).toBe(false);
   });
 
+  test('host serve says that the machine has joined none', async () => {
+    const { code, stderr } = await user.run('host', 'serve', '--json');
+    expect([code, stderr.trim().split('\n').length]).toEqual([2, 1]);
+    expect(stderr).toContain('This machine belongs to no fleet.');
+  });
+
   test('a bad join line, name, label, slot or login makes nothing', async () => {
     for (const [options, said] of [
       [['cca-join:x'], 'cut off or changed'],

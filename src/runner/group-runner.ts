@@ -13,6 +13,7 @@ import type { GroupWriter } from '../store/group-writer.ts';
 import { sessionPaths } from '../store/paths.ts';
 import type { World } from '../world/world.ts';
 import { endSilently, judgeUnfinished, silentForMs } from './adopt.ts';
+import { leftEvents, TakeOverWatch } from './attach/watch.ts';
 import { Acceptances } from './attempt/acceptances.ts';
 import type { AttemptPreparer } from './attempt/attempt-setup.ts';
 import { type ActiveWorker, endBlamed, recordFacts } from './attempt/blame.ts';
@@ -54,6 +55,7 @@ export class GroupRunner {
   readonly #slots: CommandSlots;
   readonly #acceptances: Acceptances;
   readonly #lateSearch: LateSearch;
+  readonly #takeOvers: TakeOverWatch;
   readonly #adopted = new Map<string, { readonly stopBegun: boolean }>();
   readonly #board: LiveBoard;
   readonly #surroundings: SchedulerInputs;
@@ -82,6 +84,7 @@ export class GroupRunner {
     const needs = { ...options.preparer.forCommands, slots };
     this.#acceptances = new Acceptances(world, { paths: options.writer.paths, needs, enqueue: this.enqueue });
     this.#lateSearch = new LateSearch(world, options.writer, this.enqueue);
+    this.#takeOvers = new TakeOverWatch(world, options.writer, this.enqueue);
     this.#surroundings = new SchedulerInputs(world, options, this.#workers);
   }
 
@@ -192,6 +195,7 @@ export class GroupRunner {
     for (const fact of facts) {
       if (fact.kind === 'signal') this.#onSignal(fact.signal, bodies);
       else if (fact.kind === 'tick') this.#onTick();
+      else if (fact.kind === 'left-by-person') bodies.push(...leftEvents(this.#writer.state, fact.event));
     }
     const told = facts.filter((fact) => 'sessionId' in fact);
     const meaning = (fact: WorkerFact) => eventsOf(this.#writer.state, fact, context);
@@ -230,6 +234,7 @@ export class GroupRunner {
   /** Time passed: look for sessions that take too long, and for a freeze that is over. */
   #onTick(): void {
     assertLog(this.#writer);
+    this.#takeOvers.look();
     const { state } = this.#writer;
     const bodies: EventBody[] = [];
     if (state.frozenUntil !== undefined) {

@@ -14,6 +14,7 @@ import { LogLost } from '../store/log-lost.ts';
 import type { GroupPaths } from '../store/paths.ts';
 import { systemFailure } from '../store/system-failure.ts';
 import type { World } from '../world/world.ts';
+import { recoverTakeOvers } from './attach/recover.ts';
 import { type ClaudeGate, createPreparer } from './attempt/attempt-setup.ts';
 import { CommandSlots } from './attempt/command-slots.ts';
 import { Checkouts } from './checkouts.ts';
@@ -95,6 +96,7 @@ async function runOpened(
     ...(options.rehearsal ? { rehearsal: true as const } : {}),
     ...(options.rehearsal?.scriptFile === undefined ? {} : { script: options.rehearsal.scriptFile }),
   };
+  await recoverTakeOvers(world, writer);
   const { overrides, retryFailed, only } = options;
   const sight = sightOf(world, writer.paths);
   const events = startEvents(writer.state, { run, overrides, retryFailed, sight, ...(only ? { only } : {}) });

@@ -55,6 +55,9 @@ const groupMoves: Record<EventType, Partial<Record<GroupStatus, GroupStatus>>> =
   session_adopted: stays('running'),
   session_identified: stays('running'),
   session_stopping: stays('running'),
+  session_attaching: stays('running', 'paused', 'failed'),
+  session_attached: stays('running', 'paused', 'failed'),
+  session_detached: stays('running', 'paused', 'completed', 'failed'),
   session_warning: stays('running'),
   session_isolated: stays('running'),
   session_accepting: stays('running'),
@@ -82,6 +85,9 @@ const sessionMoves: Partial<Record<EventType, Partial<Record<SessionStatus, Sess
   session_adopted: { running: 'running' },
   session_identified: { running: 'running' },
   session_stopping: { running: 'running' },
+  session_attaching: stays('running', 'paused', 'failed'),
+  session_attached: stays('paused', 'failed'),
+  session_detached: stays('running', 'paused', 'completed', 'failed'),
   session_isolated: { running: 'running' },
   session_accepting: { running: 'running' },
   session_cleaned: stays('pending', 'paused', 'completed', 'failed'),
@@ -208,6 +214,12 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, ...of, claudeSessionId: 'uuid' };
     case 'session_stopping':
       return { type, ...of, reason: 'user' };
+    case 'session_attaching':
+      return { type, sessionId, attachmentId: 'person', process: processIdentity };
+    case 'session_attached':
+      return { type, sessionId, attachmentId: 'person' };
+    case 'session_detached':
+      return { type, sessionId, attachmentId: 'person', usage: noUsage, claudeSessionIds: [] };
     case 'session_warning':
       return { type, sessionId, warning: { code: 'hook-missing', message: 'A sentence.' } };
     case 'session_failed':
@@ -267,6 +279,14 @@ function expectedSession(type: EventType, session: SessionStatus): SessionStatus
   return sessionMoves[type]?.[session] ?? null;
 }
 
+/** A person has been let in. */
+function letIn({ state }: CoreLog): void {
+  const record = state.sessions.get(sid(1));
+  if (record === undefined) return;
+  record.takenOver = { id: 'person', process: processIdentity, since: state.updatedAt, goesOn: false };
+  state.takenOver.add(sid(1));
+}
+
 describe('reduce', () => {
   for (const group of groupStatuses) {
     for (const session of inhabitants[group]) {
@@ -281,6 +301,7 @@ describe('reduce', () => {
             // What was refused has left no trace.
             expect(log.state).toStrictEqual(foldEvents(log.events) as never);
           } else {
+            if (type === 'session_attached' || type === 'session_detached') letIn(log);
             reduce(log.state, event);
             const after = log.state.sessions.get(sid(1))?.state.status ?? 'gone';
             expect([type, log.state.status, after]).toEqual([type, wantedGroup, wantedSession]);

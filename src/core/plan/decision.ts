@@ -61,6 +61,7 @@ type HoldReason =
   | 'starting'
   | 'checkout'
   | 'other-group'
+  | 'attached'
   | 'cache';
 
 /** What is to be seen of the machine and of the model's answers, which the log does not tell. */

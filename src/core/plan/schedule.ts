@@ -24,6 +24,7 @@ import {
   settleForLimit,
   startBlocker,
 } from './settle.ts';
+import { takeOverWait } from './take-over.ts';
 import { cacheWait, warmUps } from './warm-cache.ts';
 
 /**
@@ -69,6 +70,8 @@ export function judge(state: GroupState, context: SchedulingContext, refuse: Ref
   if (wait !== null && isSelfEnding(state, wait.reason))
     return { decisions: [...decisions, { do: 'wait', ...wait }], hold, goesOn };
   if (state.running.size > 0) return { decisions, hold, goesOn };
+  // Their session goes on when they leave; until then nobody ends the run.
+  if (state.takenOver.size > 0) return { decisions: [...decisions, { do: 'wait', ...takeOverWait }], hold, goesOn };
   const ends = wait?.reason === 'limit' ? [settleForLimit(context.gate?.untilMs)] : settle(state, plan, blocker);
   return { decisions: [...decisions, ...ends], hold: blocker === null ? (ends.find(isUndone) ?? hold) : hold };
 }

@@ -260,7 +260,9 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
   const words: ResumePromptInput = {
     task: filled.prompt,
     kind: attempt.kind,
-    continues,
+    // Of what was before, a conversation that was cleared knows nothing either.
+    continues: continues && record.cleared !== true,
+    spokenWith: record.spokenWith === true,
     isTaskChanged: record.taskChanged === true,
     ...(failure === undefined ? {} : { failure }),
     contextLost: record.warnings.some(({ code }) => code === contextLostCode),

@@ -209,7 +209,7 @@ export type EventBody =
   | (AttemptFact & { readonly type: 'session_stopping'; readonly reason: StopReason })
   /** A person takes the session over from this process: it is stopped if it runs, and nothing starts it again. */
   | (TakeOverFact & { readonly type: 'session_attaching'; readonly process: ProcessIdentity })
-  /** Intent: claude opens for that person; from here on it may cost something. `reservedUsd`: at most; absent = no cap. */
+  /** Intent: claude opens for that person; from here on it may cost something, at most this (absent = no cap). */
   | (TakeOverFact & { readonly type: 'session_attached'; readonly reservedUsd?: number })
   /** The person has left, or the process that let them in is gone: the session is the group's again. */
   | (TakeOverFact & { readonly type: 'session_detached' } & Conversed)

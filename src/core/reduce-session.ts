@@ -1,10 +1,9 @@
 /** What an event that names a session does to it and to the group's sums; called by reduce, see state.ts for errors. */
 import type { AttemptIntent, GroupEvent, StopReason } from './event.ts';
-import { unreachable } from './failure.ts';
 import { addUsage, noUsage, type SessionDefinition, type SessionId, type Usage, type Workspace } from './group.ts';
 import { noteSaid, noteTight } from './plan/own-budget.ts';
 import { noteMoney } from './plan/settle.ts';
-import { beginTakeOver, endTakeOver, openTakeOver } from './plan/take-over.ts';
+import { reduceTakeOver } from './plan/take-over.ts';
 import { cacheKind, isAnswered } from './plan/warm-cache.ts';
 import {
   type Answer,
@@ -142,15 +141,6 @@ function applySessionEvent(
     case 'session_stopping':
       stopAttempt(attemptOf(record, event.attemptId), event.reason, event.at);
       return;
-    case 'session_attaching':
-      beginTakeOver(state, record, event);
-      return;
-    case 'session_attached':
-      openTakeOver(state, record, event);
-      return;
-    case 'session_detached':
-      endTakeOver(state, record, event);
-      return;
     case 'session_warning':
       record.warnings.push(event.warning);
       return;
@@ -191,7 +181,7 @@ function applySessionEvent(
       noteSaid(state, record, event.type);
       return;
     default:
-      unreachable(event);
+      reduceTakeOver(state, record, event);
   }
 }
 

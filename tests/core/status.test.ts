@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { EventBody, EventType } from '../../src/core/event.ts';
 import { defaultGroupConfig, noUsage } from '../../src/core/group.ts';
+import type { TakeOverEvent } from '../../src/core/plan/take-over.ts';
 import { foldEvents, reduce } from '../../src/core/reduce.ts';
 import { IllegalEvent } from '../../src/core/session-state.ts';
 import {
@@ -214,12 +215,6 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
       return { type, ...of, claudeSessionId: 'uuid' };
     case 'session_stopping':
       return { type, ...of, reason: 'user' };
-    case 'session_attaching':
-      return { type, sessionId, attachmentId: 'person', process: processIdentity };
-    case 'session_attached':
-      return { type, sessionId, attachmentId: 'person' };
-    case 'session_detached':
-      return { type, sessionId, attachmentId: 'person', usage: noUsage, claudeSessionIds: [] };
     case 'session_warning':
       return { type, sessionId, warning: { code: 'hook-missing', message: 'A sentence.' } };
     case 'session_failed':
@@ -248,8 +243,18 @@ function eventOf(type: EventType, session: SessionStatus): EventBody {
     case 'group_merged':
       return { type, merged: [] };
     default:
-      return plainEventOf(type);
+      return isTakeOver(type) ? takeOverEvent(type, sessionId) : plainEventOf(type);
   }
+}
+
+function isTakeOver(type: EventType): type is TakeOverEvent['type'] {
+  return type === 'session_attaching' || type === 'session_attached' || type === 'session_detached';
+}
+
+function takeOverEvent(type: TakeOverEvent['type'], sessionId: string): EventBody {
+  const of = { sessionId, attachmentId: 'person' };
+  if (type === 'session_attaching') return { type, ...of, process: processIdentity };
+  return type === 'session_attached' ? { type, ...of } : { type, ...of, usage: noUsage, claudeSessionIds: [] };
 }
 
 type Plain = Extract<

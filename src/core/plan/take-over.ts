@@ -1,6 +1,6 @@
 /**
- * A person speaks with a session in claude's own terminal (`session attach`). Meanwhile nothing else starts it, and what
- * they may spend is reserved like the share of an attempt: spent and reserved never exceed the cap.
+ * A person speaks with a session in claude's own terminal (`session attach`). Meanwhile nothing else starts it, and
+ * what they may spend is reserved like the share of an attempt: spent and reserved never exceed the cap.
  */
 import type { GroupEvent } from '../event.ts';
 import { fail, type Result } from '../failure.ts';
@@ -15,6 +15,7 @@ import { noteTight } from './own-budget.ts';
 import { planOf } from './plan.ts';
 import { noteMoney } from './settle.ts';
 
+export type TakeOverEvent = EventOf<'session_attaching' | 'session_attached' | 'session_detached'>;
 type EventOf<T extends GroupEvent['type']> = Extract<GroupEvent, { readonly type: T }>;
 
 export const takeOverWait: Hold = { reason: 'attached', message: 'A person is speaking with a session.' };
@@ -32,7 +33,7 @@ export function takenFailure(
 ): Result<never> {
   const { host = '', pid = 0 } = now?.process ?? {};
   const where = run === undefined || host === run.runner.host ? '' : ` on ${host}`;
-  const message = `A person is speaking with session ${sessionTitle(id, name)} (session attach, pid ${pid}${where}).`;
+  const message = `A person is speaking with session ${sessionTitle(id, name)} (pid ${pid}${where}).`;
   return fail('illegal-transition', message, 'Leave claude there first, with /exit.');
 }
 
@@ -42,7 +43,13 @@ export function grantForPerson(state: GroupState, record: SessionRecord): Budget
   return grantFor(state, record, 0, 1 + Math.min(slots, planOf(state).ready.length));
 }
 
-export function beginTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attaching'>): void {
+export function reduceTakeOver(state: GroupState, record: SessionRecord, event: TakeOverEvent): void {
+  if (event.type === 'session_attaching') beginTakeOver(state, record, event);
+  else if (event.type === 'session_attached') openTakeOver(state, record, event);
+  else endTakeOver(state, record, event);
+}
+
+function beginTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attaching'>): void {
   const { attachmentId: id, at: since, process, sessionId } = event;
   if (record.takenOver !== undefined) throw new IllegalEvent(`session_attaching twice for ${sessionId}`);
   record.takenOver = { id, process, since, goesOn: record.queued || record.state.status === 'running' };
@@ -50,7 +57,7 @@ export function beginTakeOver(state: GroupState, record: SessionRecord, event: E
   state.touched.add(sessionId);
 }
 
-export function openTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attached'>): void {
+function openTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_attached'>): void {
   const takeOver = takeOverOf(record, event);
   if (takeOver.openedAt !== undefined) throw new IllegalEvent(`session_attached twice for ${event.sessionId}`);
   takeOver.openedAt = event.at;
@@ -59,7 +66,7 @@ export function openTakeOver(state: GroupState, record: SessionRecord, event: Ev
   state.reservedUsd += event.reservedUsd;
 }
 
-export function endTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_detached'>): void {
+function endTakeOver(state: GroupState, record: SessionRecord, event: EventOf<'session_detached'>): void {
   const { goesOn, reservedUsd = 0 } = takeOverOf(record, event);
   const { sessionId, claudeSessionIds, spoken, cleared, usage } = event;
   delete record.takenOver;

@@ -5,9 +5,10 @@
 import { join } from 'node:path';
 import { type Abilities, checkAbilities } from '../../claude/abilities.ts';
 import { conversationExists, removeEmptyConversation } from '../../claude/conversation.ts';
-import { workerArgs } from '../../claude/launch/argv.ts';
+import { attendedArgs, workerArgs } from '../../claude/launch/argv.ts';
 import { prepareConfigDir } from '../../claude/launch/config-dir.ts';
 import { commandEnvironment, workerEnvironment } from '../../claude/launch/environment.ts';
+import { answerFirstRun } from '../../claude/launch/first-run.ts';
 import { gitGuidance } from '../../claude/launch/git-guidance.ts';
 import type { InstructionsInput } from '../../claude/launch/instructions.ts';
 import { checkLogin, chooseLogin } from '../../claude/launch/login.ts';
@@ -52,6 +53,8 @@ export interface PreparerOptions {
   /** Which claude is started; absent = whichever is found, as it is. */
   readonly claude?: ClaudeGate;
   readonly slots: CommandSlots;
+  /** For a person at a terminal instead of a worker. */
+  readonly isAttended?: boolean;
 }
 
 export interface ChosenClaude {
@@ -210,6 +213,7 @@ function environment(
     tmpDir: paths.tmp,
     login: chooseLogin(options.callerEnv),
     ...wantedOf(options, record),
+    isAttended: options.isAttended,
     ...(options.rehearsalUrl === undefined ? {} : { rehearsal: { baseUrl: options.rehearsalUrl, home } }),
   });
   // Prompts of shipped workflows call this program; whatever else goes by its name comes first.
@@ -272,12 +276,13 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     messages: record.messages,
   };
   // Its hooks tell the session from this file what it has to do, whatever is said now.
-  world.files.writeAtomic(paths.prompt, resumePrompt(words));
+  if (options.isAttended !== true) world.files.writeAtomic(paths.prompt, resumePrompt(words));
+  else answerFirstRun(world, paths.config, folder, env);
   const prompt = continues && record.promptUnsent === true ? repeatPrompt(words) : resumePrompt(words);
   const chosen = record.model ?? definition.model ?? state.group.config.model;
   const model = chosen ?? modelOfSettings(world, base, { projectPath: folder, env });
   const { allowedTools, outputSchema } = definition;
-  const args = workerArgs({
+  const args = (options.isAttended === true ? attendedArgs : workerArgs)({
     ...(model === undefined ? {} : { model }),
     conversation: { kind: continues ? 'resume' : 'new', claudeSessionId },
     name: `${state.group.slug}/${sessionLabel(definition.id, definition.name)}`,
@@ -292,12 +297,14 @@ function prepareFiles(world: World, options: PreparerOptions, subject: Subject):
     ...(can.forwardsSubagents ? { forwardsSubagents: true } : {}),
     rehearsal: options.rehearsalUrl !== undefined,
   });
-  const { fifo, transcript, stderr } = paths;
-  // Before claude asks the model anything more, it is on the disk what the last answer cost.
-  const streams = { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true as const };
   const limits = limitsOf(record.definition, world.processes);
   const held = { keeper: options.paths.subreaper, contained: attempt.id, ...(limits === undefined ? {} : { limits }) };
-  return ok({ spawn: { program, args, cwd: folder, env, ...streams, ...held }, prompt });
+  return ok({ spawn: { program, args, cwd: folder, env, ...streamsOf(paths), ...held }, prompt });
+}
+
+/** Before claude asks the model anything more, it is on the disk what the last answer cost. */
+function streamsOf({ fifo, transcript, stderr }: SessionPaths) {
+  return { stdinFifo: fifo, stdoutFile: transcript, stderrFile: stderr, syncsStdout: true } as const;
 }
 
 /** Anew for each attempt: a dependency may have been retried since, and the worker could have written there. */

@@ -196,7 +196,8 @@ function statusProblem(state: GroupState, kind: Command['kind']): Result<never> 
       return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
     case 'attach-session':
     case 'open-attached':
-      if (!rulesOut('session_attached')) return null;
+      // Of another one the session itself says more.
+      if (status !== 'archived') return null;
       return fail('usage', `${about}; its sessions stay as they are.`, see('group', 'show', id));
     case 'edit-group':
       if (!rulesOut('group_changed')) return null;

@@ -24,7 +24,7 @@ import {
   settleForLimit,
   startBlocker,
 } from './settle.ts';
-import { takeOverWait } from './take-over.ts';
+import { personsToCome, takeOverWait } from './take-over.ts';
 import { cacheWait, warmUps } from './warm-cache.ts';
 
 /**
@@ -232,7 +232,8 @@ export function nextStarts(state: GroupState, context: SchedulingContext, refuse
       continue;
     }
     // Those that wait for their next try, or for the one that asks in an outage, are to have their share later.
-    const sharers = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
+    const others = Math.min(isOut ? freeSlots(state) : places - starts.length, index + 1 + delayed);
+    const sharers = others + personsToCome(state);
     const slice = record.finished ? nothingToPay : grantFor(state, record, reserved, sharers);
     if (slice.kind === 'own-dry') continue;
     if (slice.kind === 'dry') return { starts, wait: moneyWait, rest: moneyWait };

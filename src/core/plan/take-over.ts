@@ -37,6 +37,11 @@ export function takenFailure(
   return fail('illegal-transition', message, 'Leave claude there first, with /exit.');
 }
 
+/** How many persons are about to be let in, for whom nothing is reserved yet: they have their share to come. */
+export function personsToCome({ takenOver, sessions }: GroupState): number {
+  return [...takenOver].filter((id) => sessions.get(id)?.takenOver?.openedAt === undefined).length;
+}
+
 /** What the person may spend: as much as the session would be given now, beside those that could start. */
 export function grantForPerson(state: GroupState, record: SessionRecord): BudgetGrant {
   const slots = Math.max(0, state.group.config.maxConcurrentSessions - state.running.size);

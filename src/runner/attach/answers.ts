@@ -131,8 +131,12 @@ function noMoney(state: GroupState, record: SessionRecord, kind: 'dry' | 'own-dr
     return fail('usage', message, advise('Raise it and go on with', raiseSessionCommand(state, record)));
   }
   const { maxBudgetUsd = 0 } = state.group.config;
+  const what =
+    state.reservedUsd > 0
+      ? "What is left of the group's budget is promised to other sessions."
+      : "Nothing is left of the group's budget.";
   const raise = ['group', 'budget', state.group.id, '--raise-to', String(Math.ceil(maxBudgetUsd * 2 * 100) / 100)];
-  return fail('usage', "Nothing is left of the group's budget.", advise('Raise it first', raise));
+  return fail('usage', what, advise('Raise it first', raise));
 }
 
 function notHere(record: SessionRecord): Result<never> {
